@@ -1,0 +1,104 @@
+package checkout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind groups errors by what the caller can do about them.
+type Kind string
+
+// The kinds of a domain error.
+const (
+	KindInvalid       Kind = "invalid"       // the request can never succeed as it is
+	KindUnauthorized  Kind = "unauthorized"  // the API key is unknown or revoked
+	KindNotFound      Kind = "not_found"     // no such resource in this account
+	KindConflict      Kind = "conflict"      // the resource is in a state that forbids it
+	KindUnprocessable Kind = "unprocessable" // understood, and refused by a business rule
+	KindDeclined      Kind = "declined"      // the provider refused to move the money
+	KindUnavailable   Kind = "unavailable"   // something we need is away; retrying is safe
+)
+
+// Error is a domain error: a code and a message that are safe to show to a
+// client. The cause is for the log alone.
+type Error struct {
+	Kind    Kind
+	Code    string
+	Message string
+
+	// Retryable errors leave no trace: nothing was written, and the client may
+	// use the same key again. All others are final and are kept under the key.
+	Retryable  bool
+	RetryAfter time.Duration // a hint; zero says nothing
+
+	cause error
+}
+
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.cause)
+	}
+	return e.Code + ": " + e.Message
+}
+
+// Unwrap gives the cause, which must never be shown to a client.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is matches errors by their code, so errors.Is(err, ErrKeyReused) works.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// The two verdicts of the authority on a key that is already taken. Both leave
+// the taken key as it is.
+var (
+	ErrKeyReused = &Error{Kind: KindUnprocessable, Code: "idempotency_key_reused", Retryable: true,
+		Message: "Idempotency key has already been used with a different request payload."}
+	ErrKeyInProgress = &Error{Kind: KindConflict, Code: "idempotency_in_progress", Retryable: true, RetryAfter: time.Second,
+		Message: "A request with this idempotency key is already being processed. Retry after the original request completes."}
+)
+
+// ErrUnauthorized is the answer to an unknown or revoked API key.
+var ErrUnauthorized = &Error{Kind: KindUnauthorized, Code: "unauthorized", Retryable: true,
+	Message: "The API key is missing, unknown or revoked."}
+
+// retryHint is how long a client should wait after a 503: long enough for a
+// failover to be noticed, short enough that nobody leaves the checkout.
+const retryHint = 2 * time.Second
+
+// Unavailable reports that a dependency is away or too slow. What the command
+// did is unknown to the client until it retries with the same key.
+func Unavailable(doing string, cause error) *Error {
+	return &Error{Kind: KindUnavailable, Code: "service_unavailable", Retryable: true, RetryAfter: retryHint,
+		Message: "The service is temporarily unavailable. Retry with the same idempotency key.",
+		cause:   fmt.Errorf("%s: %w", doing, cause)}
+}
+
+// outcomeUnknown reports that the provider did not say whether it moved the
+// money. It is never a failure: the payment stays processing.
+func outcomeUnknown(what string, cause error) *Error {
+	return &Error{Kind: KindUnavailable, Code: what + "_outcome_unknown", Retryable: true, RetryAfter: retryHint,
+		Message: "The payment provider has not confirmed the outcome yet. Retry with the same idempotency key.",
+		cause:   cause}
+}
+
+// invalid is a request that breaks a rule by itself, whatever is stored.
+func invalid(code, format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Code: code, Message: fmt.Sprintf(format, args...), Retryable: true}
+}
+
+// NotFound says that the account has no such resource. It is not kept under
+// the key: identifiers are minted here, so an unknown one stays unknown.
+func NotFound(resource string) *Error {
+	return &Error{Kind: KindNotFound, Code: resource + "_not_found", Retryable: true,
+		Message: "There is no such " + resource + " in this account."}
+}
+
+func conflict(code, format string, args ...any) *Error {
+	return &Error{Kind: KindConflict, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func unprocessable(code, format string, args ...any) *Error {
+	return &Error{Kind: KindUnprocessable, Code: code, Message: fmt.Sprintf(format, args...)}
+}
