@@ -1,0 +1,56 @@
+package checkout
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+// Authenticate gives the account of an API key's SHA-256 hash, or
+// [ErrUnauthorized].
+func (s *Service) Authenticate(ctx context.Context, keyHash [32]byte) (Account, error) {
+	return s.store.AccountByKeyHash(ctx, keyHash)
+}
+
+// PutProduct creates or replaces a product. It is idempotent by nature.
+func (s *Service) PutProduct(ctx context.Context, account uuid.UUID, p Product) (stored Product, created bool, err error) {
+	if err := checkPositive(p.Price); err != nil {
+		return Product{}, false, err
+	}
+	return s.store.PutProduct(ctx, account, p)
+}
+
+// Product gives one product.
+func (s *Service) Product(ctx context.Context, account uuid.UUID, sku string) (Product, error) {
+	return s.store.Product(ctx, account, sku)
+}
+
+// Products lists products by SKU.
+func (s *Service) Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error) {
+	return s.store.Products(ctx, account, page)
+}
+
+// Customer gives one customer.
+func (s *Service) Customer(ctx context.Context, account, id uuid.UUID) (Customer, error) {
+	return s.store.Customer(ctx, account, id)
+}
+
+// Wallet gives the wallet of a customer.
+func (s *Service) Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error) {
+	return s.store.Wallet(ctx, account, customer)
+}
+
+// Order gives one order.
+func (s *Service) Order(ctx context.Context, account, id uuid.UUID) (Order, error) {
+	return s.store.Order(ctx, account, id)
+}
+
+// Orders lists orders, newest first.
+func (s *Service) Orders(ctx context.Context, account uuid.UUID, page OrderPage) ([]Order, error) {
+	return s.store.Orders(ctx, account, page)
+}
+
+// Payment gives one payment.
+func (s *Service) Payment(ctx context.Context, account, id uuid.UUID) (Payment, error) {
+	return s.store.Payment(ctx, account, id)
+}

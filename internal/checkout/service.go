@@ -1,0 +1,159 @@
+package checkout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// settleGrace bounds phase three. It runs even if the handler's deadline has
+// just passed: the provider has answered, and writing that down is cheap.
+const settleGrace = 5 * time.Second
+
+// Service runs the shop's commands: it checks what can be checked without
+// reading anything, and puts the store's transactions and the provider's calls
+// in order. It keeps no state of its own and is safe for concurrent use.
+type Service struct {
+	store   Store
+	gateway Gateway
+}
+
+// NewService makes a service on a store and a payment gateway.
+func NewService(store Store, gateway Gateway) *Service {
+	return &Service{store: store, gateway: gateway}
+}
+
+// CreateCustomer makes a customer with an empty wallet. A taken e-mail address
+// is a retryable conflict.
+func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Reply, error) {
+	if err := firstOf(checkName(wanted.Name), checkEmail(wanted.Email)); err != nil {
+		return Reply{}, err
+	}
+	return s.store.CreateCustomer(ctx, call, wanted, render)
+}
+
+// UpdateCustomer changes a customer.
+func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Reply, error) {
+	if change.Name != nil {
+		if err := checkName(*change.Name); err != nil {
+			return Reply{}, err
+		}
+	}
+	if change.Email != nil {
+		if err := checkEmail(*change.Email); err != nil {
+			return Reply{}, err
+		}
+	}
+	return s.store.UpdateCustomer(ctx, call, id, change, render)
+}
+
+// TopUp puts money into a wallet.
+func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Reply, error) {
+	if err := checkPositive(wanted.Amount); err != nil {
+		return Reply{}, err
+	}
+	return s.store.TopUp(ctx, call, wanted, render)
+}
+
+// PlaceOrder reserves stock for an order, or reserves nothing.
+func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Reply, error) {
+	seen := make(map[string]bool, len(wanted.Items))
+	for _, item := range wanted.Items {
+		if item.Quantity < 1 {
+			return Reply{}, invalid("invalid_quantity", "quantity must be at least 1")
+		}
+		if seen[item.SKU] {
+			return Reply{}, invalid("duplicate_item", "%s is listed twice; add up its quantities", item.SKU)
+		}
+		seen[item.SKU] = true
+	}
+	return s.store.PlaceOrder(ctx, call, wanted, render)
+}
+
+// UpdateOrder changes the shipping address of an order or cancels it.
+func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Reply, error) {
+	return s.store.UpdateOrder(ctx, call, id, change, render)
+}
+
+// PayOrder pays an order in full. The call must carry a claim. A card payment
+// is three steps, and a retry takes up where an earlier attempt stopped: it
+// asks the provider for the same charge again, under the same provider key.
+func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Reply, error) {
+	if wanted.Method == MethodWallet {
+		return s.store.PayFromWallet(ctx, call, wanted, render)
+	}
+	begun, err := s.store.BeginCardPayment(ctx, call, wanted, render)
+	if err != nil {
+		return Reply{}, err
+	}
+	if begun.Reply != nil {
+		return *begun.Reply, nil
+	}
+	result := s.gateway.Charge(ctx, begun.Value.charge())
+	if result.Outcome == OutcomeUnknown {
+		return Reply{}, outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause))
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	return s.store.SettleCardPayment(ctx, call, begun.Value, result, render)
+}
+
+// Refund gives back a payment or a part of it, the way it was paid. The call
+// must carry a claim.
+func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Reply, error) {
+	if wanted.Amount != nil {
+		if err := checkPositive(*wanted.Amount); err != nil {
+			return Reply{}, err
+		}
+	}
+	// How a payment was made never changes, so it may be read beforehand.
+	payment, err := s.store.Payment(ctx, call.Account, wanted.PaymentID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if payment.Method == MethodWallet {
+		return s.store.RefundToWallet(ctx, call, wanted, render)
+	}
+	return s.refundToCard(ctx, call, wanted, render)
+}
+
+func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Reply, error) {
+	begun, err := s.store.BeginCardRefund(ctx, call, wanted, render)
+	if err != nil {
+		return Reply{}, err
+	}
+	if begun.Reply != nil {
+		return *begun.Reply, nil
+	}
+	result := s.gateway.Refund(ctx, begun.Value.instruction())
+	if result.Outcome == OutcomeUnknown {
+		return Reply{}, outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause))
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	return s.store.SettleCardRefund(ctx, call, begun.Value, result, render)
+}
+
+// settling is a context that outlives the handler's by at most settleGrace. An
+// attempt that has lost its lease may settle, too: the fence decides, not time.
+func settling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
+}
+
+func checkPositive(m Money) *Error {
+	if m.Amount < 1 {
+		return invalid("invalid_amount", "amount must be at least 1")
+	}
+	return nil
+}
+
+func firstOf(errs ...*Error) *Error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

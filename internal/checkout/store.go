@@ -1,0 +1,75 @@
+package checkout
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+// Store keeps the shop. Each method is one transaction.
+//
+// A method that takes a [Call] MUST do all of this in that one transaction:
+// claim the call's key, make the change, write its ledger entries and events,
+// and keep the rendered reply under the key. A key that is already taken MUST
+// lead to the kept reply with Replayed set, to [ErrKeyReused] or to
+// [ErrKeyInProgress], and to no change. A final [Error] MUST be kept under the
+// key like any reply, with nothing else written; a retryable one MUST leave no
+// trace. A call without a claim just makes the change.
+//
+// Driver errors come out as [Unavailable]. After one of those the transaction
+// may have been committed: only asking again under the same key tells.
+type Store interface {
+	AccountByKeyHash(ctx context.Context, hash [32]byte) (Account, error) // ErrUnauthorized
+
+	PutProduct(ctx context.Context, account uuid.UUID, p Product) (stored Product, created bool, err error)
+	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
+	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)
+
+	Customer(ctx context.Context, account, id uuid.UUID) (Customer, error)
+	Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error)
+	CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Reply, error)
+	UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Reply, error)
+	TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Reply, error)
+
+	Order(ctx context.Context, account, id uuid.UUID) (Order, error)
+	Orders(ctx context.Context, account uuid.UUID, page OrderPage) ([]Order, error)
+	PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Reply, error)
+	UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Reply, error)
+
+	Payment(ctx context.Context, account, id uuid.UUID) (Payment, error)
+	PayFromWallet(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Reply, error)
+	RefundToWallet(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Reply, error)
+
+	// BeginCardPayment is phase one: it commits the key as in progress, the
+	// order as paying and the payment as processing with attempt 1. A key that
+	// is in progress with the same fingerprint leads to the next attempt of the
+	// payment it began; a settled one to its reply.
+	BeginCardPayment(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Begun[Payment], error)
+	// SettleCardPayment is phase three. It changes nothing unless the payment is
+	// still processing under the same attempt; otherwise it gives the settled
+	// reply, or ErrKeyInProgress when a newer attempt is at work.
+	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Reply, error)
+
+	// BeginCardRefund and SettleCardRefund do the same for a refund.
+	BeginCardRefund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Begun[Refund], error)
+	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Reply, error)
+}
+
+// Begun is what the first phase of an operation led to.
+type Begun[T any] struct {
+	Value T      // what to go on with, at its current attempt
+	Reply *Reply // not nil: the operation already has its answer
+}
+
+// ProductPage asks for products in the order of their SKU.
+type ProductPage struct {
+	After string // SKU; empty: from the start
+	Limit int32
+}
+
+// OrderPage asks for orders, newest first.
+type OrderPage struct {
+	Before   *uuid.UUID // order; nil: from the newest
+	Customer *uuid.UUID // nil: of every customer
+	Limit    int32
+}
