@@ -1,0 +1,281 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// minPostgres is the oldest major version that we test with.
+	minPostgres = 15
+
+	// databaseName is the database, its owner and the owner's password: demo data on a loopback port.
+	databaseName = "oncepay"
+
+	// probeTimeout bounds one attempt to reach a local server.
+	probeTimeout = 2 * time.Second
+)
+
+// postgresDirs are the places besides PATH where packages put the server's programs: Debian, Red Hat, Alpine, Homebrew.
+var postgresDirs = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/usr/libexec/postgresql*",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/local/opt/postgresql*/bin",
+	"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+}
+
+// PostgresConfig says how StartPostgres runs a server.
+type PostgresConfig struct {
+	// Dir holds the data directory ("data") and the log; it is created, and a database that is there is used again. Empty: a
+	// temporary directory that Stop removes.
+	Dir string
+	// Port to listen on at 127.0.0.1; 0 takes a free one.
+	Port int
+	// Fsync keeps commits safe from a power cut. Tests switch it off for speed.
+	Fsync bool
+	// Log is the file for the server's output; empty: postgres.log in Dir.
+	Log string
+	// DieWithParent stops the server when this process dies, however it dies (Linux only).
+	DieWithParent bool
+}
+
+// FindPostgres returns the directory with the programs initdb and postgres of the newest PostgreSQL on this machine, or an
+// ErrNotInstalled when there is none of version 15 or later.
+func FindPostgres() (binDir string, err error) {
+	best := 0
+	for _, dir := range postgresCandidates() {
+		if v := programVersion(filepath.Join(dir, "postgres")); v > best && isFile(filepath.Join(dir, "initdb")) {
+			best, binDir = v, dir
+		}
+	}
+	if best < minPostgres {
+		return "", fmt.Errorf("PostgreSQL %d or later: %w (newest found: %d, 0 is none)", minPostgres, ErrNotInstalled, best)
+	}
+	return binDir, nil
+}
+
+func postgresCandidates() []string {
+	var dirs []string
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil { // so that the parent path can be checked for access
+			path = real
+		}
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	for _, pattern := range postgresDirs {
+		found, _ := filepath.Glob(pattern)
+		slices.Reverse(found) // newest first, for what it's worth
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+var firstNumber = regexp.MustCompile(`\d+`)
+
+// programVersion returns the first number of what a program prints for --version, or 0.
+func programVersion(path string) int {
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return 0
+	}
+	v, _ := strconv.Atoi(firstNumber.FindString(string(out)))
+	return v
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// StartPostgres starts a private PostgreSQL with a database and superuser "oncepay" that needs no password from this machine, and
+// waits until it answers. As root it runs the server as the user postgres or nobody; if that user cannot get at Dir, the data
+// goes to a temporary directory, named in Server.DataDir. On an error nothing is left running.
+func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
+	binDir, err := FindPostgres()
+	if err != nil {
+		return nil, err
+	}
+	user, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, temporary, err := serverDir(cfg.Dir, "postgres", user)
+	if err != nil {
+		return nil, fmt.Errorf("prepare PostgreSQL's directory: %w", err)
+	}
+	server, err := startPostgresIn(ctx, cfg, dir, binDir, user)
+	if err != nil {
+		if temporary {
+			_ = os.RemoveAll(dir)
+		}
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	server.DataDir, server.temporary = dir, temporary && cfg.Dir == ""
+	return server, nil
+}
+
+func startPostgresIn(ctx context.Context, cfg PostgresConfig, dir, binDir string, user *syscall.Credential) (*Server, error) {
+	data := filepath.Join(dir, "data")
+	if err := initPostgres(ctx, binDir, data, user); err != nil {
+		return nil, err
+	}
+	log := cfg.Log
+	if log == "" {
+		log = filepath.Join(dir, "postgres.log")
+	}
+	return onFreePort(cfg.Port, func(port int) (*Server, error) {
+		return runPostgres(ctx, launchConfig{
+			path: filepath.Join(binDir, "postgres"), args: postgresArgs(data, port, cfg.Fsync),
+			env: append(os.Environ(), "LC_ALL=C"), dir: dir, log: log, user: user,
+			parentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
+		}, port)
+	})
+}
+
+// initPostgres makes a data directory unless there is one. It works beside the final place and renames, so that an aborted
+// run leaves no half of one.
+func initPostgres(ctx context.Context, binDir, data string, user *syscall.Credential) error {
+	if isFile(filepath.Join(data, "PG_VERSION")) {
+		return nil
+	}
+	fresh := data + ".new"
+	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(data)); err != nil {
+		return fmt.Errorf("clear the data directory: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+fresh, "--username="+databaseName,
+		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = sysProcAttr(user, 0)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	return os.Rename(fresh, data)
+}
+
+// postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).
+func postgresArgs(data string, port int, fsync bool) []string {
+	settings := []string{
+		"listen_addresses=127.0.0.1",
+		"port=" + strconv.Itoa(port),
+		"unix_socket_directories=", // TCP only: a socket path may be too long, and we need none
+		"max_connections=200",      // two replicas, tests in parallel, and room for psql
+		"timezone=UTC",
+	}
+	if !fsync {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	}
+	args := []string{"-D", data}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	return args
+}
+
+// runPostgres starts the server process and waits until the database is there.
+func runPostgres(ctx context.Context, cfg launchConfig, port int) (*Server, error) {
+	process, exited, err := launch(cfg)
+	if err != nil {
+		return nil, err
+	}
+	addr := "127.0.0.1:" + strconv.Itoa(port)
+	server := &Server{Addr: addr, URL: PostgresURL(addr), Process: process, stopSignal: syscall.SIGINT} // fast shutdown
+	err = awaitServer(ctx, exited, cfg.log, func(ctx context.Context) error { return ensureDatabase(ctx, addr) })
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return server, nil
+}
+
+// PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
+func PostgresURL(addr string) string {
+	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + databaseName + "?sslmode=disable"
+}
+
+// ensureDatabase creates the database unless it exists.
+func ensureDatabase(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", databaseName).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+databaseName)
+	return err
+}
+
+func signalIf(on bool, sig syscall.Signal) syscall.Signal {
+	if on {
+		return sig
+	}
+	return 0
+}
+
+// serverDir makes the directory that a server runs in and gives it to user. It is a temporary one when dir is empty or when
+// that user could not get there.
+func serverDir(dir, name string, user *syscall.Credential) (_ string, temporary bool, err error) {
+	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return "", false, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", false, err
+		}
+	}
+	if dir == "" || !reachable(dir, user) {
+		temporary = true
+		if dir, err = os.MkdirTemp("", "oncepay-"+name+"-"); err != nil {
+			return "", false, err
+		}
+	}
+	if user != nil {
+		err = os.Chown(dir, int(user.Uid), int(user.Gid))
+	}
+	return dir, temporary, err
+}
+
+// reachable reports whether user may enter every parent of dir.
+func reachable(dir string, user *syscall.Credential) bool {
+	if user == nil {
+		return true
+	}
+	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
+		info, err := os.Stat(parent)
+		if err != nil || !mayEnter(info, user) {
+			return false
+		}
+		if parent == filepath.Dir(parent) {
+			return true
+		}
+	}
+}
+
+func mayEnter(info fs.FileInfo, user *syscall.Credential) bool {
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		switch {
+		case owner.Uid == user.Uid:
+			return info.Mode().Perm()&0o100 != 0
+		case owner.Gid == user.Gid:
+			return info.Mode().Perm()&0o010 != 0
+		}
+	}
+	return info.Mode().Perm()&0o001 != 0
+}

@@ -1,0 +1,36 @@
+//go:build !linux
+
+package stack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// startStamp asks ps for the start time of a process, and fails for a zombie.
+func startStamp(pid int) (string, error) {
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return "", fmt.Errorf("ps: %w", err)
+	}
+	state, start, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if strings.HasPrefix(state, "Z") {
+		return "", os.ErrProcessDone
+	}
+	return strings.TrimSpace(start), nil
+}
+
+// processName returns the program name of a process, or "".
+func processName(pid int) string {
+	out, _ := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
+	return strings.TrimSpace(string(out))
+}
+
+// sysProcAttr gives a child its own session and, when asked, another user. Only Linux has a parent death signal.
+func sysProcAttr(user *syscall.Credential, _ syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: user}
+}

@@ -1,0 +1,141 @@
+package stack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// minRedis is the oldest major version that knows SET … NX GET.
+const minRedis = 7
+
+// RedisConfig says how StartRedis runs a server.
+type RedisConfig struct {
+	// Dir is the server's working directory and holds its log. Empty: a temporary directory that Stop removes.
+	Dir string
+	// Port to listen on at 127.0.0.1; 0 takes a free one.
+	Port int
+	// Log is the file for the server's output; empty: redis.log in Dir.
+	Log string
+	// DieWithParent stops the server when this process dies, however it dies (Linux only).
+	DieWithParent bool
+}
+
+var redisVersion = regexp.MustCompile(`v=(\d+)`)
+
+// FindRedis returns the path of redis-server (or its fork valkey-server) on this machine, or an ErrNotInstalled when there is
+// none of version 7.0 or later.
+func FindRedis() (path string, err error) {
+	best := 0
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		out, _ := exec.Command(found, "--version").Output()
+		if m := redisVersion.FindSubmatch(out); m != nil {
+			v, _ := strconv.Atoi(string(m[1]))
+			if v >= minRedis {
+				return found, nil
+			}
+			best = v
+		}
+	}
+	return "", fmt.Errorf("redis-server %d.0 or later: %w (newest found: %d, 0 is none)", minRedis, ErrNotInstalled, best)
+}
+
+// StartRedis starts a private Redis and waits until it answers. It writes nothing to disk: a stop loses everything, which is
+// the harshest case for those who use it. On an error nothing is left running.
+func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
+	program, err := FindRedis()
+	if err != nil {
+		return nil, err
+	}
+	dir, temporary, err := serverDir(cfg.Dir, "redis", nil)
+	if err != nil {
+		return nil, fmt.Errorf("prepare Redis's directory: %w", err)
+	}
+	log := cfg.Log
+	if log == "" {
+		log = filepath.Join(dir, "redis.log")
+	}
+	server, err := onFreePort(cfg.Port, func(port int) (*Server, error) {
+		return runRedis(ctx, launchConfig{
+			path: program, args: redisArgs(dir, port), dir: dir, log: log,
+			parentDeath: signalIf(cfg.DieWithParent, syscall.SIGKILL),
+		}, port)
+	})
+	if err != nil {
+		if temporary {
+			_ = os.RemoveAll(dir)
+		}
+		return nil, fmt.Errorf("start Redis: %w", err)
+	}
+	server.DataDir, server.temporary = dir, temporary
+	return server, nil
+}
+
+// redisArgs are the settings that differ from the defaults (redis.conf).
+func redisArgs(dir string, port int) []string {
+	return []string{
+		"--bind", "127.0.0.1",
+		"--port", strconv.Itoa(port),
+		"--dir", dir,
+		"--save", "",
+		"--appendonly", "no",
+		"--daemonize", "no",
+	}
+}
+
+// runRedis starts the server process and waits until it answers a PING.
+func runRedis(ctx context.Context, cfg launchConfig, port int) (*Server, error) {
+	process, exited, err := launch(cfg)
+	if err != nil {
+		return nil, err
+	}
+	addr := "127.0.0.1:" + strconv.Itoa(port)
+	server := &Server{Addr: addr, URL: "redis://" + addr + "/0", Process: process, stopSignal: syscall.SIGTERM}
+	err = awaitServer(ctx, exited, cfg.log, func(ctx context.Context) error { return pingRedis(ctx, addr) })
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return server, nil
+}
+
+// pingRedis asks once, in Redis's inline protocol: a client library would retry and log.
+func pingRedis(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	answer, err := askRedis(ctx, addr, "PING")
+	if err == nil && answer != "+PONG" {
+		err = fmt.Errorf("PING: %s", answer)
+	}
+	return err
+}
+
+// askRedis sends one inline command and returns the first line of the answer.
+func askRedis(ctx context.Context, addr, command string) (string, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line), err
+}

@@ -1,0 +1,135 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// serverReadyTimeout bounds a server's start: well under a second normally, but PostgreSQL may have to recover from a crash first.
+	serverReadyTimeout = 60 * time.Second
+
+	// serverStopTimeout bounds a database server's orderly stop before it is killed.
+	serverStopTimeout = 15 * time.Second
+
+	// portAttempts is how often another free port is tried when somebody takes the chosen one before the server does.
+	portAttempts = 3
+)
+
+// ErrNotInstalled says that a program is absent or too old; the text names what is needed and what was found.
+var ErrNotInstalled = errors.New("not installed")
+
+// Server is a database server that was started by StartPostgres or StartRedis. Its methods may be called from several goroutines.
+type Server struct {
+	// URL is what a client connects with: postgres://… or redis://….
+	URL string
+	// Addr is the host:port that the server listens on.
+	Addr string
+	// Process is the server's main process.
+	Process Process
+	// DataDir is where the server keeps its data: the configured directory, or a temporary one.
+	DataDir string
+
+	stopSignal syscall.Signal
+	temporary  bool // DataDir is ours to remove
+	stopOnce   sync.Once
+	stopErr    error
+}
+
+// Stop ends the server in an orderly way, kills it when that takes longer than 15 s, and removes a temporary data directory.
+// It may be called any number of times.
+func (s *Server) Stop() error {
+	s.stopOnce.Do(func() {
+		s.stopErr = s.Process.Stop(context.Background(), s.stopSignal, serverStopTimeout)
+		if s.temporary && s.stopErr == nil {
+			s.stopErr = os.RemoveAll(s.DataDir)
+		}
+	})
+	return s.stopErr
+}
+
+// awaitServer calls probe until it succeeds, the process ends, or time runs out.
+func awaitServer(ctx context.Context, exited <-chan struct{}, log string, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, serverReadyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+			return fmt.Errorf("the server ended: %s", tail(log))
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %w (last answer: %w); its log ends: %s", ctx.Err(), err, tail(log))
+		case <-ticker.C:
+		}
+	}
+}
+
+// onFreePort runs start with the given port, or when that is 0 with free ones until one was not taken in the meantime.
+func onFreePort(port int, start func(port int) (*Server, error)) (*Server, error) {
+	if port != 0 {
+		if err := portIsFree(port); err != nil {
+			return nil, err
+		}
+		return start(port)
+	}
+	var errs []error
+	for range portAttempts {
+		free, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		server, err := start(free)
+		if err == nil {
+			return server, nil
+		}
+		errs = append(errs, err)
+		if !strings.Contains(strings.ToLower(err.Error()), "in use") {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// freePort returns a loopback port that nobody listens on at this moment.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// portIsFree fails when somebody listens on the loopback port already: a probe would take their server for ours.
+func portIsFree(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err // "listen tcp 127.0.0.1:55432: bind: address already in use"
+	}
+	return l.Close()
+}
+
+// tail returns the last lines of a log file for an error message.
+func tail(path string) string {
+	const lines = 8
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "(no log: " + err.Error() + ")"
+	}
+	parts := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	return string(bytes.Join(parts[max(0, len(parts)-lines):], []byte("\n")))
+}
