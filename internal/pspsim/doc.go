@@ -1,0 +1,23 @@
+// Package pspsim is an honest stand-in for a card provider: it charges and
+// refunds over HTTP, is itself idempotent by key, can be told by the card token
+// to be slow, to decline or to fall silent, and lists what it really charged.
+//
+// It exists so that tests can prove "one key, one charge" against a party that
+// is not the service under test. So it shares no code with that service, and
+// no charge it ever answered is lost: each change is fsynced to a journal file
+// before the answer leaves, and the journal is read again on start.
+//
+//	sim, err := pspsim.New("pspsim.journal", slog.Default())
+//	if err != nil { … }
+//	defer sim.Close()
+//	err = sim.Serve(ctx, listener)
+//
+// # Tokens
+//
+//	tok_visa, tok_mastercard  approve
+//	tok_declined              declines with card_declined
+//	tok_insufficient_funds    declines with insufficient_funds
+//	tok_slow_<N>s             charges at once, answers N seconds (1 to 60) later
+//	tok_charged_no_answer     charges, and hangs up on the key's first arrival
+//	tok_error_first           500 on the key's first arrival, before charging
+package pspsim

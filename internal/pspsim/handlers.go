@@ -1,0 +1,199 @@
+package pspsim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+const (
+	// maxBody is far above any honest request, and small enough to hold many.
+	maxBody = 64 << 10
+	// maxText bounds keys and references, as card providers commonly do.
+	maxText = 255
+)
+
+type chargeRequest struct {
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+	Source    string `json:"source"`
+}
+
+type refundRequest struct {
+	Charge    string `json:"charge"`
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+}
+
+func (s *Server) createCharge(w http.ResponseWriter, r *http.Request) {
+	var body chargeRequest
+	if err := decode(w, r, &body); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.submit(w, r, params{
+		Object: objectCharge, Amount: body.Amount, Currency: body.Currency,
+		Reference: body.Reference, Source: body.Source,
+	})
+}
+
+func (s *Server) createRefund(w http.ResponseWriter, r *http.Request) {
+	var body refundRequest
+	if err := decode(w, r, &body); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.submit(w, r, params{
+		Object: objectRefund, Amount: body.Amount, Currency: body.Currency,
+		Reference: body.Reference, Charge: body.Charge,
+	})
+}
+
+// submit takes the request to the ledger and then answers as its token wants.
+func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params) {
+	key, err := idempotencyKey(r.Header)
+	if err == nil {
+		err = p.validate()
+	}
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	e, err := s.ledger.submit(key, p)
+	if err != nil {
+		s.log.Warn("not done", "object", p.Object, "idempotency_key", key, "reference", p.Reference, "cause", err)
+		s.refuse(w, err)
+		return
+	}
+	s.log.Info("arrived", "object", e.Object, "id", e.ID, "idempotency_key", key,
+		"reference", e.Reference, "status", e.Status, "attempts", e.Attempts)
+	s.answer(w, r, e)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
+	token, _ := parseToken(e.Source) // a refund has none, and behaves
+	if token.hangUpFirst && e.Attempts == 1 {
+		panic(http.ErrAbortHandler) // closes the connection without a byte
+	}
+	// Measured from the charge, so all arrivals of the key are answered
+	// together, and a late retry at once.
+	if !waitUntil(r, e.CreatedAt.Add(token.delay)) {
+		panic(http.ErrAbortHandler)
+	}
+	switch {
+	case e.Status == statusPending:
+		s.refuse(w, errFailFirst)
+	case e.Status == statusSucceeded:
+		s.write(w, http.StatusCreated, e)
+	case e.Object == objectCharge:
+		s.write(w, http.StatusPaymentRequired, e)
+	default:
+		s.write(w, http.StatusUnprocessableEntity, declinedRefund{e, problem{
+			Code: e.DeclineCode, Message: "This refund is not possible; nothing was refunded.",
+		}})
+	}
+}
+
+// waitUntil reports false when the client went away, or the server is being
+// stopped, before the time came.
+func waitUntil(r *http.Request, t time.Time) bool {
+	wait := time.Until(t)
+	if wait <= 0 {
+		return true
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+func (s *Server) listCharges(w http.ResponseWriter, r *http.Request) {
+	s.list(w, r.URL.Query(), objectCharge)
+}
+
+func (s *Server) listRefunds(w http.ResponseWriter, r *http.Request) {
+	s.list(w, r.URL.Query(), objectRefund)
+}
+
+func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
+	data, err := s.ledger.list(func(e *entry) bool {
+		return e.Object == object && matches(query, "reference", e.Reference) &&
+			(object == objectCharge || matches(query, "charge", e.Charge))
+	})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.write(w, http.StatusOK, struct {
+		Data []entry `json:"data"`
+	}{data})
+}
+
+// matches reports whether the query asks for value, or does not care.
+func matches(query url.Values, name, value string) bool {
+	return !query.Has(name) || query.Get(name) == value
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	if err := s.ledger.check(); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.write(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// decode reads exactly one JSON object with no unknown, duplicate or
+// differently cased members.
+func decode(w http.ResponseWriter, r *http.Request, body any) error {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return errTooLarge
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, body, json.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		return invalid("The body must be one JSON object with exactly the documented fields.")
+	}
+	return nil
+}
+
+func idempotencyKey(header http.Header) (string, error) {
+	values := header.Values("Idempotency-Key")
+	if len(values) != 1 || values[0] == "" || len(values[0]) > maxText {
+		return "", invalid(fmt.Sprintf("One Idempotency-Key header of 1 to %d characters is required.", maxText))
+	}
+	return values[0], nil
+}
+
+func (p params) validate() error {
+	switch {
+	case p.Amount <= 0:
+		return invalid("amount must be above zero.")
+	case !isCurrency(p.Currency):
+		return invalid("currency must be three upper-case letters.")
+	case p.Reference == "" || len(p.Reference) > maxText:
+		return invalid(fmt.Sprintf("reference must have 1 to %d characters.", maxText))
+	}
+	return nil
+}
+
+func isCurrency(s string) bool {
+	for _, c := range s {
+		if c < 'A' || c > 'Z' {
+			return false
+		}
+	}
+	return len(s) == 3
+}

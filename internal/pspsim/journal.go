@@ -1,0 +1,135 @@
+package pspsim
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// journal is an append-only file of lines. Appending is cheap and only orders
+// the lines; sync makes them durable. Callers that sync at the same time share
+// one write and one fsync: whoever gets the lock first takes all pending lines
+// along, and the others find theirs already on disk.
+type journal struct {
+	file *os.File
+
+	appending sync.Mutex // guards the next two
+	pending   []byte
+	end       int64 // bytes appended, whether synced or not
+
+	syncing sync.Mutex // held over write and fsync; guards the next two
+	synced  int64
+	err     error // sticky: after a failed fsync nobody knows what is on disk
+}
+
+// openJournal opens or creates the file, locks it against a second process,
+// and hands each line to replay. A last line without its newline was torn by a
+// crash before anyone was told of it, so it is cut off; torn is its length in
+// bytes. Any other damage is an error, because it would mean lost charges.
+func openJournal(path string, replay func(line []byte) error) (j *journal, torn int64, err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	// The kernel drops the lock with the process, also on kill -9.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, 0, fmt.Errorf("lock journal %s, is another pspsim using it? %w", path, err)
+	}
+	end, torn, err := readLines(file, replay)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read journal %s: %w", path, err)
+	}
+	if err := settleFile(file, end); err != nil {
+		return nil, 0, fmt.Errorf("prepare journal %s: %w", path, err)
+	}
+	return &journal{file: file, end: end, synced: end}, torn, nil
+}
+
+// readLines replays every complete line; end is where the last of them ends.
+func readLines(r io.Reader, replay func(line []byte) error) (end, torn int64, err error) {
+	lines := bufio.NewReader(r)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return end, int64(len(line)), nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if err := replay(line); err != nil {
+			return 0, 0, fmt.Errorf("line %d: %w", number, err)
+		}
+		end += int64(len(line))
+	}
+}
+
+// settleFile cuts the file at end and makes the file and its name durable.
+// What was replayed may have been written but not synced by a killed process.
+func settleFile(file *os.File, end int64) error {
+	if err := file.Truncate(end); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(file.Name()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// append queues a line, which must end in a newline, and returns the position
+// to pass to sync. Lines reach the file in the order of the calls.
+func (j *journal) append(line []byte) (position int64) {
+	j.appending.Lock()
+	defer j.appending.Unlock()
+	j.pending = append(j.pending, line...)
+	j.end += int64(len(line))
+	return j.end
+}
+
+// position is the end of the last appended line.
+func (j *journal) position() int64 {
+	j.appending.Lock()
+	defer j.appending.Unlock()
+	return j.end
+}
+
+// sync returns once everything up to position is on disk.
+func (j *journal) sync(position int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.err != nil || j.synced >= position {
+		return j.err
+	}
+	j.appending.Lock()
+	batch, end := j.pending, j.end
+	j.pending = nil
+	j.appending.Unlock()
+
+	if _, err := j.file.Write(batch); err != nil {
+		j.err = fmt.Errorf("write journal: %w", err)
+		return j.err
+	}
+	if err := j.file.Sync(); err != nil {
+		j.err = fmt.Errorf("sync journal: %w", err)
+		return j.err
+	}
+	j.synced = end
+	return nil
+}
+
+func (j *journal) close() error {
+	return errors.Join(j.sync(j.position()), j.file.Close())
+}

@@ -1,0 +1,220 @@
+package pspsim
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// What an entry is, and how far it got. A pending entry has been asked for but
+// nothing was charged; succeeded and declined are final.
+const (
+	objectCharge = "charge"
+	objectRefund = "refund"
+
+	statusPending   = "pending"
+	statusSucceeded = "succeeded"
+	statusDeclined  = "declined"
+)
+
+// Why a refund is declined.
+const (
+	refundExceedsCharge    = "refund_exceeds_charge"
+	refundOfDeclinedCharge = "charge_not_refundable"
+	refundCurrencyMismatch = "currency_mismatch"
+)
+
+var (
+	errKeyReused     = errors.New("key arrived with other parameters")
+	errUnknownToken  = errors.New("no such token")
+	errUnknownCharge = errors.New("no such charge")
+)
+
+// params are what a key is bound to: the same key must bring the same again.
+type params struct {
+	Object    string `json:"object"`
+	Amount    int64  `json:"amount"` // minor units, above zero
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+	Source    string `json:"source,omitempty"` // of a charge: the card token
+	Charge    string `json:"charge,omitempty"` // of a refund: the charge's ID
+}
+
+// entry is a charge or a refund, as it is answered, listed and journaled.
+type entry struct {
+	ID             string `json:"id"`
+	IdempotencyKey string `json:"idempotency_key"`
+	params
+	Status      string    `json:"status"`
+	DeclineCode string    `json:"decline_code,omitempty"`
+	Attempts    int       `json:"attempts"` // how often the key arrived, whatever came of it
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+// ledger holds every entry in memory and on disk. Safe for concurrent use.
+type ledger struct {
+	journal *journal
+
+	mu       sync.Mutex // guards the rest, and the order of journal lines
+	byKey    map[string]*entry
+	charges  map[string]*entry // settled charges by ID
+	refunded map[string]int64  // by charge ID, minor units
+	settled  []*entry          // in the order in which they were settled
+}
+
+func openLedger(path string) (l *ledger, torn int64, err error) {
+	l = &ledger{byKey: map[string]*entry{}, charges: map[string]*entry{}, refunded: map[string]int64{}}
+	l.journal, torn, err = openJournal(path, func(line []byte) error {
+		var e entry
+		if err := json.Unmarshal(line, &e, json.RejectUnknownMembers(true)); err != nil {
+			return err
+		}
+		l.put(e)
+		return nil
+	})
+	return l, torn, err
+}
+
+// submit records that key arrived with p, charges or refunds if this is the
+// arrival to do so, and returns the entry as it is on disk by then. Concurrent
+// arrivals of one key are put in order; the first charges and the others get
+// its entry. The errors are errKeyReused, errUnknownToken, errUnknownCharge
+// (nothing was charged by this arrival) or a failing journal.
+func (l *ledger) submit(key string, p params) (entry, error) {
+	e, position, err := l.arrive(key, p)
+	if position > 0 {
+		if err := l.journal.sync(position); err != nil {
+			return entry{}, err
+		}
+	}
+	return e, err
+}
+
+// arrive is the part of submit under the lock. Its position is 0 when there is
+// nothing to sync.
+func (l *ledger) arrive(key string, p params) (entry, int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	// The key comes first: a reused key must not be told "unknown token",
+	// which says that nothing was ever charged.
+	e, err := l.find(key, p)
+	if err != nil {
+		return entry{}, 0, err
+	}
+	e.Attempts++
+	reused := e.params != p
+	if !reused && e.Status == statusPending {
+		l.decide(&e)
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return entry{}, 0, fmt.Errorf("encode entry: %w", err)
+	}
+	position := l.journal.append(append(line, '\n'))
+	l.put(e)
+	if reused {
+		return entry{}, position, errKeyReused
+	}
+	return e, position, nil
+}
+
+// find returns a copy of the key's entry, or a new pending one.
+func (l *ledger) find(key string, p params) (entry, error) {
+	if e, ok := l.byKey[key]; ok {
+		return *e, nil
+	}
+	id := "ch_"
+	if p.Object == objectRefund {
+		id = "re_"
+		if _, ok := l.charges[p.Charge]; !ok {
+			return entry{}, errUnknownCharge
+		}
+	} else if _, ok := parseToken(p.Source); !ok {
+		return entry{}, errUnknownToken
+	}
+	return entry{
+		ID: id + strings.ToLower(rand.Text()), IdempotencyKey: key, params: p,
+		Status: statusPending, CreatedAt: time.Now().UTC(),
+	}, nil
+}
+
+// decide settles a pending entry, unless its token wants it to fail first.
+func (l *ledger) decide(e *entry) {
+	if e.Object == objectRefund {
+		e.DeclineCode = l.refuseRefund(e.params)
+	} else {
+		b, _ := parseToken(e.Source)
+		if b.failFirst && e.Attempts == 1 {
+			return
+		}
+		e.DeclineCode = b.declineCode
+	}
+	e.Status = statusSucceeded
+	if e.DeclineCode != "" {
+		e.Status = statusDeclined
+	}
+}
+
+// refuseRefund returns why the refund must be declined, or "".
+func (l *ledger) refuseRefund(p params) string {
+	switch charge := l.charges[p.Charge]; {
+	case charge.Status != statusSucceeded:
+		return refundOfDeclinedCharge
+	case charge.Currency != p.Currency:
+		return refundCurrencyMismatch
+	case p.Amount > charge.Amount-l.refunded[p.Charge]:
+		return refundExceedsCharge
+	}
+	return ""
+}
+
+// put makes e the key's entry; live changes and the journal's lines both end
+// here, so that a restart arrives at the same state.
+func (l *ledger) put(next entry) {
+	e, known := l.byKey[next.IdempotencyKey]
+	if !known {
+		e = &entry{Status: statusPending}
+		l.byKey[next.IdempotencyKey] = e
+	}
+	settling := e.Status == statusPending && next.Status != statusPending
+	*e = next
+	if !settling {
+		return
+	}
+	l.settled = append(l.settled, e)
+	if e.Object == objectCharge {
+		l.charges[e.ID] = e
+	} else if e.Status == statusSucceeded {
+		l.refunded[e.Charge] += e.Amount
+	}
+}
+
+// list returns the settled entries that match, oldest first, and only what is
+// on disk: an audit must not show a charge that a crash could still take back.
+func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
+	l.mu.Lock()
+	found := []entry{}
+	for _, e := range l.settled {
+		if match(e) {
+			found = append(found, *e)
+		}
+	}
+	position := l.journal.position()
+	l.mu.Unlock()
+	return found, l.journal.sync(position)
+}
+
+// check reports whether the ledger can still write.
+func (l *ledger) check() error {
+	return l.journal.sync(l.journal.position())
+}
+
+func (l *ledger) close() error {
+	return l.journal.close()
+}

@@ -1,0 +1,116 @@
+package pspsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+const (
+	// readHeaderTimeout drops clients that connect and say nothing. There is
+	// no ReadTimeout on purpose: it would also end the wait of a slow answer.
+	readHeaderTimeout = 5 * time.Second
+	// idleTimeout is longer than a client keeps idle connections, so that the
+	// client closes first and never posts into a connection that is closing.
+	idleTimeout = 2 * time.Minute
+	// drainTimeout lets ordinary requests finish on stop, which take
+	// milliseconds. Slow answers are cut: a stop should not take a minute, and
+	// to be cut off is what callers use those tokens for.
+	drainTimeout = 3 * time.Second
+)
+
+// Server is the provider: an http.Handler and its journal. Safe for concurrent
+// use.
+type Server struct {
+	ledger *ledger
+	log    *slog.Logger
+	router http.Handler
+	drain  time.Duration
+}
+
+// New opens the provider whose charges are in the file at journalPath, which
+// is created if absent. It fails when the file is damaged other than by a torn
+// last line, or used by another process. Close it after use.
+func New(journalPath string, log *slog.Logger) (*Server, error) {
+	ledger, torn, err := openLedger(journalPath)
+	if err != nil {
+		return nil, err
+	}
+	if torn > 0 {
+		log.Warn("cut a torn last line off the journal", "bytes", torn)
+	}
+	s := &Server{ledger: ledger, log: log, drain: drainTimeout}
+	s.router = s.routes()
+	return s, nil
+}
+
+func (s *Server) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Get("/healthz", s.health)
+	r.Post("/v1/charges", s.createCharge)
+	r.Get("/v1/charges", s.listCharges)
+	r.Post("/v1/refunds", s.createRefund)
+	r.Get("/v1/refunds", s.listRefunds)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
+	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })
+	return r
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.router.ServeHTTP(w, r)
+}
+
+// Close makes the journal durable and releases it. A request that is still
+// running then fails, without an answer that promises anything.
+func (s *Server) Close() error {
+	if err := s.ledger.close(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
+// Serve answers on listener, which it closes, until ctx ends. Then it lets
+// requests finish for a few seconds and cuts those that are still waiting; that
+// is a normal stop and returns nil.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	return s.stop(server, cut)
+}
+
+// stop leaves no time to what still waits after the drain. A handler that is
+// cut while writing the journal is harmless: its answer can't be sent.
+func (s *Server) stop(server *http.Server, cut context.CancelFunc) error {
+	polite, cancel := context.WithTimeout(context.Background(), s.drain)
+	defer cancel()
+	err := server.Shutdown(polite)
+	if errors.Is(err, context.DeadlineExceeded) {
+		cut()
+		err = server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
+}
