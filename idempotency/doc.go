@@ -1,0 +1,2 @@
+// Package idempotency makes HTTP handlers safe to retry.
+package idempotency

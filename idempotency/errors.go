@@ -1,0 +1,146 @@
+package idempotency
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Errors of a [Store], to be tested with errors.Is.
+var (
+	// ErrLost says that the record is not, or not any more, this owner's: its
+	// lease ended and somebody else took the key over, or it was removed.
+	ErrLost = errors.New("idempotency: the record belongs to another owner")
+	// ErrUnavailable says that the store can't answer now: network, timeout, out
+	// of memory, read-only or still loading. It wraps the cause. What was asked
+	// for may or may not have happened.
+	ErrUnavailable = errors.New("idempotency: store unavailable")
+	// ErrCorrupt says that the bytes under the key are not a record. The
+	// middleware treats that one key as unavailable.
+	ErrCorrupt = errors.New("idempotency: not a record")
+)
+
+// Codes of the answers that the middleware gives itself.
+const (
+	CodeKeyMissing       = "idempotency_key_missing"
+	CodeKeyTooLong       = "idempotency_key_too_long"
+	CodeKeyMalformed     = "idempotency_key_malformed"
+	CodeInProgress       = "idempotency_in_progress"
+	CodeKeyReused        = "idempotency_key_reused"
+	CodeStoreUnavailable = "idempotency_store_unavailable"
+	CodeResponseNotKept  = "idempotency_response_not_kept"
+	CodeBodyTooLarge     = "body_too_large"
+	CodeBodyUnreadable   = "body_unreadable"
+)
+
+// unavailableRetryAfter is what a client is told to wait when the store can't
+// answer: about as long as a failover of Redis takes to be noticed.
+const unavailableRetryAfter = 2 * time.Second
+
+// Error is an answer of the middleware in place of the handler's. Code and
+// Message are safe to show to a client; Err, the cause, is for the log alone.
+type Error struct {
+	Status     int           // HTTP status code
+	Code       string        // one of the Code constants
+	Message    string        // one sentence for people
+	RetryAfter time.Duration // 0: no Retry-After header
+	Err        error         // the cause, or nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Code + ": " + e.Message
+	}
+	return e.Code + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// InProgress is the 409 for a key whose first request still runs. A handler
+// whose database says so answers with the same (and calls [Claim.Release]).
+func InProgress(retryAfter time.Duration) *Error {
+	return &Error{
+		Status: http.StatusConflict, Code: CodeInProgress, RetryAfter: retryAfter,
+		Message: "A request with this idempotency key is already being processed. Retry after the original request completes.",
+	}
+}
+
+// KeyReused is the 422 for a key that came before with another request. A
+// handler whose database says so answers with the same (and calls
+// [Claim.Release]).
+func KeyReused() *Error {
+	return &Error{
+		Status: http.StatusUnprocessableEntity, Code: CodeKeyReused,
+		Message: "Idempotency key has already been used with a different request payload.",
+	}
+}
+
+func keyMissing() *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMissing, Message: "Idempotency-Key header is required"}
+}
+
+func keyTooLong() *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeKeyTooLong, Message: "Idempotency-Key must not exceed 255 characters"}
+}
+
+func keyMalformed(message string) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMalformed, Message: message}
+}
+
+func storeUnavailable(cause error) *Error {
+	return &Error{
+		Status: http.StatusServiceUnavailable, Code: CodeStoreUnavailable, RetryAfter: unavailableRetryAfter, Err: cause,
+		Message: "Idempotency cannot be guaranteed at the moment, so the request was not executed. Retry later with the same key.",
+	}
+}
+
+// responseNotKept answers a retry whose first answer was too large to keep. It
+// is a 409 without Retry-After: a 5xx or a Retry-After would have clients try
+// again for ever, and the handler must never run a second time.
+func responseNotKept(first Response) *Error {
+	return &Error{
+		Status: http.StatusConflict, Code: CodeResponseNotKept,
+		Message: "The original request was completed with status " + strconv.Itoa(first.StatusCode) +
+			", but its response was too large to be kept and cannot be replayed.",
+	}
+}
+
+func bodyError(err error) *Error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return &Error{
+			Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge, Err: err,
+			Message: "Request body must not exceed " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes",
+		}
+	}
+	return &Error{Status: http.StatusBadRequest, Code: CodeBodyUnreadable, Message: "Request body could not be read", Err: err}
+}
+
+// WriteProblem is the default error writer: application/problem+json (RFC 9457)
+// with the members type, title, status, detail, code and error, and a
+// Retry-After header in whole seconds where the error has one.
+func WriteProblem(w http.ResponseWriter, _ *http.Request, e *Error) {
+	body, err := json.Marshal(map[string]any{
+		"type": "about:blank", "title": http.StatusText(e.Status), "status": e.Status,
+		"detail": e.Message, "code": e.Code, "error": e.Message,
+	})
+	if err != nil { // strings and integers always marshal
+		panic(err)
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(e.RetryAfter)))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+// wholeSeconds rounds up, so that a client that waits as told isn't early.
+func wholeSeconds(d time.Duration) int {
+	return int(math.Ceil(d.Seconds()))
+}

@@ -1,0 +1,100 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Fractions of the lease. With the default of 15 s: a beat every 5 s; after a
+// failed one the next 1.25 s later; the handler is cancelled when none has
+// succeeded for 12.5 s, which leaves it 1.25 s at least to stop before anybody
+// else can take the key over (a last try may take up to 1.25 s).
+const (
+	beatFraction   = 3
+	retryFraction  = 12
+	safetyFraction = 6
+)
+
+// heartbeat renews a lease while a handler runs, and cancels the handler when
+// the lease is lost or may be about to end.
+type heartbeat struct {
+	store   Store
+	pending Record
+	lease   time.Duration
+	cancel  context.CancelCauseFunc // of the handler
+	halt    context.CancelFunc
+	done    chan struct{}
+	lost    error // why the lease was given up; read after done is closed
+}
+
+// startHeartbeat takes over a lease that began at the given moment, on this
+// process's monotonic clock, before the store was asked: it ends no earlier
+// than we believe.
+func startHeartbeat(ctx context.Context, store Store, pending Record, lease time.Duration, began time.Time, cancel context.CancelCauseFunc) *heartbeat {
+	ctx, halt := context.WithCancel(context.WithoutCancel(ctx)) // a handler past its deadline still holds its key
+	h := &heartbeat{store: store, pending: pending, lease: lease, cancel: cancel, halt: halt, done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		if h.lost = h.run(ctx, began); h.lost != nil {
+			h.cancel(h.lost)
+		}
+	}()
+	return h
+}
+
+// stop ends the heartbeat, waits until it has ended, and says why it had given
+// the lease up, if it had. It may be called again.
+func (h *heartbeat) stop() error {
+	h.halt()
+	<-h.done
+	return h.lost
+}
+
+func (h *heartbeat) run(ctx context.Context, began time.Time) error {
+	safeUntil := h.safeUntil(began)
+	wait := h.lease / beatFraction
+	for pause(ctx, wait) {
+		began = time.Now()
+		err := h.beat(ctx, safeUntil)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			safeUntil, wait = h.safeUntil(began), h.lease/beatFraction
+		case errors.Is(err, ErrLost):
+			return fmt.Errorf("extend lease: %w", err)
+		case !time.Now().Before(safeUntil):
+			return fmt.Errorf("%w: no heartbeat succeeded in time: %w", ErrUnavailable, err)
+		default:
+			wait = min(h.lease/retryFraction, time.Until(safeUntil))
+		}
+	}
+	return nil
+}
+
+func (h *heartbeat) safeUntil(began time.Time) time.Time {
+	return began.Add(h.lease - h.lease/safetyFraction)
+}
+
+// beat makes one attempt, however late: after a pause of the whole process only
+// the store can tell whether the lease is still ours.
+func (h *heartbeat) beat(ctx context.Context, safeUntil time.Time) error {
+	timeout := min(h.lease/beatFraction, time.Until(safeUntil))
+	ctx, cancel := context.WithTimeout(ctx, max(timeout, h.lease/retryFraction))
+	defer cancel()
+	return h.store.Extend(ctx, h.pending, h.lease)
+}
+
+// pause waits, and says whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

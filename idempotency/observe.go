@@ -1,0 +1,31 @@
+package idempotency
+
+import "time"
+
+// Result is how a check ended. The values are few and fixed, fit for the label
+// of a metric.
+type Result string
+
+// The results. Each request with a key, or lacking a required one, has one.
+const (
+	ResultAcquired    Result = "acquired"    // the handler ran
+	ResultReplay      Result = "replay"      // answered from the store, or by the authority
+	ResultConflict    Result = "conflict"    // 409, another attempt is in progress
+	ResultMismatch    Result = "mismatch"    // 422, the key belongs to another request
+	ResultMissing     Result = "missing"     // 400, no key where one is required
+	ResultMalformed   Result = "malformed"   // 400, the key is malformed or too long
+	ResultRejected    Result = "rejected"    // 413 or 400, the body couldn't be read
+	ResultUnavailable Result = "unavailable" // 503, failed closed
+	ResultBypassed    Result = "bypassed"    // the handler ran unguarded, failed open
+	ResultNotKept     Result = "not_kept"    // 409, the first answer was too large to keep
+	ResultLost        Result = "lost"        // the handler ran, but its lease was lost meanwhile
+	ResultIncomplete  Result = "incomplete"  // the handler ran, but the store couldn't be told
+)
+
+// Check is what an observer is told, once for each request.
+type Check struct {
+	Key, Scope string
+	Result     Result
+	Duration   time.Duration // spent on the check, the handler's time not included
+	Err        error         // the cause of unavailable, bypassed, lost, incomplete and rejected
+}
