@@ -1,0 +1,3 @@
+DROP TABLE top_ups;
+DROP TABLE wallets;
+DROP TABLE customers;
