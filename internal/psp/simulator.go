@@ -1,0 +1,122 @@
+package psp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// maxReply bounds an answer: an honest one has a few hundred bytes.
+const maxReply = 64 << 10
+
+// Simulator is the gateway to the provider simulator, cmd/pspsim. Safe for
+// concurrent use.
+type Simulator struct {
+	baseURL string
+	timeout time.Duration
+	client  *http.Client
+}
+
+var _ checkout.Gateway = (*Simulator)(nil)
+
+// NewSimulator returns a gateway to the simulator at baseURL, such as
+// http://127.0.0.1:8090. A call whose answer takes longer than timeout, which
+// must be above zero, has an unknown outcome.
+func NewSimulator(baseURL string, timeout time.Duration) *Simulator {
+	return &Simulator{baseURL: baseURL, timeout: timeout, client: newClient()}
+}
+
+// Close gives up the idle connections; calls that are running go on.
+func (s *Simulator) Close() { s.client.CloseIdleConnections() }
+
+type chargeBody struct {
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+	Source    string `json:"source"`
+}
+
+type refundBody struct {
+	Charge    string `json:"charge"`
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+	Reference string `json:"reference"`
+}
+
+// Charge takes money from the card behind the token. Declined with the code
+// invalid_token means that the provider does not know the token.
+func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	status, raw, err := s.post(ctx, "/v1/charges", r.IdempotencyKey, chargeBody{
+		Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference, Source: r.Token,
+	})
+	if err != nil {
+		return unknown(fmt.Errorf("charge at simulator: %w", err))
+	}
+	return judgeCharge(status, raw, r)
+}
+
+// Refund gives money of a charge back.
+func (s *Simulator) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	status, raw, err := s.post(ctx, "/v1/refunds", r.IdempotencyKey, refundBody{
+		Charge: r.ChargeID, Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference,
+	})
+	if err != nil {
+		return unknown(fmt.Errorf("refund at simulator: %w", err))
+	}
+	return judgeRefund(status, raw, r)
+}
+
+// post sends the body once and returns the status and the whole reply.
+func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	request, err := s.request(ctx, path, key, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	if err != nil {
+		return 0, nil, fmt.Errorf("read reply with status %d: %w", response.StatusCode, err)
+	}
+	if len(raw) > maxReply {
+		return 0, nil, fmt.Errorf("reply with status %d exceeds %d bytes", response.StatusCode, maxReply)
+	}
+	return response.StatusCode, raw, nil
+}
+
+func (s *Simulator) request(ctx context.Context, path, key string, body any) (*http.Request, error) {
+	target, err := url.JoinPath(s.baseURL, path)
+	if err != nil {
+		return nil, fmt.Errorf("provider address: %w", err)
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	// http.Transport silently sends a request again when a kept-alive
+	// connection turns out dead, and an Idempotency-Key makes it think so of a
+	// POST, too. It can do that only if it can rewind the body; so it can't,
+	// and a stale connection is an error here. (net/http: Transport, "safe to
+	// retry"; Request.GetBody.)
+	request.GetBody = nil
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", key)
+	return request, nil
+}

@@ -1,0 +1,106 @@
+package pspsim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTornLastLineIsCutOff(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, one := b.charge("key-1", "tok_visa")
+	whole, err := os.ReadFile(b.journal)
+	require.NoError(t, err)
+	_, _ = b.charge("key-2", "tok_visa")
+	both, err := os.ReadFile(b.journal)
+	require.NoError(t, err)
+
+	for _, length := range []int{len(whole) + 1, len(both) - 2, len(both) - 1} {
+		path := filepath.Join(t.TempDir(), "journal")
+		require.NoError(t, os.WriteFile(path, both[:length], 0o600))
+		b := open(t, path)
+		require.Equal(t, []entry{one.entry}, b.list("/v1/charges"))
+		left, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(whole), string(left))
+
+		_, again := b.charge("key-2", "tok_visa")
+		require.Equal(t, 1, again.Attempts, "nobody had been told of it")
+		require.Len(t, b.crash().list("/v1/charges"), 2, "the next line is whole")
+	}
+}
+
+func TestDamagedJournalIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal")
+	require.NoError(t, os.WriteFile(path, []byte("{}\n{\"id\":\n{}\n"), 0o600))
+	_, _, err := openLedger(path)
+	require.ErrorContains(t, err, "line 2")
+}
+
+func TestJournalIsUsedByOneProcess(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, _, err := openLedger(b.journal)
+	require.ErrorContains(t, err, "is another pspsim using it?")
+	require.NoError(t, b.sim.Close())
+	again, _, err := openLedger(b.journal)
+	require.NoError(t, err)
+	require.NoError(t, again.close())
+}
+
+// Whatever was synced is in the file, whole and in order, whoever wrote it.
+func TestConcurrentSyncsShareTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _, err := openJournal(path, nil)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for writer := range 16 {
+		group.Go(func() {
+			for n := range 20 {
+				line := fmt.Sprintf("%d:%d\n", writer, n)
+				err := j.sync(j.append([]byte(line)))
+				raw, readErr := os.ReadFile(path)
+				if err != nil || readErr != nil || !strings.Contains("\n"+string(raw), "\n"+line) {
+					t.Errorf("line %q is not on disk: %v %v", line, err, readErr)
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.NoError(t, j.close())
+
+	next := map[string]int{}
+	j, _, err = openJournal(path, func(line []byte) error {
+		writer, n, _ := strings.Cut(strings.TrimSpace(string(line)), ":")
+		require.Equal(t, fmt.Sprint(next[writer]), n)
+		next[writer]++
+		return nil
+	})
+	require.NoError(t, err)
+	require.Len(t, next, 16)
+	require.NoError(t, j.close())
+}
+
+// BenchmarkSubmit is the provider's ceiling with many callers at once.
+func BenchmarkSubmit(b *testing.B) {
+	l, _, err := openLedger(filepath.Join(b.TempDir(), "journal"))
+	require.NoError(b, err)
+	p := params{Object: objectCharge, Amount: 4200, Currency: "USD", Reference: "order", Source: "tok_visa"}
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for n := 0; pb.Next(); n++ {
+			if _, err := l.submit(fmt.Sprintf("%p-%d", pb, n), p); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	require.NoError(b, l.close())
+}

@@ -1,0 +1,106 @@
+package pspsim
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRefundsNeverExceedTheCharge(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, charged := b.charge("charge-key", "tok_visa")
+
+	status, part := b.refund("key-1", charged.ID, 4000)
+	require.Equal(t, 201, status)
+	require.Regexp(t, "^re_[a-z2-7]{26}$", part.ID)
+	require.Equal(t, "succeeded", part.Status)
+	require.Equal(t, params{Object: "refund", Amount: 4000, Currency: "USD", Reference: "refund-1", Charge: charged.ID}, part.params)
+
+	for key, amount := range map[string]int{"key-2": 201, "key-3": math.MaxInt64} {
+		status, refused := b.refund(key, charged.ID, amount)
+		require.Equal(t, 422, status)
+		require.Equal(t, "declined", refused.Status)
+		require.Equal(t, "refund_exceeds_charge", refused.DeclineCode)
+		require.Equal(t, "refund_exceeds_charge", refused.Problem.Code)
+		status, again := b.refund(key, charged.ID, amount)
+		require.Equal(t, 422, status, "the refusal is kept")
+		require.Equal(t, refused.ID, again.ID)
+	}
+
+	b = b.crash() // what was refunded is known after a restart, too
+	status, again := b.refund("key-1", charged.ID, 4000)
+	require.Equal(t, 201, status)
+	require.Equal(t, part.ID, again.ID)
+	status, _ = b.refund("key-4", charged.ID, 201)
+	require.Equal(t, 422, status)
+	status, _ = b.refund("key-5", charged.ID, 200)
+	require.Equal(t, 201, status)
+}
+
+func TestConcurrentRefundsShareTheCharge(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, charged := b.charge("charge-key", "tok_visa")
+	var refunded atomic.Int64
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			status, a, err := b.post(t.Context(), "/v1/refunds", string(rune('a'+i)), refundOf(charged.ID, 1000, "USD"))
+			if err == nil && status == 201 {
+				refunded.Add(a.Amount)
+			}
+		})
+	}
+	group.Wait()
+	require.EqualValues(t, 4000, refunded.Load())
+}
+
+func TestImpossibleRefunds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, charged := b.charge("charge-1", "tok_visa")
+	_, declined := b.charge("charge-2", "tok_declined")
+	_, _ = b.charge("charge-3", "tok_error_first") // pending: no charge yet
+	_, refund := b.refund("refund-1", charged.ID, 1)
+	for _, c := range []struct {
+		key, body string
+		status    int
+		code      string
+	}{
+		{"key-1", refundOf(charged.ID, 1, "EUR"), 422, "currency_mismatch"},
+		{"key-2", refundOf(declined.ID, 1, "USD"), 422, "charge_not_refundable"},
+		{"key-3", refundOf("ch_none", 1, "USD"), 404, "unknown_charge"},
+		{"key-4", refundOf(refund.ID, 1, "USD"), 404, "unknown_charge"},
+		{"key-5", refundOf("", 1, "USD"), 404, "unknown_charge"},
+	} {
+		status, a := b.mustPost("/v1/refunds", c.key, c.body)
+		require.Equal(t, c.status, status, c.key)
+		require.Equal(t, c.code, a.Problem.Code, c.key)
+	}
+}
+
+func TestListsFilterAndKeepOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.Empty(t, b.list("/v1/charges"))
+	_, one := b.charge("key-1", "tok_visa")
+	_, two := b.charge("key-2", "tok_declined")
+	_, three := b.mustPost("/v1/charges", "key-3", `{"amount":1,"currency":"EUR","reference":"order-2","source":"tok_visa"}`)
+	_, refund := b.refund("key-4", one.ID, 1)
+
+	for range 2 { // the second time after a restart
+		require.Equal(t, []entry{one.entry, two.entry, three.entry}, b.list("/v1/charges"))
+		require.Equal(t, []entry{one.entry, two.entry}, b.list("/v1/charges?reference=order-1"))
+		require.Equal(t, []entry{three.entry}, b.list("/v1/charges?reference=order-2"))
+		require.Empty(t, b.list("/v1/charges?reference="))
+		require.Equal(t, []entry{refund.entry}, b.list("/v1/refunds"))
+		require.Equal(t, []entry{refund.entry}, b.list("/v1/refunds?charge="+one.ID))
+		require.Equal(t, []entry{refund.entry}, b.list("/v1/refunds?reference=refund-1&charge="+one.ID))
+		require.Empty(t, b.list("/v1/refunds?charge="+two.ID))
+		b = b.crash()
+	}
+}
