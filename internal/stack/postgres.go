@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,45 +104,51 @@ func isFile(path string) bool {
 // waits until it answers. As root it runs the server as the user postgres or nobody; if that user cannot get at Dir, the data
 // goes to a temporary directory, named in Server.DataDir. On an error nothing is left running.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
-	binDir, err := FindPostgres()
+	run, temporary, err := preparePostgres(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare PostgreSQL: %w", err)
 	}
-	user, err := unprivileged()
-	if err != nil {
-		return nil, err
-	}
-	dir, temporary, err := serverDir(cfg.Dir, "postgres", user)
-	if err != nil {
-		return nil, fmt.Errorf("prepare PostgreSQL's directory: %w", err)
-	}
-	server, err := startPostgresIn(ctx, cfg, dir, binDir, user)
+	server, err := onFreePort(cfg.Port, func(port int) (*Server, error) {
+		run.args = postgresArgs(run.dir, port, cfg.Fsync)
+		return startServer(ctx, run, port, PostgresURL, syscall.SIGINT, ensureDatabase) // SIGINT: fast shutdown
+	})
 	if err != nil {
 		if temporary {
-			_ = os.RemoveAll(dir)
+			_ = os.RemoveAll(run.dir)
 		}
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	server.DataDir, server.temporary = dir, temporary && cfg.Dir == ""
+	server.temporary = temporary && cfg.Dir == ""
 	return server, nil
 }
 
-func startPostgresIn(ctx context.Context, cfg PostgresConfig, dir, binDir string, user *syscall.Credential) (*Server, error) {
-	data := filepath.Join(dir, "data")
-	if err := initPostgres(ctx, binDir, data, user); err != nil {
-		return nil, err
+// preparePostgres finds the program and makes the data directory, unless it is there.
+func preparePostgres(ctx context.Context, cfg PostgresConfig) (run launchConfig, temporary bool, err error) {
+	binDir, err := FindPostgres()
+	if err != nil {
+		return run, false, err
 	}
-	log := cfg.Log
-	if log == "" {
-		log = filepath.Join(dir, "postgres.log")
+	user, err := unprivileged()
+	if err != nil {
+		return run, false, err
 	}
-	return onFreePort(cfg.Port, func(port int) (*Server, error) {
-		return runPostgres(ctx, launchConfig{
-			path: filepath.Join(binDir, "postgres"), args: postgresArgs(data, port, cfg.Fsync),
-			env: append(os.Environ(), "LC_ALL=C"), dir: dir, log: log, user: user,
-			parentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
-		}, port)
-	})
+	dir, temporary, err := serverDir(cfg.Dir, "postgres", user)
+	if err != nil {
+		return run, false, err
+	}
+	if err := initPostgres(ctx, binDir, filepath.Join(dir, "data"), user); err != nil {
+		if temporary {
+			_ = os.RemoveAll(dir)
+		}
+		return run, false, err
+	}
+	return launchConfig{
+		path: filepath.Join(binDir, "postgres"),
+		args: postgresArgs(dir, cfg.Port, cfg.Fsync),
+		env:  []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")},
+		dir:  dir, log: logFile(cfg.Log, dir, "postgres"), user: user,
+		parentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
+	}, temporary, nil
 }
 
 // initPostgres makes a data directory unless there is one. It works beside the final place and renames, so that an aborted
@@ -167,7 +172,7 @@ func initPostgres(ctx context.Context, binDir, data string, user *syscall.Creden
 }
 
 // postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).
-func postgresArgs(data string, port int, fsync bool) []string {
+func postgresArgs(dir string, port int, fsync bool) []string {
 	settings := []string{
 		"listen_addresses=127.0.0.1",
 		"port=" + strconv.Itoa(port),
@@ -178,26 +183,11 @@ func postgresArgs(data string, port int, fsync bool) []string {
 	if !fsync {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	}
-	args := []string{"-D", data}
+	args := []string{"-D", filepath.Join(dir, "data")}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
 	return args
-}
-
-// runPostgres starts the server process and waits until the database is there.
-func runPostgres(ctx context.Context, cfg launchConfig, port int) (*Server, error) {
-	process, exited, err := launch(cfg)
-	if err != nil {
-		return nil, err
-	}
-	addr := "127.0.0.1:" + strconv.Itoa(port)
-	server := &Server{Addr: addr, URL: PostgresURL(addr), Process: process, stopSignal: syscall.SIGINT} // fast shutdown
-	err = awaitServer(ctx, exited, cfg.log, func(ctx context.Context) error { return ensureDatabase(ctx, addr) })
-	if err != nil {
-		return nil, errors.Join(err, server.Stop())
-	}
-	return server, nil
 }
 
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
@@ -220,62 +210,4 @@ func ensureDatabase(ctx context.Context, addr string) error {
 	}
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+databaseName)
 	return err
-}
-
-func signalIf(on bool, sig syscall.Signal) syscall.Signal {
-	if on {
-		return sig
-	}
-	return 0
-}
-
-// serverDir makes the directory that a server runs in and gives it to user. It is a temporary one when dir is empty or when
-// that user could not get there.
-func serverDir(dir, name string, user *syscall.Credential) (_ string, temporary bool, err error) {
-	if dir != "" {
-		if dir, err = filepath.Abs(dir); err != nil {
-			return "", false, err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", false, err
-		}
-	}
-	if dir == "" || !reachable(dir, user) {
-		temporary = true
-		if dir, err = os.MkdirTemp("", "oncepay-"+name+"-"); err != nil {
-			return "", false, err
-		}
-	}
-	if user != nil {
-		err = os.Chown(dir, int(user.Uid), int(user.Gid))
-	}
-	return dir, temporary, err
-}
-
-// reachable reports whether user may enter every parent of dir.
-func reachable(dir string, user *syscall.Credential) bool {
-	if user == nil {
-		return true
-	}
-	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		info, err := os.Stat(parent)
-		if err != nil || !mayEnter(info, user) {
-			return false
-		}
-		if parent == filepath.Dir(parent) {
-			return true
-		}
-	}
-}
-
-func mayEnter(info fs.FileInfo, user *syscall.Credential) bool {
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
-		switch {
-		case owner.Uid == user.Uid:
-			return info.Mode().Perm()&0o100 != 0
-		case owner.Gid == user.Gid:
-			return info.Mode().Perm()&0o010 != 0
-		}
-	}
-	return info.Mode().Perm()&0o001 != 0
 }

@@ -3,12 +3,10 @@ package stack
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,33 +54,47 @@ func FindRedis() (path string, err error) {
 // StartRedis starts a private Redis and waits until it answers. It writes nothing to disk: a stop loses everything, which is
 // the harshest case for those who use it. On an error nothing is left running.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
-	program, err := FindRedis()
+	run, temporary, err := prepareRedis(cfg)
 	if err != nil {
-		return nil, err
-	}
-	dir, temporary, err := serverDir(cfg.Dir, "redis", nil)
-	if err != nil {
-		return nil, fmt.Errorf("prepare Redis's directory: %w", err)
-	}
-	log := cfg.Log
-	if log == "" {
-		log = filepath.Join(dir, "redis.log")
+		return nil, fmt.Errorf("prepare Redis: %w", err)
 	}
 	server, err := onFreePort(cfg.Port, func(port int) (*Server, error) {
-		return runRedis(ctx, launchConfig{
-			path: program, args: redisArgs(dir, port), dir: dir, log: log,
-			parentDeath: signalIf(cfg.DieWithParent, syscall.SIGKILL),
-		}, port)
+		run.args = redisArgs(run.dir, port)
+		return startServer(ctx, run, port, RedisURL, syscall.SIGTERM, pingRedis)
 	})
 	if err != nil {
 		if temporary {
-			_ = os.RemoveAll(dir)
+			_ = os.RemoveAll(run.dir)
 		}
 		return nil, fmt.Errorf("start Redis: %w", err)
 	}
-	server.DataDir, server.temporary = dir, temporary
+	server.temporary = temporary && cfg.Dir == ""
 	return server, nil
 }
+
+// prepareRedis finds the program and makes its directory.
+func prepareRedis(cfg RedisConfig) (run launchConfig, temporary bool, err error) {
+	program, err := FindRedis()
+	if err != nil {
+		return run, false, err
+	}
+	user, err := unprivileged()
+	if err != nil {
+		return run, false, err
+	}
+	dir, temporary, err := serverDir(cfg.Dir, "redis", user)
+	if err != nil {
+		return run, false, err
+	}
+	return launchConfig{
+		path: program, args: redisArgs(dir, cfg.Port), env: []string{"PATH=" + os.Getenv("PATH")},
+		dir: dir, log: logFile(cfg.Log, dir, "redis"), user: user,
+		parentDeath: signalIf(cfg.DieWithParent, syscall.SIGKILL),
+	}, temporary, nil
+}
+
+// RedisURL is the connection URL of a Redis at addr (host:port).
+func RedisURL(addr string) string { return "redis://" + addr + "/0" }
 
 // redisArgs are the settings that differ from the defaults (redis.conf).
 func redisArgs(dir string, port int) []string {
@@ -94,21 +106,6 @@ func redisArgs(dir string, port int) []string {
 		"--appendonly", "no",
 		"--daemonize", "no",
 	}
-}
-
-// runRedis starts the server process and waits until it answers a PING.
-func runRedis(ctx context.Context, cfg launchConfig, port int) (*Server, error) {
-	process, exited, err := launch(cfg)
-	if err != nil {
-		return nil, err
-	}
-	addr := "127.0.0.1:" + strconv.Itoa(port)
-	server := &Server{Addr: addr, URL: "redis://" + addr + "/0", Process: process, stopSignal: syscall.SIGTERM}
-	err = awaitServer(ctx, exited, cfg.log, func(ctx context.Context) error { return pingRedis(ctx, addr) })
-	if err != nil {
-		return nil, errors.Join(err, server.Stop())
-	}
-	return server, nil
 }
 
 // pingRedis asks once, in Redis's inline protocol: a client library would retry and log.

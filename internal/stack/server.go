@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +56,38 @@ func (s *Server) Stop() error {
 		}
 	})
 	return s.stopErr
+}
+
+// startServer runs a prepared server and waits until probe succeeds.
+func startServer(ctx context.Context, run launchConfig, port int, url func(addr string) string, stop syscall.Signal,
+	probe func(ctx context.Context, addr string) error,
+) (*Server, error) {
+	process, exited, err := launch(run)
+	if err != nil {
+		return nil, err
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	server := &Server{Addr: addr, URL: url(addr), Process: process, DataDir: run.dir, stopSignal: stop}
+	err = awaitServer(ctx, exited, run.log, func(ctx context.Context) error { return probe(ctx, addr) })
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return server, nil
+}
+
+// logFile is the configured log, or one in the server's directory.
+func logFile(configured, dir, name string) string {
+	if configured != "" {
+		return configured
+	}
+	return filepath.Join(dir, name+".log")
+}
+
+func signalIf(on bool, sig syscall.Signal) syscall.Signal {
+	if on {
+		return sig
+	}
+	return 0
 }
 
 // awaitServer calls probe until it succeeds, the process ends, or time runs out.

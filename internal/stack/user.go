@@ -3,8 +3,10 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -28,4 +30,55 @@ func unprivileged() (*syscall.Credential, error) {
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
 	return nil, errors.New("running as root, and there is neither a user postgres nor a user nobody to run PostgreSQL as")
+}
+
+// serverDir makes the directory that a server runs in and gives it to user. It is a temporary one when dir is empty or when
+// that user could not get there.
+func serverDir(dir, name string, user *syscall.Credential) (_ string, temporary bool, err error) {
+	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return "", false, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", false, err
+		}
+	}
+	if dir == "" || !reachable(dir, user) {
+		temporary = true
+		if dir, err = os.MkdirTemp("", "oncepay-"+name+"-"); err != nil {
+			return "", false, err
+		}
+	}
+	if user != nil {
+		err = os.Chown(dir, int(user.Uid), int(user.Gid))
+	}
+	return dir, temporary, err
+}
+
+// reachable reports whether user may enter every parent of dir.
+func reachable(dir string, user *syscall.Credential) bool {
+	if user == nil {
+		return true
+	}
+	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
+		info, err := os.Stat(parent)
+		if err != nil || !mayEnter(info, user) {
+			return false
+		}
+		if parent == filepath.Dir(parent) {
+			return true
+		}
+	}
+}
+
+func mayEnter(info fs.FileInfo, user *syscall.Credential) bool {
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		switch {
+		case owner.Uid == user.Uid:
+			return info.Mode().Perm()&0o100 != 0
+		case owner.Gid == user.Gid:
+			return info.Mode().Perm()&0o010 != 0
+		}
+	}
+	return info.Mode().Perm()&0o001 != 0
 }
