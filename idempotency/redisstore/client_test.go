@@ -1,0 +1,64 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+)
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	o, err := redisstore.Options("rediss://user:secret@cache.example:6380/3?read_timeout=1s&max_retries=5")
+	require.NoError(t, err)
+	require.Equal(t, "cache.example:6380", o.Addr)
+	require.Equal(t, 3, o.DB)
+	require.NotNil(t, o.TLSConfig)
+	require.Equal(t, time.Second, o.ReadTimeout, "what the URL asks for")
+	require.Equal(t, redisstore.WriteTimeout, o.WriteTimeout)
+	require.Equal(t, redisstore.DialTimeout, o.DialTimeout)
+	require.Equal(t, -1, o.MaxRetries, "whatever the URL asks for")
+	require.True(t, o.ContextTimeoutEnabled)
+
+	_, err = redisstore.Open("http://cache.example")
+	require.ErrorContains(t, err, "parse redis url")
+}
+
+func TestCheckServer(t *testing.T) {
+	t.Parallel()
+	addr := startRedis(t)
+	require.NoError(t, redisstore.CheckServer(t.Context(), open(t, addr)))
+
+	for name, tt := range map[string]struct {
+		wire *wire
+		want string
+	}{
+		"old":             {&wire{info: "# Server\r\nredis_version:6.2.14\r\n"}, "version 6.2.14 is too old"},
+		"very old":        {&wire{info: "redis_version:2.8.0\r\n"}, "too old"},
+		"lacks NX GET":    {&wire{reply: "ERR syntax error"}, "SET NX GET: idempotency: store unavailable: ERR syntax error"},
+		"is a replica":    {&wire{reply: "READONLY You can't write against a read only replica."}, "READONLY"},
+		"speaks, and new": {&wire{info: "redis_version:255.255.255\r\n"}, ""},
+		"hides a version": {&wire{info: "# Server\r\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := open(t, addr)
+			client.AddHook(tt.wire)
+			err := redisstore.CheckServer(t.Context(), client)
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestCheckServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	client := open(t, "127.0.0.1:1")
+	require.ErrorIs(t, redisstore.CheckServer(t.Context(), client), idempotency.ErrUnavailable)
+}

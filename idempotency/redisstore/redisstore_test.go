@@ -1,0 +1,283 @@
+package redisstore_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/idempotency/storetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	client := open(t, startRedis(t))
+	storetest.Run(t, func(*testing.T) storetest.Bench {
+		return storetest.Bench{
+			Store: redisstore.New(client),
+			Plant: func(t testing.TB, scope, key string, data []byte) {
+				require.NoError(t, client.Set(t.Context(), "idempotency:"+scope+":"+key, data, time.Hour).Err())
+			},
+		}
+	})
+}
+
+func pending(key string) idempotency.Record {
+	return idempotency.Record{
+		Scope: "acct_1", Key: key, Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(), CreatedAt: time.Now(),
+	}
+}
+
+func done(r idempotency.Record) idempotency.Record {
+	r.Status = idempotency.StatusCompleted
+	r.Response = idempotency.Response{StatusCode: 201, Header: http.Header{"Location": {"/x"}}, Body: []byte(`{"id":1}`)}
+	return r
+}
+
+func TestAnOperatorCanReadIt(t *testing.T) {
+	t.Parallel()
+	client := open(t, startRedis(t))
+	store, record := redisstore.New(client), pending("k:1")
+	_, err := store.Acquire(t.Context(), record, 15*time.Second)
+	require.NoError(t, err)
+	ttl := client.PTTL(t.Context(), "idempotency:acct_1:k:1").Val()
+	require.True(t, ttl > 5*time.Second && ttl <= 15*time.Second, "the key lives for the lease: %s", ttl)
+
+	require.NoError(t, store.Complete(t.Context(), done(record), 48*time.Hour))
+	ttl = client.PTTL(t.Context(), "idempotency:acct_1:k:1").Val()
+	require.True(t, ttl > 47*time.Hour && ttl <= 48*time.Hour, "the key lives for the ttl: %s", ttl)
+	line, body, _ := strings.Cut(client.Get(t.Context(), "idempotency:acct_1:k:1").Val(), "\n")
+	require.Equal(t, `{"id":1}`, body)
+	for _, name := range []string{"key", "status", "requestFingerprint", "responseStatusCode", "responseHeaders", "createdAt", "expiresAt", "owner"} {
+		require.Contains(t, line, `"`+name+`":`)
+	}
+}
+
+func TestPrefixAndScopesAreApart(t *testing.T) {
+	t.Parallel()
+	client := open(t, startRedis(t))
+	first, second := redisstore.New(client, redisstore.WithPrefix("a:")), redisstore.New(client, redisstore.WithPrefix("b:"))
+	for _, store := range []*redisstore.Store{first, second} {
+		existing, err := store.Acquire(t.Context(), pending("key"), time.Minute)
+		require.NoError(t, err)
+		require.Nil(t, existing)
+	}
+	odd := pending("key")
+	odd.Scope = "50%:x"
+	_, err := first.Acquire(t.Context(), odd, time.Minute)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a:acct_1:key", "b:acct_1:key", "a:50%25%3Ax:key"}, client.Keys(t.Context(), "*").Val())
+}
+
+func TestAKeyOfAnotherTypeIsCorrupt(t *testing.T) {
+	t.Parallel()
+	client := open(t, startRedis(t))
+	store, record := redisstore.New(client), pending("key")
+	require.NoError(t, client.RPush(t.Context(), "idempotency:acct_1:key", "x").Err())
+	_, err := store.Acquire(t.Context(), record, time.Minute)
+	require.ErrorIs(t, err, idempotency.ErrCorrupt)
+	require.ErrorIs(t, store.Extend(t.Context(), record, time.Minute), idempotency.ErrCorrupt)
+	require.ErrorIs(t, store.Complete(t.Context(), done(record), time.Minute), idempotency.ErrCorrupt)
+	require.ErrorIs(t, store.Release(t.Context(), record), idempotency.ErrCorrupt)
+	require.Equal(t, int64(1), client.LLen(t.Context(), "idempotency:acct_1:key").Val(), "it is left alone")
+}
+
+// steps are the four of a store, each with what must be there before it.
+var steps = map[string]struct {
+	acquired bool
+	take     func(context.Context, *redisstore.Store, idempotency.Record) error
+}{
+	"acquire": {false, func(ctx context.Context, s *redisstore.Store, r idempotency.Record) error {
+		existing, err := s.Acquire(ctx, r, time.Minute)
+		if existing != nil {
+			return idempotency.ErrLost
+		}
+		return err
+	}},
+	"extend": {true, func(ctx context.Context, s *redisstore.Store, r idempotency.Record) error {
+		return s.Extend(ctx, r, time.Minute)
+	}},
+	"complete": {true, func(ctx context.Context, s *redisstore.Store, r idempotency.Record) error {
+		return s.Complete(ctx, done(r), time.Minute)
+	}},
+	"release": {true, func(ctx context.Context, s *redisstore.Store, r idempotency.Record) error {
+		return s.Release(ctx, r)
+	}},
+}
+
+// TestALostReplyIsNoStranger takes each step through a proxy that passes the
+// command on but not the reply: late beyond the read timeout, or never because
+// the connection ends. The caller must see its step succeed, once.
+func TestALostReplyIsNoStranger(t *testing.T) {
+	t.Parallel()
+	addr := startRedis(t)
+	direct := redisstore.New(open(t, addr))
+	for name, step := range steps {
+		for fault, inject := range map[string]func(*proxy){"late": (*proxy).HoldReply, "cut": (*proxy).CutReply} {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				way := startProxy(t, addr)
+				client := open(t, way.Addr())
+				require.NoError(t, client.Ping(t.Context()).Err(), "connected before the fault")
+				record := pending(name + fault)
+				if step.acquired {
+					_, err := direct.Acquire(t.Context(), record, time.Minute)
+					require.NoError(t, err)
+				}
+				inject(way)
+				require.NoError(t, step.take(t.Context(), redisstore.New(client), record))
+				require.Equal(t, 1, way.Lost(), "one reply was lost on the way")
+			})
+		}
+	}
+}
+
+func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	requireUnavailable(t, open(t, listener.Addr().String()))
+}
+
+func TestAServerThatIsSilentIsUnavailable(t *testing.T) {
+	t.Parallel()
+	way := startProxy(t, startRedis(t))
+	client := open(t, way.Addr())
+	require.NoError(t, client.Ping(t.Context()).Err())
+	way.Silence()
+	requireUnavailable(t, client)
+}
+
+func TestAServerThatRefusesIsUnavailable(t *testing.T) {
+	t.Parallel()
+	addr := startRedis(t)
+	for _, reply := range []string{
+		"OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory", "NOPERM no permissions", "NOAUTH Authentication required.",
+		"MASTERDOWN Link with MASTER is down", "CLUSTERDOWN The cluster is down",
+	} {
+		t.Run(strings.Fields(reply)[0], func(t *testing.T) {
+			t.Parallel()
+			client, wire := open(t, addr), &wire{reply: reply}
+			client.AddHook(wire)
+			requireUnavailable(t, client)
+			require.Equal(t, len(steps), wire.count(), "an answer of the server is not asked for again")
+		})
+	}
+}
+
+func requireUnavailable(t *testing.T, client *redis.Client) {
+	t.Helper()
+	store := redisstore.New(client)
+	for name, step := range steps {
+		began := time.Now()
+		err := step.take(t.Context(), store, pending(name))
+		require.ErrorIs(t, err, idempotency.ErrUnavailable, name)
+		require.NotErrorIs(t, err, idempotency.ErrLost, name)
+		require.Less(t, time.Since(began), 5*time.Second, "%s gives up soon", name)
+	}
+}
+
+func TestAContextThatEndedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := redisstore.New(open(t, startRedis(t))).Acquire(ctx, pending("key"), time.Minute)
+	require.ErrorIs(t, err, idempotency.ErrUnavailable)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestRoundTrips counts what one request costs, through the middleware.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	client, wire := open(t, startRedis(t)), &wire{}
+	handler := idempotency.New(redisstore.New(client), idempotency.Always(idempotency.Policy{})).Handler(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/fail" {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}))
+	send := func(path, key string) []string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(`{}`))
+		r.Header.Set(idempotency.HeaderKey, key)
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		return wire.drain()
+	}
+	send("/", "loads complete.lua")
+	send("/fail", "loads release.lua")
+	client.AddHook(wire)
+	require.Equal(t, []string{"set", "evalsha"}, send("/", "new"))
+	require.Equal(t, []string{"set"}, send("/", "new"), "a replay")
+	require.Equal(t, []string{"set"}, send("/other", "new"), "a mismatch")
+	require.Equal(t, []string{"set", "evalsha"}, send("/fail", "failing"))
+}
+
+func TestScriptsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	client := open(t, startRedis(t))
+	store, record := redisstore.New(client), pending("key")
+	for range 2 {
+		_, err := store.Acquire(t.Context(), record, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, store.Extend(t.Context(), record, time.Minute))
+		require.NoError(t, store.Release(t.Context(), record))
+		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+	}
+}
+
+// wire sees each command that goes out, and may answer in the server's place.
+type wire struct {
+	reply string
+	info  string
+
+	mu   sync.Mutex
+	seen []string
+}
+
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+func (w *wire) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (w *wire) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (w *wire) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		w.mu.Lock()
+		w.seen = append(w.seen, cmd.Name())
+		w.mu.Unlock()
+		if info, ok := cmd.(*redis.StringCmd); ok && w.info != "" && cmd.Name() == "info" {
+			info.SetVal(w.info)
+			return nil
+		}
+		if w.reply != "" && cmd.Name() != "info" {
+			cmd.SetErr(refusal(w.reply))
+			return refusal(w.reply)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (w *wire) drain() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+func (w *wire) count() int { return len(w.drain()) }

@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// largeBody is in bytes: a response that is large, but that people do keep.
+const largeBody = 256 << 10
+
+func contentCases(run cases) {
+	run("a large binary body comes back byte by byte", func(t *testing.T, b *bench) {
+		body := make([]byte, largeBody)
+		random := rand.New(rand.NewPCG(1, 2)) // any bytes will do, the same in each run
+		for i := range body {
+			body[i] = byte(random.Uint32())
+		}
+		b.requireKept(t, "key", idempotency.Response{StatusCode: 200, Body: body})
+	})
+	run("bodies that look like a record's framing", func(t *testing.T, b *bench) {
+		for i, body := range []string{"", "\n", "\n\n{}", "\x00", "\r\n", `{"status":"InProgress","owner":"x"}` + "\n", "\xff\xfe"} {
+			b.requireKept(t, string(rune('a'+i)), idempotency.Response{StatusCode: 200, Body: []byte(body)})
+		}
+	})
+	run("status, headers and an omitted body come back", func(t *testing.T, b *bench) {
+		b.requireKept(t, "key", idempotency.Response{
+			StatusCode: 303, BodyOmitted: true,
+			Header: http.Header{"Location": {"/v1/orders/1"}, "Link": {"<a>; rel=x", `<b>; title="é\n"`}, "Content-Type": {}},
+		})
+	})
+	run("scope and key together name a record", func(t *testing.T, b *bench) {
+		base := b.scope
+		for _, scope := range []string{base, base + ":a", base + ":a:b", base + "%3Aa", base + " ", base + "é", base + "*"} {
+			for _, key := range []string{"key", "a:key", "b:key", ":key", "%3Akey", "KEY", "key ", `"key"`, `\key`, "{key}", "*", "k?y"} {
+				b.scope = scope
+				b.held(t, key, long)
+			}
+		}
+	})
+	run("a record is the caller's to change afterwards", func(t *testing.T, b *bench) {
+		finished := done(b.held(t, "key", long), "answer")
+		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
+		finished.Response.Body[0] = 'X'
+		finished.Response.Header.Set("Content-Type", "changed")
+
+		met := b.look(t, "key")
+		require.Equal(t, "answer", string(met.Response.Body))
+		require.Equal(t, "text/plain", met.Response.Header.Get("Content-Type"))
+		met.Response.Body[0] = 'Y'
+		met.Response.Header.Set("Content-Type", "changed")
+		require.Equal(t, "answer", string(b.look(t, "key").Response.Body))
+		require.Equal(t, "text/plain", b.look(t, "key").Response.Header.Get("Content-Type"))
+	})
+}
+
+func (b *bench) requireKept(t *testing.T, key string, want idempotency.Response) {
+	t.Helper()
+	finished := b.held(t, key, long)
+	finished.Status, finished.Response = idempotency.StatusCompleted, want
+	require.NoError(t, b.Store.Complete(t.Context(), finished, long))
+	got := b.look(t, key)
+	require.NotNil(t, got)
+	require.Equal(t, want.StatusCode, got.Response.StatusCode)
+	require.Equal(t, want.BodyOmitted, got.Response.BodyOmitted)
+	require.Len(t, got.Response.Header, len(want.Header))
+	for name, values := range want.Header {
+		require.Contains(t, got.Response.Header, name)
+		require.ElementsMatch(t, values, got.Response.Header[name])
+	}
+	require.True(t, string(want.Body) == string(got.Response.Body), "the body is the same, byte by byte")
+}
+
+const (
+	olderFingerprint = "00000000000000000000000000000000000000000000000000000000000000ff"
+	olderCompleted   = `{"status":"Completed","requestFingerprint":"` + olderFingerprint + `","responseStatusCode":201,` +
+		`"someday":{"nested":[1,2,{"deep":null}]}}` + "\nbody\n"
+	olderPending = `{"status":"InProgress","requestFingerprint":"` + olderFingerprint + `"}` + "\n"
+)
+
+// corrupt is what lies under a key when somebody else has used it.
+var corrupt = map[string]string{
+	"empty": "", "text": "garbage", "no line": `{"status":"InProgress"}`, "empty line": "\n", "open": "{\n", "null": "null\n",
+	"array": "[1]\n", "number": "1\n", "no members": "{}\n", "wrong type": `{"status":1}` + "\n", "binary": "\x00\x01\xff\n\x00",
+}
+
+func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
+	t.Helper()
+	if setup(t).Plant == nil {
+		return
+	}
+	run := func(name string, test func(t *testing.T, b *bench)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
+		})
+	}
+	run("a record of another version is readable", func(t *testing.T, b *bench) {
+		b.Plant(t, b.scope, "key", []byte(olderCompleted))
+		met := b.look(t, "key")
+		require.NotNil(t, met)
+		require.Equal(t, idempotency.StatusCompleted, met.Status)
+		require.Equal(t, olderFingerprint, met.Fingerprint.String())
+		require.Equal(t, 201, met.Response.StatusCode)
+		require.Equal(t, "body\n", string(met.Response.Body))
+		require.ErrorIs(t, b.Store.Release(t.Context(), b.pending("key")), idempotency.ErrLost)
+	})
+	run("a pending record of another version is nobody's", func(t *testing.T, b *bench) {
+		b.Plant(t, b.scope, "key", []byte(olderPending))
+		pending := b.pending("key")
+		require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)
+		require.ErrorIs(t, b.Store.Complete(t.Context(), done(pending, "x"), long), idempotency.ErrLost)
+		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
+		require.Equal(t, idempotency.StatusInProgress, b.look(t, "key").Status)
+	})
+	for name, data := range corrupt {
+		run("corrupt: "+name, func(t *testing.T, b *bench) {
+			b.Plant(t, b.scope, "key", []byte(data))
+			pending := b.pending("key")
+			existing, err := b.Store.Acquire(t.Context(), pending, long)
+			require.ErrorIs(t, err, idempotency.ErrCorrupt)
+			require.Nil(t, existing)
+			require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrCorrupt)
+			require.ErrorIs(t, b.Store.Complete(t.Context(), done(pending, "x"), long), idempotency.ErrCorrupt)
+			require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrCorrupt)
+		})
+	}
+}

@@ -1,0 +1,156 @@
+// Package storetest is the suite that every [idempotency.Store] passes. To run
+// it on your own:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Bench {
+//			return storetest.Bench{Store: mystore.New(connect(t))}
+//		})
+//	}
+//
+// Nothing in it needs the clocks of test and store to agree, or real time to
+// pass quickly: what has to stay alive has a long lease, and what has to end is
+// waited for.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+const (
+	// short is a lifetime that the suite waits out.
+	short = 150 * time.Millisecond
+	// long outlives any run of the suite, on the slowest machine.
+	long = 10 * time.Minute
+	// patience bounds each wait for something short to end.
+	patience = 20 * time.Second
+	// pollEvery is how often a wait looks.
+	pollEvery = 10 * time.Millisecond
+)
+
+// Bench is one store under test, for one case. Cases run in parallel, so a
+// store that is shared between benches must tell scopes apart; every case uses
+// scopes of its own.
+type Bench struct {
+	Store idempotency.Store
+
+	// Advance makes d pass for the store, where it has a clock that a test can
+	// move. nil: time passes by itself, and the suite waits for it.
+	Advance func(d time.Duration)
+
+	// Plant puts bytes under a key, as another version of the program or an
+	// accident would have left them. nil, for stores that don't keep
+	// [idempotency.Record.MarshalBinary]'s bytes, leaves out the cases about
+	// those.
+	Plant func(t testing.TB, scope, key string, data []byte)
+}
+
+// Run runs the suite. setup is called once for each case.
+func Run(t *testing.T, setup func(t *testing.T) Bench) {
+	t.Helper()
+	run := func(name string, test func(t *testing.T, b *bench)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
+		})
+	}
+	acquireCases(run)
+	leaseCases(run)
+	completeCases(run)
+	releaseCases(run)
+	concurrencyCases(run)
+	contentCases(run)
+	t.Run("bytes", func(t *testing.T) { bytesCases(t, setup) })
+}
+
+// cases is the part of Run that a group of cases is given.
+type cases func(name string, test func(t *testing.T, b *bench))
+
+// bench adds the case's own scope.
+type bench struct {
+	Bench
+	scope string
+}
+
+// pending makes a record to acquire a key with, by a new owner.
+func (b *bench) pending(key string) idempotency.Record {
+	return idempotency.Record{
+		Scope: b.scope, Key: key, Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(),
+		Fingerprint: idempotency.Fingerprint{1, 2, 3}, CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}
+}
+
+// done makes the finished form of a pending record.
+func done(pending idempotency.Record, body string) idempotency.Record {
+	pending.Status = idempotency.StatusCompleted
+	pending.Response = idempotency.Response{
+		StatusCode: 201, Header: map[string][]string{"Content-Type": {"text/plain"}}, Body: []byte(body),
+	}
+	return pending
+}
+
+// held acquires a key for a new owner.
+func (b *bench) held(t *testing.T, key string, lease time.Duration) idempotency.Record {
+	t.Helper()
+	pending := b.pending(key)
+	existing, err := b.Store.Acquire(t.Context(), pending, lease)
+	require.NoError(t, err)
+	require.Nil(t, existing, "the key is free")
+	return pending
+}
+
+// completed acquires and completes a key.
+func (b *bench) completed(t *testing.T, key, body string) idempotency.Record {
+	t.Helper()
+	record := done(b.held(t, key, long), body)
+	require.NoError(t, b.Store.Complete(t.Context(), record, long))
+	return record
+}
+
+// look gives what a stranger would meet under a key, or nil, in which case the
+// stranger now holds it.
+func (b *bench) look(t *testing.T, key string) *idempotency.Record {
+	t.Helper()
+	existing, err := b.Store.Acquire(t.Context(), b.pending(key), long)
+	require.NoError(t, err)
+	return existing
+}
+
+// takeover waits until the key's short lifetime has ended, and gives the record
+// of the new owner that holds it then.
+func (b *bench) takeover(t *testing.T, key string) idempotency.Record {
+	t.Helper()
+	if b.Advance != nil {
+		b.Advance(short)
+	}
+	next := b.pending(key)
+	require.Eventually(t, func() bool {
+		existing, err := b.Store.Acquire(t.Context(), next, long)
+		return err == nil && existing == nil
+	}, patience, pollEvery, "the lifetime of %s ends, and it can be acquired", key)
+	return next
+}
+
+// pass returns when everything that was given a short lifetime before has
+// ended, without touching it: a key of its own, acquired later, has.
+func (b *bench) pass(t *testing.T) {
+	t.Helper()
+	sentinel := string(idempotency.NewOwner())
+	b.held(t, sentinel, short)
+	b.takeover(t, sentinel)
+}
+
+// requireHolds checks that a key is held by a record's owner.
+func (b *bench) requireHolds(t *testing.T, want idempotency.Record) {
+	t.Helper()
+	existing := b.look(t, want.Key)
+	require.NotNil(t, existing, "the record is still there")
+	require.Equal(t, want.Owner, existing.Owner)
+	require.Equal(t, want.Status, existing.Status)
+	require.Equal(t, want.Response.StatusCode, existing.Response.StatusCode)
+	require.Equal(t, string(want.Response.Body), string(existing.Response.Body))
+}
