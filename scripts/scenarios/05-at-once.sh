@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# An impatient client, or a proxy, sends a payment twice before the first is
+# answered, and the two reach different replicas. One of them does the work.
+. "$(dirname "$0")/lib.sh"
+scenario "The same key at both replicas at once: one 201, one 409, one charge"
+shop
+place_order
+key=pay-$run
+pay='{"method":{"type":"card","token":"tok_slow_2s"}}'
+
+say "Pay at api-1 and at api-2 at the same moment. The provider takes 2 seconds, so they overlap."
+start one POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+start two POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+winner=one loser=two
+finish one
+finish two
+[ "$(status one)" = 201 ] || winner=two loser=one
+expect_status "$winner" 201
+expect_problem "$loser" 409 idempotency_in_progress
+expect_retry_after "$loser"
+expect "error" "$(field "$loser" .error)" "A request with this idempotency key is already being processed. Retry after the original request completes."
+
+say "Whoever got the 409 asks again, at either replica, and gets the winner's answer."
+send again1 POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+expect_replay "$winner" again1
+send again2 POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+expect_replay "$winner" again2
+
+say "The card was charged once, and the provider was asked once."
+expect_charges "$order" "succeeded, attempts 1"
+expect_order "$order" paid

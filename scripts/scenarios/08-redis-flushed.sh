@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Redis only makes it fast. When all its data is lost, every answer is still in
+# PostgreSQL, written in the same transaction as what it tells of.
+. "$(dirname "$0")/lib.sh"
+scenario "Redis flushed: the same answers, from PostgreSQL"
+shop
+pay='{"method":{"type":"card","token":"tok_visa"}}'
+
+say "Place an order and pay it."
+send placed POST "$BASE_URL/v1/orders" -H "Idempotency-Key: order-$run" -d "$cart"
+expect_status placed 201
+order=$(field placed .id)
+send paid POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
+expect_status paid 201
+
+say "Lose everything that Redis knew."
+stack 'flush redis'
+expect "records of these keys in Redis" "$(records "*-$run" | grep -c . || true)" 0
+
+say "Send both again, to either replica."
+send placed_again POST "$API1_URL/v1/orders" -H "Idempotency-Key: order-$run" -d "$cart"
+expect_replay placed placed_again
+send paid_again POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
+expect_replay paid paid_again
+
+say "Nothing was done a second time."
+expect_orders 1
+expect_stock 98
+expect_charges "$order" "succeeded, attempts 1"
+
+say "And the records are back in Redis, where the next retry finds them."
+for key in "order-$run" "pay-$run"; do
+  expect "records of $key in Redis" "$(records "$key" | grep -c . || true)" 1
+done
+record kept "pay-$run"
+expect "status" "$(jq -r .status "$work/kept.record")" Completed
+expect "kept body is the body sent, byte for byte" "$(answer_to cmp "$work/paid.body" "$work/kept.kept")" yes

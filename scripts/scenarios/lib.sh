@@ -1,0 +1,358 @@
+# shellcheck shell=bash
+# The vocabulary of the scenarios: say, send, expect, and a verdict at the end.
+# It needs bash, curl and jq. A scenario sources it and runs alone against the
+# stack that these variables point at.
+
+set -euo pipefail
+
+: "${BASE_URL:=http://127.0.0.1:8080}" # nginx, in front of both replicas
+: "${API1_URL:=http://127.0.0.1:8081}" # replica api-1 itself
+: "${API2_URL:=http://127.0.0.1:8082}" # replica api-2 itself
+: "${PSP_URL:=http://127.0.0.1:8090}"  # the payment provider's simulator
+: "${REDIS_ADDR:=127.0.0.1:56379}"
+: "${API_KEY:=sk_test_demo}"
+: "${OTHER_API_KEY:=sk_test_other}"  # of a second account
+: "${STACK:=go run ./cmd/stack}"     # breaks things and mends them
+: "${LEASE_SECONDS:=15}"             # IDEMPOTENCY_LEASE of the replicas, or more
+
+# Longer than nginx's proxy_read_timeout of 70 s: the server is to give up first.
+answer_seconds=75
+# A replica that was killed has to start again, and to find its databases.
+heal_seconds=60
+# How often a condition is looked at.
+poll_seconds=0.2
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+work=$(mktemp -d)
+# Letters and digits, and too few of these to be taken for a card number.
+run=r$(od -An -N5 -tx1 /dev/urandom | tr -d ' \n')
+checks=0 failed=0 placed=0 undo=''
+
+bold='' green='' red='' dim='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+# --- telling -----------------------------------------------------------------
+
+# scenario TITLE: what is shown, in one sentence.
+scenario() { printf '%s%s  %s%s\n' "$bold" "$(basename "$0" .sh)" "$1" "$plain"; }
+
+# say TEXT: what comes next, and why.
+say() { printf '\n%s\n' "$*"; }
+
+# quietly COMMAND…: for what is needed but is not the point.
+quietly() { "$@" >/dev/null; }
+
+# --- sending -----------------------------------------------------------------
+
+# send NAME METHOD URL [CURL OPTION…]: sends a request, shows it as a line that
+# can be pasted, and shows the answer, which is kept under NAME.
+send() {
+  start "$@"
+  finish "$1"
+}
+
+# start NAME METHOD URL [CURL OPTION…]: send without waiting for the answer.
+start() {
+  local name=$1 method=$2 url=$3
+  shift 3
+  local request=(-X "$method" "$url")
+  case $url in "$PSP_URL"/*) ;; *) request+=(-H "Authorization: Bearer $API_KEY") ;; esac
+  case $method in POST | PUT | PATCH) request+=(-H 'Content-Type: application/json') ;; esac
+  request+=("$@")
+  show_request "${request[@]}"
+  rm -f "$work/$name".*
+  touch "$work/$name.body" "$work/$name.headers"
+  curl -sS --max-time "$answer_seconds" -D "$work/$name.headers" -o "$work/$name.body" \
+    -w '%{http_code}' "${request[@]}" >"$work/$name.status" 2>"$work/$name.error" &
+  echo $! >"$work/$name.pid"
+}
+
+# finish NAME: waits for the answer to a request that was started, and shows it.
+finish() {
+  wait "$(cat "$work/$1.pid")" || true # no answer is an answer: see status
+  if [ "$(status "$1")" = 000 ]; then
+    printf '  < no answer: %s\n' "$(cat "$work/$1.error")"
+    return
+  fi
+  printf '  < %s\n' "$(head -n 1 "$work/$1.headers" | tr -d '\r')"
+  local name value
+  for name in Location Retry-After X-Idempotent-Replay X-Served-By; do
+    value=$(header "$1" "$name")
+    [ -z "$value" ] || printf '  < %s: %s\n' "$name" "$value"
+  done
+  printf '  %s\n' "$(cat "$work/$1.body")"
+}
+
+# retry_while STATUS SECONDS NAME METHOD URL [CURL OPTION…]: what a good client
+# does. It sends the same request again for as long as it is answered STATUS,
+# waiting each time as Retry-After says, but SECONDS in all. $retries counts.
+retry_while() {
+  local unwanted=$1 deadline=$((SECONDS + $2)) name=$3 wait_for
+  shift 2
+  retries=0
+  send "$@"
+  while [ "$(status "$name")" = "$unwanted" ] && [ "$SECONDS" -lt "$deadline" ]; do
+    retries=$((retries + 1))
+    wait_for=$(header "$name" Retry-After)
+    printf '%s  … %s, trying again in %s s%s\n' "$dim" "$unwanted" "${wait_for:-1}" "$plain"
+    sleep "${wait_for:-1}"
+    quietly send "$@"
+  done
+  [ "$retries" = 0 ] || finish "$name"
+}
+
+show_request() {
+  local word line='  $ curl -i'
+  for word; do
+    case $word in -X) ;; -*) line+=$' \\\n     ' ;; esac
+    line+=" $(quote "$word")"
+  done
+  printf '%s%s%s\n' "$dim" "$line" "$plain"
+}
+
+quote() {
+  case $1 in
+    *[![:print:]]*) printf '%q' "$1" ;;
+    *[!A-Za-z0-9_./:=-]*) printf "'%s'" "${1//\'/\'\\\'\'}" ;;
+    *) printf '%s' "$1" ;;
+  esac
+}
+
+# --- reading answers ---------------------------------------------------------
+
+# status NAME: the HTTP status of an answer, 000 when there was none.
+status() { cat "$work/$1.status"; }
+
+# header NAME HEADER: the header's value, or nothing.
+header() {
+  awk -v want="$2" 'BEGIN { FS = ": " } tolower($1) == tolower(want) { sub(/\r$/, ""); print substr($0, length($1) + 3) }' \
+    "$work/$1.headers"
+}
+
+# field NAME FILTER: what a jq filter finds in the body; the scenario can't go
+# on when it finds nothing.
+field() {
+  jq -er "$2" "$work/$1.body" 2>/dev/null ||
+    { printf '  %s: no %s in the answer %s %s\n' "$1" "$2" "$(status "$1")" "$(cat "$work/$1.body")" >&2 && return 1; }
+}
+
+# --- expecting ---------------------------------------------------------------
+
+# expect WHAT GOT WANTED: one check.
+expect() {
+  checks=$((checks + 1))
+  if [ "$2" = "$3" ]; then
+    printf '  %sok%s    %s: %s\n' "$green" "$plain" "$1" "${2:-none}"
+  else
+    failed=$((failed + 1))
+    printf '  %sFAIL%s  %s: %s, but expected %s\n' "$red" "$plain" "$1" "${2:-none}" "${3:-none}"
+  fi
+}
+
+# answer_to COMMAND…: yes or no, as an answer for expect.
+answer_to() { if "$@" >/dev/null 2>&1; then echo yes; else echo no; fi; }
+
+# expect_status NAME STATUS: and that it was done now, not replayed.
+expect_status() {
+  expect "status" "$(status "$1")" "$2"
+  expect "X-Idempotent-Replay" "$(header "$1" X-Idempotent-Replay)" ''
+}
+
+# expect_problem NAME STATUS CODE: an error of the one shape, RFC 9457.
+expect_problem() {
+  expect "status" "$(status "$1")" "$2"
+  expect "Content-Type" "$(header "$1" Content-Type)" application/problem+json
+  expect "code" "$(jq -r .code "$work/$1.body" 2>&1)" "$3"
+}
+
+# expect_retry_after NAME: the answer says when to come back, in whole seconds.
+expect_retry_after() {
+  expect "Retry-After is a number of seconds" "$(header "$1" Retry-After | grep -cE '^[1-9][0-9]*$')" 1
+}
+
+# expect_replay FIRST AGAIN: the first answer was given again, byte for byte.
+expect_replay() {
+  expect "status, as the first time" "$(status "$2")" "$(status "$1")"
+  expect "X-Idempotent-Replay" "$(header "$2" X-Idempotent-Replay)" true
+  local name
+  for name in Content-Type Location; do
+    expect "$name, as the first time" "$(header "$2" "$name")" "$(header "$1" "$name")"
+  done
+  expect "body identical, byte for byte" "$(answer_to cmp "$work/$1.body" "$work/$2.body")" yes
+}
+
+# expect_charges ORDER WANTED: what the provider really did for an order, from
+# its own books: "none", "succeeded, attempts 1", or several joined by "; ".
+expect_charges() {
+  quietly send books GET "$PSP_URL/v1/charges?reference=$1"
+  expect "charges at the provider" "$(field books \
+    'if .data == [] then "none" else [.data[] | "\(.status), attempts \(.attempts)"] | join("; ") end')" "$2"
+}
+
+# expect_order ORDER STATUS, expect_orders COUNT (of this run's customer),
+# expect_stock COUNT (of this run's product): what the shop says.
+expect_order() {
+  quietly send look GET "$BASE_URL/v1/orders/$1"
+  expect "the order is" "$(field look .status)" "$2"
+}
+
+expect_orders() {
+  quietly send look GET "$BASE_URL/v1/orders?customer_id=$customer"
+  expect "orders of the customer" "$(field look '.data | length')" "$1"
+}
+
+expect_stock() {
+  quietly send look GET "$BASE_URL/v1/products/$sku"
+  expect "stock left" "$(field look .stock)" "$1"
+}
+
+# --- a shop to try it in -----------------------------------------------------
+
+# shop: a product with a stock of 100 and a customer that nobody else uses, so
+# that effects can be counted. Sets $sku, $customer and $cart, an order's body.
+shop() {
+  sku=scenario-$run
+  quietly send product PUT "$BASE_URL/v1/products/$sku" \
+    -d '{"name":"Scenario mug","price":{"amount":2500,"currency":"USD"},"stock":100}'
+  quietly send customer POST "$BASE_URL/v1/customers" -H "Idempotency-Key: customer-$run" \
+    -d '{"name":"Ada Lovelace","email":"ada-'"$run"'@example.com"}'
+  customer=$(field customer .id)
+  cart='{"customer_id":"'$customer'","items":[{"sku":"'$sku'","quantity":2}]}'
+  printf '%sA customer %s and a product %s, stock 100, have been set up.%s\n' "$dim" "$customer" "$sku" "$plain"
+}
+
+# place_order: an order of two, to be paid. Sets $order.
+place_order() {
+  placed=$((placed + 1))
+  quietly send order POST "$BASE_URL/v1/orders" -H "Idempotency-Key: order-$placed-$run" -d "$cart"
+  order=$(field order .id)
+  printf '%sOrder %s has been placed.%s\n' "$dim" "$order" "$plain"
+}
+
+# --- Redis -------------------------------------------------------------------
+
+# redis COMMAND [ARGUMENT…]: one command, in the protocol's own words, so that
+# nothing needs to be installed. Prints the answer, one element a line.
+redis() (
+  LC_ALL=C # lengths are bytes
+  exec 3<>"/dev/tcp/${REDIS_ADDR%:*}/${REDIS_ADDR##*:}"
+  {
+    printf '*%d\r\n' $#
+    for word; do printf '$%d\r\n%s\r\n' "${#word}" "$word"; done
+  } >&3
+  redis_answer <&3
+)
+
+redis_answer() {
+  local head size line
+  IFS= read -r -t 5 head
+  head=${head%$'\r'}
+  case $head in
+    '*'*) for ((size = ${head#?}; size > 0; size--)); do redis_answer && echo; done ;;
+    '$-1') ;;
+    '$'*)
+      size=${head#?}
+      while IFS= read -r -t 5 line; do
+        if [ "${#line}" -ge "$size" ]; then # the rest of the line is the final \r
+          printf '%s' "${line:0:size}"
+          return
+        fi
+        printf '%s\n' "$line"
+        size=$((size - ${#line} - 1))
+      done
+      return 1
+      ;;
+    -*) printf '%s\n' "$head" >&2 && return 1 ;;
+    *) printf '%s' "${head#?}" ;;
+  esac
+}
+
+# records KEY: the names of a key's records in Redis, one per account.
+records() { redis KEYS "idempotency:*:$1"; }
+
+# record NAME KEY: shows a key's record, of the only account that has one, and
+# keeps its line of metadata as NAME.record and the bytes after it as NAME.kept.
+record() {
+  local name
+  name=$(records "$2")
+  rm -f "$work/$1".*
+  redis GET "$name" >"$work/$1.raw"
+  head -n 1 "$work/$1.raw" >"$work/$1.record"
+  tail -n +2 "$work/$1.raw" >"$work/$1.kept"
+  printf '%s  $ redis-cli -h %s -p %s get %s%s\n' "$dim" "${REDIS_ADDR%:*}" "${REDIS_ADDR##*:}" "$(quote "$name")" "$plain"
+  sed 's/^/  /' "$work/$1.raw"
+}
+
+# --- breaking and mending ----------------------------------------------------
+
+# fault BREAK HEAL: breaks something, as in fault 'kill api-1' 'start api-1'.
+# What was broken is mended by heal, at the latest when the scenario ends.
+fault() {
+  undo=$2
+  stack "$1"
+}
+
+# heal: mends what fault broke, and waits until all of it is well.
+heal() {
+  [ -n "$undo" ] || return 0
+  local command=$undo
+  undo=''
+  stack "$command" &&
+    wait_until "Redis answers" redis PING &&
+    wait_until "api-1 is ready" curl -fsS "$(operations "$API1_URL")/readyz" &&
+    wait_until "api-2 is ready" curl -fsS "$(operations "$API2_URL")/readyz" &&
+    wait_until "the public door is open" curl -fsS -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/products"
+}
+
+# stack 'COMMAND ARGUMENTS': the fault switchboard.
+stack() {
+  printf '%s  $ %s %s%s\n' "$dim" "$STACK" "$1" "$plain"
+  # shellcheck disable=SC2086 # both are command lines, to be split into words
+  $STACK $1 2>&1 | sed 's/^/  | /'
+}
+
+# operations URL: a replica's operations port is its own plus 1000.
+operations() { echo "${1%:*}:$((${1##*:} + 1000))"; }
+
+# wait_until WHAT COMMAND…: polls until the command succeeds; the scenario can't
+# go on when it never does.
+wait_until() {
+  local what=$1 deadline=$((SECONDS + heal_seconds))
+  shift
+  printf '%s  … waiting until %s' "$dim" "$what"
+  until "$@" >/dev/null 2>&1; do
+    if [ "$SECONDS" -ge "$deadline" ]; then
+      printf ': not within %s s%s\n' "$heal_seconds" "$plain"
+      return 1
+    fi
+    printf '.'
+    sleep "$poll_seconds"
+  done
+  printf ': yes%s\n' "$plain"
+}
+
+# --- the end -----------------------------------------------------------------
+
+verdict() {
+  local stopped=$?
+  trap - EXIT
+  set +e
+  [ -z "$undo" ] || say "Mending what was broken."
+  heal || stopped=1
+  jobs -p | xargs kill 2>/dev/null # requests that nobody waits for any more
+  rm -rf "$work"
+  if [ "$stopped" != 0 ]; then
+    failed=$((failed + 1))
+    printf '  %sFAIL%s  the scenario could not be finished\n' "$red" "$plain"
+  fi
+  [ -z "${SCENARIO_RESULT:-}" ] || echo "$checks" >"$SCENARIO_RESULT"
+  if [ "$failed" = 0 ] && [ "$checks" -gt 0 ]; then
+    printf '\n%sPASS%s  %s checks\n' "$green" "$plain" "$checks"
+    exit 0
+  fi
+  printf '\n%sFAIL%s  %s of %s checks\n' "$red" "$plain" "$failed" "$checks"
+  exit 1
+}
+trap verdict EXIT
