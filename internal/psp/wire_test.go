@@ -35,7 +35,7 @@ func keepAliveThenDrop(t *testing.T, arrived *atomic.Int64, end func(net.Conn)) 
 			}
 			arrived.Add(1)
 			if n == 0 {
-				fmt.Fprintf(conn, "HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s", len(approvedReply), approvedReply)
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s", len(approvedReply), approvedReply)
 			}
 		}
 		end(conn)
@@ -155,4 +155,19 @@ func TestBurstsReuseTheirConnections(t *testing.T) {
 	burst()
 	require.GreaterOrEqual(t, first, int64(calls))
 	require.Less(t, opened.Load()-first, int64(calls/4), "a connection that is not yet back may be replaced")
+}
+
+// The same with the real simulator: hanging up on a kept-alive connection must
+// not make a second attempt, which the simulator would answer with success.
+func TestHangUpOnKeptAliveConnectionIsOneAttempt(t *testing.T) {
+	t.Parallel()
+	p := startProvider(t, patience)
+	warm := chargeWith("tok_visa")
+	warm.IdempotencyKey = "key-0"
+	require.Equal(t, checkout.OutcomeApproved, p.gateway.Charge(t.Context(), warm).Outcome)
+
+	requireUnknown(t, p.gateway.Charge(t.Context(), chargeWith("tok_charged_no_answer")))
+	charges := p.list("/v1/charges")
+	require.Len(t, charges, 2)
+	require.Equal(t, 1, charges[1].Attempts)
 }
