@@ -38,6 +38,11 @@ func CustomerCreated(c Customer) Event {
 	return Event{Type: "customer.created", Aggregate: "customer", Subject: c.ID, Data: map[string]any{"customer_id": c.ID}}
 }
 
+// CustomerUpdated says that a customer has another name or e-mail address.
+func CustomerUpdated(c Customer) Event {
+	return Event{Type: "customer.updated", Aggregate: "customer", Subject: c.ID, Data: map[string]any{"customer_id": c.ID}}
+}
+
 // ToppedUp says that a wallet has more in it.
 func ToppedUp(t TopUp) Event {
 	return Event{Type: "wallet.topped_up", Aggregate: "customer", Subject: t.CustomerID, Data: map[string]any{

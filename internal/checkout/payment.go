@@ -56,11 +56,11 @@ func StartPayment(id uuid.UUID, order Order, wanted NewPayment, now time.Time) (
 	if err := order.CheckPayable(); err != nil {
 		return Payment{}, err
 	}
-	payment := Payment{ID: id, OrderID: order.ID, CustomerID: order.CustomerID, Method: wanted.Method, Token: wanted.Token,
+	payment := Payment{ID: id, OrderID: order.ID, CustomerID: order.CustomerID, Method: wanted.Method,
 		Amount: order.Total, Refunded: Money{Currency: order.Total.Currency},
 		Status: StatusSucceeded, Attempt: 1, CreatedAt: now, UpdatedAt: now}
 	if wanted.Method == MethodCard {
-		payment.Status = StatusProcessing
+		payment.Status, payment.Token = StatusProcessing, wanted.Token
 	}
 	return payment, nil
 }

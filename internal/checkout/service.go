@@ -59,6 +59,9 @@ func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp, render 
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
 func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Reply, error) {
+	if len(wanted.Items) == 0 {
+		return Reply{}, invalid("no_items", "an order needs at least one item")
+	}
 	seen := make(map[string]bool, len(wanted.Items))
 	for _, item := range wanted.Items {
 		if item.Quantity < 1 {

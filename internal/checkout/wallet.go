@@ -33,23 +33,38 @@ type NewTopUp struct {
 
 // TopUp decides a top-up of the locked wallet.
 func (w Wallet) TopUp(id uuid.UUID, amount Money, now time.Time) (TopUp, *Error) {
+	after, refused := w.Credit(amount)
+	if refused != nil {
+		return TopUp{}, refused
+	}
+	return TopUp{ID: id, CustomerID: w.CustomerID, Amount: amount, Balance: after.Balance, CreatedAt: now}, nil
+}
+
+// Credit is the locked wallet with the amount put into it.
+func (w Wallet) Credit(amount Money) (Wallet, *Error) {
 	if amount.Currency != w.Balance.Currency {
-		return TopUp{}, unprocessable("currency_mismatch", "The wallet is in %s.", w.Balance.Currency)
+		return Wallet{}, w.otherCurrency(amount)
 	}
 	balance, fits := w.Balance.Plus(amount)
 	if !fits {
-		return TopUp{}, unprocessable("balance_too_large", "The wallet can't hold that much.")
+		return Wallet{}, unprocessable("balance_too_large", "The wallet can't hold that much.")
 	}
-	return TopUp{ID: id, CustomerID: w.CustomerID, Amount: amount, Balance: balance, CreatedAt: now}, nil
+	w.Balance = balance
+	return w, nil
 }
 
-// CheckCovers says whether the locked wallet can pay the amount.
-func (w Wallet) CheckCovers(amount Money) *Error {
+// Debit is the locked wallet with the amount taken out of it.
+func (w Wallet) Debit(amount Money) (Wallet, *Error) {
 	if amount.Currency != w.Balance.Currency {
-		return unprocessable("currency_mismatch", "The wallet is in %s, the order in %s.", w.Balance.Currency, amount.Currency)
+		return Wallet{}, w.otherCurrency(amount)
 	}
 	if w.Balance.Amount < amount.Amount {
-		return &Error{Kind: KindDeclined, Code: "insufficient_funds", Message: "The wallet does not cover the order. Nothing was charged."}
+		return Wallet{}, &Error{Kind: KindDeclined, Code: "insufficient_funds", Message: "The wallet does not cover the order. Nothing was charged."}
 	}
-	return nil
+	w.Balance.Amount -= amount.Amount
+	return w, nil
+}
+
+func (w Wallet) otherCurrency(amount Money) *Error {
+	return unprocessable("currency_mismatch", "The wallet is in %s, the amount in %s.", w.Balance.Currency, amount.Currency)
 }

@@ -11,8 +11,8 @@ RETURNING now()::timestamptz AS now;
 -- name: GetKey :batchone
 SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 
--- name: LockKey :batchone
-SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR NO KEY UPDATE;
+-- name: LockKey :batchexec
+SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR NO KEY UPDATE;
 
 -- name: PointKey :batchexec
 -- So that a retry finds what the key in progress began.

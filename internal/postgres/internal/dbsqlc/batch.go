@@ -977,8 +977,8 @@ func (b *LockCustomerBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const lockKey = `-- name: LockKey :batchone
-SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at FROM idempotency_keys WHERE account_id = $1 AND key = $2 FOR NO KEY UPDATE
+const lockKey = `-- name: LockKey :batchexec
+SELECT FROM idempotency_keys WHERE account_id = $1 AND key = $2 FOR NO KEY UPDATE
 `
 
 type LockKeyBatchResults struct {
@@ -1005,33 +1005,18 @@ func (q *Queries) LockKey(ctx context.Context, arg []LockKeyParams) *LockKeyBatc
 	return &LockKeyBatchResults{br, len(arg), false}
 }
 
-func (b *LockKeyBatchResults) QueryRow(f func(int, IdempotencyKey, error)) {
+func (b *LockKeyBatchResults) Exec(f func(int, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
-		var i IdempotencyKey
 		if b.closed {
 			if f != nil {
-				f(t, i, ErrBatchAlreadyClosed)
+				f(t, ErrBatchAlreadyClosed)
 			}
 			continue
 		}
-		row := b.br.QueryRow()
-		err := row.Scan(
-			&i.AccountID,
-			&i.Key,
-			&i.Fingerprint,
-			&i.Operation,
-			&i.Status,
-			&i.ResourceID,
-			&i.ResponseStatus,
-			&i.ResponseHeaders,
-			&i.ResponseBody,
-			&i.CreatedAt,
-			&i.CompletedAt,
-			&i.ExpiresAt,
-		)
+		_, err := b.br.Exec()
 		if f != nil {
-			f(t, i, err)
+			f(t, err)
 		}
 	}
 }

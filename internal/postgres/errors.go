@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// SQLSTATE codes that we tell apart (PostgreSQL manual, appendix A).
+const (
+	stateUniqueViolation      = "23505"
+	stateBadEncoding          = "22021" // a NUL in a text
+	stateUntranslatable       = "22P05" // a NUL in a jsonb
+	stateLockNotAvailable     = "55P03"
+	stateReadOnly             = "25006" // we are talking to a standby
+	stateIdleInTransaction    = "25P03"
+	stateTransactionTimeout   = "25P04"
+	classConnection           = "08"
+	classTransactionRollback  = "40" // serialization failure, deadlock
+	classInsufficientResource = "53" // disk full, too many connections
+	classOperatorIntervention = "57" // shutdown, statement timeout
+	classSystem               = "58" // input/output error
+)
+
+// emailIndex is the index that makes a customer's e-mail address unique.
+const emailIndex = "customers_email"
+
+// translate turns a driver's error into the domain's. Domain errors pass
+// through. An error of ours, such as a constraint that a decision should have
+// kept, stays what it is: nobody can do anything about it by retrying.
+func translate(doing string, err error) error {
+	var domain *checkout.Error
+	var server *pgconn.PgError
+	switch {
+	case err == nil || errors.As(err, &domain) || errors.Is(err, errKeyTaken):
+		return err
+	case !errors.As(err, &server):
+		return checkout.Unavailable(doing, err) // the connection was lost, refused or too slow
+	case isUnavailable(server.Code):
+		return checkout.Unavailable(doing, err)
+	case server.Code == stateUniqueViolation && server.ConstraintName == emailIndex:
+		return checkout.EmailTaken()
+	case server.Code == stateBadEncoding || server.Code == stateUntranslatable:
+		return &checkout.Error{Kind: checkout.KindInvalid, Code: "invalid_text", Retryable: true,
+			Message: "A text contains a character that can't be stored."}
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+func isUnavailable(state string) bool {
+	switch state {
+	case stateLockNotAvailable, stateReadOnly, stateIdleInTransaction, stateTransactionTimeout:
+		return true
+	}
+	switch state[:min(2, len(state))] {
+	case classConnection, classTransactionRollback, classInsufficientResource, classOperatorIntervention, classSystem:
+		return true
+	}
+	return false
+}
+
+// found translates the error of reading one resource.
+func found(resource string, err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkout.NotFound(resource)
+	}
+	return translate("read "+resource, err)
+}

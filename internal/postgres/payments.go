@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
+)
+
+// Payment gives one payment.
+func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Payment, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Payment, error) {
+		row, err := q.GetPayment(ctx, dbsqlc.GetPaymentParams{AccountID: account, ID: id})
+		return paymentOf(row), found("payment", err)
+	})
+}
+
+// PayFromWallet pays an order at once.
+func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment, render checkout.Render[checkout.Payment]) (checkout.Reply, error) {
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
+		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
+		lockWallet := tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: wanted.OrderID}})
+		if err := tx.load(ctx); err != nil {
+			return checkout.Payment{}, err
+		}
+		order, err := orderIn(one(lockOrder))
+		if err != nil {
+			return checkout.Payment{}, err
+		}
+		row, err := one(lockWallet)
+		if err != nil {
+			return checkout.Payment{}, found("customer", err)
+		}
+		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
+		if refused != nil {
+			return checkout.Payment{}, refused
+		}
+		wallet, refused := walletOf(row).Debit(payment.Amount)
+		if refused != nil {
+			return checkout.Payment{}, refused
+		}
+		tx.insertPayment(ctx, payment)
+		tx.setBalance(ctx, wallet.CustomerID, wallet.Balance)
+		return payment, tx.paid(ctx, order, payment)
+	})
+}
+
+// BeginCardPayment is phase one of a card payment. See [checkout.Store].
+func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted checkout.NewPayment, render checkout.Render[checkout.Payment]) (checkout.Begun[checkout.Payment], error) {
+	start := func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
+		lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
+		if err := tx.load(ctx); err != nil {
+			return checkout.Payment{}, err
+		}
+		order, err := orderIn(one(lock))
+		if err != nil {
+			return checkout.Payment{}, err
+		}
+		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
+		if refused != nil {
+			return checkout.Payment{}, refused
+		}
+		tx.insertPayment(ctx, payment)
+		tx.pointKey(ctx, call, payment.ID)
+		return payment, tx.setStatus(ctx, order, checkout.OrderPaying)
+	}
+	resume := func(ctx context.Context, tx *transaction) later[checkout.Payment] {
+		query := tx.ResumePayment(ctx, []dbsqlc.ResumePaymentParams{{AccountID: tx.account, Key: call.Claim.Key,
+			Fingerprint: call.Claim.Fingerprint[:]}})
+		return func() (checkout.Payment, error) {
+			row, err := one(query)
+			return paymentOf(row), err
+		}
+	}
+	return phaseOne(ctx, s, call, render, start, resume)
+}
+
+// SettleCardPayment is phase three of a card payment. See [checkout.Store].
+func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult, render checkout.Render[checkout.Payment]) (checkout.Reply, error) {
+	return phaseThree(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
+		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: begun.OrderID}})
+		lockPayment := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: begun.ID}})
+		if err := tx.load(ctx); err != nil {
+			return checkout.Payment{}, err
+		}
+		order, err := orderIn(one(lockOrder))
+		if err != nil {
+			return checkout.Payment{}, err
+		}
+		row, err := one(lockPayment)
+		if err != nil {
+			return checkout.Payment{}, found("payment", err)
+		}
+		if row.Status != string(checkout.StatusProcessing) || row.Attempt != begun.Attempt {
+			return checkout.Payment{}, errFenceLost
+		}
+		payment := paymentOf(row).Settle(result, tx.now)
+		tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: payment.ID, Attempt: payment.Attempt,
+			Status: string(payment.Status), DeclineCode: payment.DeclineCode, ProviderID: payment.ProviderID, UpdatedAt: payment.UpdatedAt}})
+		if payment.Status == checkout.StatusDeclined {
+			return tx.declined(ctx, order, payment)
+		}
+		return payment, tx.paid(ctx, order, payment)
+	})
+}
+
+// paid queues what follows from a succeeded payment.
+func (tx *transaction) paid(ctx context.Context, order checkout.Order, payment checkout.Payment) error {
+	tx.post(ctx, payment.Ledger(newID()))
+	if err := tx.setStatus(ctx, order, checkout.OrderPaid); err != nil {
+		return err
+	}
+	return tx.publish(ctx, checkout.PaymentEvent(payment))
+}
+
+// declined queues what follows from a declined payment, and gives the error
+// that is its reply. The order may be paid by other means.
+func (tx *transaction) declined(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
+	if err := tx.setStatus(ctx, order, checkout.OrderPending); err != nil {
+		return checkout.Payment{}, err
+	}
+	if err := tx.publish(ctx, checkout.PaymentEvent(payment)); err != nil {
+		return checkout.Payment{}, err
+	}
+	return checkout.Payment{}, checkout.Declined(payment.DeclineCode)
+}
+
+func (tx *transaction) insertPayment(ctx context.Context, p checkout.Payment) {
+	tx.InsertPayment(ctx, []dbsqlc.InsertPaymentParams{{ID: p.ID, AccountID: tx.account, OrderID: p.OrderID,
+		CustomerID: p.CustomerID, Method: string(p.Method), Token: p.Token, Amount: p.Amount.Amount,
+		Currency: p.Amount.Currency, Refunded: p.Refunded.Amount, Status: string(p.Status), DeclineCode: p.DeclineCode,
+		ProviderID: p.ProviderID, Attempt: p.Attempt, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}})
+}
+
+func paymentOf(row dbsqlc.Payment) checkout.Payment {
+	return checkout.Payment{ID: row.ID, OrderID: row.OrderID, CustomerID: row.CustomerID, Method: checkout.Method(row.Method),
+		Token: row.Token, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
+		Refunded: checkout.Money{Amount: row.Refunded, Currency: row.Currency}, Status: checkout.Status(row.Status),
+		DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}
+}

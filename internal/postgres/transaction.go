@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
+)
+
+// Each statement sees what was committed before it, so a row that is read after
+// a lock was waited for is up to date. The locks do the rest.
+const beginSQL = "begin isolation level read committed read write"
+
+// transaction is one transaction in two round trips: what is queued first goes
+// out with load, what is queued then with commit.
+type transaction struct {
+	*dbsqlc.Queries
+	*pipeline
+	conn    *pgxpool.Conn
+	account uuid.UUID
+	started rowOf[time.Time] // the query whose result opens the first round trip
+	now     time.Time        // when the transaction began, by the database's clock; set by load
+}
+
+// begin takes a connection and queues the start of a transaction. The caller
+// must close it.
+func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, error) {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queries := newPipeline(conn)
+	queries.queue.Queue(beginSQL)
+	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, conn: conn, account: account}, nil
+}
+
+// load is the first round trip: it begins the transaction and sends all that is
+// queued. It gives errKeyTaken, and nothing may be decided, when the key that
+// was to be claimed is taken.
+func (tx *transaction) load(ctx context.Context) error {
+	tx.send(ctx)
+	var err error
+	tx.now, err = one(tx.started)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errKeyTaken
+	}
+	return translate("begin a transaction", err)
+}
+
+// commit is the second round trip. After an error other than a domain error it
+// is unknown whether the transaction was committed.
+func (tx *transaction) commit(ctx context.Context) error {
+	if err := tx.finish(); err != nil {
+		return translate("load", err)
+	}
+	var tag string
+	tx.queue.Queue("commit").Exec(func(result pgconn.CommandTag) error {
+		tag = result.String()
+		return nil
+	})
+	tx.send(ctx)
+	if err := tx.finish(); err != nil {
+		return translate("commit", err)
+	}
+	if tag != "COMMIT" { // the transaction had failed before
+		return fmt.Errorf("commit: the database answered %q", tag)
+	}
+	return nil
+}
+
+// rollback queues the end of the transaction. What is queued after it runs
+// outside of it, in the same round trip.
+func (tx *transaction) rollback() {
+	_ = tx.finish() // whatever failed, it failed in what is rolled back
+	tx.drop()
+	tx.queue.Queue("rollback")
+}
+
+// close rolls back unless the transaction has ended, and gives the connection
+// back to the pool, which discards it unless it is idle and healthy.
+func (tx *transaction) close(ctx context.Context) {
+	defer tx.conn.Release()
+	_ = tx.finish()
+	conn := tx.conn.Conn()
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "rollback")
+}
+
+// post queues the ledger's side of a movement of money.
+func (tx *transaction) post(ctx context.Context, movement checkout.LedgerTransaction) {
+	tx.InsertLedgerTransaction(ctx, []dbsqlc.InsertLedgerTransactionParams{{
+		ID: movement.ID, AccountID: tx.account, Kind: movement.Kind, Subject: movement.Subject}})
+	entries := make([]dbsqlc.InsertLedgerEntryParams, len(movement.Entries))
+	for i, entry := range movement.Entries {
+		entries[i] = dbsqlc.InsertLedgerEntryParams{TransactionID: movement.ID, Position: int32(i),
+			LedgerAccount: entry.Account, Amount: entry.Amount.Amount, Currency: entry.Amount.Currency}
+	}
+	tx.InsertLedgerEntry(ctx, entries)
+}
+
+// publish queues an event for the outbox.
+func (tx *transaction) publish(ctx context.Context, event checkout.Event) error {
+	data, err := json.Marshal(event.Data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", event.Type, err)
+	}
+	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
+		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
+	return nil
+}
