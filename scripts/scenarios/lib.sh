@@ -113,9 +113,11 @@ show_request() {
 }
 
 quote() {
+  local apostrophe="'\\''"
   case $1 in
+    '') printf "''" ;;
     *[![:print:]]*) printf '%q' "$1" ;;
-    *[!A-Za-z0-9_./:=-]*) printf "'%s'" "${1//\'/\'\\\'\'}" ;;
+    *[!A-Za-z0-9_./:=-]*) printf "'%s'" "${1//\'/$apostrophe}" ;;
     *) printf '%s' "$1" ;;
   esac
 }
@@ -356,3 +358,6 @@ verdict() {
   exit 1
 }
 trap verdict EXIT
+# Interrupted is not passed.
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
