@@ -1,0 +1,110 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+// dockerInstance is a server in a container.
+type dockerInstance struct {
+	client    client.APIClient
+	container testcontainers.Container
+	address   string
+	toURL     func(addr string) string
+	ping      func(context.Context, *dockerInstance) error
+}
+
+var _ instance = (*dockerInstance)(nil)
+
+// run starts a container with one published port, chosen by us so that it stays the same over a stop, and waits for the server.
+func (d *docker) run(ctx context.Context, port string, req testcontainers.ContainerRequest, toURL func(string) string,
+	ping func(context.Context, *dockerInstance) error,
+) (instance, error) {
+	engine, err := d.provider.DaemonHost(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the Docker engine's address: %w", err)
+	}
+	hostPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname()
+	req.Labels = map[string]string{labelHost: host, labelPID: strconv.Itoa(os.Getpid())}
+	req.ExposedPorts = []string{port}
+	req.HostConfigModifier = func(config *container.HostConfig) {
+		config.PortBindings = network.PortMap{
+			network.MustParsePort(port): {{HostIP: publishAt(engine), HostPort: hostPort}},
+		}
+	}
+	c, err := d.provider.RunContainer(ctx, req)
+	if err != nil {
+		err = fmt.Errorf("start a container of %s: %w", req.Image, err)
+		return nil, errors.Join(err, testcontainers.TerminateContainer(c))
+	}
+	i := &dockerInstance{
+		client: d.provider.Client(), container: c, address: net.JoinHostPort(engine, hostPort), toURL: toURL, ping: ping,
+	}
+	if err := await(ctx, func(ctx context.Context) error { return ping(ctx, i) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for a container of %s: %w", req.Image, err), i.remove())
+	}
+	return i, nil
+}
+
+// publishAt returns the engine's address to publish ports at: loopback where that reaches the engine.
+func publishAt(engine string) netip.Addr {
+	if engine == "127.0.0.1" || engine == "localhost" {
+		return netip.MustParseAddr("127.0.0.1")
+	}
+	return netip.IPv4Unspecified()
+}
+
+func (i *dockerInstance) addr() string { return i.address }
+func (i *dockerInstance) url() string  { return i.toURL(i.address) }
+
+func (i *dockerInstance) stop(ctx context.Context) error {
+	timeout := stopTimeout
+	return i.container.Stop(ctx, &timeout)
+}
+
+func (i *dockerInstance) start(ctx context.Context) error {
+	if err := i.container.Start(ctx); err != nil {
+		return err
+	}
+	return await(ctx, func(ctx context.Context) error { return i.ping(ctx, i) })
+}
+
+func (i *dockerInstance) pause(ctx context.Context) error {
+	_, err := i.client.ContainerPause(ctx, i.container.GetContainerID(), client.ContainerPauseOptions{})
+	return err
+}
+
+func (i *dockerInstance) resume(ctx context.Context) error {
+	_, err := i.client.ContainerUnpause(ctx, i.container.GetContainerID(), client.ContainerUnpauseOptions{})
+	return err
+}
+
+func (i *dockerInstance) remove() error {
+	_, err := i.client.ContainerRemove(context.Background(), i.container.GetContainerID(),
+		client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	return err
+}
+
+// freePort returns a loopback port that nobody listens on at this moment.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}

@@ -1,0 +1,142 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// restartTimeout bounds the start of a stopped server: it takes a second at most, and several more on a loaded machine.
+const restartTimeout = 30 * time.Second
+
+// native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends when the test binary dies (Linux).
+type native struct{}
+
+var _ backend = native{}
+
+// sweepOnce removes the directories of killed test binaries, once per binary.
+var sweepOnce sync.Once
+
+func newNative() (backend, error) {
+	_, postgresErr := stack.FindPostgres()
+	_, redisErr := stack.FindRedis()
+	if err := errors.Join(postgresErr, redisErr); err != nil {
+		return nil, err
+	}
+	sweepOnce.Do(sweepDirs)
+	return native{}, nil
+}
+
+func (native) name() string { return "native" }
+func (native) close() error { return nil }
+
+func (native) startPostgres(ctx context.Context) (instance, error) {
+	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*stack.Server, error) {
+		return stack.StartPostgres(ctx, stack.PostgresConfig{Dir: dir, Port: port, DieWithParent: true})
+	})
+}
+
+func (native) startRedis(ctx context.Context) (instance, error) {
+	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*stack.Server, error) {
+		return stack.StartRedis(ctx, stack.RedisConfig{Dir: dir, Port: port, DieWithParent: true})
+	})
+}
+
+// process is a server process with its data directory.
+type process struct {
+	launch func(ctx context.Context, dir string, port int) (*stack.Server, error)
+	dirs   []string // ours to remove
+	port   int
+
+	mu     sync.Mutex
+	server *stack.Server
+}
+
+var _ instance = (*process)(nil)
+
+func startProcess(ctx context.Context, launch func(context.Context, string, int) (*stack.Server, error)) (instance, error) {
+	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return nil, fmt.Errorf("make a data directory: %w", err)
+	}
+	server, err := launch(ctx, dir, 0)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	_, portText, err := net.SplitHostPort(server.Addr)
+	port, portErr := strconv.Atoi(portText)
+	if err := errors.Join(err, portErr); err != nil {
+		return nil, errors.Join(fmt.Errorf("server's address: %w", err), server.Stop(), os.RemoveAll(dir))
+	}
+	// The data may have gone elsewhere, if the server's user can't enter the temporary directory.
+	return &process{launch: launch, dirs: []string{dir, server.DataDir}, port: port, server: server}, nil
+}
+
+func (p *process) current() *stack.Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server
+}
+
+func (p *process) addr() string                 { return p.current().Addr }
+func (p *process) url() string                  { return p.current().URL }
+func (p *process) stop(context.Context) error   { return p.current().Stop() }
+func (p *process) pause(context.Context) error  { return p.current().Process.Signal(syscall.SIGSTOP) }
+func (p *process) resume(context.Context) error { return p.current().Process.Signal(syscall.SIGCONT) }
+
+// start launches the server again. While it was away somebody may have taken its port for a moment, such as an outgoing connection.
+func (p *process) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	defer cancel()
+	return await(ctx, func(ctx context.Context) error {
+		server, err := p.launch(ctx, p.current().DataDir, p.port)
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.server = server
+		return nil
+	})
+}
+
+func (p *process) remove() error {
+	errs := []error{p.current().Stop()}
+	for _, dir := range p.dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// dirPrefix begins the name of our temporary directories on this host; the process's id follows.
+func dirPrefix() string {
+	host, _ := os.Hostname()
+	return "oncepay-testenv-" + host + "-"
+}
+
+// sweepDirs removes the directories of test binaries that were killed: those whose process is gone.
+func sweepDirs() {
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix()+"*"))
+	for _, dir := range found {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix()), "-")
+		if processGone(pid) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// processGone reports whether text is the id of a process that does not exist.
+func processGone(text string) bool {
+	pid, err := strconv.Atoi(text)
+	return err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
