@@ -43,6 +43,7 @@ fi
 
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
+trap 'exit 130' INT # when the scenario that was interrupted has mended what it broke
 export SCENARIO_RESULT=$temporary/result
 passed=0 failed=0
 printf '%-3s %-20s %6s  %-7s %7s\n' NR NAME CHECKS VERDICT SECONDS >"$temporary/summary"
