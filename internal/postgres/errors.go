@@ -15,6 +15,7 @@ const (
 	stateUniqueViolation      = "23505"
 	stateBadEncoding          = "22021" // a NUL in a text
 	stateUntranslatable       = "22P05" // a NUL in a jsonb
+	stateUndefinedTable       = "42P01"
 	stateLockNotAvailable     = "55P03"
 	stateReadOnly             = "25006" // we are talking to a standby
 	stateIdleInTransaction    = "25P03"

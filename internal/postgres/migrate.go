@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/oncepay/oncepay/db"
+)
+
+// migrateLockTimeout bounds the wait for somebody else's migration, and of a
+// migration for a table in use. Meanwhile whoever needs that table waits, too,
+// so it is better to fail and be tried again.
+const migrateLockTimeout = 30 * time.Second
+
+// versionTable is golang-migrate's own table.
+const versionTable = "schema_migrations"
+
+// Migrate moves the schema "up" to the newest version that this program knows,
+// or "down" to nothing, with all data; "version" just looks. It gives the version
+// that the schema has then; 0 is none. Any number of processes may do it at
+// once: one does, the others wait.
+func Migrate(ctx context.Context, databaseURL, direction string) (version uint, err error) {
+	err = withMigrations(ctx, databaseURL, func(m *migrate.Migrate) error {
+		switch direction {
+		case "up":
+			err = m.Up()
+		case "down":
+			err = m.Down()
+		case "version":
+		default:
+			return fmt.Errorf("unknown direction %q: want up, down or version", direction)
+		}
+		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
+			return err
+		}
+		version, _, err = m.Version()
+		if errors.Is(err, migrate.ErrNilVersion) {
+			return nil
+		}
+		return err
+	})
+	return version, err
+}
+
+// CheckSchema says whether the schema is at least the one that this program
+// knows. A newer one is fine, because replicas are replaced one by one.
+func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	files, err := iofs.New(db.FS, "migrations")
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	known, err := newest(files)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	var version uint
+	err = pool.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM "+versionTable).Scan(&version)
+	if server := (*pgconn.PgError)(nil); errors.As(err, &server) && server.Code == stateUndefinedTable {
+		version, err = 0, nil
+	}
+	if err != nil {
+		return translate("read the schema's version", err)
+	}
+	if version < known {
+		return fmt.Errorf("the database has schema version %d and this program needs %d: run \"oncepay migrate up\"", version, known)
+	}
+	return nil
+}
+
+func newest(files source.Driver) (version uint, err error) {
+	for next, err := files.First(); ; next, err = files.Next(version) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return version, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		version = next
+	}
+}
+
+// withMigrations opens the migrations on a database. When the context ends, the
+// migration that is being applied is the last one.
+func withMigrations(ctx context.Context, databaseURL string, do func(*migrate.Migrate) error) error {
+	m, err := openMigrations(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("prepare the migration: %w", err)
+	}
+	m.LockTimeout = migrateLockTimeout
+	stopped := context.AfterFunc(ctx, func() { m.GracefulStop <- true })
+	defer stopped()
+	err = do(m)
+	sourceErr, databaseErr := m.Close()
+	if err := errors.Join(err, context.Cause(ctx), sourceErr, databaseErr); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+func openMigrations(ctx context.Context, databaseURL string) (*migrate.Migrate, error) {
+	files, err := iofs.New(db.FS, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("parse the database URL: %w", err)
+	}
+	config.ConnectTimeout = acquireTimeout
+	config.RuntimeParams["application_name"] = "oncepay migrate"
+	config.RuntimeParams["lock_timeout"] = milliseconds(migrateLockTimeout)
+	pool := stdlib.OpenDB(*config)
+	if err := pool.PingContext(ctx); err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	driver, err := migratepgx.WithInstance(pool, &migratepgx.Config{MigrationsTable: versionTable})
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return migrate.NewWithInstance("iofs", files, "pgx5", &atomicDriver{Driver: driver})
+}
+
+// atomicDriver applies a migration and notes its version in one transaction.
+// golang-migrate does it in three, and a process that dies in between leaves a
+// "dirty" schema that somebody has to look at.
+type atomicDriver struct {
+	database.Driver
+	version int // that the next migration leads to; database.NilVersion is none
+}
+
+// SetVersion only remembers a version that is still being migrated to.
+func (d *atomicDriver) SetVersion(version int, dirty bool) error {
+	if dirty {
+		d.version = version
+		return nil
+	}
+	return d.Driver.SetVersion(version, false)
+}
+
+// Run applies a migration. Statements that are sent together are one
+// transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
+func (d *atomicDriver) Run(migration io.Reader) error {
+	note := "\n; TRUNCATE " + versionTable + ";"
+	if d.version != database.NilVersion {
+		note += fmt.Sprintf(" INSERT INTO %s (version, dirty) VALUES (%d, false);", versionTable, d.version)
+	}
+	return d.Driver.Run(io.MultiReader(migration, strings.NewReader(note)))
+}
