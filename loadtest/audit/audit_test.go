@@ -1,0 +1,257 @@
+package audit_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/audit"
+)
+
+// books are a healthy run: an order paid by card, one paid from the wallet,
+// one not paid, each with a replay and a mismatch.
+type books struct {
+	book    *audit.Book
+	opening audit.Opening
+	state   audit.State
+	wrong   []audit.Finding // what Record found
+}
+
+const customer = "customer-1"
+
+var items = map[string]int64{"tee": 2}
+
+func orderBody(id string) string {
+	return fmt.Sprintf(`{"id":%q,"customer_id":%q,"status":"pending","items":[{"sku":"tee","quantity":2}],"total":{"amount":200}}`, id, customer)
+}
+
+func paymentBody(id, order string) string {
+	return fmt.Sprintf(`{"id":%q,"order_id":%q,"status":"succeeded","amount":{"amount":200}}`, id, order)
+}
+
+func created(body string, replayed bool) audit.Answer {
+	return audit.Answer{Status: 201, Replayed: replayed, Body: []byte(body)}
+}
+
+func problem(status int, code string) audit.Answer {
+	return audit.Answer{Status: status, Body: fmt.Appendf(nil, `{"code":%q}`, code)}
+}
+
+func (b *books) record(q audit.Request, a audit.Answer) {
+	_, wrong := b.book.Record(q, a)
+	b.wrong = append(b.wrong, wrong...)
+}
+
+func order(id string) audit.Request {
+	return audit.Request{Key: "key-" + id, Operation: audit.Order, Expect: audit.First, Customer: customer, Amount: 200, Items: items}
+}
+
+func payment(id string, op audit.Operation, of string) audit.Request {
+	return audit.Request{Key: "key-" + id, Operation: op, Expect: audit.First, Customer: customer, Order: of, Amount: 200}
+}
+
+func as(q audit.Request, e audit.Expectation) audit.Request { q.Expect = e; return q }
+
+func healthy() *books {
+	b := &books{book: audit.NewBook()}
+	answers := map[string]string{
+		"o1": orderBody("o1"), "o2": orderBody("o2"), "o3": orderBody("o3"),
+		"p1": paymentBody("p1", "o1"), "p2": paymentBody("p2", "o2"),
+	}
+	requests := map[string]audit.Request{
+		"o1": order("o1"), "o2": order("o2"), "o3": order("o3"),
+		"p1": payment("p1", audit.Card, "o1"), "p2": payment("p2", audit.Wallet, "o2"),
+	}
+	for _, id := range slices.Sorted(maps.Keys(requests)) {
+		b.record(requests[id], created(answers[id], false))
+		b.record(as(requests[id], audit.Replay), created(answers[id], true))
+		b.record(as(requests[id], audit.Raced), problem(409, "idempotency_in_progress"))
+		b.record(as(requests[id], audit.Mismatch), problem(422, "idempotency_key_reused"))
+	}
+	b.opening = audit.Opening{Wallets: map[string]int64{customer: 1000}, Stock: map[string]int64{"tee": 100}}
+	row := func(id, status string) audit.OrderRow {
+		return audit.OrderRow{ID: id, Customer: customer, Status: status, Total: 200, Items: items}
+	}
+	b.state = audit.State{
+		Orders: []audit.OrderRow{row("o1", "paid"), row("o2", "paid"), row("o3", "pending")},
+		Payments: map[string]audit.Payment{
+			"p1": {Order: "o1", Method: "card", Status: "succeeded", Amount: 200},
+			"p2": {Order: "o2", Method: "wallet", Status: "succeeded", Amount: 200},
+		},
+		Charges: []audit.Charge{{ID: "ch_1", Reference: "o1", Status: "succeeded", Amount: 200, Attempts: 1}},
+		Wallets: map[string]int64{customer: 800},
+		Stock:   map[string]int64{"tee": 94},
+	}
+	return b
+}
+
+func (b *books) findings() []audit.Finding {
+	return append(b.wrong, audit.Check(b.book, b.opening, b.state)...)
+}
+
+func TestHealthyRunHasNoFindings(t *testing.T) {
+	t.Parallel()
+	b := healthy()
+	require.Empty(t, b.findings())
+	require.Equal(t, 3, b.book.Acknowledged(audit.Order))
+	require.Equal(t, 1, b.book.Acknowledged(audit.Card))
+	require.Equal(t, 1, b.book.Acknowledged(audit.Wallet))
+}
+
+// Every rule is broken on its own, and must be the only one that is reported.
+func TestPlantedAnomalies(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		rule  audit.Rule
+		plant func(*books)
+	}{
+		"connection reset": {audit.NoAnswer, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), audit.Answer{Err: "connection reset"})
+		}},
+		"500 on a replay": {audit.ServerError, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), problem(500, "internal"))
+		}},
+		"503 on a duplicate": {audit.ServerError, func(b *books) {
+			b.record(as(order("o1"), audit.Raced), problem(503, "idempotency_in_progress"))
+		}},
+		"429": {audit.WrongStatus, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), problem(429, "rate_limited"))
+		}},
+		"409 on a replay": {audit.WrongStatus, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), problem(409, "idempotency_in_progress"))
+		}},
+		"another 409 on a duplicate": {audit.WrongStatus, func(b *books) {
+			b.record(as(payment("p1", audit.Card, "o1"), audit.Raced), problem(409, "order_not_payable"))
+		}},
+		"another 422 on a mismatch": {audit.WrongStatus, func(b *books) {
+			b.record(as(order("o1"), audit.Mismatch), problem(422, "validation_failed"))
+		}},
+		"201 on a mismatch": {audit.WrongStatus, func(b *books) {
+			b.record(as(order("o1"), audit.Mismatch), created(orderBody("o1"), true))
+		}},
+		"200 instead of 201": {audit.WrongStatus, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), audit.Answer{Status: 200, Replayed: true, Body: []byte(orderBody("o1"))})
+		}},
+		"replay without the header": {audit.NotReplayed, func(b *books) {
+			q := order("o4")
+			b.record(q, created(orderBody("o4"), true)) // so that only one answer counts as new
+			b.wrong = nil
+			b.record(as(q, audit.Replay), created(orderBody("o4"), false))
+			b.exists("o4")
+		}},
+		"new key answered as a replay": {audit.WrongReplay, func(b *books) {
+			b.record(order("o4"), created(orderBody("o4"), true))
+			b.exists("o4")
+		}},
+		"both of a pair are new": {audit.SecondEffect, func(b *books) {
+			q := as(order("o4"), audit.Raced)
+			b.record(q, created(orderBody("o4"), false))
+			b.record(q, created(orderBody("o4"), false))
+			b.exists("o4")
+		}},
+		"replay with another body": {audit.BodiesDiffer, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), created(orderBody("o1")+" ", true))
+		}},
+		"replay with another order": {audit.BodiesDiffer, func(b *books) {
+			b.record(as(order("o1"), audit.Replay), created(orderBody("o2"), true))
+		}},
+		"wrong total in the answer": {audit.WrongAnswer, func(b *books) {
+			q := order("o4")
+			q.Amount = 300
+			b.record(q, created(orderBody("o4"), false))
+			b.exists("o4")
+			b.state.Orders[3].Total = 300
+		}},
+		"payment of another order in the answer": {audit.WrongAnswer, func(b *books) {
+			b.record(payment("p3", audit.Wallet, "o3"), created(paymentBody("p3", "o1"), false))
+			b.state.Payments["p3"] = audit.Payment{Order: "o3", Method: "wallet", Status: "succeeded", Amount: 200}
+			b.state.Orders[2].Status = "paid"
+			b.state.Wallets[customer] -= 200
+		}},
+		"both of a pair refused": {audit.Unacknowledged, func(b *books) {
+			q := as(order("o4"), audit.Raced)
+			b.record(q, problem(409, "idempotency_in_progress"))
+			b.record(q, problem(409, "idempotency_in_progress"))
+		}},
+		"lost acknowledgement": {audit.LostOrder, func(b *books) {
+			b.state.Orders = b.state.Orders[:2]
+		}},
+		"second order under one key": {audit.SurplusOrder, func(b *books) {
+			row := b.state.Orders[2]
+			row.ID = "o5"
+			b.state.Orders = append(b.state.Orders, row)
+		}},
+		"order listed twice": {audit.SurplusOrder, func(b *books) {
+			b.state.Orders = append(b.state.Orders, b.state.Orders[0])
+		}},
+		"paid order is pending": {audit.WrongOrder, func(b *books) {
+			b.state.Orders[0].Status = "pending"
+		}},
+		"unpaid order is paid": {audit.WrongOrder, func(b *books) {
+			b.state.Orders[2].Status = "paid"
+		}},
+		"order of another quantity": {audit.WrongOrder, func(b *books) {
+			b.state.Orders[2].Items = map[string]int64{"tee": 4}
+		}},
+		"lost payment": {audit.LostPayment, func(b *books) {
+			delete(b.state.Payments, "p1")
+		}},
+		"payment still processing": {audit.WrongPayment, func(b *books) {
+			p := b.state.Payments["p1"]
+			p.Status = "processing"
+			b.state.Payments["p1"] = p
+		}},
+		"missing charge": {audit.LostCharge, func(b *books) {
+			b.state.Charges = nil
+		}},
+		"second charge for one key": {audit.SurplusCharge, func(b *books) {
+			second := b.state.Charges[0]
+			second.ID = "ch_2"
+			b.state.Charges = append(b.state.Charges, second)
+		}},
+		"charge for a wallet payment": {audit.SurplusCharge, func(b *books) {
+			b.state.Charges = append(b.state.Charges, audit.Charge{ID: "ch_2", Reference: "o2", Status: "succeeded", Amount: 200, Attempts: 1})
+		}},
+		"charge of another amount": {audit.WrongCharge, func(b *books) {
+			b.state.Charges[0].Amount = 199
+		}},
+		"charge declined": {audit.WrongCharge, func(b *books) {
+			b.state.Charges[0].Status = "declined"
+		}},
+		"provider asked twice": {audit.WrongCharge, func(b *books) {
+			b.state.Charges[0].Attempts = 2
+		}},
+		"wallet debited twice": {audit.WrongBalance, func(b *books) {
+			b.state.Wallets[customer] -= 200
+		}},
+		"wallet unknown": {audit.WrongBalance, func(b *books) {
+			delete(b.state.Wallets, customer)
+		}},
+		"stock reserved twice": {audit.WrongStock, func(b *books) {
+			b.state.Stock["tee"] -= 2
+		}},
+	}
+	broken := map[audit.Rule]bool{}
+	for name, test := range tests {
+		broken[test.rule] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := healthy()
+			test.plant(b)
+			found := b.findings()
+			require.Len(t, found, 1, "%v", found)
+			require.Equal(t, test.rule, found[0].Rule)
+			require.NotEmpty(t, found[0].Detail)
+		})
+	}
+	require.Len(t, broken, 19, "a rule has no test")
+}
+
+// exists puts an order into the state as it should be after its 201.
+func (b *books) exists(id string) {
+	b.state.Orders = append(b.state.Orders, audit.OrderRow{ID: id, Customer: customer, Status: "pending", Total: 200, Items: items})
+	b.state.Stock["tee"] -= 2
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+	"github.com/tsenart/vegeta/v12/lib/plot"
+
+	"github.com/oncepay/oncepay/loadtest/audit"
+)
+
+const (
+	// answerTimeout is above nginx's 70 s, so that the system gives up first
+	// and says why.
+	answerTimeout = 75 * time.Second
+	// idleTimeout is below what nginx and the replicas grant (60 s and more),
+	// so that no request meets a connection that is just being closed.
+	idleTimeout = 20 * time.Second
+	// maxIdle keeps every connection that a burst has opened.
+	maxIdle = 1000
+	// plotPoints per line are as many as a screen shows.
+	plotPoints = 4000
+)
+
+// outcome is everything that one run found out.
+type outcome struct {
+	book     *audit.Book
+	plot     *plot.Plot
+	rows     map[kind]*row
+	total    *row
+	findings []audit.Finding
+	punctual punctuality
+	memory   map[string]uint64 // peak resident bytes by replica
+	unread   error             // why there was no audit
+	current  kind              // of the result that is being drawn
+}
+
+// attack drives the load and judges every answer as it comes.
+func attack(ctx context.Context, cfg config, s *shop, out io.Writer) (*outcome, error) {
+	script := newScript(cfg, s)
+	pace := pacer{rate: cfg.Rate, requests: uint64(cfg.requests())}
+	attacker := vegeta.NewAttacker(vegeta.Client(loadClient()))
+	stopMemory := watchMemory(ctx, cfg, s.http)
+	o := newOutcome(pace)
+
+	show := newProgress(out, cfg)
+	defer show.stop()
+	results := attacker.Attack(script.next, pace, 0, "")
+	done := ctx.Done()
+	for {
+		select {
+		case result, more := <-results:
+			if !more {
+				o.memory = stopMemory()
+				show.last(o)
+				return o, ctx.Err()
+			}
+			if err := o.take(script, result); err != nil {
+				return nil, err
+			}
+		case <-show.tick():
+			show.line(o)
+		case <-done:
+			attacker.Stop()
+			done = nil // the requests in flight are still awaited
+		}
+	}
+}
+
+// loadClient sends every planned request exactly once: net/http would send a
+// request with an Idempotency-Key again by itself, if its connection had gone.
+func loadClient() *http.Client {
+	return &http.Client{
+		Timeout:   answerTimeout,
+		Transport: once{&http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}},
+	}
+}
+
+type once struct{ next http.RoundTripper }
+
+// RoundTrip takes away what a resend needs.
+func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.GetBody = nil
+	return o.next.RoundTrip(r)
+}
+
+func newOutcome(pace pacer) *outcome {
+	o := &outcome{
+		book: audit.NewBook(), rows: map[kind]*row{}, total: newRow("all"),
+		punctual: punctuality{pace: pace, sent: map[uint64]time.Time{}},
+	}
+	for _, k := range kinds {
+		o.rows[k] = newRow(k)
+	}
+	o.plot = plot.New(plot.Title("oncepay stress"), plot.Downsample(plotPoints),
+		plot.Label(func(*vegeta.Result) string { return string(o.current) }))
+	return o
+}
+
+// take judges one result and lets the script go on from it.
+func (o *outcome) take(s *script, result *vegeta.Result) error {
+	shot, err := s.take(result)
+	if err != nil {
+		return err
+	}
+	answer := answerOf(result)
+	id, wrong := o.book.Record(shot.Request, answer)
+	if id != "" && len(wrong) == 0 {
+		s.acknowledged(shot, id)
+	}
+	o.findings = append(o.findings, wrong...)
+	o.rows[shot.kind].add(result, answer, len(wrong) > 0)
+	o.total.add(result, answer, len(wrong) > 0)
+	o.punctual.add(result)
+	o.current = shot.kind
+	if err := o.plot.Add(result); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	return nil
+}
+
+func answerOf(result *vegeta.Result) audit.Answer {
+	a := audit.Answer{
+		Status: int(result.Code), Body: result.Body,
+		Replayed: result.Headers.Get("X-Idempotent-Replay") == "true",
+	}
+	// vegeta calls every status from 400 on an error; ours are those in which
+	// no whole answer came. It sets the status last.
+	if a.Status == 0 {
+		a.Err = result.Error
+	}
+	return a
+}
+
+// audit reads everything back and compares it with the book.
+func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
+	reader := audit.Reader{API: s.api, HTTP: s.http, ProviderURL: cfg.PSPURL}
+	state, err := reader.Read(ctx, o.book, s.opening)
+	if err != nil {
+		return err
+	}
+	o.findings = append(o.findings, audit.Check(o.book, s.opening, state)...)
+	return nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// drive runs the whole command against a fake shop at 200/s for a second.
+func drive(t *testing.T, f func(*fakeShop)) (text string, s summary, err error) {
+	t.Helper()
+	shop, url := newFakeShop(t)
+	f(shop)
+	folder := t.TempDir()
+	environ := []string{"RATE=200", "DURATION=1s", "STRESS_OUT=" + folder}
+	for _, name := range []string{"BASE_URL", "API1_URL", "API2_URL", "OPS1_URL", "OPS2_URL", "PSP_URL"} {
+		environ = append(environ, name+"="+url)
+	}
+	var out bytes.Buffer
+	err = run(t.Context(), nil, environ, &out)
+	files, globErr := filepath.Glob(filepath.Join(folder, "*.json"))
+	require.NoError(t, globErr)
+	require.Len(t, files, 1, "%v %s", err, out.String())
+	raw, readErr := os.ReadFile(files[0])
+	require.NoError(t, readErr)
+	require.NoError(t, json.Unmarshal(raw, &s))
+	return out.String(), s, err
+}
+
+func rules(s summary) map[string]bool {
+	broken := map[string]bool{}
+	for _, f := range s.Findings {
+		broken[string(f.Rule)] = true
+	}
+	return broken
+}
+
+func TestHealthyShopPasses(t *testing.T) {
+	t.Parallel()
+	text, s, err := drive(t, func(*fakeShop) {})
+	require.Empty(t, s.Findings)
+	require.True(t, s.Pace.Kept, "%+v", s.Pace)
+	require.NoError(t, err, text)
+	require.True(t, s.Passed)
+	require.Contains(t, text, "verdict  passed")
+	require.Equal(t, map[string]uint64{"api-1": 32 << 20, "api-2": 32 << 20}, s.Memory)
+
+	all := s.Rows[len(s.Rows)-1]
+	require.Equal(t, 200, all.Requests)
+	for _, r := range s.Rows {
+		require.NotZero(t, r.Requests, "no %s was sent", r.Kind)
+		require.Equal(t, r.Requests, r.OK, r.Kind)
+	}
+	require.Equal(t, all.New, s.Effects["order"]+s.Effects["card payment"]+s.Effects["wallet payment"])
+	plots, err := filepath.Glob("*.html")
+	require.NoError(t, err)
+	require.Empty(t, plots, "files belong into STRESS_OUT")
+}
+
+func TestFaultyShopsAreCaught(t *testing.T) {
+	t.Parallel()
+	t.Run("an order per duplicate", func(t *testing.T) {
+		t.Parallel()
+		text, s, err := drive(t, func(f *fakeShop) { f.forgetful = true })
+		require.ErrorIs(t, err, errOff)
+		require.Contains(t, text, "verdict  FAILED")
+		broken := rules(s)
+		for _, rule := range []string{"second effect under one key", "two bodies under one key", "order without a key", "stock"} {
+			require.True(t, broken[rule], "%s not found in %v", rule, broken)
+		}
+	})
+	t.Run("no charges", func(t *testing.T) {
+		t.Parallel()
+		_, s, err := drive(t, func(f *fakeShop) { f.uncharged = true })
+		require.ErrorIs(t, err, errOff)
+		require.Equal(t, map[string]bool{"card payment without a charge": true}, rules(s))
+	})
+	t.Run("500 now and then", func(t *testing.T) {
+		t.Parallel()
+		_, s, err := drive(t, func(f *fakeShop) { f.failEvery = 17 })
+		require.ErrorIs(t, err, errOff)
+		require.True(t, rules(s)["server error"])
+		require.NotZero(t, s.Rows[len(s.Rows)-1].Unexpected)
+	})
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	cfg, err := parseConfig([]string{"--short"}, []string{"RATE=500", "BASE_URL=http://x/"})
+	require.NoError(t, err)
+	require.Equal(t, shortDuration, cfg.Duration)
+	require.Equal(t, "http://x", cfg.BaseURL)
+	require.Equal(t, 5000, cfg.requests())
+	for _, environ := range []string{"RATE=0", "RATE=x", "DURATION=-1s", "DURATION=60"} {
+		_, err := parseConfig(nil, []string{environ})
+		require.Error(t, err, environ)
+	}
+}
+
+func TestPaceSendsDuplicatesAtOnce(t *testing.T) {
+	t.Parallel()
+	p := pacer{rate: 50, requests: 100}
+	require.Equal(t, duplicate, slot(2))
+	require.Equal(t, 20*time.Millisecond, p.due(1))
+	require.Equal(t, p.due(1), p.due(2))
+	require.Equal(t, 60*time.Millisecond, p.due(3))
+	wait, stop := p.Pace(50*time.Millisecond, 3)
+	require.Equal(t, 10*time.Millisecond, wait)
+	require.False(t, stop)
+	_, stop = p.Pace(0, 100)
+	require.True(t, stop)
+	for n, k := range cycle {
+		if k == duplicate {
+			require.Contains(t, []kind{pairOrder, pairCard, pairWallet}, cycle[n-1])
+		}
+	}
+}
+
+func TestLatenessIsShown(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	late := func(factor int) punctual {
+		p := punctuality{pace: pacer{rate: 100}, sent: map[uint64]time.Time{}}
+		for n := range uint64(101) {
+			p.add(&vegeta.Result{Seq: n, Timestamp: start.Add(time.Duration(factor) * p.pace.due(n))})
+		}
+		return p.summary()
+	}
+	require.Equal(t, punctual{Asked: 100, Achieved: 100, Kept: true}, late(1))
+	require.Equal(t, punctual{Asked: 100, Achieved: 50, P99: 990, Max: 1000, Kept: false}, late(2))
+}
