@@ -2,6 +2,8 @@ package stack
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -115,6 +117,13 @@ type launchConfig struct {
 	log         string              // standard output and error are appended to this file
 	user        *syscall.Credential // nil: us
 	parentDeath syscall.Signal      // sent by the kernel when we die (Linux); 0: the process outlives us
+	content     string              // of its configuration file and the like: only counts for digest
+}
+
+// digest tells one set of settings from another.
+func (c launchConfig) digest() string {
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", c.path, c.args, c.env, c.dir, c.content))
+	return hex.EncodeToString(hash[:8])
 }
 
 // launch starts a process in a session of its own, so that a Ctrl-C in our terminal doesn't reach it. The returned channel is

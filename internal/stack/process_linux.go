@@ -18,20 +18,34 @@ var bootID = sync.OnceValue(func() string {
 
 // startStamp reads the start time of a process, field 22 of /proc/<pid>/stat (proc_pid_stat(5)), and fails for a zombie.
 func startStamp(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := procStat(pid)
 	if err != nil {
 		return "", err
-	}
-	// Field 2 is the program's name in parentheses and may contain spaces and parentheses itself.
-	end := bytes.LastIndexByte(stat, ')')
-	fields := bytes.Fields(stat[end+1:])
-	if end < 0 || len(fields) < 20 {
-		return "", errors.New("unknown format of /proc/<pid>/stat")
 	}
 	if state := fields[0][0]; state == 'Z' || state == 'X' {
 		return "", os.ErrProcessDone
 	}
 	return bootID() + "/" + string(fields[19]), nil
+}
+
+// isPaused reports whether a process is stopped by a signal.
+func isPaused(pid int) bool {
+	fields, err := procStat(pid)
+	return err == nil && fields[0][0] == 'T'
+}
+
+// procStat returns the fields of /proc/<pid>/stat from the third on, which is the state.
+func procStat(pid int) ([][]byte, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	// Field 2 is the program's name in parentheses and may contain spaces and parentheses itself.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return nil, errors.New("unknown format of /proc/<pid>/stat")
+	}
+	return fields, nil
 }
 
 // processName returns the program name of a process, or "".

@@ -24,6 +24,12 @@ func startStamp(pid int) (string, error) {
 	return strings.TrimSpace(start), nil
 }
 
+// isPaused reports whether a process is stopped by a signal.
+func isPaused(pid int) bool {
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+}
+
 // processName returns the program name of a process, or "".
 func processName(pid int) string {
 	out, _ := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()

@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// serverReadyTimeout bounds a server's start: well under a second normally, but PostgreSQL may have to recover from a crash first.
-	serverReadyTimeout = 60 * time.Second
-
 	// serverStopTimeout bounds a database server's orderly stop before it is killed.
 	serverStopTimeout = 15 * time.Second
 
@@ -68,9 +65,9 @@ func startServer(ctx context.Context, run launchConfig, port int, url func(addr 
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	server := &Server{Addr: addr, URL: url(addr), Process: process, DataDir: run.dir, stopSignal: stop}
-	err = awaitServer(ctx, exited, run.log, func(ctx context.Context) error { return probe(ctx, addr) })
+	err = await(ctx, readyTimeout, exited, func(ctx context.Context) error { return probe(ctx, addr) })
 	if err != nil {
-		return nil, errors.Join(err, server.Stop())
+		return nil, errors.Join(withLog(err, run.log), server.Stop())
 	}
 	return server, nil
 }
@@ -88,27 +85,6 @@ func signalIf(on bool, sig syscall.Signal) syscall.Signal {
 		return sig
 	}
 	return 0
-}
-
-// awaitServer calls probe until it succeeds, the process ends, or time runs out.
-func awaitServer(ctx context.Context, exited <-chan struct{}, log string, probe func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, serverReadyTimeout)
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		err := probe(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-exited:
-			return fmt.Errorf("the server ended: %s", tail(log))
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w (last answer: %w); its log ends: %s", ctx.Err(), err, tail(log))
-		case <-ticker.C:
-		}
-	}
 }
 
 // onFreePort runs start with the given port, or when that is 0 with free ones until one was not taken in the meantime.
@@ -154,6 +130,14 @@ func portIsFree(port int) error {
 		return err // "listen tcp 127.0.0.1:55432: bind: address already in use"
 	}
 	return l.Close()
+}
+
+// withLog adds the end of a log to an error.
+func withLog(err error, path string) error {
+	if err == nil || interrupted(err) {
+		return err
+	}
+	return fmt.Errorf("%w; the end of %s:\n%s", err, path, tail(path))
 }
 
 // tail returns the last lines of a log file for an error message.

@@ -32,6 +32,9 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("running as root, and there is neither a user postgres nor a user nobody to run PostgreSQL as")
 }
 
+// tempPrefix begins the name of every temporary directory that we make.
+const tempPrefix = "oncepay-"
+
 // serverDir makes the directory that a server runs in and gives it to user. It is a temporary one when dir is empty or when
 // that user could not get there.
 func serverDir(dir, name string, user *syscall.Credential) (_ string, temporary bool, err error) {
@@ -45,7 +48,7 @@ func serverDir(dir, name string, user *syscall.Credential) (_ string, temporary 
 	}
 	if dir == "" || !reachable(dir, user) {
 		temporary = true
-		if dir, err = os.MkdirTemp("", "oncepay-"+name+"-"); err != nil {
+		if dir, err = os.MkdirTemp("", tempPrefix+name+"-"); err != nil {
 			return "", false, err
 		}
 	}

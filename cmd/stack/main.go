@@ -1,0 +1,119 @@
+// Command stack runs oncepay on this machine and breaks it on purpose. `go run ./cmd/stack` alone tells how.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
+
+  up                         bring up two replicas behind nginx with PostgreSQL, Redis and the provider simulator
+  down                       remove all of it
+  status                     what runs where, and which faults are in force
+  logs [-f] [SERVICE …]      what the services have printed
+
+Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx):
+  kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not postgres and nginx
+  stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
+  flush redis                        Redis loses everything
+  partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis
+  slow SERVICE SERVICE DELAY         delay the answers on a connection; heal ends that, too
+
+`
+
+func main() {
+	// SIGTERM and SIGHUP as well: a closed terminal must leave a state that `down` can clean, too.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stack:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the flags say.
+type settings struct {
+	stack.Options
+	keepData bool
+	follow   bool
+	control  string
+}
+
+// run does one command; args may have flags before and after the words.
+func run(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	var s settings
+	words, err := parse(&s, args, getenv, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch words[0] { // these two run inside the stack, not on it
+	case "proxy":
+		return stack.ServeProxy(ctx, s.control, s.PortOffset, os.Stderr)
+	case "probe":
+		return stack.Probe(ctx, words[1:]...)
+	}
+	s.Out = out
+	it, err := stack.New(s.Options)
+	if err != nil {
+		return err
+	}
+	switch words[0] {
+	case "up":
+		return it.Up(ctx)
+	case "down":
+		return it.Down(ctx, s.keepData)
+	case "status":
+		return it.PrintStatus(ctx)
+	case "logs":
+		return it.Logs(ctx, words[1:], s.follow)
+	default:
+		return it.Do(ctx, words[0], words[1:]...)
+	}
+}
+
+// parse reads flags from anywhere among the words, and returns the words.
+func parse(s *settings, args []string, getenv func(string) string, out io.Writer) (words []string, err error) {
+	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.Usage = func() {
+		fmt.Fprint(out, usage, "Flags:\n")
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
+	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (default $STACK_DRIVER, then auto)")
+	flags.Func("env", "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again", func(pair string) error {
+		s.Env = append(s.Env, pair)
+		return nil
+	})
+	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
+	flags.BoolVar(&s.NoInstall, "no-install", false, "up: refuse when programs are missing, instead of installing them")
+	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
+	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
+	flags.StringVar(&s.control, "control", "127.0.0.1:20000", "proxy: `address` of its control port")
+	for rest := args; len(rest) > 0; {
+		if err := flags.Parse(rest); err != nil {
+			return nil, err
+		}
+		if rest = flags.Args(); len(rest) > 0 {
+			words, rest = append(words, rest[0]), rest[1:]
+		}
+	}
+	if len(words) == 0 {
+		flags.Usage()
+		return nil, flag.ErrHelp
+	}
+	return words, nil
+}

@@ -1,0 +1,101 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+)
+
+// container is a line of docker ps.
+type container struct {
+	ID      string
+	State   string // running, paused, exited, …
+	Status  string // "Up 3 seconds (healthy)"
+	Service string
+}
+
+// containers lists our project's containers by service.
+func (c *compose) containers(ctx context.Context) (map[string]container, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	format := `{"ID":{{json .ID}},"State":{{json .State}},"Status":{{json .Status}},"Service":{{json (.Label "com.docker.compose.service")}}}`
+	out, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--no-trunc", "--format", format,
+		"--filter", "label=com.docker.compose.project="+c.project()).Output()
+	if err != nil {
+		return nil, fmt.Errorf("docker ps: %w", err)
+	}
+	found := map[string]container{}
+	for line := range bytes.Lines(out) {
+		var one container
+		if err := json.Unmarshal(line, &one); err != nil {
+			return nil, fmt.Errorf("docker ps: %w", err)
+		}
+		found[one.Service] = one
+	}
+	return found, nil
+}
+
+// docker runs a docker command on a service's container, unless that is in one of the states in which there is nothing to do.
+func (c *compose) docker(ctx context.Context, service string, doneIn []string, args ...string) error {
+	containers, err := c.containers(ctx)
+	if err != nil {
+		return err
+	}
+	one, ok := containers[service]
+	if !ok {
+		return errors.New("it has no container; `stack up` makes one")
+	}
+	if slices.Contains(doneIn, one.State) {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, "docker", append(args, one.ID)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("docker %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// ended are the states of a container without a process.
+var ended = []string{"exited", "created", "dead"}
+
+func (c *compose) start(ctx context.Context, service string) error {
+	return c.docker(ctx, service, []string{running, paused}, "start")
+}
+
+func (c *compose) stop(ctx context.Context, service string) error {
+	return c.docker(ctx, service, ended, "stop", "--time", strconv.Itoa(int(stopGrace.Seconds())))
+}
+
+func (c *compose) kill(ctx context.Context, service string) error {
+	return c.docker(ctx, service, ended, "kill")
+}
+
+func (c *compose) pause(ctx context.Context, service string) error {
+	return c.docker(ctx, service, []string{paused}, "pause")
+}
+
+func (c *compose) resume(ctx context.Context, service string) error {
+	return c.docker(ctx, service, []string{running}, "unpause")
+}
+
+func (c *compose) conditions(ctx context.Context) (map[string]condition, error) {
+	containers, err := c.containers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]condition{}
+	for _, name := range Services {
+		one := containers[name]
+		state := condition{state: stopped}
+		if one.State == running || one.State == paused {
+			state = condition{state: one.State, id: one.ID[:12]}
+		}
+		all[name] = state
+	}
+	return all, nil
+}

@@ -1,0 +1,102 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// lockTimeout bounds the wait for another command on the same stack: a first `up` may build and install for minutes.
+const lockTimeout = 15 * time.Minute
+
+// lockName is the lock file in a stack's folder; it also marks the folder as ours.
+const lockName = "stack.lock"
+
+// lockDir makes the stack's folder and waits until no other command works on it. waiting is called once if that takes longer than
+// a moment, with the pid of who holds it.
+func lockDir(ctx context.Context, dir string, waiting func(pid int)) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for tries := 0; ; tries++ {
+		file, holder, err := tryLock(dir)
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+		if file != nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if tries == 50 && waiting != nil {
+			waiting(holder)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the other stack command (pid %d): %w", holder, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// tryLock returns the locked file, or nil and the pid of the holder.
+func tryLock(dir string) (*os.File, int, error) {
+	if err := claimDir(dir); err != nil {
+		return nil, 0, err
+	}
+	path := filepath.Join(dir, lockName)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, nil // a `down` has just removed the folder
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		content, _ := os.ReadFile(path)
+		holder, _ := strconv.Atoi(strings.TrimSpace(string(content)))
+		return nil, holder, file.Close()
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	if !sameFile(file, path) { // a `down` removed the folder between our open and our lock
+		return nil, 0, file.Close()
+	}
+	err = errors.Join(file.Truncate(0), writePID(file))
+	return file, 0, err
+}
+
+// claimDir makes the folder, or checks that it is one of ours: `down` removes it with everything in it.
+func claimDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == lockName {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s holds files that are not a stack's: choose another --dir", dir)
+}
+
+func sameFile(file *os.File, path string) bool {
+	a, errA := file.Stat()
+	b, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+func writePID(file *os.File) error {
+	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	return err
+}

@@ -1,0 +1,70 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// nginxConf is the configuration of both drivers, below the repository's root. It is complete as it is, for docker compose.
+const nginxConf = "deploy/nginx/nginx.conf"
+
+// renderNginx puts a native stack's addresses into the configuration.
+func renderNginx(conf string, p ports) (string, error) {
+	for _, change := range [][2]string{
+		{"listen 8080;", "listen " + p.addr(Nginx) + ";"},
+		{"server 127.0.0.1:20081 ", "server " + p.via(Nginx, API1) + " "},
+		{"server 127.0.0.1:20082 ", "server " + p.via(Nginx, API2) + " "},
+	} {
+		if n := strings.Count(conf, change[0]); n != 1 {
+			return "", fmt.Errorf("%s must have %q once, not %d times", nginxConf, change[0], n)
+		}
+		conf = strings.Replace(conf, change[0], change[1], 1)
+	}
+	return conf, nil
+}
+
+// prepareNginx writes the configuration where the user that nginx runs as can read it.
+func prepareNginx(root, dir, log string, p ports) (run launchConfig, err error) {
+	program, err := FindNginx()
+	if err != nil {
+		return run, err
+	}
+	user, err := unprivileged()
+	if err != nil {
+		return run, err
+	}
+	if dir, _, err = serverDir(dir, "nginx", user); err != nil {
+		return run, err
+	}
+	template, err := os.ReadFile(filepath.Join(root, nginxConf))
+	if err != nil {
+		return run, err
+	}
+	conf, err := renderNginx(string(template), p)
+	if err != nil {
+		return run, err
+	}
+	path := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
+		return run, err
+	}
+	return launchConfig{
+		path: program, args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", "daemon off;"},
+		env: []string{"PATH=" + os.Getenv("PATH")}, dir: dir, log: log, user: user, content: conf,
+	}, nil
+}
+
+// FindNginx returns the path of nginx on this machine, or an ErrNotInstalled. Any version of the last years will do.
+func FindNginx() (string, error) {
+	path, err := exec.LookPath("nginx")
+	if err != nil { // Debian's is in /usr/sbin, which is not on everybody's PATH
+		path, err = exec.LookPath("/usr/sbin/nginx")
+	}
+	if err != nil {
+		return "", fmt.Errorf("nginx: %w", ErrNotInstalled)
+	}
+	return path, nil
+}

@@ -1,0 +1,96 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// readyTimeout bounds the wait for one service: a second or two normally, but a cold machine with all of them starting at once
+// needs more, and PostgreSQL may have to recover from a crash.
+const readyTimeout = 60 * time.Second
+
+// probe asks a service, over the address that everybody uses, whether it is ready.
+func (s *Stack) probe(ctx context.Context, service string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	switch service {
+	case Proxy:
+		return getOK(ctx, "http://"+s.addr(Proxy)+"/version")
+	case Postgres:
+		return ensureDatabase(ctx, s.addr(Postgres))
+	case Redis:
+		return pingRedis(ctx, s.addr(Redis))
+	case PSP:
+		return getOK(ctx, "http://"+s.addr(PSP)+"/healthz")
+	case API1, API2:
+		return getOK(ctx, "http://"+s.ops(service)+"/readyz")
+	case Nginx:
+		return getOK(ctx, s.URL()+"/nginx/healthz") // its own, whatever the replicas do
+	}
+	return fmt.Errorf("unknown service %q", service)
+}
+
+// probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
+func (s *Stack) probeDoor(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return getOK(ctx, s.URL()+"/v1/products")
+}
+
+// await calls probe until it succeeds, the process ends (exited may be nil), or time runs out.
+func await(ctx context.Context, timeout time.Duration, exited <-chan struct{}, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+			return errors.New("the process ended")
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// getOK expects status 200. It sends the demo account's key along, which only the API looks at.
+func getOK(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer sk_test_demo")
+	req.Close = true // a probe leaves no connection open
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
+	}
+	return err
+}
+
+// Probe asks URLs once each, for the healthchecks of containers that have no curl.
+func Probe(ctx context.Context, urls ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, url := range urls {
+		if err := getOK(ctx, url); err != nil {
+			return err
+		}
+	}
+	return nil
+}

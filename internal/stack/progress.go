@@ -1,0 +1,48 @@
+package stack
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// step is a line of progress that is printed when it is done: name, address, state, seconds.
+type step struct {
+	s     *Stack
+	name  string
+	where string
+	begun time.Time
+}
+
+func (s *Stack) step(name, where string) step { return step{s, name, where, time.Now()} }
+
+func (t step) done(state string) {
+	// One Fprintf is one write: lines of parallel steps don't mix.
+	fmt.Fprintf(t.s.Out, "  %-9s %-17s %-28s %5.1f s\n", t.name, t.where, state, time.Since(t.begun).Seconds())
+}
+
+// failed prints the line of a step that didn't work; the error itself comes later.
+func (t step) failed(err error) error {
+	if interrupted(err) {
+		t.done("interrupted")
+	} else {
+		t.done("FAILED")
+	}
+	return fmt.Errorf("%s: %w", t.name, err)
+}
+
+// summary is what `up` prints at its end.
+func (s *Stack) summary(took time.Duration) string {
+	url := s.URL()
+	return strings.NewReplacer("URL", url, "PSP", s.addr(PSP)).Replace(fmt.Sprintf(`
+Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
+
+Paste these:
+  curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'
+  curl -si URL/v1/customers -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' \
+    -H 'Idempotency-Key: try-1' -d '{"name":"Ada","email":"ada@example.com"}'      # again: X-Idempotent-Replay: true
+  curl -s 'http://PSP/v1/charges'                                                  # what was really charged
+  go run ./cmd/stack kill api-1                                                    # everything goes on; then: start api-1
+  go run ./cmd/stack down
+`, took.Seconds(), s.addr(API1), s.addr(API2), s.addr(Postgres), s.addr(Redis)))
+}

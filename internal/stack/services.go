@@ -1,0 +1,102 @@
+package stack
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// The services of a stack.
+const (
+	Proxy    = "proxy"
+	Postgres = "postgres"
+	Redis    = "redis"
+	PSP      = "pspsim"
+	API1     = "api-1"
+	API2     = "api-2"
+	Nginx    = "nginx"
+)
+
+// Services are all services, in the order in which they are listed.
+var Services = []string{Proxy, Postgres, Redis, PSP, API1, API2, Nginx}
+
+// Replicas are the services that answer the API behind nginx.
+var Replicas = []string{API1, API2}
+
+// basePorts are where the services listen when the port offset is 0; the proxy's is its own control port.
+var basePorts = map[string]int{
+	Proxy: 20000, Postgres: 55432, Redis: 56379, PSP: 8090, API1: 8081, API2: 8082, Nginx: 8080,
+}
+
+// opsPorts are where the replicas answer /livez, /readyz and /metrics.
+var opsPorts = map[string]int{API1: 9081, API2: 9082}
+
+// edge is a connection between services that goes through the proxy, so that it can be cut: from reaches to at port.
+type edge struct {
+	from, to string
+	port     int
+}
+
+// edges are all of them. The last digits of a port tell where it leads.
+var edges = []edge{
+	{Nginx, API1, 20081},
+	{Nginx, API2, 20082},
+	{API1, Postgres, 21432},
+	{API1, Redis, 21379},
+	{API1, PSP, 21090},
+	{API2, Postgres, 22432},
+	{API2, Redis, 22379},
+	{API2, PSP, 22090},
+}
+
+// name is what the proxy calls the edge.
+func (e edge) name() string { return e.from + "-to-" + e.to }
+
+func (e edge) String() string { return e.from + " → " + e.to }
+
+// findEdge returns the edge between two services, named in either order.
+func findEdge(a, b string) (edge, error) {
+	for _, e := range edges {
+		if (e.from == a && e.to == b) || (e.from == b && e.to == a) {
+			return e, nil
+		}
+	}
+	return edge{}, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, edges)
+}
+
+// maxOffset keeps the highest port below 65536.
+const maxOffset = 65535 - 56379
+
+// ports computes the addresses of a stack from its port offset.
+type ports struct{ offset int }
+
+func (p ports) port(service string) int { return basePorts[service] + p.offset }
+
+// addr is where a service listens.
+func (p ports) addr(service string) string { return loopback(p.port(service)) }
+
+// ops is where a replica's operations port listens.
+func (p ports) ops(replica string) string { return loopback(opsPorts[replica] + p.offset) }
+
+// via is where from reaches to: the proxy's port for that edge.
+func (p ports) via(from, to string) string {
+	i := slices.IndexFunc(edges, func(e edge) bool { return e.from == from && e.to == to })
+	return loopback(edges[i].port + p.offset)
+}
+
+// of lists every port that a service listens on.
+func (p ports) of(service string) []int {
+	list := []int{p.port(service)}
+	if ops, ok := opsPorts[service]; ok {
+		list = append(list, ops+p.offset)
+	}
+	if service == Proxy {
+		for _, e := range edges {
+			list = append(list, e.port+p.offset)
+		}
+	}
+	return list
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ServiceStatus is what is known of a service.
+type ServiceStatus struct {
+	Name string
+	Addr string
+	// State is ready, not ready, paused or stopped.
+	State string
+	// ID is the process or container.
+	ID string
+	// Why is the reason when a running service is not ready.
+	Why string
+}
+
+// Status asks every service how it is, and lists the faults that are in force on the connections between them.
+func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []string, err error) {
+	if s.driver == nil {
+		return nil, nil, fmt.Errorf("%w in %s", ErrNoStack, s.Dir)
+	}
+	conditions, err := s.driver.conditions(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("status: %w", err)
+	}
+	services = make([]ServiceStatus, len(Services))
+	var asking errgroup.Group
+	for i, name := range Services {
+		asking.Go(func() error {
+			services[i] = s.statusOf(ctx, name, conditions[name])
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	if conditions[Proxy].state == running {
+		active, err = s.faults().active(ctx)
+	}
+	return services, active, err
+}
+
+func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
+	status := ServiceStatus{Name: name, Addr: s.addr(name), State: c.state, ID: c.id}
+	if c.state != running {
+		return status
+	}
+	status.State = "ready"
+	if err := s.probe(ctx, name); err != nil {
+		status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
+	}
+	return status
+}
+
+// PrintStatus writes Status as a table.
+func (s *Stack) PrintStatus(ctx context.Context) error {
+	services, active, err := s.Status(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "%s driver, %s\n", s.state.data.Driver, s.Dir)
+	for _, line := range services {
+		fmt.Fprintln(s.Out, strings.TrimRight(fmt.Sprintf("  %-9s %-17s %-10s %-14s %s", line.Name, line.Addr, line.State, line.ID, line.Why), " "))
+	}
+	for _, fault := range active {
+		fmt.Fprintf(s.Out, "  fault: %s\n", fault)
+	}
+	return nil
+}

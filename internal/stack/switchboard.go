@@ -1,0 +1,137 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// startTimeout is how long `start` waits for a replica to be ready: one whose stores were broken on purpose never will be.
+const startTimeout = 10 * time.Second
+
+// Fault is a verb of the switchboard.
+type Fault struct {
+	Verb  string
+	Usage string
+	// run does it; args has as many elements as Usage has words.
+	run func(s *Stack, ctx context.Context, args []string) error
+	// on are the services that the first argument may name; nil: args are something else.
+	on []string
+}
+
+// stoppable are all services but the proxy, which is the switchboard's own; crashable are those of a single process, which
+// SIGKILL and SIGSTOP meet as a whole.
+var (
+	stoppable = []string{API1, API2, PSP, Redis, Postgres, Nginx}
+	crashable = []string{API1, API2, PSP, Redis}
+)
+
+// Faults are the verbs of the switchboard.
+var Faults = []Fault{
+	{"kill", "SERVICE", onService((driver).kill), crashable},
+	{"pause", "SERVICE", onService((driver).pause), crashable},
+	{"resume", "SERVICE", onService((driver).resume), crashable},
+	{"stop", "SERVICE", onService((driver).stop), stoppable},
+	{"start", "SERVICE", startService, stoppable},
+	{"restart", "SERVICE", restartService, stoppable},
+	{"flush", "redis", flush, []string{Redis}},
+	{"partition", "SERVICE SERVICE", onEdge(faults.partition), nil},
+	{"heal", "SERVICE SERVICE", onEdge(faults.heal), nil},
+	{"slow", "SERVICE SERVICE DELAY", slow, nil},
+}
+
+// Do applies a verb of the switchboard, such as Do(ctx, "partition", "api-1", "redis"), and returns when it has taken effect.
+func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
+	i := slices.IndexFunc(Faults, func(f Fault) bool { return f.Verb == verb })
+	if i < 0 {
+		return fmt.Errorf("unknown command %q", verb)
+	}
+	f := Faults[i]
+	if len(args) != len(strings.Fields(f.Usage)) {
+		return fmt.Errorf("usage: stack %s %s", f.Verb, f.Usage)
+	}
+	if f.on != nil && !slices.Contains(f.on, args[0]) {
+		return fmt.Errorf("%s works on %v, not on %q", verb, f.on, args[0])
+	}
+	begun := time.Now()
+	return s.onStack(ctx, func(ctx context.Context) error {
+		if err := f.run(s, ctx, args); err != nil {
+			return fmt.Errorf("%s %s: %w", verb, strings.Join(args, " "), err)
+		}
+		fmt.Fprintf(s.Out, "%s %s: done in %.1f s\n", verb, strings.Join(args, " "), time.Since(begun).Seconds())
+		return nil
+	})
+}
+
+func (s *Stack) faults() faults { return faults{s.addr(Proxy)} }
+
+func onService(do func(driver, context.Context, string) error) func(*Stack, context.Context, []string) error {
+	return func(s *Stack, ctx context.Context, args []string) error {
+		err := do(s.driver, ctx, args[0])
+		if errors.Is(err, os.ErrProcessDone) {
+			return errors.New("it is not running")
+		}
+		return err
+	}
+}
+
+// startService waits until the service is ready. For a replica that is as far as the faults in force let it: one that runs
+// without its stores is no error.
+func startService(s *Stack, ctx context.Context, args []string) error {
+	name := args[0]
+	if err := s.driver.start(ctx, name); err != nil {
+		return err
+	}
+	notReady := await(ctx, startTimeout, nil, func(ctx context.Context) error { return s.probe(ctx, name) })
+	if notReady == nil || ctx.Err() != nil {
+		return notReady
+	}
+	conditions, err := s.driver.conditions(ctx)
+	if err == nil && conditions[name].state == running && slices.Contains(Replicas, name) {
+		fmt.Fprintf(s.Out, "%s runs, but is %v\n", name, notReady)
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%w; see: stack logs %s", notReady, name), err)
+}
+
+func restartService(s *Stack, ctx context.Context, args []string) error {
+	if err := s.driver.stop(ctx, args[0]); err != nil {
+		return err
+	}
+	return startService(s, ctx, args)
+}
+
+// flush empties Redis, as if it had lost everything.
+func flush(s *Stack, ctx context.Context, _ []string) error {
+	answer, err := askRedis(ctx, s.addr(Redis), "FLUSHALL")
+	if err == nil && answer != "+OK" {
+		err = errors.New(answer)
+	}
+	return err
+}
+
+func onEdge(do func(faults, context.Context, edge) error) func(*Stack, context.Context, []string) error {
+	return func(s *Stack, ctx context.Context, args []string) error {
+		e, err := findEdge(args[0], args[1])
+		if err != nil {
+			return err
+		}
+		return do(s.faults(), ctx, e)
+	}
+}
+
+func slow(s *Stack, ctx context.Context, args []string) error {
+	e, err := findEdge(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	delay, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	return s.faults().slow(ctx, e, delay)
+}

@@ -1,0 +1,101 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// doorTimeout bounds the wait, after every service is ready, until a request gets through all of them: nginx may have marked a
+// replica as failed for a second.
+const doorTimeout = 15 * time.Second
+
+func (s *Stack) up(ctx context.Context) error {
+	begun := time.Now()
+	why, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
+	if err := s.driver.up(ctx); err != nil {
+		return s.hint(err)
+	}
+	if err := s.faults().healAll(ctx); err != nil {
+		return fmt.Errorf("heal old faults: %w", err)
+	}
+	t := s.step("door", s.addr(Nginx))
+	if err := await(ctx, doorTimeout, nil, s.probeDoor); err != nil {
+		return s.hint(t.failed(err))
+	}
+	t.done("GET /v1/products: 200")
+	fmt.Fprint(s.Out, s.summary(time.Since(begun)))
+	return nil
+}
+
+// settle decides driver, ports and environment, or keeps those of the stack that is up, and writes them down.
+func (s *Stack) settle(ctx context.Context) (why string, err error) {
+	known := s.state.data
+	name := s.Driver
+	switch {
+	case known.Driver != "" && name != "" && name != Auto && name != known.Driver:
+		return "", fmt.Errorf("the stack in %s is on the %s driver: take it down first", s.Dir, known.Driver)
+	case known.Driver != "" && s.PortOffset != 0 && s.PortOffset != known.PortOffset:
+		return "", fmt.Errorf("the stack in %s has port offset %d: take it down first", s.Dir, known.PortOffset)
+	case known.Driver != "":
+		name, why = known.Driver, "as before"
+	case name == "" || name == Auto:
+		name, why = s.chooseDriver(ctx)
+	default:
+		why = "as asked for"
+	}
+	env := slices.Clone(s.Env)
+	slices.Sort(env)
+	err = s.state.update(func(d *stateData) { d.Driver, d.PortOffset, d.Env = name, s.offset, env })
+	s.driver = s.newDriver(name)
+	return why, err
+}
+
+// hint tells how to go on after a start that failed or was interrupted.
+func (s *Stack) hint(err error) error {
+	if interrupted(err) {
+		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
+	}
+	return err
+}
+
+func (s *Stack) down(ctx context.Context, keepData bool) error {
+	t := s.step("down", "")
+	if s.driver != nil {
+		if err := s.driver.down(ctx, keepData); err != nil {
+			return t.failed(err)
+		}
+	}
+	if keepData && s.driver != nil {
+		if err := s.dropAllButData(); err != nil {
+			return t.failed(err)
+		}
+		t.done("stopped, data kept")
+		return nil
+	}
+	if err := os.RemoveAll(s.Dir); err != nil {
+		return t.failed(err)
+	}
+	t.done("all removed")
+	return nil
+}
+
+// dataEntries are what `down --keep-data` leaves in the folder.
+var dataEntries = []string{lockName, "state.json", Postgres, "pspsim.journal"}
+
+func (s *Stack) dropAllButData() error {
+	entries, err := os.ReadDir(s.Dir)
+	for _, entry := range entries {
+		if !slices.Contains(dataEntries, entry.Name()) {
+			err = errors.Join(err, os.RemoveAll(s.Dir+string(os.PathSeparator)+entry.Name()))
+		}
+	}
+	return err
+}
