@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+func TestReplayIsByteIdentical(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := wants(b.customer().ID, "mug-white", 2)
+	call := b.call("k", wanted)
+	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.False(t, first.Replayed)
+
+	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	first.Replayed = true
+	require.Equal(t, first, again)
+	require.Equal(t, 1, b.count("orders"))
+	require.EqualValues(t, plenty-2, b.stock("mug-white"))
+}
+
+func TestAReplyMayBeEmpty(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	call := b.call("k", nil)
+	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
+	empty := func(checkout.Customer, *checkout.Error) checkout.Reply { return checkout.Reply{Status: 204} }
+	_, err := b.CreateCustomer(b.ctx, call, wanted, empty)
+	require.NoError(t, err)
+	again, err := b.CreateCustomer(b.ctx, call, wanted, empty)
+	require.NoError(t, err)
+	require.Equal(t, checkout.Reply{Status: 204, Body: []byte{}, Replayed: true}, again)
+}
+
+func TestAnotherRequestUnderTheSameKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	wanted, other := wants(customer, "mug-white", 1), wants(customer, "mug-white", 2)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", wanted), wanted, render)
+	require.NoError(t, err)
+	_, err = b.PlaceOrder(b.ctx, b.call("k", other), other, render)
+	require.ErrorIs(t, err, checkout.ErrKeyReused)
+	_, err = b.TopUp(b.ctx, b.call("k", "top-up"), checkout.NewTopUp{CustomerID: customer, Amount: usd(1)}, render)
+	require.ErrorIs(t, err, checkout.ErrKeyReused)
+	require.Equal(t, 1, b.count("orders"))
+	require.Zero(t, b.balance(customer))
+}
+
+func TestAKeyBelongsToItsAccount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
+	mine, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	require.NoError(t, err)
+	call := b.call("k", "something else")
+	call.Account = b.other
+	theirs, err := b.CreateCustomer(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.False(t, theirs.Replayed)
+	require.NotEqual(t, mine.Body, theirs.Body)
+}
+
+func TestTheSameKeyAtOnceHasOneEffectAndOneAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := wants(b.customer().ID, "mug-white", 1)
+	call := b.call("k", wanted)
+	answers := inParallel(16, func(int) answer { return answerOf(b.PlaceOrder(b.ctx, call, wanted, render)) })
+	fresh := 0
+	for _, a := range answers {
+		require.NoError(t, a.err)
+		require.Equal(t, answers[0].reply.Body, a.reply.Body)
+		if !a.reply.Replayed {
+			fresh++
+		}
+	}
+	require.Equal(t, 1, fresh)
+	require.Equal(t, 1, b.count("orders"))
+	require.EqualValues(t, plenty-1, b.stock("mug-white"))
+}
+
+func TestAFinalErrorIsKeptAndNothingElse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := wants(b.customer().ID, "limited-print", 11)
+	call := b.call("k", wanted)
+	before := b.count("outbox")
+	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	requireRefused(t, "out_of_stock", first, err)
+	require.Zero(t, b.count("orders"))
+	require.Equal(t, before, b.count("outbox"))
+	require.EqualValues(t, 10, b.stock("limited-print"))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
+
+	_, _, err = b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100})
+	require.NoError(t, err)
+	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	requireRefused(t, "out_of_stock", again, err)
+	require.True(t, again.Replayed)
+	require.Zero(t, b.count("orders"))
+}
+
+func TestARetryableErrorLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	taken := b.customer()
+	wanted := checkout.NewCustomer{Name: "Eve", Email: taken.Email}
+	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	requireCode(t, "email_taken", err)
+	require.Zero(t, b.count("idempotency_keys"))
+	require.Equal(t, 1, b.count("customers"))
+	require.Equal(t, 1, b.count("outbox"))
+
+	wanted.Email = "eve@example.com"
+	reply, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	require.Equal(t, wanted.Email, decode[checkout.Customer](t, reply, err).Email)
+
+	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(taken.ID, "no-such", 1), render)
+	requireCode(t, "unknown_product", err)
+	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(newID(), "mug-white", 1), render)
+	requireCode(t, "customer_not_found", err)
+	require.Zero(t, b.count("idempotency_keys WHERE key = 'p'"))
+}
+
+func TestWithoutAKeyAFinalErrorIsJustAnswered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11), render)
+	requireRefused(t, "out_of_stock", reply, err)
+	require.Zero(t, b.count("idempotency_keys"))
+}
+
+func TestAnUnknownAccountCanDoNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
+	b.account = newID()
+	_, err := b.CreateCustomer(b.ctx, b.keyless(), wanted, render)
+	require.ErrorIs(t, err, checkout.ErrUnauthorized)
+	_, err = b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	require.Error(t, err)
+	require.Zero(t, b.count("customers"))
+}
+
+func TestCardOperationsNeedAKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	_, err := b.BeginCardPayment(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
+	require.ErrorIs(t, err, errNoClaim)
+	_, err = b.SettleCardPayment(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
+	require.ErrorIs(t, err, errNoClaim)
+	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
+}
+
+func TestTheReplyIsKeptForItsTTL(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
+	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	require.NoError(t, err)
+	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
+}

@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+
+// testTimeout bounds every wait of a test.
+const testTimeout = time.Minute
+
+// bundle is a store on a database of its own, with the demo data.
+type bundle struct {
+	*Store
+	t              *testing.T
+	ctx            context.Context
+	account, other uuid.UUID
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	pool := open(t, testenv.Postgres(t))
+	require.NoError(t, Seed(ctx, pool))
+	return &bundle{Store: NewStore(pool, Options{}), t: t, ctx: ctx, account: demoAccounts[0].id, other: demoAccounts[1].id}
+}
+
+func open(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := Open(context.Background(), Config{URL: url, MaxConns: 16})
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// call is a call with a key; its fingerprint follows from the request.
+func (b *bundle) call(key string, request any) checkout.Call {
+	b.t.Helper()
+	body, err := json.Marshal(request)
+	require.NoError(b.t, err)
+	return checkout.Call{Account: b.account, Claim: &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body),
+		Operation: "test", TTL: time.Hour}}
+}
+
+// keyless is a call without a key.
+func (b *bundle) keyless() checkout.Call { return checkout.Call{Account: b.account} }
+
+// render is what every test uses: the value as JSON, or the error's code.
+func render[T any](value T, err *checkout.Error) checkout.Reply {
+	if err != nil {
+		return checkout.Reply{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
+	}
+	body, marshalErr := json.Marshal(value)
+	if marshalErr != nil {
+		panic(marshalErr)
+	}
+	return checkout.Reply{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
+}
+
+// decode reads the value of a successful reply.
+func decode[T any](t require.TestingT, reply checkout.Reply, err error) (value T) {
+	require.NoError(t, err)
+	require.Equal(t, 201, reply.Status, "%s", reply.Body)
+	require.NoError(t, json.Unmarshal(reply.Body, &value))
+	return value
+}
+
+// requireRefused checks a final error that was made a reply.
+func requireRefused(t *testing.T, code string, reply checkout.Reply, err error) {
+	t.Helper()
+	require.NoError(t, err)
+	require.Equal(t, 409, reply.Status)
+	require.Equal(t, code, string(reply.Body))
+}
+
+// requireCode checks a retryable error.
+func requireCode(t *testing.T, code string, err error) {
+	t.Helper()
+	var domain *checkout.Error
+	require.ErrorAs(t, err, &domain)
+	require.Equal(t, code, domain.Code)
+	require.True(t, domain.Retryable)
+}
+
+func (b *bundle) customer() checkout.Customer {
+	b.t.Helper()
+	reply, err := b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"}, render)
+	return decode[checkout.Customer](b.t, reply, err)
+}
+
+func (b *bundle) topUp(customer uuid.UUID, amount int64) {
+	b.t.Helper()
+	_, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(amount)}, render)
+	require.NoError(b.t, err)
+}
+
+// order places an order of the given customer for so many T-shirts at 2500.
+func (b *bundle) order(customer uuid.UUID, quantity int32) checkout.Order {
+	b.t.Helper()
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", quantity), render)
+	return decode[checkout.Order](b.t, reply, err)
+}
+
+// pay pays an order by card or from the wallet.
+func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Payment {
+	b.t.Helper()
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: method, Token: "tok_visa"}
+	call := b.call("pay-"+order.ID.String(), wanted)
+	if method == checkout.MethodWallet {
+		reply, err := b.PayFromWallet(b.ctx, call, wanted, render)
+		return decode[checkout.Payment](b.t, reply, err)
+	}
+	begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+	require.NoError(b.t, err)
+	require.Nil(b.t, begun.Reply)
+	reply, err := b.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	return decode[checkout.Payment](b.t, reply, err)
+}
+
+func (b *bundle) orderStatus(id uuid.UUID) checkout.OrderStatus {
+	b.t.Helper()
+	order, err := b.Order(b.ctx, b.account, id)
+	require.NoError(b.t, err)
+	return order.Status
+}
+
+func (b *bundle) stock(sku string) int64 {
+	b.t.Helper()
+	product, err := b.Product(b.ctx, b.account, sku)
+	require.NoError(b.t, err)
+	return product.Stock
+}
+
+func (b *bundle) balance(customer uuid.UUID) int64 {
+	b.t.Helper()
+	wallet, err := b.Wallet(b.ctx, b.account, customer)
+	require.NoError(b.t, err)
+	return wallet.Balance.Amount
+}
+
+// value reads one value by SQL.
+func value[T any](b *bundle, sql string, args ...any) (v T) {
+	b.t.Helper()
+	require.NoError(b.t, b.pool.QueryRow(b.ctx, sql, args...).Scan(&v))
+	return v
+}
+
+func (b *bundle) count(sql string, args ...any) int {
+	b.t.Helper()
+	return value[int](b, "SELECT count(*) FROM "+sql, args...)
+}
+
+// events are the types of a subject's events, in order.
+func (b *bundle) events(subject uuid.UUID) []string {
+	b.t.Helper()
+	return value[[]string](b, "SELECT array_agg(type ORDER BY id) FROM outbox WHERE subject = $1", subject)
+}
+
+// requireBooks checks what must hold at any time.
+func (b *bundle) requireBooks() {
+	b.t.Helper()
+	require.Zero(b.t, b.count("(SELECT transaction_id FROM ledger_entries GROUP BY transaction_id, currency HAVING sum(amount) <> 0) unbalanced"))
+	require.Zero(b.t, b.count(`wallets WHERE balance <> (SELECT coalesce(-sum(amount), 0) FROM ledger_entries
+		WHERE ledger_account = 'wallet:' || customer_id)`), "a wallet's balance is what the ledger says")
+	require.Zero(b.t, b.count("ledger_transactions t WHERE NOT EXISTS (SELECT FROM ledger_entries e WHERE e.transaction_id = t.id)"))
+}
+
+// inParallel runs f n times at once and returns what each gave.
+func inParallel[T any](n int, f func(i int) T) []T {
+	results, start := make([]T, n), make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			results[i] = f(i)
+		})
+	}
+	close(start)
+	group.Wait()
+	return results
+}
+
+// answer is a reply with its error.
+type answer struct {
+	reply checkout.Reply
+	err   error
+}
+
+func answerOf(reply checkout.Reply, err error) answer { return answer{reply, err} }
+
+// code is the error's code, final or not; empty is a success.
+func (a answer) code() string {
+	var domain *checkout.Error
+	switch {
+	case errors.As(a.err, &domain):
+		return domain.Code
+	case a.err != nil:
+		return a.err.Error()
+	case a.reply.Status == 201:
+		return ""
+	default:
+		return string(a.reply.Body)
+	}
+}
+
+// tally counts answers by code.
+func tally(answers []answer) map[string]int {
+	counts := make(map[string]int)
+	for _, a := range answers {
+		counts[a.code()]++
+	}
+	return counts
+}
+
+func usd(amount int64) checkout.Money { return checkout.Money{Amount: amount, Currency: "USD"} }
+
+func wants(customer uuid.UUID, sku string, quantity int32) checkout.NewOrder {
+	return checkout.NewOrder{CustomerID: customer, Items: []checkout.Wanted{{SKU: sku, Quantity: quantity}}}
+}
+
+// What a provider may answer.
+var (
+	approved = checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "ch_1"}
+	declined = checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "card_declined"}
+)

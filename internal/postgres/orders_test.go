@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+func TestAnOrderReadsBackAsItWasPlaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 2}, {SKU: "mug-white", Quantity: 1}}}
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	placed := decode[checkout.Order](t, reply, err)
+	require.Equal(t, usd(6200), placed.Total)
+	require.Equal(t, DefaultUnpaidFor, placed.ExpiresAt.Sub(placed.CreatedAt))
+
+	stored, err := b.Order(b.ctx, b.account, placed.ID)
+	require.NoError(t, err)
+	require.Equal(t, placed, stored)
+	require.Equal(t, []string{"order.placed"}, b.events(placed.ID))
+}
+
+func TestAStormOnTheLastTenSellsTen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	answers := inParallel(50, func(int) answer {
+		wanted := wants(customer, "limited-print", 1)
+		return answerOf(b.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted, render))
+	})
+	require.Equal(t, map[string]int{"": 10, "out_of_stock": 40}, tally(answers))
+	require.Zero(t, b.stock("limited-print"))
+	require.Equal(t, 10, b.count("orders"))
+}
+
+func TestOrdersOfTheSameProductsInAnyOrderDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	skus := []string{"tee-black", "mug-white", "sticker-pack"}
+	answers := inParallel(30, func(i int) answer {
+		wanted := checkout.NewOrder{CustomerID: customer}
+		for _, sku := range append(slices.Clone(skus[i%3:]), skus[:i%3]...) {
+			wanted.Items = append(wanted.Items, checkout.Wanted{SKU: sku, Quantity: 1})
+		}
+		placed := answerOf(b.PlaceOrder(b.ctx, b.keyless(), wanted, render))
+		if placed.code() != "" || i%2 == 0 {
+			return placed
+		}
+		order := decode[checkout.Order](t, placed.reply, nil)
+		return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+	})
+	require.Equal(t, map[string]int{"": 30}, tally(answers))
+	for _, sku := range skus {
+		require.EqualValues(t, plenty-15, b.stock(sku))
+	}
+}
+
+func TestOutOfStockReservesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "mug-white", Quantity: 1}, {SKU: "limited-print", Quantity: 11}}}
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	requireRefused(t, "out_of_stock", reply, err)
+	require.EqualValues(t, plenty, b.stock("mug-white"))
+}
+
+func TestATotalTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, created, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
+	require.NoError(t, err)
+	require.True(t, created)
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2), render)
+	requireRefused(t, "total_too_large", reply, err)
+	require.EqualValues(t, 9, b.stock("yacht"))
+}
+
+func TestCancellingReturnsTheStockOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 3)
+	require.EqualValues(t, plenty-3, b.stock("tee-black"))
+	answers := inParallel(8, func(int) answer {
+		return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+	})
+	require.Equal(t, map[string]int{"": 1, "order_cancelled": 7}, tally(answers))
+	require.EqualValues(t, plenty, b.stock("tee-black"))
+	require.Equal(t, []string{"order.placed", "order.cancelled"}, b.events(order.ID))
+}
+
+func TestCancelOrPayHasOneWinner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 1_000_000)
+	for range 10 {
+		order := b.order(customer, 1)
+		stock := b.stock("tee-black")
+		answers := inParallel(2, func(i int) answer {
+			if i == 0 {
+				return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+			}
+			return answerOf(b.PayFromWallet(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}, render))
+		})
+		if answers[0].code() == "" {
+			require.Equal(t, "order_cancelled", answers[1].code())
+			require.Equal(t, checkout.OrderCancelled, b.orderStatus(order.ID))
+			require.Equal(t, stock+1, b.stock("tee-black"))
+		} else {
+			require.Equal(t, "order_already_paid", answers[0].code())
+			require.Empty(t, answers[1].code())
+			require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
+			require.Equal(t, stock, b.stock("tee-black"))
+		}
+	}
+	b.requireBooks()
+}
+
+func TestTheShippingAddressIsStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	address := checkout.Address{Line1: "1 Main St", Line2: "Apt 2", City: "Zürich", PostalCode: "8001", Country: "CH"}
+	reply, err := b.UpdateOrder(b.ctx, b.call("k", address), order.ID, checkout.OrderChange{ShippingAddress: &address}, render)
+	changed := decode[checkout.Order](t, reply, err)
+	require.Equal(t, &address, changed.ShippingAddress)
+	stored, err := b.Order(b.ctx, b.account, order.ID)
+	require.NoError(t, err)
+	require.Equal(t, changed, stored)
+	require.Equal(t, []string{"order.placed", "order.updated"}, b.events(order.ID))
+}
+
+func TestOrdersAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ada, bob := b.customer().ID, b.customer().ID
+	var ids []uuid.UUID
+	for _, customer := range []uuid.UUID{ada, bob, ada} {
+		ids = append(ids, b.order(customer, 1).ID)
+	}
+	list := func(page checkout.OrderPage) (got []uuid.UUID) {
+		orders, err := b.Orders(b.ctx, b.account, page)
+		require.NoError(t, err)
+		for _, order := range orders {
+			require.Len(t, order.Items, 1)
+			got = append(got, order.ID)
+		}
+		return got
+	}
+	require.Equal(t, []uuid.UUID{ids[2], ids[1]}, list(checkout.OrderPage{Limit: 2}))
+	require.Equal(t, []uuid.UUID{ids[0]}, list(checkout.OrderPage{Limit: 2, Before: &ids[1]}))
+	require.Equal(t, []uuid.UUID{ids[2], ids[0]}, list(checkout.OrderPage{Limit: 9, Customer: &ada}))
+}
