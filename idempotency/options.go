@@ -65,7 +65,7 @@ type headerFilter map[string]bool
 
 var defaultHeaders = []string{
 	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location",
-	"Content-Type", "ETag", "Last-Modified", "Link", "Location",
+	"Content-Type", "ETag", "Last-Modified", "Link", "Location", "X-Content-Type-Options",
 }
 
 // neverKept are of one client (Set-Cookie), of one connection or transfer (RFC

@@ -1,0 +1,205 @@
+package idempotency_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
+)
+
+// bundle is a middleware on a store in memory, around a handler.
+type bundle struct {
+	*idempotency.Middleware
+	store   *tappedStore
+	handler http.Handler
+
+	mu     sync.Mutex
+	runs   int
+	checks []idempotency.Check
+}
+
+// setup wraps a handler; a nil one answers 201 with its run's number.
+func setup(t *testing.T, policy idempotency.Policy, handle http.HandlerFunc, opts ...idempotency.Option) *bundle {
+	t.Helper()
+	b := &bundle{store: &tappedStore{Store: memstore.New()}}
+	opts = append([]idempotency.Option{
+		idempotency.WithScope(func(r *http.Request) string { return r.Header.Get("X-Account") }),
+		idempotency.WithLogger(slog.New(slog.DiscardHandler)),
+		idempotency.WithObserver(func(_ *http.Request, c idempotency.Check) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.checks = append(b.checks, c)
+		}),
+	}, opts...)
+	b.Middleware = idempotency.New(b.store, idempotency.Always(policy), opts...)
+	b.handler = b.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.mu.Lock()
+		b.runs++
+		run := b.runs
+		b.mu.Unlock()
+		if handle != nil {
+			handle(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(map[string]int{"run": run})
+	}))
+	t.Cleanup(b.Wait)
+	return b
+}
+
+func (b *bundle) ran() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.runs
+}
+
+// results gives what the observer was told.
+func (b *bundle) results() []idempotency.Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	results := make([]idempotency.Result, 0, len(b.checks))
+	for _, check := range b.checks {
+		results = append(results, check.Result)
+	}
+	return results
+}
+
+func (b *bundle) lastCheck() idempotency.Check {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.checks[len(b.checks)-1]
+}
+
+// request makes a POST /orders; key "" sends none.
+func request(t *testing.T, key, body string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", strings.NewReader(body))
+	if key != "" {
+		r.Header.Set(idempotency.HeaderKey, key)
+	}
+	return r
+}
+
+func (b *bundle) send(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	return w
+}
+
+func (b *bundle) post(t *testing.T, key, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	return b.send(request(t, key, body))
+}
+
+// requireProblem checks a problem's status and code, and gives its members.
+func requireProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code string) map[string]any {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body.String())
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	require.Empty(t, w.Header().Get(idempotency.HeaderReplay))
+	var problem map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &problem))
+	require.Equal(t, code, problem["code"])
+	require.EqualValues(t, status, problem["status"])
+	require.Equal(t, http.StatusText(status), problem["title"])
+	require.Equal(t, problem["error"], problem["detail"])
+	require.NotEmpty(t, problem["type"])
+	return problem
+}
+
+func requireReplay(t *testing.T, first, again *httptest.ResponseRecorder) {
+	t.Helper()
+	require.Equal(t, first.Code, again.Code)
+	require.Equal(t, first.Body.Bytes(), again.Body.Bytes())
+	require.Equal(t, "true", again.Header().Get(idempotency.HeaderReplay))
+}
+
+// tappedStore notes the steps taken at a store, and has them fail: fail before
+// a step is taken, lose after it was, as if its reply never came.
+type tappedStore struct {
+	idempotency.Store
+	fail, lose func(ctx context.Context, step string) error
+
+	mu    sync.Mutex
+	steps []string
+}
+
+func (s *tappedStore) tap(ctx context.Context, step string, take func() error) error {
+	s.mu.Lock()
+	s.steps = append(s.steps, step)
+	s.mu.Unlock()
+	if s.fail != nil {
+		if err := s.fail(ctx, step); err != nil {
+			return err
+		}
+	}
+	err := take()
+	if s.lose != nil && err == nil {
+		err = s.lose(ctx, step)
+	}
+	return err
+}
+
+func (s *tappedStore) taken() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.steps...)
+}
+
+func (s *tappedStore) Acquire(ctx context.Context, r idempotency.Record, lease time.Duration) (existing *idempotency.Record, err error) {
+	err = s.tap(ctx, "acquire", func() (err error) { existing, err = s.Store.Acquire(ctx, r, lease); return err })
+	return existing, err
+}
+
+func (s *tappedStore) Extend(ctx context.Context, r idempotency.Record, lease time.Duration) error {
+	return s.tap(ctx, "extend", func() error { return s.Store.Extend(ctx, r, lease) })
+}
+
+func (s *tappedStore) Complete(ctx context.Context, r idempotency.Record, ttl time.Duration) error {
+	return s.tap(ctx, "complete", func() error { return s.Store.Complete(ctx, r, ttl) })
+}
+
+func (s *tappedStore) Release(ctx context.Context, r idempotency.Record) error {
+	return s.tap(ctx, "release", func() error { return s.Store.Release(ctx, r) })
+}
+
+// on gives an error at one kind of step.
+func on(step string, err error) func(context.Context, string) error {
+	return func(_ context.Context, taken string) error {
+		if taken == step {
+			return err
+		}
+		return nil
+	}
+}
+
+// always gives an error at every step.
+func always(err error) func(context.Context, string) error {
+	return func(context.Context, string) error { return err }
+}
+
+// hang blocks at one kind of step until its context ends.
+func hang(step string) func(context.Context, string) error {
+	return func(ctx context.Context, taken string) error {
+		if taken != step {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
+
+func write(w io.Writer, s string) { _, _ = io.WriteString(w, s) }

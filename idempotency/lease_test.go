@@ -1,0 +1,206 @@
+package idempotency_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// These tests run on synctest's clock: their seconds pass at once.
+
+func TestAHandlerOutlivesTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{Deadline: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(10*time.Minute + time.Second)
+			require.NoError(t, r.Context().Err())
+			write(w, "slow")
+		})
+		var running sync.WaitGroup
+		running.Go(func() { b.post(t, "key", "") })
+		time.Sleep(9 * time.Minute)
+		w := b.post(t, "key", "")
+		requireProblem(t, w, http.StatusConflict, idempotency.CodeInProgress)
+		running.Wait()
+		require.Equal(t, "slow", b.post(t, "key", "").Body.String())
+		require.Equal(t, 1, b.ran())
+		beats := len(slices.DeleteFunc(b.store.taken(), func(step string) bool { return step != "extend" }))
+		require.Equal(t, 120, beats, "one every five seconds")
+	})
+}
+
+func TestTheRecordEndsWithItsTTL(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{TTL: time.Hour}, nil)
+		first := b.post(t, "key", "")
+		time.Sleep(time.Hour - time.Second)
+		requireReplay(t, first, b.post(t, "key", ""))
+		time.Sleep(time.Second)
+		require.Equal(t, "{\"run\":2}\n", b.post(t, "key", "").Body.String())
+	})
+}
+
+func TestTheDeadlineEndsTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{Deadline: 40 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+			began := time.Now()
+			<-r.Context().Done()
+			require.ErrorIs(t, r.Context().Err(), context.DeadlineExceeded)
+			require.Equal(t, 40*time.Second, time.Since(began))
+			time.Sleep(time.Minute) // it takes its time to stop
+			w.WriteHeader(http.StatusGatewayTimeout)
+		})
+		require.Equal(t, http.StatusGatewayTimeout, b.post(t, "key", "").Code)
+		require.Equal(t, []idempotency.Result{idempotency.ResultAcquired}, b.results(), "the key was held to the end")
+		require.NotContains(t, b.store.taken(), "complete")
+	})
+}
+
+func TestADisconnectDoesNotStopTheHandler(t *testing.T) {
+	t.Parallel()
+	type contextKey struct{}
+	ctx, disconnect := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "value"))
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+		disconnect()
+		require.NoError(t, r.Context().Err())
+		require.Equal(t, "value", r.Context().Value(contextKey{}))
+		write(w, "done")
+	})
+	first := b.send(request(t, "key", "").WithContext(ctx))
+	requireReplay(t, first, b.post(t, "key", ""))
+	require.Equal(t, 1, b.ran())
+}
+
+func TestAClientThatIsGoneIsServedAllTheSame(t *testing.T) {
+	t.Parallel()
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	b := setup(t, idempotency.Policy{}, nil)
+	b.store.fail = func(ctx context.Context, _ string) error { return ctx.Err() }
+	first := b.send(request(t, "key", "").WithContext(ctx))
+	requireReplay(t, first, b.post(t, "key", ""))
+}
+
+// cancelledHandler answers 503 once its context ends, and says when and why.
+type cancelledHandler struct {
+	after time.Duration
+	cause error
+}
+
+func (h *cancelledHandler) serve(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	<-r.Context().Done()
+	h.after, h.cause = time.Since(began), context.Cause(r.Context())
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+func TestALostLeaseCancelsTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var h cancelledHandler
+		b := setup(t, idempotency.Policy{Deadline: time.Hour}, h.serve)
+		b.store.fail = on("extend", idempotency.ErrLost)
+		require.Equal(t, http.StatusServiceUnavailable, b.post(t, "key", "").Code)
+		require.ErrorIs(t, h.cause, idempotency.ErrLost)
+		require.Equal(t, 5*time.Second, h.after)
+		require.Equal(t, idempotency.ResultLost, b.lastCheck().Result)
+		require.ErrorIs(t, b.lastCheck().Err, idempotency.ErrLost)
+	})
+}
+
+func TestAHandlerThatIgnoresItsLossAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(20 * time.Second)
+			write(w, "committed")
+		})
+		b.store.fail = on("extend", idempotency.ErrLost)
+		var running sync.WaitGroup
+		var first *httptest.ResponseRecorder
+		running.Go(func() { first = b.post(t, "key", "") })
+		time.Sleep(16 * time.Second)
+		second := b.post(t, "key", "") // takes the key over
+		running.Wait()
+		require.Equal(t, "committed", first.Body.String(), "what an authority may have committed is told")
+		require.Equal(t, "committed", second.Body.String())
+		require.Equal(t, []idempotency.Result{idempotency.ResultLost, idempotency.ResultLost}, b.results())
+	})
+}
+
+// TestHeartbeatsThatFail cancels the handler before anybody else could hold the
+// key, and as late as that allows.
+func TestHeartbeatsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(context.Context, string) error{
+		"at once":     on("extend", idempotency.ErrUnavailable),
+		"by silence":  hang("extend"),
+		"as they can": on("extend", idempotency.ErrCorrupt),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var h cancelledHandler
+				b := setup(t, idempotency.Policy{Deadline: time.Hour}, h.serve)
+				b.store.fail = fail
+				b.post(t, "key", "")
+				require.ErrorIs(t, h.cause, idempotency.ErrUnavailable)
+				require.GreaterOrEqual(t, h.after, 12500*time.Millisecond)
+				require.LessOrEqual(t, h.after, 13750*time.Millisecond, "before the lease of 15 s ends")
+				require.Equal(t, idempotency.ResultLost, b.lastCheck().Result)
+			})
+		})
+	}
+}
+
+func TestHeartbeatsThatRecover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{Deadline: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(10 * time.Minute)
+			require.NoError(t, r.Context().Err())
+			write(w, "done")
+		})
+		began := time.Now()
+		b.store.fail = func(_ context.Context, step string) error {
+			if step == "extend" && time.Since(began)%(20*time.Second) < 6*time.Second {
+				return idempotency.ErrUnavailable // often, but never for too long
+			}
+			return nil
+		}
+		first := b.post(t, "key", "")
+		requireReplay(t, first, b.post(t, "key", ""))
+		require.Equal(t, []idempotency.Result{idempotency.ResultAcquired, idempotency.ResultReplay}, b.results())
+	})
+}
+
+func TestASettledHandlerHasNoHeartbeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{}, nil)
+		b.post(t, "key", "")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"acquire", "complete"}, b.store.taken())
+	})
+}
+
+func TestDurationLeavesTheHandlerOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{}, func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Second) })
+		b.store.fail = func(context.Context, string) error { time.Sleep(time.Second); return nil }
+		b.post(t, "key", "")
+		require.Equal(t, 2*time.Second, b.lastCheck().Duration, "acquire and complete")
+	})
+}

@@ -1,0 +1,354 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		h := w.Header()
+		h.Set("Content-Type", "text/plain")
+		h.Set("Location", "/orders/1")
+		h.Add("Link", "<a>")
+		h.Add("Link", "<b>")
+		h["ETag"] = []string{`"v1"`} // in a spelling that isn't canonical
+		h.Set("Set-Cookie", "session=1")
+		h.Set("X-Trace", "1")
+		w.WriteHeader(http.StatusCreated)
+		write(w, "you sent ")
+		write(w, string(body)+"\x00\xff")
+	})
+	first := b.post(t, "key", "hello")
+	require.Equal(t, http.StatusCreated, first.Code)
+	require.Equal(t, "you sent hello\x00\xff", first.Body.String())
+	require.Equal(t, "session=1", first.Header().Get("Set-Cookie"), "the first client gets all of it")
+	require.Empty(t, first.Header().Get(idempotency.HeaderReplay))
+
+	again := b.post(t, `"key"`, "hello")
+	requireReplay(t, first, again)
+	require.Equal(t, "/orders/1", again.Header().Get("Location"))
+	require.Equal(t, []string{"<a>", "<b>"}, again.Header()["Link"])
+	require.Equal(t, "text/plain", again.Header().Get("Content-Type"))
+	require.Equal(t, []string{`"v1"`}, again.Header()["ETag"])
+	require.NotContains(t, again.Header(), "Set-Cookie")
+	require.NotContains(t, again.Header(), "X-Trace")
+	require.Equal(t, 1, b.ran())
+	require.Equal(t, []string{"acquire", "complete", "acquire"}, b.store.taken())
+	require.Equal(t, []idempotency.Result{idempotency.ResultAcquired, idempotency.ResultReplay}, b.results())
+	require.Equal(t, "key", b.lastCheck().Key)
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	type outcome struct {
+		code   int
+		status idempotency.Status // "": released
+	}
+	for _, tt := range []outcome{
+		{200, idempotency.StatusCompleted}, {201, idempotency.StatusCompleted}, {202, idempotency.StatusCompleted},
+		{204, idempotency.StatusCompleted}, {299, idempotency.StatusCompleted}, {302, idempotency.StatusCompleted},
+		{304, idempotency.StatusCompleted}, {400, idempotency.StatusFailed}, {402, idempotency.StatusFailed},
+		{404, idempotency.StatusFailed}, {409, idempotency.StatusFailed}, {422, idempotency.StatusFailed}, {499, idempotency.StatusFailed},
+		{408, ""}, {425, ""}, {429, ""}, {500, ""}, {502, ""}, {503, ""}, {504, ""}, {599, ""}, {600, ""},
+	} {
+		t.Run(strconv.Itoa(tt.code), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(tt.code) })
+			first, again := b.post(t, "key", ""), b.post(t, "key", "")
+			require.Equal(t, tt.code, first.Code)
+			if tt.status == "" {
+				require.Equal(t, 2, b.ran())
+				require.Empty(t, again.Header().Get(idempotency.HeaderReplay))
+				require.Equal(t, []string{"acquire", "release", "acquire", "release"}, b.store.taken())
+				return
+			}
+			requireReplay(t, first, again)
+			existing, err := b.store.Acquire(t.Context(), idempotency.Record{Key: "key", Owner: "x"}, time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, tt.status, existing.Status)
+		})
+	}
+}
+
+func TestTheHandlerReleases(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+		idempotency.ClaimFrom(r.Context()).Release()
+		w.WriteHeader(http.StatusConflict)
+	})
+	require.Equal(t, http.StatusConflict, b.post(t, "key", "duplicate").Code)
+	require.Equal(t, http.StatusConflict, b.post(t, "key", "corrected").Code)
+	require.Equal(t, 2, b.ran())
+}
+
+func TestTheHandlerReplays(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+		idempotency.ClaimFrom(r.Context()).Replayed()
+		w.WriteHeader(http.StatusCreated)
+		write(w, "as the database had it")
+	})
+	first := b.post(t, "key", "")
+	requireReplay(t, first, first)
+	requireReplay(t, first, b.post(t, "key", ""))
+	require.Equal(t, 1, b.ran(), "the record was put back")
+	require.Equal(t, []idempotency.Result{idempotency.ResultReplay, idempotency.ResultReplay}, b.results())
+}
+
+func TestKeyIsRequired(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{Required: true}, nil)
+	for name, tt := range map[string]struct{ key, code, message string }{
+		"missing":   {"", idempotency.CodeKeyMissing, "Idempotency-Key header is required"},
+		"too long":  {strings.Repeat("k", 256), idempotency.CodeKeyTooLong, "Idempotency-Key must not exceed 255 characters"},
+		"malformed": {"a\x01", idempotency.CodeKeyMalformed, "Idempotency-Key must not contain control characters"},
+		"empty":     {`""`, idempotency.CodeKeyMalformed, "Idempotency-Key must not be empty"},
+	} {
+		problem := requireProblem(t, b.post(t, tt.key, "{}"), http.StatusBadRequest, tt.code)
+		require.Equal(t, tt.message, problem["error"], name)
+	}
+	require.Zero(t, b.ran())
+	require.Empty(t, b.store.taken(), "no key is burned")
+}
+
+func TestKeyIsOptional(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, func(_ http.ResponseWriter, r *http.Request) {
+		require.Nil(t, idempotency.ClaimFrom(r.Context()))
+	})
+	b.post(t, "", "{}")
+	b.post(t, "", "{}")
+	require.Equal(t, 2, b.ran())
+	require.Empty(t, b.results())
+	requireProblem(t, b.post(t, `"`, "{}"), http.StatusBadRequest, idempotency.CodeKeyMalformed)
+}
+
+func TestNoPolicyPassesThrough(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	m := idempotency.New(nil, func(*http.Request) *idempotency.Policy { return nil })
+	handler := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		runs++
+		require.Nil(t, idempotency.ClaimFrom(r.Context()))
+		require.NoError(t, http.NewResponseController(w).Flush(), "the writer is the server's own")
+	}))
+	handler.ServeHTTP(httptest.NewRecorder(), request(t, "key", ""))
+	handler.ServeHTTP(httptest.NewRecorder(), request(t, "a\x00", ""))
+	require.Equal(t, 2, runs)
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	var claim *idempotency.Claim
+	policy := idempotency.Policy{TTL: time.Hour, ExcludedFields: []string{"t"}}
+	b := setup(t, policy, func(_ http.ResponseWriter, r *http.Request) { claim = idempotency.ClaimFrom(r.Context()) })
+	r := request(t, "key", `{"t":1}`)
+	r.Header.Set("X-Account", "acct_1")
+	b.send(r)
+	require.Equal(t, "acct_1", claim.Scope)
+	require.Equal(t, "key", claim.Key)
+	require.Equal(t, time.Hour, claim.TTL)
+	require.Equal(t, fingerprint("{}"), claim.Fingerprint)
+	require.Len(t, string(claim.Owner), 32)
+	require.False(t, claim.Bypassed)
+}
+
+func TestAnotherRequestWithTheKey(t *testing.T) {
+	t.Parallel()
+	const message = "Idempotency key has already been used with a different request payload."
+	b := setup(t, idempotency.Policy{ExcludedFields: []string{"sent_at"}}, nil)
+	first := b.post(t, "key", `{"a":1,"sent_at":1}`)
+	problem := requireProblem(t, b.post(t, "key", `{"a":2}`), http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+	require.Equal(t, message, problem["error"])
+
+	otherPath := request(t, "key", `{"a":1,"sent_at":1}`)
+	otherPath.URL.Path = "/payments"
+	requireProblem(t, b.send(otherPath), http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+	otherMethod := request(t, "key", `{"a":1,"sent_at":1}`)
+	otherMethod.Method = http.MethodPatch
+	requireProblem(t, b.send(otherMethod), http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+
+	requireReplay(t, first, b.post(t, "key", `{"sent_at":2,"a":1}`))
+	otherScope := request(t, "key", `{"a":2}`)
+	otherScope.Header.Set("X-Account", "acct_2")
+	require.Equal(t, http.StatusCreated, b.send(otherScope).Code)
+	require.Equal(t, 2, b.ran())
+	require.Equal(t, idempotency.ResultMismatch, b.checks[1].Result)
+}
+
+func TestWhileInProgress(t *testing.T) {
+	t.Parallel()
+	started, finish := make(chan struct{}), make(chan struct{})
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
+		close(started)
+		<-finish
+		write(w, "done")
+	})
+	var first *httptest.ResponseRecorder
+	var running sync.WaitGroup
+	running.Go(func() { first = b.post(t, "key", "a") })
+	<-started
+	conflict := b.post(t, "key", "a")
+	problem := requireProblem(t, conflict, http.StatusConflict, idempotency.CodeInProgress)
+	require.Equal(t, "A request with this idempotency key is already being processed. Retry after the original request completes.", problem["error"])
+	seconds, err := strconv.Atoi(conflict.Header().Get("Retry-After"))
+	require.NoError(t, err)
+	require.True(t, seconds >= 1 && seconds <= 15, "within the lease: %d", seconds)
+	mismatch := b.post(t, "key", "b")
+	requireProblem(t, mismatch, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+	require.Empty(t, mismatch.Header().Get("Retry-After"))
+	close(finish)
+	running.Wait()
+	requireReplay(t, first, b.post(t, "key", "a"))
+	require.Equal(t, 1, b.ran())
+	require.ElementsMatch(t, []idempotency.Result{
+		idempotency.ResultConflict, idempotency.ResultMismatch, idempotency.ResultAcquired, idempotency.ResultReplay,
+	}, b.results())
+}
+
+// pendingStore always answers with one record in progress.
+type pendingStore struct {
+	idempotency.Store
+	record idempotency.Record
+}
+
+func (s pendingStore) Acquire(_ context.Context, pending idempotency.Record, _ time.Duration) (*idempotency.Record, error) {
+	s.record.Fingerprint, s.record.Status = pending.Fingerprint, idempotency.StatusInProgress
+	return &s.record, nil
+}
+
+func TestRetryAfterWithClocksApart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lease, remaining time.Duration
+		want             string
+	}{
+		"rounded up":             {15 * time.Second, 4500 * time.Millisecond, "5"},
+		"an hour ahead":          {15 * time.Second, time.Hour, "15"},
+		"an hour behind":         {15 * time.Second, -time.Hour, "1"},
+		"a moment":               {15 * time.Second, time.Millisecond, "1"},
+		"a lease under a second": {200 * time.Millisecond, time.Hour, "1"},
+		"a broken lease":         {2500 * time.Millisecond, time.Hour, "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := pendingStore{record: idempotency.Record{ExpiresAt: time.Now().Add(tt.remaining)}}
+			m := idempotency.New(store, idempotency.Always(idempotency.Policy{Lease: tt.lease}))
+			w := httptest.NewRecorder()
+			m.Handler(http.NotFoundHandler()).ServeHTTP(w, request(t, "key", ""))
+			requireProblem(t, w, http.StatusConflict, idempotency.CodeInProgress)
+			require.Equal(t, tt.want, w.Header().Get("Retry-After"))
+		})
+	}
+}
+
+func TestManyAtOnceRunOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, nil)
+	var running sync.WaitGroup
+	answers := make([]*httptest.ResponseRecorder, 50)
+	for i := range answers {
+		running.Go(func() { answers[i] = b.post(t, "key", "{}") })
+	}
+	running.Wait()
+	require.Equal(t, 1, b.ran())
+	for _, w := range answers {
+		require.Contains(t, []int{http.StatusCreated, http.StatusConflict}, w.Code)
+	}
+	require.Equal(t, "{\"run\":1}\n", b.post(t, "key", "{}").Body.String())
+}
+
+func TestNestedMiddlewareIsOne(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, nil)
+	b.handler = b.Handler(b.handler)
+	require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code)
+	require.Equal(t, []string{"acquire", "complete"}, b.store.taken())
+}
+
+func TestRequestBody(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, nil, idempotency.WithMaxBody(10))
+	require.Equal(t, http.StatusCreated, b.post(t, "ten", strings.Repeat("x", 10)).Code)
+	problem := requireProblem(t, b.post(t, "eleven", strings.Repeat("x", 11)), http.StatusRequestEntityTooLarge, idempotency.CodeBodyTooLarge)
+	require.Equal(t, "Request body must not exceed 10 bytes", problem["error"])
+
+	broken := request(t, "broken", "")
+	broken.Body = io.NopCloser(iotest.ErrReader(errors.New("connection reset")))
+	w := b.send(broken)
+	requireProblem(t, w, http.StatusBadRequest, idempotency.CodeBodyUnreadable)
+	require.NotContains(t, w.Body.String(), "connection reset", "causes are for the log")
+
+	outer := request(t, "outer limit", "")
+	outer.Body = http.MaxBytesReader(nil, io.NopCloser(strings.NewReader("xxxxx")), 4)
+	requireProblem(t, b.send(outer), http.StatusRequestEntityTooLarge, idempotency.CodeBodyTooLarge)
+
+	empty := request(t, "no body", "")
+	empty.Body = nil
+	require.Equal(t, http.StatusCreated, b.send(empty).Code)
+	require.Equal(t, 2, b.ran())
+	require.Equal(t, idempotency.ResultRejected, b.checks[1].Result)
+	require.Error(t, b.checks[1].Err)
+}
+
+func TestErrorWriter(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{Required: true}, nil, idempotency.WithErrorWriter(
+		func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
+			require.Equal(t, "/orders", r.URL.Path)
+			http.Error(w, "own: "+e.Code, e.Status)
+		}))
+	w := b.post(t, "", "")
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Equal(t, "own: idempotency_key_missing\n", w.Body.String())
+}
+
+func TestHeaderAllowList(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Order", "1")
+		w.Header().Set("Location", "/orders/1")
+		w.Header().Set("Set-Cookie", "session=1")
+		w.Header().Set("Content-Length", "0")
+	}, idempotency.WithHeaderAllowList("x-order", "set-cookie", "Content-Length"))
+	b.post(t, "key", "")
+	again := b.post(t, "key", "")
+	require.Equal(t, "1", again.Header().Get("X-Order"))
+	require.NotContains(t, again.Header(), "Location", "the list replaces the default one")
+	require.NotContains(t, again.Header(), "Set-Cookie", "not even if asked for")
+	require.NotContains(t, again.Header(), "Content-Length")
+}
+
+func TestAStoredCookieIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{}, nil)
+	record := idempotency.Record{
+		Key: "key", Owner: idempotency.NewOwner(), Status: idempotency.StatusInProgress,
+		Fingerprint: idempotency.FingerprintOf(request(t, "key", ""), nil),
+	}
+	_, err := b.store.Acquire(t.Context(), record, time.Minute)
+	require.NoError(t, err)
+	record.Status = idempotency.StatusCompleted
+	record.Response = idempotency.Response{StatusCode: 200, Header: http.Header{"Set-Cookie": {"session=1"}, "Link": {"<a>"}}}
+	require.NoError(t, b.store.Complete(t.Context(), record, time.Minute))
+	w := b.post(t, "key", "")
+	require.Equal(t, "<a>", w.Header().Get("Link"))
+	require.NotContains(t, w.Header(), "Set-Cookie", "whoever put it there")
+}
