@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A card number has 13 to 19 digits (ISO/IEC 7812-1).
+const (
+	minCardDigits = 13
+	maxCardDigits = 19
+)
+
+// uuidText is a UUID. Its groups can look like groups of a card number, and
+// about one random UUID in 20,000 would.
+var uuidText = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// digitRun is digits in groups, with what people write between the groups.
+var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
+
+// containsCardNumber says whether a text contains what must be taken for a card
+// number: 13 to 19 digits, in groups of any size with spaces or dashes between
+// them, that begin as cards do and pass the Luhn check.
+//
+// It is a net against accidents, not against evasion, and must not catch what
+// shops send every day. So digits that touch a letter or an underscore are part
+// of an identifier (a token, a hash, a ULID) and are passed over, as are UUIDs;
+// and the issuer's prefix keeps it from catching Unix times in milli-, micro-
+// or nanoseconds, which begin with 1, dates, which begin with 19 or 20, and
+// 978… and 979… of ISBNs. What remains is one in ten of the bare numbers of 13
+// to 19 digits that begin with 3 to 6: number things by something shorter, or
+// add a letter.
+func containsCardNumber(text string) bool {
+	digits := 0
+	for i := range len(text) {
+		if isDigit(text[i]) {
+			digits++
+		}
+	}
+	if digits < minCardDigits { // nearly all texts
+		return false
+	}
+	text = uuidText.ReplaceAllString(text, "x")
+	for _, at := range digitRun.FindAllStringIndex(text, -1) {
+		if anyCardNumber(digitGroups(text, at[0], at[1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// digitGroups splits the run of digits at text[from:to] into its groups,
+// without the first or last one where it touches a letter.
+func digitGroups(text string, from, to int) []string {
+	groups := strings.FieldsFunc(text[from:to], func(r rune) bool { return r < '0' || r > '9' })
+	if before, _ := utf8.DecodeLastRuneInString(text[:from]); isWordRune(before) {
+		groups = groups[1:]
+	}
+	if after, _ := utf8.DecodeRuneInString(text[to:]); len(groups) > 0 && isWordRune(after) {
+		groups = groups[:len(groups)-1]
+	}
+	return groups
+}
+
+// anyCardNumber looks at every stretch of consecutive groups: an expiry date or
+// a security code may stand beside the number.
+func anyCardNumber(groups []string) bool {
+	for from := range groups {
+		var number strings.Builder
+		for _, group := range groups[from:] {
+			number.WriteString(group)
+			if number.Len() > maxCardDigits {
+				break
+			}
+			if isCardNumber(number.String()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isCardNumber(digits string) bool {
+	return len(digits) >= minCardDigits && len(digits) <= maxCardDigits && hasCardPrefix(digits) && passesLuhn(digits)
+}
+
+// hasCardPrefix says whether a number begins as those of card schemes do: 3 to
+// 6 (Amex, Diners, JCB, Visa, Mastercard, Maestro, Discover, UnionPay, RuPay),
+// 22 to 27 (Mir, Mastercard), 81 and 82 (UnionPay, RuPay) and 9792 (Troy), the
+// latter three never with fewer than 16 digits.
+func hasCardPrefix(digits string) bool {
+	if digits[0] >= '3' && digits[0] <= '6' {
+		return true
+	}
+	long := len(digits) >= 16
+	two := digits[:2]
+	return long && ((two >= "22" && two <= "27") || two == "81" || two == "82" || digits[:4] == "9792")
+}
+
+// passesLuhn is the check of ISO/IEC 7812-1, annex B.
+func passesLuhn(digits string) bool {
+	sum := 0
+	for i := range len(digits) {
+		d := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }

@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/go-chi/httprate"
+	"github.com/google/uuid"
+)
+
+const (
+	// maxBody, in bytes, is ten times the largest sensible order.
+	maxBody = 64 << 10
+	// rateWindow is short, so that a client that was stopped is let in again
+	// soon.
+	rateWindow = time.Second
+)
+
+// exchange is what the stages of one request tell each other. It belongs to the
+// goroutine that serves the request.
+type exchange struct {
+	requestID string
+	account   uuid.UUID // of the API key; zero until authenticated
+}
+
+type exchangeKey struct{}
+
+// exchangeOf gives the exchange that ctx belongs to, an empty one outside.
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}
+
+// RequestID gives the ID of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string { return exchangeOf(ctx).requestID }
+
+// saneID is what a client's request ID must look like to be taken into logs.
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+// identify gives the request an ID, the client's own if it is sane, and says
+// who serves it. Neither header is kept for replays.
+func (s *Server) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-ID")
+		if !saneID.MatchString(id) || containsCardNumber(id) {
+			id = uuid.NewString()
+		}
+		w.Header().Set("X-Request-ID", id)
+		w.Header().Set("X-Served-By", s.cfg.Replica)
+		ctx := context.WithValue(r.Context(), exchangeKey{}, &exchange{requestID: id})
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// clientIP finds the client behind the trusted proxies. It is used in logs
+// alone.
+func (s *Server) clientIP() func(http.Handler) http.Handler {
+	if len(s.cfg.TrustedProxies) == 0 {
+		return middleware.ClientIPFromRemoteAddr
+	}
+	prefixes := make([]string, len(s.cfg.TrustedProxies))
+	for i, prefix := range s.cfg.TrustedProxies {
+		prefixes[i] = prefix.String()
+	}
+	return middleware.ClientIPFromXFF(prefixes...)
+}
+
+// accessLog writes a line per request: no bodies, no queries, no keys.
+func (s *Server) accessLog(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		out := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		defer func() { s.logAccess(r, out, time.Since(began)) }()
+		next.ServeHTTP(out, r)
+	})
+}
+
+func (s *Server) logAccess(r *http.Request, out middleware.WrapResponseWriter, took time.Duration) {
+	ctx, route := r.Context(), chi.RouteContext(r.Context()).RoutePattern()
+	if s.cfg.ObserveRequest != nil {
+		s.cfg.ObserveRequest(r, route, out.Status(), took)
+	}
+	path := r.URL.Path
+	if containsCardNumber(path) {
+		path = "(not logged: it contains a card number)"
+	}
+	x := exchangeOf(ctx)
+	s.log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("event", "http_request"),
+		slog.String("request_id", x.requestID), slog.String("method", r.Method), slog.String("path", path),
+		slog.String("route", route), slog.Int("status", out.Status()), slog.Int("bytes", out.BytesWritten()),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.String("client_ip", middleware.GetClientIP(ctx)), slog.String("account", x.account.String()))
+}
+
+// recover turns a panic into a 500. The idempotency stage has released the key
+// by then. [http.ErrAbortHandler] passes: it asks for the connection to break.
+func (s *Server) recover(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+			out, wrapped := w.(middleware.WrapResponseWriter)
+			if reason == http.ErrAbortHandler || (wrapped && out.Status() != 0) {
+				panic(reason) // net/http breaks the connection, so that no half answer looks whole
+			}
+			s.fail(w, r, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitBody refuses a body that says it is too large, and bounds the reading of
+// all others.
+func (s *Server) limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > maxBody {
+			s.fail(w, r, bodyTooLarge(maxBody))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitTime bounds all that runs without a key. The idempotency stage gives the
+// handlers behind it deadlines of their own.
+func (s *Server) limitTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.OrderDeadline)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// limitRate bounds the requests of an account at this replica.
+func (s *Server) limitRate() func(http.Handler) http.Handler {
+	byAccount := func(r *http.Request) (string, error) { return exchangeOf(r.Context()).account.String(), nil }
+	return httprate.LimitBy(s.cfg.RateLimit, rateWindow, byAccount,
+		httprate.WithResponseHeaders(httprate.ResponseHeaders{}), // Retry-After says what is needed
+		httprate.WithErrorHandler(s.fail),
+		httprate.WithLimitHandler(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRateLimited) }))
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+func wirePayment(p checkout.Payment) api.Payment {
+	out := api.Payment{ID: p.ID, OrderID: p.OrderID, Amount: wireMoney(p.Amount), Refunded: wireBalance(p.Refunded),
+		Status: api.PaymentStatus(p.Status), DeclineCode: optional(p.DeclineCode), ProviderChargeID: optional(p.ProviderID),
+		CreatedAt: instant(p.CreatedAt), UpdatedAt: instant(p.UpdatedAt)}
+	out.Method.Type = api.MethodType(p.Method)
+	return out
+}
+
+func wireRefund(r checkout.Refund) api.Refund {
+	return api.Refund{ID: r.ID, PaymentID: r.PaymentID, OrderID: r.OrderID, Amount: wireMoney(r.Amount),
+		Status: api.PaymentStatus(r.Status), CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
+}
+
+// checkMethod says what the API description can't: which method has a token.
+func checkMethod(m api.PaymentMethod) error {
+	switch {
+	case m.Type == api.MethodTypeCard && m.Token == nil:
+		return invalidRequest("method.token is required for a card.")
+	case m.Type == api.MethodTypeWallet && m.Token != nil:
+		return invalidRequest("method.token is for cards alone; a wallet has none.")
+	}
+	return nil
+}
+
+// CreatePayment implements POST /orders/{order_id}/payments.
+func (h handlers) CreatePayment(ctx context.Context, r api.CreatePaymentRequestObject) (api.CreatePaymentResponseObject, error) {
+	if err := checkMethod(r.Body.Method); err != nil {
+		return nil, err
+	}
+	wanted := checkout.NewPayment{OrderID: r.OrderID, Method: checkout.Method(r.Body.Method.Type), Token: valueOf(r.Body.Method.Token)}
+	render := created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
+	reply, err := h.service.PayOrder(ctx, callOf(ctx, "pay_order"), wanted, render)
+	return answered(ctx, reply, err)
+}
+
+// GetPayment implements GET /payments/{payment_id}.
+func (h handlers) GetPayment(ctx context.Context, r api.GetPaymentRequestObject) (api.GetPaymentResponseObject, error) {
+	payment, err := h.service.Payment(ctx, accountOf(ctx), r.PaymentID)
+	return api.GetPayment200JSONResponse(wirePayment(payment)), err
+}
+
+// CreateRefund implements POST /payments/{payment_id}/refunds.
+func (h handlers) CreateRefund(ctx context.Context, r api.CreateRefundRequestObject) (api.CreateRefundResponseObject, error) {
+	wanted := checkout.NewRefund{PaymentID: r.PaymentID}
+	if r.Body.Amount != nil {
+		amount := moneyOf(*r.Body.Amount)
+		wanted.Amount = &amount
+	}
+	reply, err := h.service.Refund(ctx, callOf(ctx, "refund"), wanted, created(ctx, wireRefund, nowhere))
+	return answered(ctx, reply, err)
+}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxDepth is four times the depth of the deepest body that the API knows.
+const maxDepth = 32
+
+// errCardNumber neither says which field it was nor repeats it.
+var errCardNumber = problem{status: http.StatusBadRequest, code: "card_number_refused",
+	detail: "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead."}
+
+// checkJSON reads a body once, as strictly as JSON allows (RFC 8259, RFC 7493):
+// one value in UTF-8, no duplicate member names, no deep nesting. It also
+// refuses what the API's types or the database could not hold, and card
+// numbers, wherever they are: names are looked at before any message could
+// repeat them.
+func checkJSON(body []byte) error {
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return invalidRequest("The request needs a JSON body.")
+	case !utf8.Valid(body):
+		return invalidRequest("The body is not valid UTF-8.")
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+	if err := checkValue(d); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return invalidRequest("The body has something after its JSON value.")
+	}
+	return nil
+}
+
+// checkValue reads the first value, token by token.
+func checkValue(d *jsontext.Decoder) error {
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return syntaxProblem(err)
+		}
+		if d.StackDepth() > maxDepth {
+			return invalidRequest("The body is nested more than %d levels deep.", maxDepth)
+		}
+		if err := checkToken(token, d); err != nil {
+			return err
+		}
+		if d.StackDepth() == 0 {
+			return nil
+		}
+	}
+}
+
+func checkToken(token jsontext.Token, d *jsontext.Decoder) error {
+	kind := token.Kind()
+	if kind != '"' && kind != '0' {
+		return nil
+	}
+	text := token.String()
+	switch {
+	case containsCardNumber(text):
+		return errCardNumber
+	case kind == '"' && strings.ContainsRune(text, 0):
+		return invalidRequest("%s must not contain the character U+0000.", pathOf(d.StackPointer()))
+	case kind == '0':
+		return checkNumber(text, d)
+	}
+	return nil
+}
+
+// checkNumber holds because the API knows whole numbers alone. JSON doesn't
+// tell 4200 from 4.2e3, but it is better to refuse than to guess with money.
+func checkNumber(literal string, d *jsontext.Decoder) error {
+	if strings.ContainsAny(literal, ".eE") {
+		return invalidRequest("%s must be a whole number, written without fraction or exponent.", pathOf(d.StackPointer()))
+	}
+	if _, err := strconv.ParseInt(literal, 10, 64); err != nil {
+		return invalidRequest("%s is out of range.", pathOf(d.StackPointer()))
+	}
+	return nil
+}
+
+func syntaxProblem(err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
+		return invalidRequest("%s is given twice.", pathOf(syntax.JSONPointer))
+	case errors.As(err, &syntax):
+		return invalidRequest("The body is not valid JSON (at byte %d).", syntax.ByteOffset)
+	}
+	return invalidRequest("The body ends in the middle of its JSON value.")
+}
+
+// pathOf writes a JSON pointer as people write paths.
+func pathOf(pointer jsontext.Pointer) string {
+	var segments []string
+	for segment := range pointer.Tokens() {
+		segments = append(segments, segment)
+	}
+	return fieldPath(segments)
+}
+
+// maxNameShown keeps answers short, whatever names a client makes up.
+const maxNameShown = 64
+
+// fieldPath writes a path such as items[0].sku. Names that don't look like
+// names are quoted.
+func fieldPath(segments []string) string {
+	if len(segments) == 0 {
+		return "The body"
+	}
+	var path strings.Builder
+	for _, segment := range segments {
+		if len(segment) > maxNameShown {
+			segment = strings.ToValidUTF8(segment[:maxNameShown], "") + "…"
+		}
+		switch {
+		case isIndex(segment):
+			path.WriteString("[" + segment + "]")
+			continue
+		case path.Len() > 0:
+			path.WriteByte('.')
+		}
+		if strings.IndexFunc(segment, func(r rune) bool { return r != '-' && !isWordRune(r) }) >= 0 || segment == "" {
+			segment = strconv.Quote(segment)
+		}
+		path.WriteString(segment)
+	}
+	return path.String()
+}
+
+func isIndex(segment string) bool {
+	return segment != "" && strings.Trim(segment, "0123456789") == ""
+}

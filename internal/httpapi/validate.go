@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// validator holds requests against the API description.
+type validator struct {
+	operations map[string]*routers.Route // by method and route pattern
+	options    *openapi3filter.Options
+}
+
+// newValidator reads the description that is compiled in. The Idempotency-Key
+// is left out of what is checked: the idempotency stage alone judges it.
+func newValidator() (*validator, error) {
+	spec, err := api.GetSpec()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	v := &validator{operations: map[string]*routers.Route{}, options: &openapi3filter.Options{
+		AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // done before
+		SkipSettingDefaults:     true,                                  // bodies stay as they were sent
+		SchemaValidationOptions: []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(uuidPattern))},
+	}}
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			operation.Parameters = withoutKey(operation.Parameters)
+			v.operations[method+" "+basePath+path] = &routers.Route{
+				Spec: spec, Path: path, PathItem: item, Method: method, Operation: operation}
+		}
+	}
+	return v, nil
+}
+
+// uuidPattern takes UUIDs of all versions, in their usual spelling alone, so
+// that one resource has one URL.
+const uuidPattern = `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`
+
+func withoutKey(all openapi3.Parameters) openapi3.Parameters {
+	var rest openapi3.Parameters
+	for _, p := range all {
+		if p.Value.In != openapi3.ParameterInHeader || p.Value.Name != idempotency.HeaderKey {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// validate refuses what breaks the API description, before any key is looked
+// at. The strict reading comes first: the description's validator, like the
+// handlers, would take the last of two members of one name.
+func (s *Server) validate(v *validator) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := v.check(r); err != nil {
+				s.fail(w, r, err)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// check leaves the request with a body that was not yet read.
+func (v *validator) check(r *http.Request) error {
+	routing := chi.RouteContext(r.Context())
+	route := v.operations[r.Method+" "+routing.RoutePattern()]
+	if route == nil {
+		return fmt.Errorf("the API description has no %s %s", r.Method, routing.RoutePattern())
+	}
+	params, err := pathParams(r, routing)
+	if err != nil {
+		return err
+	}
+	if route.Operation.RequestBody != nil {
+		if err := checkBody(r); err != nil {
+			return err
+		}
+	}
+	err = openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: route, Options: v.options})
+	if err != nil {
+		return describe(err)
+	}
+	return nil
+}
+
+// pathParams gives the path's parameters unescaped. One of them becomes the
+// name of a product, so it is kept from being a card number as bodies are.
+func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error) {
+	params := make(map[string]string, len(routing.URLParams.Keys))
+	for i, name := range routing.URLParams.Keys {
+		value := routing.URLParams.Values[i]
+		if r.URL.RawPath != "" { // the router matched the escaped path
+			unescaped, err := url.PathUnescape(value)
+			if err != nil {
+				return nil, invalidRequest("%s is not valid.", name)
+			}
+			value = unescaped
+		}
+		if containsCardNumber(value) {
+			return nil, errCardNumber
+		}
+		params[name] = value
+	}
+	return params, nil
+}
+
+// checkBody reads the body, of which limitBody has bounded the size.
+func checkBody(r *http.Request) error {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return unsupportedMediaType("The body must not be compressed.")
+	}
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" {
+		return unsupportedMediaType("The Content-Type must be application/json.")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return readProblem(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return checkJSON(body)
+}
