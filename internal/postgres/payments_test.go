@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// cardPayment is an order with a card payment that has begun.
+type cardPayment struct {
+	order  checkout.Order
+	wanted checkout.NewPayment
+	call   checkout.Call
+	begun  checkout.Payment
+}
+
+func (b *bundle) beginCardPayment(key string) cardPayment {
+	b.t.Helper()
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	c := cardPayment{order: order, wanted: wanted, call: b.call(key, wanted)}
+	c.begun = b.resume(c)
+	return c
+}
+
+// resume asks again for a card payment that is not settled, and gives its next attempt.
+func (b *bundle) resume(c cardPayment) checkout.Payment {
+	b.t.Helper()
+	begun, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
+	require.NoError(b.t, err)
+	require.Nil(b.t, begun.Reply)
+	return begun.Value
+}
+
+func TestAWalletPaymentMovesTheMoney(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 6000)
+	order := b.order(customer, 2)
+	payment := b.pay(order, checkout.MethodWallet)
+	require.Equal(t, checkout.StatusSucceeded, payment.Status)
+	require.Empty(t, payment.Token, "a wallet has no token, whatever the client sent")
+	require.Equal(t, usd(5000), payment.Amount)
+	require.EqualValues(t, 1000, b.balance(customer))
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
+	stored, err := b.Payment(b.ctx, b.account, payment.ID)
+	require.NoError(t, err)
+	require.Equal(t, payment, stored)
+	require.Equal(t, []string{"order.placed", "payment.succeeded"}, b.events(order.ID))
+	b.requireBooks()
+
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
+	reply, err := b.PayFromWallet(b.ctx, b.call("again", wanted), wanted, render)
+	requireRefused(t, "order_already_paid", reply, err)
+}
+
+func TestAWalletNeverGoesBelowZero(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 3*2500+2499)
+	answers := inParallel(12, func(int) answer {
+		order := b.order(customer, 1)
+		wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
+		return answerOf(b.PayFromWallet(b.ctx, b.call(order.ID.String(), wanted), wanted, render))
+	})
+	require.Equal(t, map[string]int{"": 3, "insufficient_funds": 9}, tally(answers))
+	require.EqualValues(t, 2499, b.balance(customer))
+	b.requireBooks()
+}
+
+func TestACardPaymentHasThreePhases(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	require.Equal(t, checkout.StatusProcessing, c.begun.Status)
+	require.EqualValues(t, 1, c.begun.Attempt)
+	require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
+	require.Zero(t, b.count("ledger_transactions"))
+	_, err := b.UpdateOrder(b.ctx, b.keyless(), c.order.ID, checkout.OrderChange{Cancel: true}, render)
+	requireCode(t, "order_being_paid", err)
+
+	reply, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+	payment := decode[checkout.Payment](t, reply, err)
+	require.Equal(t, checkout.StatusSucceeded, payment.Status)
+	require.Equal(t, "ch_1", payment.ProviderID)
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(c.order.ID))
+	require.Equal(t, []string{"order.placed", "payment.succeeded"}, b.events(c.order.ID))
+	require.Equal(t, 1, b.count("ledger_transactions"))
+	b.requireBooks()
+
+	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
+	require.NoError(t, err)
+	require.True(t, again.Reply.Replayed)
+	require.Equal(t, reply.Body, again.Reply.Body)
+}
+
+func TestARetryTakesTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first := b.beginCardPayment("k")
+	second := b.resume(first)
+	require.Equal(t, first.begun.ID, second.ID)
+	require.Equal(t, first.begun.Token, second.Token)
+	require.EqualValues(t, 2, second.Attempt)
+
+	_, err := b.SettleCardPayment(b.ctx, first.call, first.begun, declined, render)
+	require.ErrorIs(t, err, checkout.ErrKeyInProgress, "the first attempt has lost the fence")
+	require.Equal(t, checkout.OrderPaying, b.orderStatus(first.order.ID))
+
+	settled, err := b.SettleCardPayment(b.ctx, first.call, second, approved, render)
+	require.NoError(t, err)
+	late, err := b.SettleCardPayment(b.ctx, first.call, first.begun, declined, render)
+	require.NoError(t, err)
+	require.True(t, late.Replayed)
+	require.Equal(t, settled.Body, late.Body)
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(first.order.ID))
+}
+
+func TestSettlingTwiceSettlesOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	answers := inParallel(8, func(int) answer {
+		return answerOf(b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render))
+	})
+	fresh := 0
+	for _, a := range answers {
+		require.NoError(t, a.err)
+		require.Equal(t, answers[0].reply.Body, a.reply.Body)
+		if !a.reply.Replayed {
+			fresh++
+		}
+	}
+	require.Equal(t, 1, fresh)
+	require.Equal(t, 1, b.count("ledger_transactions"))
+	require.Equal(t, []string{"order.placed", "payment.succeeded"}, b.events(c.order.ID))
+}
+
+func TestRetriesAtOnceGetDifferentAttempts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	attempts := inParallel(8, func(int) int32 {
+		begun, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
+		if err != nil || begun.Reply != nil {
+			return 0
+		}
+		return begun.Value.Attempt
+	})
+	require.ElementsMatch(t, []int32{2, 3, 4, 5, 6, 7, 8, 9}, attempts)
+	require.Equal(t, 1, b.count("payments"))
+}
+
+func TestBeginningAtOnceBeginsOnePayment(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	answers := inParallel(8, func(i int) answer {
+		begun, err := b.BeginCardPayment(b.ctx, b.call(newID().String(), wanted), wanted, render)
+		require.Nil(t, begun.Reply)
+		return answer{checkout.Reply{Status: 201}, err}
+	})
+	require.Equal(t, map[string]int{"": 1, "order_being_paid": 7}, tally(answers))
+	require.Equal(t, 1, b.count("payments"))
+	require.Equal(t, 1, b.count("idempotency_keys"), "the others may try again with their keys")
+}
+
+func TestADeclinedPaymentLeavesTheOrderPayable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	reply, err := b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
+	requireRefused(t, "payment_declined", reply, err)
+	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
+	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
+	require.NoError(t, err)
+	require.Equal(t, checkout.StatusDeclined, payment.Status)
+	require.Equal(t, "card_declined", payment.DeclineCode)
+	require.Zero(t, b.count("ledger_transactions"))
+	require.Equal(t, []string{"order.placed", "payment.declined"}, b.events(c.order.ID))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
+
+	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
+	require.NoError(t, err)
+	require.True(t, again.Reply.Replayed)
+	require.Equal(t, reply.Body, again.Reply.Body)
+
+	b.pay(c.order, checkout.MethodCard) // with another key
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(c.order.ID))
+}
+
+func TestAFinalErrorBeforeThePaymentIsKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	b.pay(order, checkout.MethodCard)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	for _, replayed := range []bool{false, true} {
+		begun, err := b.BeginCardPayment(b.ctx, b.call("k", wanted), wanted, render)
+		require.NoError(t, err)
+		requireRefused(t, "order_already_paid", *begun.Reply, nil)
+		require.Equal(t, replayed, begun.Reply.Replayed)
+	}
+	require.Equal(t, 1, b.count("payments"))
+}
+
+func TestAKeyInProgressIsForItsOwnRequestAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	_, err := b.BeginCardPayment(b.ctx, b.call("k", "other"), c.wanted, render)
+	require.ErrorIs(t, err, checkout.ErrKeyReused)
+	_, err = b.TopUp(b.ctx, b.call("k", "other"), checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}, render)
+	require.ErrorIs(t, err, checkout.ErrKeyReused)
+	_, err = b.TopUp(b.ctx, c.call, checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}, render)
+	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+	require.EqualValues(t, 1, value[int32](b, "SELECT attempt FROM payments"))
+
+	_, err = b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET expires_at = now() - interval '1 day'")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress never expires")
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// refundWanted asks for a part of a payment.
+func refundWanted(payment uuid.UUID, amount int64) checkout.NewRefund {
+	money := usd(amount)
+	return checkout.NewRefund{PaymentID: payment, Amount: &money}
+}
+
+func (b *bundle) beginCardRefund(key string, wanted checkout.NewRefund) (checkout.Call, checkout.Refund) {
+	b.t.Helper()
+	call := b.call(key, wanted)
+	begun, err := b.BeginCardRefund(b.ctx, call, wanted, render)
+	require.NoError(b.t, err)
+	require.Nil(b.t, begun.Reply)
+	return call, begun.Value
+}
+
+func (b *bundle) refunded(payment uuid.UUID) int64 {
+	b.t.Helper()
+	p, err := b.Payment(b.ctx, b.account, payment)
+	require.NoError(b.t, err)
+	return p.Refunded.Amount
+}
+
+func TestAWalletPaymentIsRefundedInParts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 5000)
+	order := b.order(customer, 2)
+	payment := b.pay(order, checkout.MethodWallet)
+
+	wanted := refundWanted(payment.ID, 2000)
+	reply, err := b.RefundToWallet(b.ctx, b.call("part", wanted), wanted, render)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, reply, err).Status)
+	require.EqualValues(t, 2000, b.balance(customer))
+	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
+
+	reply, err = b.RefundToWallet(b.ctx, b.call("too much", 1), refundWanted(payment.ID, 3001), render)
+	requireRefused(t, "refund_exceeds_payment", reply, err)
+
+	rest := checkout.NewRefund{PaymentID: payment.ID}
+	reply, err = b.RefundToWallet(b.ctx, b.call("rest", rest), rest, render)
+	require.Equal(t, usd(3000), decode[checkout.Refund](t, reply, err).Amount)
+	require.EqualValues(t, 5000, b.balance(customer))
+	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
+	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded", "refund.succeeded"}, b.events(order.ID))
+	b.requireBooks()
+
+	reply, err = b.RefundToWallet(b.ctx, b.call("nothing left", 1), rest, render)
+	requireRefused(t, "refund_exceeds_payment", reply, err)
+}
+
+func TestRefundsAtOnceNeverExceedThePayment(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 2500)
+	payment := b.pay(b.order(customer, 1), checkout.MethodWallet)
+	answers := inParallel(12, func(int) answer {
+		return answerOf(b.RefundToWallet(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 800), render))
+	})
+	require.Equal(t, map[string]int{"": 3, "refund_exceeds_payment": 9}, tally(answers))
+	require.EqualValues(t, 2400, b.balance(customer))
+	require.EqualValues(t, 2400, b.refunded(payment.ID))
+	b.requireBooks()
+}
+
+func TestCardRefundsAtOnceReserveTheirAmount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
+	answers := inParallel(6, func(int) answer {
+		begun, err := b.BeginCardRefund(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 1000), render)
+		if begun.Reply != nil {
+			return answer{*begun.Reply, err}
+		}
+		return answer{checkout.Reply{Status: 201}, err}
+	})
+	require.Equal(t, map[string]int{"": 2, "refund_exceeds_payment": 4}, tally(answers))
+	require.EqualValues(t, 2000, b.refunded(payment.ID))
+}
+
+func TestACardRefundHasThreePhases(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	payment := b.pay(order, checkout.MethodCard)
+	wanted := refundWanted(payment.ID, 1500)
+	call, first := b.beginCardRefund("k", wanted)
+	require.Equal(t, checkout.StatusProcessing, first.Status)
+	require.Equal(t, "ch_1", first.ChargeID)
+	require.EqualValues(t, 1500, b.refunded(payment.ID))
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID), "only settled refunds count")
+
+	_, second := b.beginCardRefund("k", wanted)
+	require.Equal(t, first.ID, second.ID)
+	require.EqualValues(t, 2, second.Attempt)
+	require.EqualValues(t, 1500, b.refunded(payment.ID), "reserved once")
+	_, err := b.SettleCardRefund(b.ctx, call, first, declined, render)
+	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+
+	result := checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "re_1"}
+	reply, err := b.SettleCardRefund(b.ctx, call, second, result, render)
+	settled := decode[checkout.Refund](t, reply, err)
+	require.Equal(t, checkout.StatusSucceeded, settled.Status)
+	require.Equal(t, "re_1", settled.ProviderID)
+	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
+	late, err := b.SettleCardRefund(b.ctx, call, first, declined, render)
+	require.NoError(t, err)
+	require.True(t, late.Replayed)
+	require.Equal(t, reply.Body, late.Body)
+	require.EqualValues(t, 1500, b.refunded(payment.ID))
+	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded"}, b.events(order.ID))
+	b.requireBooks()
+}
+
+func TestADeclinedRefundGivesItsReservationBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	payment := b.pay(order, checkout.MethodCard)
+	call, refund := b.beginCardRefund("k", checkout.NewRefund{PaymentID: payment.ID})
+	reply, err := b.SettleCardRefund(b.ctx, call, refund, declined, render)
+	requireRefused(t, "refund_declined", reply, err)
+	require.Zero(t, b.refunded(payment.ID))
+	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
+	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.declined"}, b.events(order.ID))
+	require.Equal(t, 1, b.count("ledger_transactions"))
+
+	call, refund = b.beginCardRefund("again", checkout.NewRefund{PaymentID: payment.ID})
+	_, err = b.SettleCardRefund(b.ctx, call, refund, approved, render)
+	require.NoError(t, err)
+	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
+	b.requireBooks()
+}
+
+func TestAnOrderIsRefundedWhenAllOfItIsSettled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	payment := b.pay(order, checkout.MethodCard)
+	call1, part1 := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
+	call2, part2 := b.beginCardRefund("2", refundWanted(payment.ID, 1500))
+	require.EqualValues(t, 2500, b.refunded(payment.ID))
+	_, err := b.SettleCardRefund(b.ctx, call2, part2, approved, render)
+	require.NoError(t, err)
+	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
+	_, err = b.SettleCardRefund(b.ctx, call1, part1, approved, render)
+	require.NoError(t, err)
+	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
+}
+
+func TestWhatWasNotPaidIsNotRefunded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	wanted := checkout.NewRefund{PaymentID: c.begun.ID}
+	begun, err := b.BeginCardRefund(b.ctx, b.call("r", wanted), wanted, render)
+	require.NoError(t, err)
+	requireRefused(t, "payment_not_succeeded", *begun.Reply, nil)
+	require.Zero(t, b.count("refunds"))
+}
