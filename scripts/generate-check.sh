@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Generates again whatever is generated and committed, and fails if that made a
+# difference.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+generated() {
+  { find api -name '*.gen.go' && find internal/postgres/internal/dbsqlc -name '*.go'; } | sort | xargs sha256sum
+}
+
+before=$(generated)
+"$@"
+after=$(generated)
+if [ "$before" != "$after" ]; then
+  echo "generated code was not fresh; these files have changed:" >&2
+  diff <(echo "$before") <(echo "$after") | sed -n 's/^> [0-9a-f]*  /  /p' >&2
+  exit 1
+fi
+echo "generated code is fresh"

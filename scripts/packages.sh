@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Lists the Go packages that have tests: `unit` those that need no server,
+# `integration` those whose tests start PostgreSQL or Redis.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+case ${1:-} in
+  unit) servers=0 ;;
+  integration) servers=1 ;;
+  *) echo "usage: scripts/packages.sh unit|integration" >&2 && exit 2 ;;
+esac
+# A package's test binary is listed as PACKAGE.test, with all that it links.
+go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./... |
+  awk -v want="$servers" '$1 ~ /\.test$/ { servers = / github.com\/oncepay\/oncepay\/internal\/(testenv|stack) / ? 1 : 0; if (servers == want) print substr($1, 1, length($1) - 5) }'

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Everything that proves what the README says: the Go tests under the race
+# detector beside the scenarios on a stack of two replicas, then, with the
+# machine to itself, a short stress. A suite that fails stops no other one.
+# Nothing needs to run, nothing is left running.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+suites=(unit integration scenarios tour stress)
+results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
+# Longer than the Go tests may take; the stress then runs beside them.
+patience=600
+
+# suite NAME COMMAND…: runs it, shows its output line by line under its name,
+# and writes down what came of it.
+suite() {
+  local name=$1 began=$SECONDS verdict=pass
+  shift
+  "$@" </dev/null 2>&1 | tee "$results/$name.log" | while IFS= read -r line; do printf '%-12s %s\n' "$name" "$line"; done
+  [ "${PIPESTATUS[0]}" = 0 ] || verdict=FAIL
+  printf '%-12s %-8s %8s  %s\n' "$name" "$verdict" "$((SECONDS - began))" "$(count "$name")" >"$results/$name.result"
+}
+
+# count NAME: how much a suite did, in its own words.
+count() {
+  case $1 in
+    unit | integration) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
+    scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
+    tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
+    stress) awk '$1 == "all" { print $2 " requests, " $4 " unexpected" }' "$results/$1.log" ;;
+  esac
+}
+
+# wait_for FILE: until it is there, for as long as our patience lasts.
+wait_for() {
+  local until=$((SECONDS + patience))
+  until [ -e "$1" ] || [ "$SECONDS" -ge "$until" ]; do sleep 0.5; done
+}
+
+go_tests() {
+  suite unit scripts/go-test.sh unit
+  suite integration scripts/go-test.sh integration
+  touch "$results/go-tests-are-over"
+}
+
+on_stack() {
+  suite scenarios scripts/scenarios/run.sh --quiet
+  suite tour scripts/readme-tour.sh
+  wait_for "$results/go-tests-are-over"
+  suite stress bin/stress --short
+}
+
+# summary: a line per suite; fails unless all have passed.
+summary() {
+  local name failed=0
+  printf '\n%-12s %-8s %8s  %s\n' SUITE VERDICT SECONDS COUNT
+  for name in "${suites[@]}"; do
+    cat "$results/$name.result" 2>/dev/null || printf '%-12s %-8s\n' "$name" "NOT RUN"
+    grep -q "^$name *pass " "$results/$name.result" 2>/dev/null || failed=1
+  done
+  if [ "$failed" = 0 ]; then
+    printf 'all passed in %d seconds\n' "$SECONDS"
+  else
+    printf 'FAILED after %d seconds; logs: %s\n' "$SECONDS" "${results#"$PWD"/}"
+  fi
+  return "$failed"
+}
+
+if [ "${1:-}" = on-stack ]; then # called back by with-stack.sh
+  on_stack
+  exit
+fi
+
+for program in curl jq; do
+  command -v "$program" >/dev/null || { echo "the scenarios need $program: install it first" >&2 && exit 1; }
+done
+rm -rf "$results"
+mkdir -p "$results" bin
+go build -o bin/stress ./loadtest/stress || exit 1
+
+set -m # a process group per lane, so that Ctrl-C can be passed on to all of it
+go_tests &
+tests=$!
+scripts/with-stack.sh scripts/test-all.sh on-stack &
+stack=$!
+trap 'trap "" INT TERM; kill -INT -- "-$tests" "-$stack" 2>/dev/null; wait; exit 130' INT TERM
+wait "$tests"
+wait "$stack"
+stacked=$?
+summary || exit 1
+exit "$stacked"
