@@ -54,7 +54,7 @@ func (d *docker) run(ctx context.Context, port string, req testcontainers.Contai
 	i := &dockerInstance{
 		client: d.provider.Client(), container: c, address: net.JoinHostPort(engine, hostPort), toURL: toURL, ping: ping,
 	}
-	if err := await(ctx, func(ctx context.Context) error { return ping(ctx, i) }); err != nil {
+	if err := i.awaitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("wait for a container of %s: %w", req.Image, err), i.remove())
 	}
 	return i, nil
@@ -80,6 +80,13 @@ func (i *dockerInstance) start(ctx context.Context) error {
 	if err := i.container.Start(ctx); err != nil {
 		return err
 	}
+	return i.awaitReady(ctx)
+}
+
+// awaitReady waits until the server in the running container answers.
+func (i *dockerInstance) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	return await(ctx, func(ctx context.Context) error { return i.ping(ctx, i) })
 }
 

@@ -43,6 +43,7 @@ func newDocker(ctx context.Context) (backend, error) {
 	probe, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err == nil {
 		_, err = probe.Ping(ctx, client.PingOptions{})
+		err = errors.Join(err, probe.Close())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no Docker engine answers: %w", err)
@@ -118,7 +119,8 @@ func (d *docker) startPostgres(ctx context.Context) (instance, error) {
 		Image: d.postgresImage,
 		Env:   map[string]string{"POSTGRES_USER": name, "POSTGRES_PASSWORD": name, "POSTGRES_DB": name},
 		Cmd: []string{
-			"postgres", "-c", "max_connections=200", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+			"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200",
+			"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		},
 	}, func(addr string) string {
 		return "postgres://" + name + ":" + name + "@" + addr + "/" + name + "?sslmode=disable"
@@ -129,7 +131,7 @@ func (d *docker) startRedis(ctx context.Context) (instance, error) {
 	return d.run(ctx, "6379/tcp", testcontainers.ContainerRequest{
 		Image: d.redisImage,
 		Cmd: []string{
-			"redis-server", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
+			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
 		},
 	}, func(addr string) string {
 		return "redis://" + addr + "/0"

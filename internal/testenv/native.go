@@ -11,13 +11,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
-
-// restartTimeout bounds the start of a stopped server: it takes a second at most, and several more on a loaded machine.
-const restartTimeout = 30 * time.Second
 
 // native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends when the test binary dies (Linux).
 type native struct{}
@@ -96,7 +92,7 @@ func (p *process) resume(context.Context) error { return p.current().Process.Sig
 
 // start launches the server again. While it was away somebody may have taken its port for a moment, such as an outgoing connection.
 func (p *process) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	return await(ctx, func(ctx context.Context) error {
 		server, err := p.launch(ctx, p.current().DataDir, p.port)

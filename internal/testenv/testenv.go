@@ -34,6 +34,9 @@ const (
 	// startTimeout bounds one server's start. It is this long because a container's image may have to be pulled first.
 	startTimeout = 5 * time.Minute
 
+	// readyTimeout bounds the wait for a server whose process runs: seconds even on a loaded machine, unless something is wrong.
+	readyTimeout = time.Minute
+
 	// pollInterval is how often a starting server is asked whether it is ready.
 	pollInterval = 20 * time.Millisecond
 )
