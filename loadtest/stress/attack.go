@@ -36,7 +36,7 @@ type outcome struct {
 	punctual punctuality
 	memory   map[string]uint64 // peak resident bytes by replica
 	unread   error             // why there was no audit
-	current  kind              // of the result that is being drawn
+	label    string            // of the result that is being drawn
 }
 
 // attack drives the load and judges every answer as it comes.
@@ -98,7 +98,7 @@ func newOutcome(pace pacer) *outcome {
 		o.rows[k] = newRow(k)
 	}
 	o.plot = plot.New(plot.Title("oncepay stress"), plot.Downsample(plotPoints),
-		plot.Label(func(*vegeta.Result) string { return string(o.current) }))
+		plot.Label(func(*vegeta.Result) string { return o.label }))
 	return o
 }
 
@@ -117,7 +117,11 @@ func (o *outcome) take(s *script, result *vegeta.Result) error {
 	o.rows[shot.kind].add(result, answer, len(wrong) > 0)
 	o.total.add(result, answer, len(wrong) > 0)
 	o.punctual.add(result)
-	o.current = shot.kind
+	o.label = string(shot.kind)
+	if len(wrong) > 0 {
+		o.label += " ERROR" // the plot draws that in red
+	}
+	result.Attack = "stress" // was not sent as a header; it is for the plot's legend
 	if err := o.plot.Add(result); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
