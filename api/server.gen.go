@@ -1548,15 +1548,25 @@ type UpdateCustomerResponseObject interface {
 	VisitUpdateCustomerResponse(w http.ResponseWriter) error
 }
 
-type UpdateCustomer200JSONResponse Customer
+type UpdateCustomer200ResponseHeaders struct {
+	XIdempotentReplay *string
+}
+
+type UpdateCustomer200JSONResponse struct {
+	Body    Customer
+	Headers UpdateCustomer200ResponseHeaders
+}
 
 func (response UpdateCustomer200JSONResponse) VisitUpdateCustomerResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1594,7 +1604,6 @@ type CreateTopUpResponseObject interface {
 }
 
 type CreateTopUp201ResponseHeaders struct {
-	Location          *string
 	XIdempotentReplay *string
 }
 
@@ -1610,9 +1619,6 @@ func (response CreateTopUp201JSONResponse) VisitCreateTopUpResponse(w http.Respo
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
 	if response.Headers.XIdempotentReplay != nil {
 		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
@@ -1839,15 +1845,25 @@ type UpdateOrderResponseObject interface {
 	VisitUpdateOrderResponse(w http.ResponseWriter) error
 }
 
-type UpdateOrder200JSONResponse Order
+type UpdateOrder200ResponseHeaders struct {
+	XIdempotentReplay *string
+}
+
+type UpdateOrder200JSONResponse struct {
+	Body    Order
+	Headers UpdateOrder200ResponseHeaders
+}
 
 func (response UpdateOrder200JSONResponse) VisitUpdateOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1987,7 +2003,6 @@ type CreateRefundResponseObject interface {
 }
 
 type CreateRefund201ResponseHeaders struct {
-	Location          *string
 	XIdempotentReplay *string
 }
 
@@ -2003,9 +2018,6 @@ func (response CreateRefund201JSONResponse) VisitCreateRefundResponse(w http.Res
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
 	if response.Headers.XIdempotentReplay != nil {
 		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
@@ -2145,8 +2157,7 @@ func (response PutProduct200JSONResponse) VisitPutProductResponse(w http.Respons
 }
 
 type PutProduct201ResponseHeaders struct {
-	Location          *string
-	XIdempotentReplay *string
+	Location *string
 }
 
 type PutProduct201JSONResponse struct {
@@ -2163,9 +2174,6 @@ func (response PutProduct201JSONResponse) VisitPutProductResponse(w http.Respons
 	w.Header().Set("Content-Type", "application/json")
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	if response.Headers.XIdempotentReplay != nil {
-		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(201)
 	_, err := buf.WriteTo(w)
@@ -2737,65 +2745,65 @@ func (sh *strictHandler) PutProduct(w http.ResponseWriter, r *http.Request, sku 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"5Fx5b9tKkv8qBe4AM4OlLMlHEiv/bMZvZ8d4ycTwgSw29lotsiT1mOxmuptWOIa/+6IPXiJFSbbsJDsP",
-	"D45kNfuo41e/qi75wQt4nHCGTElv9ODNkYQozMuPPCCKcqZfhygDQRP71vsyR4Gg5ggMFyBQ8lQECAFh",
-	"MEEQSEIf6BSo0r/yfE8Gc4yJnkdlCXojTypB2cx7fPS9c0wikjXXGCuR4hg4A6L/lwsUoOZEwYJImNF7",
-	"1GtNucARMK7mlM3MJyFnCGRGaPe6j76XEEFiVO6wJ6mQXDS3cTlHGDP8rm4DM2IMfGpOnpAZuh14vkf1",
-	"2G8piszzPUZivZh9oLaNmHz/iGym5t5ofzDwvZiy/P3QbxHOSSoVj1Gc/qafNoskRM2ra9gBtzT0fE/g",
-	"t5QKDL2RFl514SkXMVHeyEtTM7K51GmIccIVsiD7HVv08XcSowQ1pxL0MijVCNIEFIf9oyMI5kSQQAvT",
-	"hwkRCFwAkVp15389geM3R0P4lnKF4TWza+7BJ3KHQIwFaZ39icDV1elvPkiS/RkSo22t1IynsCBM6ZXm",
-	"JEmQ+UBYeM3uEBNtYlMuAO9RZCBQiWzvWmsev5M4ifQR3+Hg4PjtO+wdDsKj3uEBvutNguOD3pt3x4fk",
-	"6O30+GD/MFegNf5SuhWZ9LRQuiTclOhHGlPVFOTf+AJiwjIgyhhSzKVaYUGRmaG6SohTkkZKm49fKpUy",
-	"dbDv+dq8aJzG3mjojMu9K/RNmcIZCrO9z2ZDJFqn+A8SMJK40D7vwyRV1giCOWEzhJhkQCLJtePHJERY",
-	"UDXnqdI63dtcrl1y/CzCDg/g+tPnm/8ZyWJkauUyif38+Qtd/H61Ygl5l3bO/QeBU2/k/Vu/ROy+/VT2",
-	"9awG1QTKhDOJBtTOBJ9EGOuXAWcKmTFHkiQRtdDeT+yIf/+HtDi/2Wr5vGbF5dCgIRqZgoXg2s3PtVPC",
-	"4eAYxrRU+y1lt4ngM4FSjn043D/24Wgw0D/29Y+Da0ZYCEeDQ2NQxlEkiRHuMHsPARcCAwWEZRYktIHC",
-	"lAqprPtXophZv/dhqrAF3S8w4CyUGlsWhCqH52Y1AyY+LPJQJxCoBMljtEvmj0yXIL7haUZITnJ6wIcw",
-	"1Kc2mghDap3wTPAEhaJab1MSSfS9pPKrBy+gKluKIMO1EcT3Ap4yJVq8+vTiMxwM37zpDYFEyZz0NH4k",
-	"RCkU+uP//fqh9z83D/uPf/BaZo0ow+HW8cw+t9/2XGNkwqUi0W3AQ2yMXx82Sx/66vbqWwHWJy7Fc1PM",
-	"wif/wEDpLfyFRIQF2BTdJ84ws1xEo98E4Z8ouLesMRLryfWrIhgtYfabQ6+JzL7mDUL7SO1R7+riN2/d",
-	"Wd2SlSnaDnYSUWTqksYoFYmT5gE/4lSBwXBLdaaUzVAkgjLlg+RArHOY0wdEiKwM4zYI5cp5c9ii2pzT",
-	"6HWXbFwgURjeElWD0pAo7CkaY5spYkxo1BI3fI+GGwByDr4tz6dJuOVulrRh1jPT59v0q0esrdCqJyeo",
-	"E/PMlnhRyKW0IBKS/3Dv9gIe11W1f3RY86uDDlFty2KrQqnJo+vUV0Y4a08dU1b97XClHF7prI3zfEI1",
-	"5+Gl+fWDh0wTsq9eQIS2jgWJIqxqv9yAQZktlV5CzhJiUcYFpIwqWeXGh+ZEDUSqssjyv24+WUetZqg5",
-	"3B++rdFyC2eNgHPQFnCehHKGNe4GY6pJ1iaQgt8TKlC6NRqps8loU5YQGoJhryadlUCVBKl4cAcTEtx5",
-	"/oa723BTVGFsJFC86GJ4lnMrzfGKuYgQJNPv5ZwmCWWzW1JSma7JcsajH1VEpZutfmGH6vW5ItG6Z6y/",
-	"7Ay364m123YuxXxLq/G8ZgQrzfNJyL6tNTYVv8Vi31LClKOenenmWnzQ2c1GSUxdGTYpKrbRJsqYfD+1",
-	"Rzuyu3DvhsuWuzR1XcVWOitVZXyhgSYryUOn3FYKp8lBGFW3iaCWhm5g/q3SczG32FNt3pUnPiMzbJ44",
-	"JIpshyJtCFIpqLUUHCZS54+cGfIZEalMsW2t35qtrTzORYE8eQxOkIV6Hh2GsvyFdX5N/KMIw8KPQ/Oh",
-	"UJREUXYrcJqyEG0pwL1si+Fm4R0RmZ2Abkk/8gPebERiXHWkaQ4l49gIm58SfUMMdA5X5IJPDYCxIWLN",
-	"IyhHzToPUJK4Zaszj7dZXVGY2mRzieD3VI8P5kTM0D3WGFZY25r95rnrxhHXKbiMubuJopXinBO/X9K3",
-	"ihcV8XWb/Mjt+WlB1OTAt6qaBHfJZzlnrtnTBoK1BuQ5GaFUt4yz9ah+bgf/3YxdlrDbQIdoPhVb7BTN",
-	"EvzqnD4EhhhKIDBW/A5Zee3hDPWP8j0QNzKNJyiASmB4jwJIEGCiMNxrlETMVPWkVPG723sqST0b3aS0",
-	"9VJ+W3eF5r1UIniAUlI2G49qIoE5kcC4AqmZfYbqPVBlxMJhSmiUmpuiIvoU02j7T4MA0fqCw7v2iFKp",
-	"6Na3Za5ZDo/egqvoQoiK0Eg2dJDDaP3xv3IBph5LYvkepCKTCGv5Gk/VLZ/emvykHaXVqkIMCtEW5j8z",
-	"BB3okQVoLnES5EnUGgJyn1mBipX4VqS2g+M2nqWoirBugCecTSMaKK/DxJYd5Or81Nb/mLsUQ7ijLNQ+",
-	"4sRfk10q2Eh7cEKykft81C3PNlvNd19BSyd033PlTCvpmrxaLVzwMA3UFnR2Gwq6OdXXJ9HHX+LIK8qi",
-	"z45INTJsT5TvYH2ssSLbASfOhf/DWbHbyBdBt46eTyqObW1FK22jpUBVyT4HrbedLTXIugm0iejcMJQf",
-	"wno35I3bkczyDnOT4T+UOdbuWys0smCPT6KMVqFPYozb6vz5BPN5TLHl7JURL3fnM9x/12JL7ta7wvsQ",
-	"e5PI1jmrVWDS++egd3zj/u3dPAz8Nwftt5CXPLlKnu2ck/Kab8OM6jVKyBsNW1+3LLwlP2Vt920eYoT6",
-	"L+EgLVcKbQL5Yq9oGmb2BLvZ0gaeDaR1WyhNoBMkNfBjkAqqsgt9BqfchLY3BzH4cHYKd5j5INNgDkTC",
-	"WN7dKq2XEGM+BsogxHuMeGJKSK4XQi85QSJMW5DbwlypxPaUUDblLRmDDgMSCAvBhQepZ1/MaTC38ETZ",
-	"TCdcJFqQTIIkU9yDC2QhEHbNxkttR2PbWkLg7PPFJXABZx8uT/5must0YhKWTSfO0IpWlGuW96LYVkNY",
-	"zNHmvhlPgQg0h+bpRI10CqjzQs4QcDq1XSuheWubGveu2TX7T9O/Zui73v94VYvOGP6UJ3p/tp0uEQ2Q",
-	"SSxZmffp9FLrWEROonLU7/MEmW3S3ONi1ncP9WOqKlmR53IUz/fuUUgr8+HewPCMBBlJqDfyDvYGewcW",
-	"tOfGNPq5mZl3CZfGXLWrmP2fhjrJMoBS3PzXmy+/tntQOaS/1KL2eFP4/l94mHW0N23X1rR04f5Y9ycl",
-	"UlxusNofDHe+eltXld1RWO9sqvbntk3shvaLcY++99+9QpaqV7bedj3uRrldufbD9kcK2VQ6xHxPpnFM",
-	"RFYcAwjkJuM8kAHGicrAXYf7niIzWUUw6d3omUpT6z9UwO1R72eGLXb3X6gqRrekusGrqO5yjsVxveeL",
-	"8BxJWBHgCllt62CVPmPtXAlRwbwpTXuT8WQvXtFw+tLe7O5fNvLm1zGJE9M6G+7AGuxM6+2hw3f6iie9",
-	"NLHg/Syj6UB+S9V/UtivUt5XxnwrlzbU4EmCIaTJrw75Z6mC2DRMUqZ4xVL/KJ8M9/1FwclXof6XfOoX",
-	"c3C3wgrEdzvcOd6vk9qzgF+L3JRa5ErRfqRSWRq+tTfbr0M8+hvsyVRA9cjlG4Mosx1T0pYpqKwCX/t3",
-	"cGptPBv36d+8oOWU3RUtxvPBfrGIT91Bd2BCWmduNh8YLnQmY3rlKzbkFrt57MZx29Dxk+J4taXqlXHc",
-	"Nbo01XkWkeDX5+3mFJqm23ZFncAKlCjusWxabDOmElD6D3kNt5Os5/b1sr63CrR53q60E8x20lrhZNsx",
-	"Z/cNqLXc/Of3zx/DxleqfedU3NSMXKsWuFYtjea5OfjABdj2K6BqY6fp5wWv7Wl6zXgctjdjjpkdFnMu",
-	"EXiqAh5je3NDwNmUihhDU2gzJSwMTR5/zY4GBwYcxpUvXY1dBY6qvFa2/H2ukWuTsK1PIXAWoC1utYWg",
-	"vBXtJzXyelPSK4ehXDZtgch2Nv7aYYhkZRCiDKZpFFU8qHAR60P52/5DeZfYGXxKy3oxHOpQ0KX5Trn7",
-	"eFdpQ1IcqUVI23pQ+RVZmyq0Crhvu/qegFPV6btZqLuW/0kRoHbH/MoA4CTTYl7nZbPlL40B9hylaZt4",
-	"qt8Jc3VNVQcg2IaX7uT2LB/04untS6aY1XalziSzkMmO0sx8PphkcPH7VbVKQRSJ+CzFJW30H+Rd2o3L",
-	"rmPq5eW1EpfLnq0d4XJxpDbxbGt6pplOY2baQu5KZ9U6YUSlAk1HB1WgyB2a9tQ7zPYafOssrYn+BbhS",
-	"tQPtlTOCDo0btApsUrBTdrZ6yf9f93tcgLAyXGvq1XYDY+p5o8HXG23RpsbgnKAuMdMEyQMSgVS2i6i8",
-	"8R71+8P9t3uDvcHecPRu8G7Qvx8aB3E7WJ4rx3yTu6g5UlGUNPIyYrHlZlUyL6FWH7c1WtmsQ8q2smZe",
-	"T50KHoOWm/v7Eu5rSSOWRlH97520TXOWt0TY8oxlYct/v0Rq7vZ/AQAA//8=",
+	"5Fx5b9tKkv8qBe4AM4OlLMlHEiv/bMZvZ8d4ycTwgSw29lotsiT1mOxmuptWOIa/+6IPXiJFSbbseLAP",
+	"D45o9VFd56+qi37wAh4nnCFT0hs9eHMkIQrz8TMPiKKc6c8hykDQxD563+YoENQcgeECBEqeigAhIAwm",
+	"CAJJ6PmeDOYYEz1ZZQl6I08qQdnMe3z0vXNMIpI1Fx4rkeIYOAOi/5cLFKDmRMGCSJjRe9QbTLnAETCu",
+	"5pTNzDchZwhkRijr3PfR9xIiSIzKnfAkFZKLJhmXc4Qxw5/qNjAjxsCn5rgJmaGjwPM9qsf+SFFknu8x",
+	"EuvN7IQaGTH5+RnZTM290f5g4HsxZfnz0G9hzkkqFY9RnP6mZ5tNEqLm1T3sgFuq+SzwR0oFht5IM6+6",
+	"8ZSLmChv5KWpGdnc6jTEOOEKWZD9ji3y+DuJUYKaUwl6G5RqBGkCisP+0REEcyJIoJnpw4QIBC6ASC26",
+	"87+ewPG7oyH8SLnC8JrZPffgC7lDIEZttMz+RODq6vQ3HyTJ/gyJkbYWasZTWBCm9E5zkiTIfCAsvGZ3",
+	"iAlQBVMuAO9RZCBQiWzvWksef5I4ifQRP+Dg4Pj9B+wdDsKj3uEBfuhNguOD3rsPx4fk6P30+GD/MBeg",
+	"1fiSuxWe9DRTujjc5OhnGlPVZOTf+AJiwjIgyihSzKVaoUGRWaG6S4hTkkZKq49fCpUydbDv+Vq9aJzG",
+	"3mjolMs9FfKmTOEMhSHvqyGIROsE/0kCRhIX2tB9mKTKKkEwJ2yGEJMMSCS5tvaYhAgLquY8VVqme5vz",
+	"tYuPX0XYYQFcf/t89T8jWYxMrdwmsd8/f6OL369WbCHv0s61/yBw6o28f+uXbrpvv5V9varxagJlwplE",
+	"49TOBJ9EGOuPAWcKmVFHkiQRtf68n9gR//4PaZ37Zrvl65odl+OBdtHIFCwE12Z+ro0SDgfHMKal2G8p",
+	"u00EnwmUcuzD4f6xD0eDgf6xr38cXDPCQjgaHBqFMoYiSYxwh9lHCLgQGCggLLNOQisoTKmQypp/JXSZ",
+	"/XufpgpbvPsFBpyFUvuWBaHK+XOzm3EmPizy+CYQqATJY7Rb5lOmSy6+YWmGSY5zesCnMNSnNpIIQ2qN",
+	"8EzwBIWiWm5TEkn0vaTyqwcvoCpbiiDDtRHE9wKeMiVarPr04iscDN+96w2BRMmc9LT/SIhSKPTX//v9",
+	"U+9/bh72H//gtawaUYbDreOZnbffNq8xMuFSkeg24CE2xq8Pm6UNfXe0+paB9YVL9twUq/DJPzBQmoS/",
+	"kIiwAJus+8IZZhaLaO83QfgnCu4tS4zEenH9qQhGSz773aHX9My+xg1C20htqnd18Zu37qxuy8oSbQc7",
+	"iSgydUljlIrESfOAn3GqwPhwC3WmlM1QJIIy5YPkQKxxmNMHRIisDOM2COXCeXfYItoc0+h9l3RcIFEY",
+	"3hJVc6UhUdhTNMY2VcSY0KglbvgeDTdwyLnzbZmfJuGW1CxJw+xnls/J9KtHrO3QKifHqBMzZ0t/UfCl",
+	"1CASkv9wT3sBj+ui2j86rNnVQQertkWxVabU+NF16ivDnLWnjimr/na4kg+vdNbGeb6gmvPw0vz6wUOm",
+	"Adl3LyBCa8eCRBFWpV8SYLzMlkIvXc6Sx6KMC0gZVbKKjQ/NiRoeqYoiy/+68WTdazVDzeH+8H0Nllt3",
+	"1gg4B20B50lezqDG3fiYapK1iUvBnwkVKN0ejXzZZLQpSwgNwaBXk85KoEqCVDy4gwkJ7jx/Q+o2JIoq",
+	"jA0Hig9dCM9ibqUxXrEWEYJk+lnOaZJQNrslJZTpWixHPHqqIirdbPcLO1TvzxWJ1s2x9rIzv11PrB3Z",
+	"ORdzklb785oSrFTPJ3n2bbWxKfgtNvuREqYc9OxMN9f6B53dbJTE1IVhk6KCjDZWxuTnqT3akaXCPQ2X",
+	"NXdp6bqILXdWisrYQsObrAQPnXxbyZwmBmFU3SaCWhi6gfq3cs/F3IKm2rorT3xGZtg8cUgU2c6LtHmQ",
+	"SkGtpeAwkTp/5MyAz4hIZYpta+3WkLbyOBeF58ljcIIs1OvoMJTlH6zxa+AfRRgWdhyaL4WiJIqyW4HT",
+	"lIVoSwHuY1sMNxvvCMjsxOmW8CM/4M1GIMZVR5rqUCKOjXzzU6JviIHO4Ypc8KkBMDZArHkE5aBZ5wFK",
+	"ELesdWZ6m9YVhalNiEsEv6d6fDAnYoZuWmNYoW1r6M1z140jrhNwGXN3E0UrxTnHfr+EbxUrKuLrNvmR",
+	"o/lpQdTkwLeqmgR38Wc5Z67p0waMtQrkOR6hVLeMs/Ve/dwO/rsZu8xhR0AHa74UJHayZsn96pw+BIYY",
+	"SiAwVvwOWXnt4RT1j/IjEDcyjScogEpgeI8CSBBgojDca5REzFL1pFTxu9t7Kkk9G92ktPVSdls3hea9",
+	"VCJ4gFJSNhuPaiyBOZHAuAKpkX2G6iNQZdjCYUpolJqboiL6FMto/U+DANHagvN37RGlUtGtk2WuWQ6P",
+	"3oOr6EKIitBINmSQu9H69L9yAaYeS2L5EaQikwhr+RpP1S2f3pr8pN1Lq1WFGBSiLcx/ZQg60CML0Fzi",
+	"JMiTqDUE5DazwitW4luR2g6O23CWoirCugKecDaNaKC8DhVbNpCr81Nb/2PuUgzhjrJQ24hjf413qWAj",
+	"bcEJyUbu+1E3P9t0Nae+4i0d033PlTMtp2v8atVwwcM0UFvA2W0g6OZQX59EH38JI68oiz47ItXAsD1R",
+	"TsH6WGNZtgNMnDP/l6NiR8g3QbeOnk8qjm2tRSt1o6VAVck+B623nS01yLoKtLHo3CCUX4J6N8SN24HM",
+	"8g5zk+G/FDnW7lsrMLJAj0+CjFagT0KM28r8+QDzeUix5eyVES935zPc/9CiS+7Wu4L7EHuTyNY5q1Vg",
+	"0vvnoHd84/7t3TwM/HcH7beQlzy5Sp5tnJPymm/DjOo1SsgbDVtftyysJT9ljfo2CzFM/X9hIC1XCm0M",
+	"+WavaBpq9gS92VIHnu1I67pQqkCnk9SOH4NUUJVd6DM44Sa0vTmIwaezU7jDzAeZBnMgEsby7lZpuYQY",
+	"8zFQBiHeY8QTU0JyvRB6ywkSYdqCHAlzpRLbU0LZlLdkDDoMSCAsBBcepF59MafB3LonymY64SLRgmQS",
+	"JJniHlwgC4GwazZeajsa29YSAmdfLy6BCzj7dHnyN9NdphOTsGw6cYpWtKJcs7wXxbYawmKONvfNeApE",
+	"oDk0TydqpFNAnRdyhoDTqe1aCc2jbWrcu2bX7D9N/5qB75r+8aoWnTH8KU/0/mw7XSIaIJNYojLvy+ml",
+	"lrGIHEflqN/nCTLbmbnHxazvJvVjqipZkedyFM/37lFIy/Ph3sDgjAQZSag38g72BnsH1mnPjWr0czUz",
+	"TwmXRl21qRj6T0OdZBmHUtz815svv7dbUDmkv9Si9nhT2P5feJh1tDdt19a0dOH+WLcnJVJcbrDaHwx3",
+	"vntbV5WlKKx3NlWbctsWdkP7xbhH3/vvXsFL1Stbb7umu1GOKtd+2D6l4E2lQ8z3ZBrHRGTFMYBArjLO",
+	"AhlgnKgM3HW47ykyk1UPJr0bvVKpav2HinN71PTMsEXv/gtVRemWRDd4FdFdzrE4rvd8Fp4jCSsMXMGr",
+	"bQ2s0mesjSshKpg3uWlvMp5sxSsaTl/amt39y0bW/DoqcWJaZ5es+Rdbpu3mXatYHUbYVzzppYmNAs/S",
+	"vo4QYjH/G40fVez8ysHD8qXN/fAkwRDS5C1p21mqIDZdlJQpXtG6P8onx4D+ogDqq0LBt3zpF7N6t8OK",
+	"MOAo3HkQWMe1Z0UDzXJTf5ErWfuZSmWx+daWad+RePQ3oMmURfXI5WuEKLNtVNLWLqisOrH2F3NqvT0b",
+	"N+/fvKDmlC0XLcrzyb5txKfuoDtQIS0zt5oPDBc6vTEN9BUdcpvdPHb7ZNvl8UZ9crXP6pV9sut+aYrz",
+	"LCLBvz6YN6fQ2N32MOqsVqBEcY9lJ2ObMpUOpf+QF3Y7EXyuXy9re6ucNs97mHbisx23VhjZdnDavRa1",
+	"FrC/ffv8NRB9pdjfLj43FSnXCAauEUyHhVyvfOACbHMXULWx9fXzctr22L2mhS5INIOXWR0Wcy4ReKoC",
+	"HmN760TA2ZSKGENTxjMFMgxNleCaHQ0OjJcZV17pGrv6HlV5JW75bbGRa8KwjVUhcBagLZ21xbK80e2N",
+	"Wku95emV41nOm7aIZvsm/7XjGcnKaEYZTNMoqlhQYSLWhvLH/kN5U9kZxUrNejGH1iGgS/PGuvt6V/lH",
+	"UhyphUnbWlD5Aq7NOVoZ3Lc9g0/wU9Xlu+Gsu/R/ox6gdoP9yg7AcaZFvc7LVs43EzItTaWamtion4S5",
+	"5Kaqw7hta0x3xnuWD3rxnPcl885qY1Nn5lnwZEe5Z74eTDK4+P2qWrogikR8luKSNPoP8i7t9rGut+rl",
+	"+bXSx5bdXTvyscWR2tizreqZtjvt/9IWoFYaq5YJIyoVaHo/qAJF7tA0st5httfATmdpjfUvgHuqvWqv",
+	"nCZ0SNx4K53KP/q7RVqrt9zRTeDuLvO4AGHZsFZbq70FRlvzroLvN1opTe3A6XH90KbjkQckAqlsy1B5",
+	"vT3q94f77/cGe4O94ejD4MOgfz80Ou4oWF4rd9smlVBzpKIoVeTlwYLkZrUxL41Wp9vaq2zWF2VbudKV",
+	"3KaCx6DZ5v6WRPEKUvXPmrQtcJZ3PtiCi4VDy3+mRGoQ9X8BAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

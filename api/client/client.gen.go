@@ -2214,6 +2214,11 @@ func (r GetCustomerResponse) ContentType() string {
 	return ""
 }
 
+// UpdateCustomerResponse200Headers the declared response headers of an HTTP 200 response for UpdateCustomer
+type UpdateCustomerResponse200Headers struct {
+	XIdempotentReplay *string
+}
+
 // UpdateCustomerResponseDefaultHeaders the declared response headers of an HTTP default response for UpdateCustomer
 type UpdateCustomerResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -2226,6 +2231,8 @@ type UpdateCustomerResponse struct {
 	JSON200 *Customer
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateCustomerResponse200Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *UpdateCustomerResponseDefaultHeaders
 }
@@ -2271,7 +2278,6 @@ func (r UpdateCustomerResponse) ContentType() string {
 
 // CreateTopUpResponse201Headers the declared response headers of an HTTP 201 response for CreateTopUp
 type CreateTopUpResponse201Headers struct {
-	Location          *string
 	XIdempotentReplay *string
 }
 
@@ -2560,6 +2566,11 @@ func (r GetOrderResponse) ContentType() string {
 	return ""
 }
 
+// UpdateOrderResponse200Headers the declared response headers of an HTTP 200 response for UpdateOrder
+type UpdateOrderResponse200Headers struct {
+	XIdempotentReplay *string
+}
+
 // UpdateOrderResponseDefaultHeaders the declared response headers of an HTTP default response for UpdateOrder
 type UpdateOrderResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -2572,6 +2583,8 @@ type UpdateOrderResponse struct {
 	JSON200 *Order
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateOrderResponse200Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *UpdateOrderResponseDefaultHeaders
 }
@@ -2735,7 +2748,6 @@ func (r GetPaymentResponse) ContentType() string {
 
 // CreateRefundResponse201Headers the declared response headers of an HTTP 201 response for CreateRefund
 type CreateRefundResponse201Headers struct {
-	Location          *string
 	XIdempotentReplay *string
 }
 
@@ -2908,8 +2920,7 @@ func (r GetProductResponse) ContentType() string {
 
 // PutProductResponse201Headers the declared response headers of an HTTP 201 response for PutProduct
 type PutProductResponse201Headers struct {
-	Location          *string
-	XIdempotentReplay *string
+	Location *string
 }
 
 // PutProductResponseDefaultHeaders the declared response headers of an HTTP default response for PutProduct
@@ -3425,6 +3436,16 @@ func ParseUpdateCustomerResponse(rsp *http.Response) (*UpdateCustomerResponse, e
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateCustomerResponse200Headers
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.Headers200 = &headers
 	case true:
 		var headers UpdateCustomerResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -3473,13 +3494,6 @@ func ParseCreateTopUpResponse(rsp *http.Response) (*CreateTopUpResponse, error) 
 	switch {
 	case rsp.StatusCode == 201:
 		var headers CreateTopUpResponse201Headers
-		if values := rsp.Header.Values("Location"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.Location = &value
-		}
 		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -3735,6 +3749,16 @@ func ParseUpdateOrderResponse(rsp *http.Response) (*UpdateOrderResponse, error) 
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateOrderResponse200Headers
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.Headers200 = &headers
 	case true:
 		var headers UpdateOrderResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -3892,13 +3916,6 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 	switch {
 	case rsp.StatusCode == 201:
 		var headers CreateRefundResponse201Headers
-		if values := rsp.Header.Values("Location"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.Location = &value
-		}
 		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -4060,13 +4077,6 @@ func ParsePutProductResponse(rsp *http.Response) (*PutProductResponse, error) {
 				return nil, err
 			}
 			headers.Location = &value
-		}
-		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XIdempotentReplay = &value
 		}
 		response.Headers201 = &headers
 	case true:

@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestCardNumbersAreFound(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"4242424242424242",
+		"4242 4242 4242 4242",
+		"4242-4242-4242-4242",
+		"4242 – 4242 – 4242 – 4242",
+		"4242\u00a04242\u00a04242\u00a04242",
+		"42424242 42424242",
+		"378282246310005",        // American Express
+		"3782 822463 10005",      // as printed on the card
+		"5555555555554444",       // Mastercard
+		"2223003122003222",       // Mastercard, 2-series
+		"6011111111111117",       // Discover
+		"30569309025904",         // Diners Club
+		"3530111333300000",       // JCB
+		"6200000000000005",       // UnionPay
+		"4222222222222",          // the old Visa of 13 digits
+		"6304000000000000000",    // Maestro of 19 digits
+		"card: 4242424242424242", // and in the middle of something
+		"please charge 4242 4242 4242 4242.",
+		"4242 4242 4242 4242 12/27 123",
+		"order 17 4242424242424242",
+		"no:4242424242424242,thanks",
+	} {
+		require.True(t, containsCardNumber(text), text)
+	}
+}
+
+func TestOrdinaryValuesAreNoCardNumbers(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"",
+		"4242424242424243",               // fails the check
+		"424242424242",                   // too short
+		"42424242424242424242",           // too long
+		"1000000000000",                  // the largest amount
+		"9223372036854775807",            // the largest integer
+		"1732160733006", "1732160733009", // Unix milliseconds, one of which passes the check
+		"1732160733123452",                     // Unix microseconds
+		"2026-11-21T03:45:10.123456789Z",       // RFC 3339
+		"2026-11-21 03 45 10 123456",           // and looser
+		"tok_4242424242424242",                 // part of an identifier
+		"4242424242424242a",                    //
+		"40011112-2223-4333-8444-555566667777", // UUIDs
+		"42424242-4242-4242-b242-424242424242",
+		"9780306406157", // ISBN-13
+	} {
+		require.False(t, containsCardNumber(text), text)
+	}
+}
+
+func TestIdentifiersMadeByMachinesAreNoCardNumbers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "bytes")
+		id := uuid.Must(uuid.FromBytes(bytes)).String()
+		require.False(t, containsCardNumber(id), id)
+		require.False(t, containsCardNumber("order-"+id+"-1"), id)
+	})
+}
+
+// Whatever is written around a card number, it is found, unless that makes it
+// part of something else.
+func TestCardNumbersAreFoundInAnyText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		around := rapid.StringMatching(`([a-z]{0,9}[ .,:;/("]){0,3}`)
+		groups := rapid.SampledFrom([]string{"4242", "4242 4242 4242 4242", "4242-4242-4242-4242", "4242424242424242"})
+		number := strings.Repeat("4242", 4)
+		if drawn := groups.Draw(t, "groups"); drawn != "4242" {
+			number = drawn
+		}
+		text := around.Draw(t, "before") + number + rapid.StringMatching(`([ .,:;/)"][a-z]{0,9}){0,3}`).Draw(t, "after")
+		require.True(t, containsCardNumber(text), text)
+	})
+}
+
+func BenchmarkContainsCardNumberInLargestText(b *testing.B) {
+	text := strings.Repeat("1 ", maxBody/2)
+	for b.Loop() {
+		containsCardNumber(text)
+	}
+}

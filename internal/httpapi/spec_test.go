@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-chi/chi/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+func testServer(t *testing.T, change func(*Config)) *Server {
+	t.Helper()
+	cfg := Config{Service: checkout.NewService(nil, nil), Store: memstore.New(), Logger: slog.New(slog.DiscardHandler),
+		Replica: "api-1", RateLimit: 1000, Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
+		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := New(cfg)
+	require.NoError(t, err)
+	return s
+}
+
+// described walks the operations of the API description.
+func described(t *testing.T, visit func(route string, operation *openapi3.Operation)) {
+	t.Helper()
+	spec, err := api.GetSpec()
+	require.NoError(t, err)
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			visit(method+" "+basePath+path, operation)
+		}
+	}
+}
+
+func TestRoutesAndDescriptionAreTheSame(t *testing.T) {
+	t.Parallel()
+	var inSpec, routed []string
+	described(t, func(route string, _ *openapi3.Operation) { inSpec = append(inSpec, route) })
+	err := chi.Walk(testServer(t, nil).routes, func(method, path string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		routed = append(routed, method+" "+path)
+		return nil
+	})
+	require.NoError(t, err)
+	require.ElementsMatch(t, inSpec, routed)
+}
+
+// Every write that isn't idempotent by nature has a policy, of the same
+// strictness as the description says, and nothing else has one.
+func TestEveryPostAndPatchHasAPolicy(t *testing.T) {
+	t.Parallel()
+	policies := keyedRoutes(Config{})
+	described(t, func(route string, operation *openapi3.Operation) {
+		key := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, idempotency.HeaderKey)
+		policy := policies[route]
+		writes := route[:4] == "POST" || route[:5] == "PATCH"
+		require.Equal(t, writes, policy != nil, route)
+		require.Equal(t, writes, key != nil, route)
+		if writes {
+			require.Equal(t, key.Required, policy.Required, route)
+		}
+		delete(policies, route)
+	})
+	require.Empty(t, policies, "policies of routes that don't exist")
+}
+
+func TestPoliciesAreThoseOfTheDesign(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
+		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
+	money := idempotency.Policy{Required: true, TTL: 48 * time.Hour, Lease: 15 * time.Second, Deadline: time.Minute,
+		OnUnavailable: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
+	change := idempotency.Policy{Required: true, TTL: 24 * time.Hour, Lease: 15 * time.Second, Deadline: 30 * time.Second,
+		OnUnavailable: idempotency.FailOpen}
+	optional := change
+	optional.Required = false
+	require.Equal(t, map[string]*idempotency.Policy{
+		"POST /v1/orders/{order_id}/payments": &money, "POST /v1/payments/{payment_id}/refunds": &money,
+		"POST /v1/customers/{customer_id}/top-ups": &money,
+		"POST /v1/orders":                          &change, "PATCH /v1/orders/{order_id}": &change, "POST /v1/customers": &change,
+		"PATCH /v1/customers/{customer_id}": &optional,
+	}, keyedRoutes(cfg))
+}
+
+// The strict reading of bodies refuses fractions, and the handlers' types have
+// no place for unknown members: the description must agree to both.
+func TestTheDescriptionHasWholeNumbersAndClosedBodiesAlone(t *testing.T) {
+	t.Parallel()
+	described(t, func(route string, operation *openapi3.Operation) {
+		if operation.RequestBody != nil {
+			requireStrict(t, route, operation.RequestBody.Value.Content.Get("application/json").Schema.Value)
+		}
+	})
+}
+
+func requireStrict(t *testing.T, where string, schema *openapi3.Schema) {
+	t.Helper()
+	require.False(t, schema.Type.Is(openapi3.TypeNumber), where)
+	if schema.Type.Is(openapi3.TypeObject) {
+		require.NotNil(t, schema.AdditionalProperties.Has, where)
+		require.False(t, *schema.AdditionalProperties.Has, where)
+	}
+	for name, property := range schema.Properties {
+		requireStrict(t, where+" "+name, property.Value)
+	}
+	if schema.Items != nil {
+		requireStrict(t, where+" items", schema.Items.Value)
+	}
+}
+
+func TestAConfigurationThatLetsNobodyInIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := New(Config{OrderDeadline: time.Second})
+	require.ErrorContains(t, err, "rate limit")
+}
