@@ -121,7 +121,7 @@ func fetch(t *testing.T, handler http.Handler, method string) fetched {
 	r.Header.Set(idempotency.HeaderKey, "key")
 	response, err := client.Do(r)
 	require.NoError(t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	response.Header.Del("Date")

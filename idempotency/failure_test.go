@@ -254,7 +254,7 @@ func TestOnARealServer(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode == http.StatusOK && response.Header.Get(idempotency.HeaderReplay) == "true"
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Equal(t, 2, b.ran())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 func TestOptions(t *testing.T) {
@@ -29,8 +30,8 @@ func TestOptions(t *testing.T) {
 
 func TestCheckServer(t *testing.T) {
 	t.Parallel()
-	addr := startRedis(t)
-	require.NoError(t, redisstore.CheckServer(t.Context(), open(t, addr)))
+	server := testenv.Redis(t)
+	require.NoError(t, redisstore.CheckServer(t.Context(), open(t, server)))
 
 	for name, tt := range map[string]struct {
 		wire *wire
@@ -45,7 +46,7 @@ func TestCheckServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := open(t, addr)
+			client := open(t, server)
 			client.AddHook(tt.wire)
 			err := redisstore.CheckServer(t.Context(), client)
 			if tt.want == "" {
@@ -59,6 +60,6 @@ func TestCheckServer(t *testing.T) {
 
 func TestCheckServerThatIsAway(t *testing.T) {
 	t.Parallel()
-	client := open(t, "127.0.0.1:1")
+	client := open(t, "redis://127.0.0.1:1")
 	require.ErrorIs(t, redisstore.CheckServer(t.Context(), client), idempotency.ErrUnavailable)
 }

@@ -27,7 +27,6 @@ const (
 	none fault = iota
 	hold       // the next reply's connection never says anything again
 	cut        // the next reply's connection ends
-	mute       // no connection says anything again
 )
 
 func startProxy(t testing.TB, backend string) *proxy {
@@ -43,7 +42,6 @@ func startProxy(t testing.TB, backend string) *proxy {
 func (p *proxy) Addr() string { return p.listener.Addr().String() }
 func (p *proxy) HoldReply()   { p.set(hold) }
 func (p *proxy) CutReply()    { p.set(cut) }
-func (p *proxy) Silence()     { p.set(mute) }
 
 // Lost counts the replies that a fault swallowed.
 func (p *proxy) Lost() int {
@@ -66,9 +64,7 @@ func (p *proxy) next() fault {
 	if f != none {
 		p.lost++
 	}
-	if f != mute {
-		p.fault = none
-	}
+	p.fault = none
 	return f
 }
 
@@ -101,7 +97,7 @@ func (p *proxy) replies(client, server net.Conn) {
 		switch p.next() {
 		case cut:
 			return
-		case hold, mute:
+		case hold:
 			_, _ = io.Copy(io.Discard, server) // until the client hangs up
 			return
 		}

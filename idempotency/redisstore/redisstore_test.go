@@ -2,11 +2,12 @@ package redisstore_test
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,12 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/idempotency/storetest"
+	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	client := open(t, startRedis(t))
+	client := open(t, testenv.Redis(t))
 	storetest.Run(t, func(*testing.T) storetest.Bench {
 		return storetest.Bench{
 			Store: redisstore.New(client),
@@ -45,7 +47,7 @@ func done(r idempotency.Record) idempotency.Record {
 
 func TestAnOperatorCanReadIt(t *testing.T) {
 	t.Parallel()
-	client := open(t, startRedis(t))
+	client := open(t, testenv.Redis(t))
 	store, record := redisstore.New(client), pending("k:1")
 	_, err := store.Acquire(t.Context(), record, 15*time.Second)
 	require.NoError(t, err)
@@ -64,7 +66,7 @@ func TestAnOperatorCanReadIt(t *testing.T) {
 
 func TestPrefixAndScopesAreApart(t *testing.T) {
 	t.Parallel()
-	client := open(t, startRedis(t))
+	client := open(t, testenv.Redis(t))
 	first, second := redisstore.New(client, redisstore.WithPrefix("a:")), redisstore.New(client, redisstore.WithPrefix("b:"))
 	for _, store := range []*redisstore.Store{first, second} {
 		existing, err := store.Acquire(t.Context(), pending("key"), time.Minute)
@@ -80,7 +82,7 @@ func TestPrefixAndScopesAreApart(t *testing.T) {
 
 func TestAKeyOfAnotherTypeIsCorrupt(t *testing.T) {
 	t.Parallel()
-	client := open(t, startRedis(t))
+	client := open(t, testenv.Redis(t))
 	store, record := redisstore.New(client), pending("key")
 	require.NoError(t, client.RPush(t.Context(), "idempotency:acct_1:key", "x").Err())
 	_, err := store.Acquire(t.Context(), record, time.Minute)
@@ -119,14 +121,14 @@ var steps = map[string]struct {
 // the connection ends. The caller must see its step succeed, once.
 func TestALostReplyIsNoStranger(t *testing.T) {
 	t.Parallel()
-	addr := startRedis(t)
-	direct := redisstore.New(open(t, addr))
+	server := testenv.Redis(t)
+	direct := redisstore.New(open(t, server))
 	for name, step := range steps {
 		for fault, inject := range map[string]func(*proxy){"late": (*proxy).HoldReply, "cut": (*proxy).CutReply} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				way := startProxy(t, addr)
-				client := open(t, way.Addr())
+				way, detour := through(t, server)
+				client := open(t, detour)
 				require.NoError(t, client.Ping(t.Context()).Err(), "connected before the fault")
 				record := pending(name + fault)
 				if step.acquired {
@@ -143,24 +145,41 @@ func TestALostReplyIsNoStranger(t *testing.T) {
 
 func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	requireUnavailable(t, open(t, listener.Addr().String()))
+	server := testenv.RedisServer(t)
+	client := open(t, server.URL)
+	require.NoError(t, client.Ping(t.Context()).Err())
+	server.Stop()
+	requireUnavailable(t, client)
+	server.Start()
+	requireServed(t, client)
 }
 
 func TestAServerThatIsSilentIsUnavailable(t *testing.T) {
 	t.Parallel()
-	way := startProxy(t, startRedis(t))
-	client := open(t, way.Addr())
+	server := testenv.RedisServer(t)
+	client := open(t, server.URL)
 	require.NoError(t, client.Ping(t.Context()).Err())
-	way.Silence()
+	server.Pause()
 	requireUnavailable(t, client)
+	server.Resume()
+	requireServed(t, client)
+}
+
+// requireServed also covers scripts that a new server doesn't know yet.
+func requireServed(t *testing.T, client *redis.Client) {
+	t.Helper()
+	store, record := redisstore.New(client), pending("served again")
+	require.Eventually(t, func() bool {
+		existing, err := store.Acquire(t.Context(), record, time.Minute)
+		return err == nil && existing == nil
+	}, 10*time.Second, 20*time.Millisecond, "it recovers by itself")
+	require.NoError(t, store.Extend(t.Context(), record, time.Minute))
+	require.NoError(t, store.Complete(t.Context(), done(record), time.Minute))
 }
 
 func TestAServerThatRefusesIsUnavailable(t *testing.T) {
 	t.Parallel()
-	addr := startRedis(t)
+	server := testenv.Redis(t)
 	for _, reply := range []string{
 		"OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write against a read only replica.",
 		"LOADING Redis is loading the dataset in memory", "NOPERM no permissions", "NOAUTH Authentication required.",
@@ -168,7 +187,7 @@ func TestAServerThatRefusesIsUnavailable(t *testing.T) {
 	} {
 		t.Run(strings.Fields(reply)[0], func(t *testing.T) {
 			t.Parallel()
-			client, wire := open(t, addr), &wire{reply: reply}
+			client, wire := open(t, server), &wire{reply: reply}
 			client.AddHook(wire)
 			requireUnavailable(t, client)
 			require.Equal(t, len(steps), wire.count(), "an answer of the server is not asked for again")
@@ -192,7 +211,7 @@ func TestAContextThatEndedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := redisstore.New(open(t, startRedis(t))).Acquire(ctx, pending("key"), time.Minute)
+	_, err := redisstore.New(open(t, testenv.Redis(t))).Acquire(ctx, pending("key"), time.Minute)
 	require.ErrorIs(t, err, idempotency.ErrUnavailable)
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -200,7 +219,7 @@ func TestAContextThatEndedIsUnavailable(t *testing.T) {
 // TestRoundTrips counts what one request costs, through the middleware.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	client, wire := open(t, startRedis(t)), &wire{}
+	client, wire := open(t, testenv.Redis(t)), &wire{}
 	handler := idempotency.New(redisstore.New(client), idempotency.Always(idempotency.Policy{})).Handler(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/fail" {
@@ -222,16 +241,44 @@ func TestRoundTrips(t *testing.T) {
 	require.Equal(t, []string{"set", "evalsha"}, send("/fail", "failing"))
 }
 
-func TestScriptsSurviveARestart(t *testing.T) {
+// TestTwoReplicas has two instances share a server: one key, one run, and each
+// gives the other's answer.
+func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
-	client := open(t, startRedis(t))
-	store, record := redisstore.New(client), pending("key")
-	for range 2 {
-		_, err := store.Acquire(t.Context(), record, time.Minute)
-		require.NoError(t, err)
-		require.NoError(t, store.Extend(t.Context(), record, time.Minute))
-		require.NoError(t, store.Release(t.Context(), record))
-		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+	server := testenv.Redis(t)
+	var runs atomic.Int64
+	replica := func() http.Handler {
+		store := redisstore.New(open(t, server))
+		return idempotency.New(store, idempotency.Always(idempotency.Policy{})).Handler(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", fmt.Sprint("/orders/", runs.Add(1)))
+				w.WriteHeader(http.StatusCreated)
+				_, _ = w.Write([]byte("binary \x00\xff\n"))
+			}))
+	}
+	replicas := []http.Handler{replica(), replica()}
+	send := func(i int) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
+		r.Header.Set(idempotency.HeaderKey, "key")
+		w := httptest.NewRecorder()
+		replicas[i%2].ServeHTTP(w, r)
+		return w
+	}
+	codes := make([]int, 20)
+	var running sync.WaitGroup
+	for i := range codes {
+		running.Go(func() { codes[i] = send(i).Code })
+	}
+	running.Wait()
+	require.Equal(t, int64(1), runs.Load())
+	require.Contains(t, codes, http.StatusCreated)
+	require.Subset(t, []int{http.StatusCreated, http.StatusConflict}, codes)
+	for i := range replicas {
+		w := send(i)
+		require.Equal(t, http.StatusCreated, w.Code)
+		require.Equal(t, "true", w.Header().Get(idempotency.HeaderReplay))
+		require.Equal(t, "/orders/1", w.Header().Get("Location"))
+		require.Equal(t, "binary \x00\xff\n", w.Body.String())
 	}
 }
 
