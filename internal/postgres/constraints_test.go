@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// TestConstraintsCarryTheRules breaks each rule behind the store's back.
+func TestConstraintsCarryTheRules(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 5000)
+	b.pay(b.order(customer, 1), checkout.MethodWallet)
+	b.beginCardPayment("k")
+	for _, rule := range []struct{ constraint, breakIt string }{
+		{"products_stock_not_negative", "UPDATE products SET stock = -1"},
+		{"wallets_balance_not_negative", "UPDATE wallets SET balance = -1"},
+		{"orders_status", "UPDATE orders SET status = 'lost'"},
+		{"payments_status", "UPDATE payments SET status = 'lost'"},
+		{"payments_method", "UPDATE payments SET method = 'cash' WHERE status = 'processing'"},
+		{"payments_refunded", "UPDATE payments SET refunded = amount + 1 WHERE status = 'succeeded'"},
+		{"payments_refunded_only_if_paid", "UPDATE payments SET refunded = 1 WHERE status = 'processing'"},
+		{"payments_wallet_settles_at_once", "UPDATE payments SET status = 'processing' WHERE method = 'wallet'"},
+		{"payments_live", `INSERT INTO payments SELECT gen_random_uuid(), account_id, order_id, customer_id, method, token, amount,
+			currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at FROM payments`},
+		{"customers_email", `INSERT INTO customers SELECT gen_random_uuid(), account_id, name, upper(email), created_at, updated_at FROM customers`},
+		{"idempotency_keys_status", "UPDATE idempotency_keys SET status = 'lost'"},
+		{"idempotency_keys_finished_has_response", "UPDATE idempotency_keys SET status = 'completed' WHERE status = 'in_progress'"},
+		{"idempotency_keys_pkey", "INSERT INTO idempotency_keys SELECT * FROM idempotency_keys"},
+		{"top_ups_account_id_customer_id_fkey", "UPDATE top_ups SET account_id = '" + b.other.String() + "'"},
+		{"ledger_transactions_subject_key", "INSERT INTO ledger_transactions SELECT gen_random_uuid(), account_id, kind, subject FROM ledger_transactions"},
+		{"ledger_entries_balanced", "DELETE FROM ledger_entries WHERE position = 0"},
+		{"ledger_entries_balanced", "UPDATE ledger_entries SET amount = amount + 1"},
+		{"ledger_entries_balanced", "UPDATE ledger_entries SET currency = 'EUR' WHERE position = 0"},
+		{"ledger_entries_balanced", "INSERT INTO ledger_entries SELECT id, 9, 'sales', 1, 'USD' FROM ledger_transactions"},
+	} {
+		_, err := b.pool.Exec(b.ctx, rule.breakIt)
+		var refused *pgconn.PgError
+		require.ErrorAs(t, err, &refused, rule.breakIt)
+		require.Equal(t, rule.constraint, refused.ConstraintName, "%s: %v", rule.breakIt, err)
+	}
+	b.requireBooks()
+}
+
+func TestAnUnbalancedMovementIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	call := b.call("k", nil)
+	reply, err := once(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (string, error) {
+		if err := tx.load(ctx); err != nil {
+			return "", err
+		}
+		tx.post(ctx, checkout.LedgerTransaction{ID: newID(), Kind: "theft", Subject: newID(), Entries: []checkout.LedgerEntry{
+			{Account: "sales", Amount: usd(-1)}, {Account: "mine", Amount: usd(2)}}})
+		return "done", nil
+	})
+	var refused *pgconn.PgError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "ledger_entries_balanced", refused.ConstraintName)
+	require.Zero(t, reply)
+	require.Zero(t, b.count("ledger_transactions"))
+	require.Zero(t, b.count("idempotency_keys"))
+}

@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// requireUnavailable checks that an outcome is reported as unknown and safe to retry.
+func requireUnavailable(t require.TestingT, err error) {
+	var domain *checkout.Error
+	require.ErrorAs(t, err, &domain)
+	require.Equal(t, checkout.KindUnavailable, domain.Kind)
+	require.True(t, domain.Retryable)
+	require.Error(t, domain.Unwrap())
+}
+
+// TestOneEffectWhereverTheConnectionBreaks cuts the connection before and after
+// each round trip of each kind of operation. Whoever retries with the same key
+// finds or makes one effect, and the money adds up.
+func TestOneEffectWhereverTheConnectionBreaks(t *testing.T) {
+	t.Parallel()
+	for _, operation := range []struct {
+		name   string
+		trips  int
+		effect string // counts the effects of one subject
+		run    func(b *bundle, store *Store, key string, subject uuid.UUID) error
+	}{
+		{"order", 2, "orders WHERE customer_id = $1 AND total_amount = 400", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
+			_, err := store.PlaceOrder(b.ctx, b.call(key, 1), wants(customer, "sticker-pack", 1), render)
+			return err
+		}},
+		{"top-up", 2, "top_ups WHERE customer_id = $1 AND amount = 7", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
+			_, err := store.TopUp(b.ctx, b.call(key, 1), checkout.NewTopUp{CustomerID: customer, Amount: usd(7)}, render)
+			return err
+		}},
+		{"wallet payment", 2, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
+			wanted := checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodWallet}
+			_, err := store.PayFromWallet(b.ctx, b.call(key, 1), wanted, render)
+			return err
+		}},
+		{"card payment", 4, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
+			call, wanted := b.call(key, 1), checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodCard, Token: "tok_visa"}
+			begun, err := store.BeginCardPayment(b.ctx, call, wanted, render)
+			if err != nil || begun.Reply != nil {
+				return err
+			}
+			_, err = store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+			return err
+		}},
+	} {
+		t.Run(operation.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			store, w := b.wired()
+			for trip := 1; trip <= operation.trips; trip++ {
+				for _, after := range []bool{false, true} {
+					name := fmt.Sprintf("%s cut at round trip %d, after: %v", operation.name, trip, after)
+					require.NoError(t, operation.run(b, store, "warm "+name, b.ready())) // connected, and all is prepared
+					customer := b.ready()
+					w.cut(trip, after)
+					requireUnavailable(t, operation.run(b, store, name, customer))
+					require.NoError(t, operation.run(b, b.Store, name, customer), name)
+					require.Equal(t, 1, b.count(operation.effect, customer), name)
+					require.NoError(t, operation.run(b, b.Store, name, customer), name)
+					require.Equal(t, 1, b.count(operation.effect, customer), name)
+				}
+			}
+			b.requireBooks()
+		})
+	}
+}
+
+// ready makes a customer with money and an order.
+func (b *bundle) ready() uuid.UUID {
+	b.t.Helper()
+	customer := b.customer().ID
+	b.topUp(customer, 5000)
+	b.order(customer, 1)
+	return customer
+}
+
+// onlyOrder is the order of a customer who is ready.
+func (b *bundle) onlyOrder(customer uuid.UUID) uuid.UUID {
+	b.t.Helper()
+	orders, err := b.Orders(b.ctx, b.account, checkout.OrderPage{Customer: &customer, Limit: 2})
+	require.NoError(b.t, err)
+	require.Len(b.t, orders, 1)
+	return orders[0].ID
+}
+
+// lockOrder makes the first round trip with an order to lock.
+func (tx *transaction) lockOrder(ctx context.Context, id uuid.UUID) error {
+	lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: id}})
+	if err := tx.load(ctx); err != nil {
+		return err
+	}
+	_, err := one(lock)
+	return err
+}
+
+func TestATransactionWhoseConnectionDiesIsRolledBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		require.NoError(t, tx.load(ctx))
+		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
+		require.True(t, value[bool](b, "SELECT pg_terminate_backend($1)", tx.conn.Conn().PgConn().PID()))
+		return order, nil
+	})
+	requireUnavailable(t, err)
+	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
+	require.Zero(t, b.count("idempotency_keys"))
+}
+
+// TestAPausedReplicaDoesNotHoldItsLocks lets a transaction sleep with an order
+// locked, as a replica does that is stopped with SIGSTOP.
+func TestAPausedReplicaDoesNotHoldItsLocks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		require.NoError(t, tx.lockOrder(ctx, order.ID))
+		reply, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render)
+		require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, reply, err).Status)
+		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
+	})
+	requireUnavailable(t, err)
+	require.Equal(t, checkout.OrderCancelled, b.orderStatus(order.ID))
+	require.Zero(t, b.count("idempotency_keys"))
+}
+
+func TestNobodyWaitsForeverForALock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	holder, err := b.pool.Begin(b.ctx)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, holder.Rollback(b.ctx)) }()
+	_, err = holder.Exec(b.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
+	require.NoError(t, err)
+	_, err = holder.Exec(b.ctx, "SELECT FROM orders WHERE id = $1 FOR UPDATE", order.ID)
+	require.NoError(t, err)
+	_, err = b.UpdateOrder(b.ctx, b.call("k", 1), order.ID, checkout.OrderChange{Cancel: true}, render)
+	requireUnavailable(t, err)
+	require.Zero(t, b.count("idempotency_keys"))
+}
+
+func TestNobodyWaitsForeverForAConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	store, _ := b.wired() // of one connection
+	held, err := store.pool.Acquire(b.ctx)
+	require.NoError(t, err)
+	defer held.Release()
+	answers := inParallel(4, func(int) error {
+		_, err := store.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{}, render)
+		return err
+	})
+	_, err = store.Order(b.ctx, b.account, newID())
+	for _, err := range append(answers, err) {
+		requireUnavailable(t, err)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+func TestACancelledContextLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	ctx, cancel := context.WithCancel(b.ctx)
+	_, err := once(ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		require.NoError(t, tx.lockOrder(ctx, order.ID))
+		cancel()
+		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
+	})
+	requireUnavailable(t, err)
+	require.Zero(t, b.count("idempotency_keys"))
+	b.pay(order, checkout.MethodCard) // its lock is free
+}
+
+func TestTheStoreOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresServer(t)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	pool := open(t, server.URL)
+	require.NoError(t, Seed(ctx, pool))
+	b := &bundle{Store: NewStore(pool, Options{}), t: t, ctx: ctx, account: demoAccounts[0].id}
+	wanted := wants(b.customer().ID, "mug-white", 1)
+	order := func() error { _, err := b.PlaceOrder(ctx, b.call("k", wanted), wanted, render); return err }
+
+	server.Stop()
+	started := time.Now()
+	for _, err := range inParallel(50, func(int) error { return order() }) {
+		requireUnavailable(t, err)
+	}
+	require.Less(t, time.Since(started), transactionTimeout)
+	require.Error(t, CheckSchema(ctx, pool))
+
+	server.Start()
+	require.NoError(t, order())
+	require.NoError(t, order())
+	require.Equal(t, 1, b.count("orders"))
+}
+
+func TestErrorsAreTranslatedOnce(t *testing.T) {
+	t.Parallel()
+	for state, unavailable := range map[string]bool{
+		"08006": true, "40001": true, "40P01": true, "53100": true, "53300": true, "55P03": true, "57014": true, "57P01": true,
+		"57P03": true, "58030": true, "25006": true, "25P03": true, "25P04": true,
+		"22003": false, "23514": false, "25P02": false, "42P01": false, "": false,
+	} {
+		cause := fmt.Errorf("in a batch: %w", &pgconn.PgError{Code: state})
+		err := translate("try", cause)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, unavailable, errors.Is(err, &checkout.Error{Code: "service_unavailable"}), state)
+	}
+	require.NoError(t, translate("try", nil))
+	require.Equal(t, error(checkout.ErrKeyReused), translate("try", checkout.ErrKeyReused))
+	requireUnavailable(t, translate("try", errors.New("conn closed")))
+}
+
+func TestResultsAreReadInOrderAndAfterTheyAreThere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.begin(b.ctx, b.account)
+	require.NoError(t, err)
+	defer tx.close(b.ctx)
+	tx.started = tx.Now(b.ctx, []uuid.UUID{b.account})
+	first, second := tx.Now(b.ctx, []uuid.UUID{b.account}), tx.Now(b.ctx, []uuid.UUID{b.account})
+	_, err = one(first)
+	require.ErrorContains(t, err, "before it was there")
+	require.NoError(t, tx.load(b.ctx))
+	now, err := one(second)
+	require.NoError(t, err)
+	require.Equal(t, tx.now, now)
+	_, err = one(first)
+	require.ErrorContains(t, err, "out of order")
+}

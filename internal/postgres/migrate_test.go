@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/golang-migrate/migrate/v4/database"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/db"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// leftovers are the objects of the public schema that are not golang-migrate's.
+const leftovers = `SELECT coalesce(array_agg(name), '{}') FROM (
+	SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
+	UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+	UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace) AS objects
+	WHERE name !~ '^_?schema_migrations'`
+
+func newestKnown(t *testing.T) uint {
+	t.Helper()
+	files, err := iofs.New(db.FS, "migrations")
+	require.NoError(t, err)
+	known, err := newest(files)
+	require.NoError(t, err)
+	require.NotZero(t, known)
+	return known
+}
+
+func migrateTo(t *testing.T, url, direction string) uint {
+	t.Helper()
+	version, err := Migrate(t.Context(), url, direction)
+	require.NoError(t, err)
+	return version
+}
+
+func objects(t *testing.T, pool *pgxpool.Pool) (names []string) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), leftovers).Scan(&names))
+	return names
+}
+
+func TestMigrationsGoUpAndDownAndUp(t *testing.T) {
+	t.Parallel()
+	url := testenv.EmptyPostgres(t)
+	pool, known := open(t, url), newestKnown(t)
+	require.Zero(t, migrateTo(t, url, "version"))
+	require.ErrorContains(t, CheckSchema(t.Context(), pool), "oncepay migrate up")
+	for range 2 {
+		require.Equal(t, known, migrateTo(t, url, "up"))
+		require.Equal(t, known, migrateTo(t, url, "up"), "nothing to do")
+		require.NoError(t, CheckSchema(t.Context(), pool))
+		require.NoError(t, Seed(t.Context(), pool))
+		require.Zero(t, migrateTo(t, url, "down"))
+		require.Empty(t, objects(t, pool))
+		require.ErrorContains(t, CheckSchema(t.Context(), pool), "oncepay migrate up")
+	}
+	_, err := Migrate(t.Context(), url, "sideways")
+	require.ErrorContains(t, err, "sideways")
+}
+
+func TestMigratingAtOnceIsSafe(t *testing.T) {
+	t.Parallel()
+	url := testenv.EmptyPostgres(t)
+	for _, err := range inParallel(6, func(int) error { _, err := Migrate(t.Context(), url, "up"); return err }) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, CheckSchema(t.Context(), open(t, url)))
+}
+
+func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	pool := open(t, testenv.EmptyPostgres(t))
+	migratepgxDriver, err := migratepgx.WithInstance(stdlib.OpenDBFromPool(pool), &migratepgx.Config{MigrationsTable: versionTable})
+	require.NoError(t, err)
+	driver := &atomicDriver{Driver: migratepgxDriver}
+	t.Cleanup(func() { require.NoError(t, driver.Close()) })
+
+	require.NoError(t, driver.SetVersion(7, true))
+	require.Error(t, driver.Run(strings.NewReader("CREATE TABLE half (n int); SELECT 1 / 0")))
+	version, dirty, err := driver.Version()
+	require.NoError(t, err)
+	require.Equal(t, database.NilVersion, version)
+	require.False(t, dirty)
+	require.Empty(t, objects(t, pool))
+
+	require.NoError(t, driver.Run(strings.NewReader("CREATE TABLE whole (n int) -- no semicolon")))
+	version, dirty, err = driver.Version()
+	require.NoError(t, err)
+	require.Equal(t, 7, version)
+	require.False(t, dirty)
+}
+
+func TestMigratingWithoutADatabaseFails(t *testing.T) {
+	t.Parallel()
+	_, err := Migrate(t.Context(), "postgres://127.0.0.1:1/oncepay", "up")
+	require.Error(t, err)
+	_, err = Migrate(t.Context(), "::", "up")
+	require.ErrorContains(t, err, "URL")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Migrate(ended, testenv.EmptyPostgres(t), "up")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestSeedingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.order(b.customer().ID, 3)
+	_, err := b.pool.Exec(b.ctx, "UPDATE products SET stock = 4 WHERE sku = 'limited-print'")
+	require.NoError(t, err)
+	require.NoError(t, Seed(b.ctx, b.pool))
+	require.EqualValues(t, 4, b.stock("limited-print"))
+	require.EqualValues(t, plenty-3, b.stock("tee-black"))
+	require.Equal(t, 2, b.count("accounts"))
+	require.Equal(t, 2, b.count("api_keys"))
+	require.Equal(t, 8, b.count("products"))
+}

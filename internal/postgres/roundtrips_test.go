@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// TestRoundTrips counts on the wire, for each operation, what DESIGN promises.
+// Each is done before, as a connection prepares a statement at its first use.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 1_000_000)
+	store, w := b.wired()
+	fast := &bundle{Store: store, t: t, ctx: b.ctx, account: b.account, other: b.other}
+	wanted := wants(customer, "limited-print", 11)
+	for _, operation := range []struct {
+		name    string
+		prepare func() func() error // gives what is measured
+		trips   int
+	}{
+		{"create a customer", func() func() error {
+			wanted := checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"}
+			return func() error {
+				_, err := store.CreateCustomer(b.ctx, b.call(wanted.Email, wanted), wanted, render)
+				return err
+			}
+		}, 2},
+		{"update a customer without a key", func() func() error {
+			name := newID().String()
+			return func() error {
+				_, err := store.UpdateCustomer(b.ctx, b.keyless(), customer, checkout.CustomerChange{Name: &name}, render)
+				return err
+			}
+		}, 2},
+		{"top up", func() func() error {
+			return func() error {
+				_, err := store.TopUp(b.ctx, b.call(newID().String(), 1), checkout.NewTopUp{CustomerID: customer, Amount: usd(1)}, render)
+				return err
+			}
+		}, 2},
+		{"place an order", func() func() error {
+			return func() error {
+				_, err := store.PlaceOrder(b.ctx, b.call(newID().String(), 1), wants(customer, "tee-black", 1), render)
+				return err
+			}
+		}, 2},
+		{"replay", func() func() error {
+			return func() error {
+				_, err := store.PlaceOrder(b.ctx, b.call("replay", 1), wants(customer, "tee-black", 1), render)
+				return err
+			}
+		}, 2},
+		{"refuse an order", func() func() error {
+			return func() error {
+				_, err := store.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted, render)
+				return err
+			}
+		}, 2},
+		{"cancel an order", func() func() error {
+			order := b.order(customer, 1)
+			return func() error {
+				_, err := store.UpdateOrder(b.ctx, b.call(newID().String(), 1), order.ID, checkout.OrderChange{Cancel: true}, render)
+				return err
+			}
+		}, 2},
+		{"pay from the wallet", func() func() error {
+			order := b.order(customer, 1)
+			return func() error { fast.pay(order, checkout.MethodWallet); return nil }
+		}, 2},
+		{"refund to the wallet", func() func() error {
+			payment := b.pay(b.order(customer, 1), checkout.MethodWallet)
+			return func() error {
+				_, err := store.RefundToWallet(b.ctx, b.call(newID().String(), 1), checkout.NewRefund{PaymentID: payment.ID}, render)
+				return err
+			}
+		}, 2},
+		{"pay by card", func() func() error {
+			order := b.order(customer, 1)
+			return func() error { fast.pay(order, checkout.MethodCard); return nil }
+		}, 4},
+		{"take up a card payment", func() func() error {
+			c := b.beginCardPayment(newID().String())
+			return func() error { fast.resume(c); return nil }
+		}, 2},
+		{"settle a card payment too late", func() func() error {
+			c := b.beginCardPayment(newID().String())
+			_, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+			require.NoError(t, err)
+			return func() error {
+				_, err := store.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+				return err
+			}
+		}, 2},
+		{"refund to the card", func() func() error {
+			payment := b.pay(b.order(customer, 1), checkout.MethodCard)
+			return func() error {
+				call, refund := fast.beginCardRefund(newID().String(), checkout.NewRefund{PaymentID: payment.ID})
+				_, err := store.SettleCardRefund(b.ctx, call, refund, approved, render)
+				return err
+			}
+		}, 4},
+		{"put a product", func() func() error {
+			return func() error {
+				_, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "cap", Name: "Cap", Price: usd(1)})
+				return err
+			}
+		}, 1},
+		{"list orders", func() func() error {
+			return func() error {
+				_, err := store.Orders(b.ctx, b.account, checkout.OrderPage{Limit: 3})
+				return err
+			}
+		}, 1},
+	} {
+		var err error
+		measured := operation.prepare()
+		for range 2 {
+			require.NoError(t, operation.prepare()())
+		}
+		trips := w.measure(func() { err = measured() })
+		require.NoError(t, err, operation.name)
+		require.Equal(t, operation.trips, trips, operation.name)
+	}
+}
