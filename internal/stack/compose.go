@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,9 +20,6 @@ import (
 const (
 	// composeTimeout bounds one run of docker compose; the slowest part is the wait for healthchecks.
 	composeTimeout = 3 * time.Minute
-
-	// watchInterval is how often containers are looked at while compose starts them.
-	watchInterval = 250 * time.Millisecond
 )
 
 // portVariables are how docker-compose.yml takes the published ports.
@@ -31,6 +27,9 @@ var portVariables = map[string]string{
 	Proxy: "PROXY_PORT", Postgres: "POSTGRES_PORT", Redis: "REDIS_PORT", PSP: "PSPSIM_PORT",
 	API1: "API_1_PORT", API2: "API_2_PORT", Nginx: "NGINX_PORT",
 }
+
+// networkService is the one that publishes all ports.
+const networkService = "network"
 
 // compose runs the services as containers.
 type compose struct{ *Stack }
@@ -48,11 +47,11 @@ func (c *compose) overridePath() string { return filepath.Join(c.Dir, "compose.o
 func (c *compose) up(ctx context.Context) error {
 	command, err := composeCommand(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (%w)", err, errNothingStarted)
 	}
 	chosen, err := chooseImages(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (%w)", err, errNothingStarted)
 	}
 	if err := c.state.update(func(d *stateData) { d.Images = chosen }); err != nil {
 		return err
@@ -70,14 +69,31 @@ func (c *compose) up(ctx context.Context) error {
 		return err
 	}
 	return c.watched(ctx, func(ctx context.Context) error {
-		return c.compose(ctx, command, "up", "--detach", "--no-build", "--remove-orphans")
+		if err := c.resumeAll(ctx); err != nil {
+			return err
+		}
+		if err := c.compose(ctx, command, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
+			return err
+		}
+		return await(ctx, readyTimeout, nil, c.allHealthy) // compose waits for what others depend on, but not for the last ones
 	})
+}
+
+// resumeAll wakes what a fault has left paused, which compose would leave so.
+func (c *compose) resumeAll(ctx context.Context) error {
+	containers, err := c.containers(ctx)
+	for name, one := range containers {
+		if one.State == paused {
+			err = errors.Join(err, c.resume(ctx, name))
+		}
+	}
+	return err
 }
 
 // checkAllPorts looks before compose does, unless the ports are published by our own containers.
 func (c *compose) checkAllPorts(ctx context.Context) error {
 	containers, err := c.containers(ctx)
-	if err != nil || containers[Proxy].State == running { // the proxy's container publishes them all
+	if err != nil || containers[networkService].State == running {
 		return err
 	}
 	var errs []error
@@ -89,7 +105,7 @@ func (c *compose) checkAllPorts(ctx context.Context) error {
 		errs = append(errs, checkPorts(name, numbers))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w\n(stop it, or give this stack other ports: --port-offset 1000)", err)
+		return fmt.Errorf("%w\n%w (stop what is there, or take other ports with --port-offset 1000)", err, errNothingStarted)
 	}
 	return nil
 }
@@ -100,7 +116,7 @@ func (c *compose) buildImage(ctx context.Context) error {
 	if err := c.build(ctx, "linux"); err != nil {
 		return err
 	}
-	t := c.step("image", c.image())
+	t := c.step("image", "")
 	log := filepath.Join(c.Dir, "logs", "image.log")
 	err := runLogged(ctx, log, []string{"docker", "build", "--target", "prebuilt", "--tag", c.image(),
 		"--label", "oncepay.project=" + c.project(), "--file", filepath.Join(c.root, "Dockerfile"), c.binDir()})
@@ -108,7 +124,7 @@ func (c *compose) buildImage(ctx context.Context) error {
 		return t.failed(err)
 	}
 	_ = c.pruneImages(ctx) // the ones that this build has replaced
-	t.done("built")
+	t.done(c.image())
 	return nil
 }
 
@@ -165,45 +181,54 @@ func (c *compose) composeCmd(ctx context.Context, command []string, args ...stri
 	return cmd
 }
 
-// watched prints a line for every service that gets ready while do runs.
+// watched prints a line for every service that gets ready while do runs, and then the ones that stayed as they were.
 func (c *compose) watched(ctx context.Context, do func(context.Context) error) error {
+	before, err := c.containers(ctx)
+	if err != nil {
+		return err
+	}
 	shown := map[string]bool{}
 	begun := c.step("", "")
 	result := make(chan error, 1)
 	go func() { result <- do(ctx) }()
-	ticker := time.NewTicker(watchInterval)
+	ticker := time.NewTicker(maxPollInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case err := <-result:
-			c.showReady(ctx, begun, shown)
+			c.showReady(ctx, begun, before, shown)
+			c.showReady(ctx, begun, nil, shown)
 			return err
 		case <-ticker.C:
-			c.showReady(ctx, begun, shown)
+			c.showReady(ctx, begun, before, shown)
 		}
 	}
 }
 
 // showReady prints the services that are ready and weren't before.
-func (c *compose) showReady(ctx context.Context, begun step, shown map[string]bool) {
+func (c *compose) showReady(ctx context.Context, begun step, before map[string]container, shown map[string]bool) {
 	containers, err := c.containers(ctx)
 	if err != nil {
 		return // compose itself will say what is wrong
 	}
 	for _, name := range slices.Sorted(maps.Keys(containers)) {
-		one := containers[name]
-		isDone := strings.Contains(one.Status, "(healthy)") || strings.HasPrefix(one.Status, "Exited (0)")
-		if shown[name] || !isDone {
+		one, old := containers[name], before[name]
+		isOld := old.ID == one.ID && (old.isHealthy() || old.isDone()) // compose may still replace it
+		if shown[name] || isOld || !(one.isHealthy() || one.isDone()) {
 			continue
 		}
 		shown[name] = true
 		line := begun
-		line.name = name
-		state := "done"
-		if one.State == running {
-			line.where, state = c.addr(name), "ready"
+		line.name, line.where = name, c.addr(name)
+		switch {
+		case one.isDone():
+			line.where = ""
+			line.done("done")
+		case before == nil:
+			line.done("ready (was running)")
+		default:
+			line.done("ready")
 		}
-		line.done(state)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // container is a line of docker ps.
@@ -38,6 +39,29 @@ func (c *compose) containers(ctx context.Context) (map[string]container, error) 
 		found[one.Service] = one
 	}
 	return found, nil
+}
+
+// isHealthy reports what the container's healthcheck says.
+func (c container) isHealthy() bool { return strings.Contains(c.Status, "(healthy)") }
+
+// isDone reports whether a container that runs once has succeeded.
+func (c container) isDone() bool { return strings.HasPrefix(c.Status, "Exited (0)") }
+
+// allHealthy fails as long as a service is not.
+func (c *compose) allHealthy(ctx context.Context) error {
+	containers, err := c.containers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range Services {
+		switch one := containers[name]; {
+		case slices.Contains(ended, one.State):
+			return fmt.Errorf("%s: %w (%s); see: stack logs %s", name, errEnded, one.Status, name)
+		case !one.isHealthy():
+			return fmt.Errorf("%s: %s; see: stack logs %s", name, one.Status, name)
+		}
+	}
+	return nil
 }
 
 // docker runs a docker command on a service's container, unless that is in one of the states in which there is nothing to do.

@@ -118,11 +118,11 @@ func (c *compose) pull(ctx context.Context, chosen map[string]string) error {
 		if isLocal(ctx, name) {
 			continue
 		}
-		t := c.step("pull", name)
+		t := c.step("pull", "")
 		if out, err := exec.CommandContext(ctx, "docker", "pull", "--quiet", name).CombinedOutput(); err != nil {
 			return t.failed(fmt.Errorf("docker pull %s: %w: %s", name, err, strings.TrimSpace(string(out))))
 		}
-		t.done("pulled")
+		t.done(name)
 	}
 	return nil
 }

@@ -74,12 +74,12 @@ func (n *native) installMissing(ctx context.Context) error {
 	}
 	manager, err := findPackageManager()
 	if err != nil {
-		return errors.Join(why, err)
+		return errors.Join(why, err, errNothingStarted)
 	}
 	command := manager.command(services)
 	line := strings.Join(command, " ")
 	if n.NoInstall {
-		return fmt.Errorf("%w\ninstall with: %s", why, line)
+		return fmt.Errorf("%w\ninstall with: %s (%w)", why, line, errNothingStarted)
 	}
 	fmt.Fprintf(n.Out, "%v\ninstalling with: %s\n", why, line)
 	t := n.step("install", manager.program)

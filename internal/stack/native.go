@@ -70,7 +70,7 @@ func (n *native) checkAllPorts() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w\n(stop it, or give this stack other ports: --port-offset 1000)", err)
+		return fmt.Errorf("%w\n%w (stop what is there, or take other ports with --port-offset 1000)", err, errNothingStarted)
 	}
 	return nil
 }

@@ -157,16 +157,19 @@ func initPostgres(ctx context.Context, binDir, data string, user *syscall.Creden
 	if isFile(filepath.Join(data, "PG_VERSION")) {
 		return nil
 	}
-	fresh := data + ".new"
-	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(data)); err != nil {
-		return fmt.Errorf("clear the data directory: %w", err)
+	stale, _ := filepath.Glob(data + ".new*")
+	for _, dir := range append(stale, data) {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("clear the data directory: %w", err)
+		}
 	}
+	fresh := fmt.Sprintf("%s.new-%d", data, os.Getpid()) // an aborted run's initdb may still be at work in its own
 	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+fresh, "--username="+databaseName,
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
-	cmd.SysProcAttr = sysProcAttr(user, 0)
+	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
+		return errors.Join(ctx.Err(), fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(fresh))
 	}
 	return os.Rename(fresh, data)
 }
@@ -199,7 +202,7 @@ func PostgresURL(addr string) string {
 func ensureDatabase(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+":"+databaseName+"@"+addr+"/postgres?sslmode=disable")
 	if err != nil {
 		return err
 	}

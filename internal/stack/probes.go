@@ -42,23 +42,30 @@ func (s *Stack) probeDoor(ctx context.Context) error {
 	return getOK(ctx, s.URL()+"/v1/products")
 }
 
-// await calls probe until it succeeds, the process ends (exited may be nil), or time runs out.
+// errEnded says that waiting is of no use any more.
+var errEnded = errors.New("it has ended")
+
+// await calls probe until it succeeds or says errEnded, the process ends (exited may be nil), or time runs out.
 func await(ctx context.Context, timeout time.Duration, exited <-chan struct{}, probe func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
+	var last error
 	for {
+		begun := time.Now()
 		err := probe(ctx)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, errEnded) {
+			return err
 		}
+		if last == nil || ctx.Err() == nil { // what a probe says that was cut short is of no interest
+			last = err
+		}
+		pause := min(max(pollInterval, 2*time.Since(begun)), maxPollInterval) // a costly question is asked less often
 		select {
 		case <-exited:
-			return errors.New("the process ended")
+			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), err)
-		case <-ticker.C:
+			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), last)
+		case <-time.After(pause):
 		}
 	}
 }

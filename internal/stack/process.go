@@ -18,6 +18,9 @@ const (
 	// a start takes, long enough to cost nothing.
 	pollInterval = 20 * time.Millisecond
 
+	// maxPollInterval is the same for what costs more to look at, such as containers.
+	maxPollInterval = 250 * time.Millisecond
+
 	// killGrace bounds the wait for a process to disappear after SIGKILL; the kernel needs milliseconds, a loaded machine more.
 	killGrace = 5 * time.Second
 )

@@ -13,14 +13,22 @@ import (
 // replica as failed for a second.
 const doorTimeout = 15 * time.Second
 
+// errNothingStarted marks a refusal: `up` has changed nothing.
+var errNothingStarted = errors.New("nothing was started")
+
 func (s *Stack) up(ctx context.Context) error {
 	begun := time.Now()
+	isNew := s.driver == nil
 	why, err := s.settle(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
-	if err := s.driver.up(ctx); err != nil {
+	err = s.driver.up(ctx)
+	if errors.Is(err, errNothingStarted) && isNew {
+		return errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	if err != nil {
 		return s.hint(err)
 	}
 	if err := s.faults().healAll(ctx); err != nil {
