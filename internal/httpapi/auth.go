@@ -89,7 +89,7 @@ func (a *accounts) of(ctx context.Context, key string) (uuid.UUID, error) {
 	if id, ok := a.cached(hash); ok {
 		return id, nil
 	}
-	found := a.flight.DoChan(string(hash[:]), func() (any, error) {
+	found, err, _ := a.flight.Do(string(hash[:]), func() (any, error) {
 		// Others wait for this answer, too, so it doesn't end with one client.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
@@ -100,13 +100,10 @@ func (a *accounts) of(ctx context.Context, key string) (uuid.UUID, error) {
 		}
 		return account.ID, err
 	})
-	select {
-	case <-ctx.Done():
-		return uuid.Nil, checkout.Unavailable("authenticate", context.Cause(ctx))
-	case result := <-found:
-		id, _ := result.Val.(uuid.UUID)
-		return id, result.Err
+	if err != nil {
+		return uuid.Nil, err
 	}
+	return found.(uuid.UUID), nil
 }
 
 func (a *accounts) cached(hash keyHash) (uuid.UUID, bool) {
