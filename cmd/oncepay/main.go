@@ -1,0 +1,102 @@
+// Command oncepay is the shop's service: an order and payment API in which retrying is always safe. See "oncepay help".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/oncepay/oncepay/internal/app"
+)
+
+const usage = `oncepay is an order and payment service in which retrying is always safe.
+
+Usage:
+  oncepay serve                     answer requests until SIGTERM or SIGINT, then drain
+  oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it
+  oncepay seed                      add the demo data; with ENVIRONMENT=development only
+  oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
+  oncepay help                      show this
+
+It is configured by the environment. The most important variables:
+  DATABASE_URL   postgres://user:password@host:port/name
+  REDIS_URL      redis://host:port/0
+  PSP_URL        http://host:port of the payment provider
+  HTTP_ADDR      where the API listens (127.0.0.1:8081)
+  OPS_ADDR       where /livez, /readyz and /metrics are (127.0.0.1:9081)
+  ENVIRONMENT    development or production (production)
+`
+
+// memoryLimit makes the garbage collector work harder before a replica grows past its 64 MiB; GOMEMLIMIT overrides it.
+const memoryLimit = 48 << 20
+
+// errUsage says that the command line is wrong, which has an exit code of its own.
+var errUsage = errors.New("wrong usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
+	switch {
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, "oncepay: %v\n\n%s", err, usage)
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "oncepay:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program: args without its name, environ as os.Environ gives it.
+func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
+	command, rest := "", args
+	if len(args) > 0 {
+		command, rest = args[0], args[1:]
+	}
+	switch command {
+	case "help", "-h", "-help", "--help":
+		_, err := io.WriteString(stdout, usage)
+		return err
+	case "":
+		return fmt.Errorf("%w: a command is missing", errUsage)
+	case "migrate":
+		if len(rest) != 1 || !isDirection(rest[0]) {
+			return fmt.Errorf("%w: migrate takes up, down or version", errUsage)
+		}
+	case "serve", "seed", "healthcheck":
+		if len(rest) > 0 {
+			return fmt.Errorf("%w: %s takes no arguments", errUsage, command)
+		}
+	default:
+		return fmt.Errorf("%w: unknown command %q", errUsage, command)
+	}
+	cfg, err := app.ParseConfig(environ)
+	if err != nil {
+		return err
+	}
+	return runCommand(ctx, command, rest, cfg, stdout)
+}
+
+func runCommand(ctx context.Context, command string, args []string, cfg app.Config, stdout io.Writer) error {
+	log := app.NewLogger(stdout, cfg.LogLevel)
+	switch command {
+	case "migrate":
+		return migrate(ctx, args[0], cfg, log, stdout)
+	case "seed":
+		return seed(ctx, cfg, log, stdout)
+	case "healthcheck":
+		return healthcheck(ctx, cfg)
+	default:
+		return serve(ctx, cfg, log)
+	}
+}
+
+func isDirection(s string) bool { return s == "up" || s == "down" || s == "version" }

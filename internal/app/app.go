@@ -1,0 +1,190 @@
+// Package app makes a replica of oncepay from its parts: it reads the configuration, connects the packages, starts them in
+// order and stops them in order.
+//
+// A replica is an API server, an operations server beside it (/livez, /readyz, /metrics), and the pools they use:
+//
+//	start:  operations server → wait for PostgreSQL → wait a little for Redis → API server → ready
+//	stop:   not ready → API drained → work that outlived its requests → pools → operations server
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/httpapi"
+	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/psp"
+)
+
+// App is one replica. Make it by New, run it by Serve, once.
+type App struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+
+	pool    *pgxpool.Pool
+	redis   *redis.Client
+	gateway *psp.Simulator
+	api     *httpapi.Server
+	ops     net.Listener
+
+	phase atomic.Int32  // phaseStarting, phaseServing or phaseDraining
+	ready chan struct{} // closed when the API serves
+	addr  string        // of the API; to be read after ready
+}
+
+// The phases of a replica's life.
+const (
+	phaseStarting int32 = iota
+	phaseServing
+	phaseDraining
+)
+
+// New connects the parts and takes the operations port. It needs no other server to be there. The App must then be served, which
+// releases everything.
+func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
+	if err := cfg.RequireServe(); err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), ready: make(chan struct{})}
+	if err := a.connect(ctx); err != nil {
+		a.closePools()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *App) connect(ctx context.Context) (err error) {
+	if a.pool, err = postgres.Open(ctx, postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns}); err != nil {
+		return fmt.Errorf("configuration: DATABASE_URL: %w", err)
+	}
+	if a.redis, err = redisstore.Open(a.cfg.RedisURL); err != nil {
+		return fmt.Errorf("configuration: REDIS_URL: %w", err)
+	}
+	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
+	a.metrics = newMetrics(a.pool)
+	a.api, err = httpapi.New(httpapi.Config{
+		Service: checkout.NewService(postgres.NewStore(a.pool, postgres.Options{}), a.gateway),
+		Store:   redisstore.New(a.redis),
+		Logger:  a.log, Replica: a.cfg.Replica,
+		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
+		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,
+		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
+		Observe: a.observeCheck, ObserveRequest: a.metrics.observeRequest,
+	})
+	if err != nil {
+		return fmt.Errorf("make the API: %w", err)
+	}
+	if a.ops, err = net.Listen("tcp", a.cfg.OpsAddr); err != nil {
+		return fmt.Errorf("listen for operations (OPS_ADDR): %w", err)
+	}
+	return nil
+}
+
+// Ready is closed once the API answers.
+func (a *App) Ready() <-chan struct{} { return a.ready }
+
+// Addr is the API's host:port. It is known when Ready is closed.
+func (a *App) Addr() string { return a.addr }
+
+// OpsAddr is the host:port of the operations server.
+func (a *App) OpsAddr() string { return a.ops.Addr().String() }
+
+// Serve runs the replica until ctx ends, and then lets requests in flight finish. It returns nil after an orderly stop, also when
+// it was stopped before it was ready, and an error when it couldn't start, failed, or had to break off requests at the deadline.
+func (a *App) Serve(ctx context.Context) error {
+	ops := a.newOpsServer()
+	opsDone := make(chan error, 1)
+	go func() { opsDone <- ops.Serve(a.ops) }()
+
+	err := a.serveAPI(ctx)
+	if err == nil {
+		a.log.Info("stopped")
+	}
+	opsCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opsStopTimeout)
+	defer cancel()
+	if ops.Shutdown(opsCtx) != nil {
+		_ = ops.Close() // a scraper that hangs is no reason to fail
+	}
+	<-opsDone
+	return err
+}
+
+func (a *App) serveAPI(ctx context.Context) error {
+	if err := a.awaitServers(ctx); err != nil {
+		a.closePools()
+		if ctx.Err() != nil {
+			return nil // we were asked to stop
+		}
+		return err
+	}
+	// Not before: while we wait, a proxy in front should find nobody here and ask another replica.
+	listener, err := net.Listen("tcp", a.cfg.HTTPAddr)
+	if err != nil {
+		a.closePools()
+		return fmt.Errorf("listen (HTTP_ADDR): %w", err)
+	}
+	server := a.newAPIServer(a.api)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+
+	a.addr = listener.Addr().String()
+	a.phase.Store(phaseServing)
+	close(a.ready)
+	a.log.Info("serving", "addr", a.addr, "ops_addr", a.OpsAddr(), "environment", a.cfg.Environment)
+
+	select {
+	case <-ctx.Done():
+		return a.drain(ctx, server)
+	case err := <-failed:
+		return errors.Join(fmt.Errorf("serve: %w", err), a.drain(ctx, server))
+	}
+}
+
+// drain lets requests in flight finish and closes what they used, in this order.
+func (a *App) drain(ctx context.Context, server *http.Server) error {
+	a.phase.Store(phaseDraining)
+	a.log.Info("draining", "deadline", a.cfg.ShutdownDeadline.String())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.ShutdownDeadline)
+	defer cancel()
+	brokenOff := server.Shutdown(ctx)
+	if brokenOff != nil {
+		_ = server.Close()
+		brokenOff = fmt.Errorf("requests were broken off after %s: %w", a.cfg.ShutdownDeadline, brokenOff)
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		a.api.Wait()
+		a.closePools() // waits for connections that are in use
+	}()
+	select {
+	case <-finished:
+		return brokenOff
+	case <-ctx.Done():
+		return errors.Join(brokenOff, fmt.Errorf("close the pools within %s: %w", a.cfg.ShutdownDeadline, ctx.Err()))
+	}
+}
+
+// closePools closes what connect has opened so far.
+func (a *App) closePools() {
+	if a.gateway != nil {
+		a.gateway.Close()
+	}
+	if a.redis != nil {
+		_ = a.redis.Close() // it says only that it was closed before
+	}
+	if a.pool != nil {
+		a.pool.Close()
+	}
+}

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Config is everything that can be set from outside, by the environment variable in the tag. Durations are written like 15s or
+// 48h. A variable that is set to nothing counts as unset.
+type Config struct {
+	// Environment is development or production. Demo data, with API keys that everybody knows, is possible in development alone.
+	Environment string `env:"ENVIRONMENT" envDefault:"production"`
+	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The default is the host's name.
+	Replica string `env:"REPLICA"`
+	// LogLevel is debug, info, warn or error. At info each request is a line.
+	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
+
+	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs in front of it.
+	HTTPAddr string `env:"HTTP_ADDR" envDefault:"127.0.0.1:8081"`
+	// OpsAddr is where /livez, /readyz and /metrics are; not for the public.
+	OpsAddr string `env:"OPS_ADDR" envDefault:"127.0.0.1:9081"`
+	// TrustedProxies are the networks whose X-Forwarded-For is believed: by default only what runs beside us.
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" envDefault:"127.0.0.0/8,::1/128"`
+
+	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name.
+	DatabaseURL string `env:"DATABASE_URL"`
+	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a second, and two replicas, a
+	// migration and a psql stay well below PostgreSQL's default of 100.
+	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
+	// RedisURL is the Redis that decides quickly, redis://host:port/0.
+	RedisURL string `env:"REDIS_URL"`
+
+	// PSPURL is the payment provider's base URL.
+	PSPURL string `env:"PSP_URL"`
+	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what comes after the call must fit into
+	// PaymentDeadline.
+	PSPTimeout time.Duration `env:"PSP_TIMEOUT" envDefault:"45s"`
+
+	// Lease is how long a key stays taken after its holder fell silent, so how long a crash delays the retry. The holder says
+	// every third of it that it is alive, so slow handlers don't need a long one.
+	Lease time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
+	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of retries.
+	PaymentTTL time.Duration `env:"IDEMPOTENCY_PAYMENT_TTL" envDefault:"48h"`
+	// OrderTTL is how long all other answers are kept.
+	OrderTTL time.Duration `env:"IDEMPOTENCY_ORDER_TTL" envDefault:"24h"`
+	// PaymentDeadline bounds a handler that moves money.
+	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
+	// OrderDeadline bounds all other handlers.
+	OrderDeadline time.Duration `env:"ORDER_DEADLINE" envDefault:"30s"`
+
+	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would ask PostgreSQL.
+	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
+	// RateLimit is in requests a second, of each account at each replica. It stops runaway clients and is no quota.
+	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
+
+	// StartupDeadline bounds the wait for PostgreSQL and its schema; then whoever started us should know.
+	StartupDeadline time.Duration `env:"STARTUP_DEADLINE" envDefault:"60s"`
+	// ShutdownDeadline bounds the drain: longer than PaymentDeadline, so that every payment in flight can finish.
+	ShutdownDeadline time.Duration `env:"SHUTDOWN_DEADLINE" envDefault:"70s"`
+}
+
+// Values of Config.Environment.
+const (
+	Development = "development"
+	Production  = "production"
+)
+
+// ParseConfig reads the configuration from "NAME=value" pairs such as os.Environ gives. Its error names every variable that is
+// wrong. URLs may be missing: RequireDatabase and RequireServe say what a command needs.
+func ParseConfig(environ []string) (Config, error) {
+	set := env.ToMap(environ)
+	for name, value := range set {
+		if value == "" {
+			delete(set, name)
+		}
+	}
+	cfg, err := env.ParseAsWithOptions[Config](env.Options{Environment: set})
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", nameVariables(err))
+	}
+	if err := cfg.check(); err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	host, _ := os.Hostname()
+	cfg.Replica = cmp.Or(cfg.Replica, host, "oncepay")
+	return cfg, nil
+}
+
+// nameVariables replaces the names of fields by those of variables.
+func nameVariables(err error) error {
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return err
+	}
+	named := make([]error, len(all.Errors))
+	for i, e := range all.Errors {
+		named[i] = e
+		var parse env.ParseError
+		if errors.As(e, &parse) {
+			if field, ok := reflect.TypeFor[Config]().FieldByName(parse.Name); ok {
+				named[i] = fmt.Errorf("%s: %w", field.Tag.Get("env"), parse.Err)
+			}
+		}
+	}
+	return errors.Join(named...)
+}
+
+// check looks at each value alone.
+func (c Config) check() error {
+	var errs []error
+	require := func(ok bool, variable, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s must be %s", variable, want))
+		}
+	}
+	require(c.Environment == Development || c.Environment == Production, "ENVIRONMENT", "development or production")
+	require(isAddr(c.HTTPAddr), "HTTP_ADDR", "host:port")
+	require(isAddr(c.OpsAddr), "OPS_ADDR", "host:port")
+	require(c.DatabaseMaxConns >= 1, "DATABASE_MAX_CONNS", "1 or more")
+	require(c.RateLimit >= 1, "RATE_LIMIT", "1 or more")
+	require(c.AuthCacheTTL >= 0, "AUTH_CACHE_TTL", "0s or more")
+	// A heartbeat comes every third of the lease and takes up to half a second.
+	require(c.Lease >= time.Second, "IDEMPOTENCY_LEASE", "1s or more")
+	for variable, value := range map[string]time.Duration{
+		"PSP_TIMEOUT": c.PSPTimeout, "IDEMPOTENCY_PAYMENT_TTL": c.PaymentTTL, "IDEMPOTENCY_ORDER_TTL": c.OrderTTL,
+		"PAYMENT_DEADLINE": c.PaymentDeadline, "ORDER_DEADLINE": c.OrderDeadline,
+		"STARTUP_DEADLINE": c.StartupDeadline, "SHUTDOWN_DEADLINE": c.ShutdownDeadline,
+	} {
+		require(value > 0, variable, "more than 0s")
+	}
+	// The values of these are not repeated: they contain passwords.
+	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")
+	require(c.RedisURL == "" || isURL(c.RedisURL, "redis", "rediss"), "REDIS_URL", "redis://host:port/0")
+	require(c.PSPURL == "" || isURL(c.PSPURL, "http", "https"), "PSP_URL", "http://host:port")
+	return errors.Join(errs...)
+}
+
+// RequireDatabase fails unless the database's URL is set, which migrate and seed need.
+func (c Config) RequireDatabase() error {
+	return requireSet(map[string]string{"DATABASE_URL": c.DatabaseURL})
+}
+
+// RequireServe fails unless everything is set that serve needs.
+func (c Config) RequireServe() error {
+	return requireSet(map[string]string{"DATABASE_URL": c.DatabaseURL, "REDIS_URL": c.RedisURL, "PSP_URL": c.PSPURL})
+}
+
+func requireSet(values map[string]string) error {
+	var errs []error
+	for variable, value := range values {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("configuration: %s must be set", variable))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isAddr(s string) bool {
+	_, _, err := net.SplitHostPort(s)
+	return err == nil
+}
+
+func isURL(s string, schemes ...string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	for _, scheme := range schemes {
+		if u.Scheme == scheme {
+			return true
+		}
+	}
+	return false
+}

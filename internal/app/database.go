@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/internal/postgres"
+)
+
+// Migrate waits for the database and moves its schema up to the newest version or down to nothing; "version" only looks. It
+// returns the version that the schema has then.
+func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string) (version uint, err error) {
+	err = withDatabase(ctx, cfg, log, func(*pgxpool.Pool) error {
+		version, err = postgres.Migrate(ctx, cfg.DatabaseURL, direction)
+		return err
+	})
+	return version, err
+}
+
+// Seed waits for the database and adds the demo data. Its API keys are known to everybody, so it refuses outside development.
+func Seed(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if cfg.Environment != Development {
+		return errors.New("the demo data is for development alone: set ENVIRONMENT=" + Development)
+	}
+	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error { return postgres.Seed(ctx, pool) })
+}
+
+func withDatabase(ctx context.Context, cfg Config, log *slog.Logger, do func(*pgxpool.Pool) error) error {
+	if err := cfg.RequireDatabase(); err != nil {
+		return err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: 1})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := awaitPostgres(ctx, pool, cfg.StartupDeadline, log); err != nil {
+		return err
+	}
+	return do(pool)
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/httpapi"
+)
+
+// requestBuckets, in seconds, are fine around the 50 ms that a new order may take, and reach to the payment deadline.
+var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 30, 60}
+
+// checkBuckets, in seconds: a check is one round trip to Redis, or its timeout.
+var checkBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2}
+
+// metrics are what a replica counts. Labels come from small fixed sets: never keys, accounts or paths.
+type metrics struct {
+	registry       *prometheus.Registry
+	checks         *prometheus.CounterVec
+	checkSeconds   *prometheus.HistogramVec
+	requestSeconds *prometheus.HistogramVec
+}
+
+func newMetrics(pool *pgxpool.Pool) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(), // not the global one: a test runs several replicas
+		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "idempotency_checks_total", Help: "Idempotency checks by their result and the route's pattern.",
+		}, []string{"result", "route"}),
+		checkSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "idempotency_check_duration_seconds", Help: "Time spent on idempotency, the handler's time not included.",
+			Buckets: checkBuckets,
+		}, []string{"result"}),
+		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "http_request_duration_seconds", Help: "Time until a request was answered.", Buckets: requestBuckets,
+		}, []string{"method", "route", "status"}),
+	}
+	m.registry.MustRegister(m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) observeRequest(r *http.Request, route string, status int, took time.Duration) {
+	m.requestSeconds.WithLabelValues(knownMethod(r.Method), route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// knownMethod keeps what clients make up out of the labels.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+		return method
+	}
+	return "other"
+}
+
+// observeCheck counts an idempotency check and logs it in one line.
+func (a *App) observeCheck(r *http.Request, route string, check idempotency.Check) {
+	a.metrics.checks.WithLabelValues(string(check.Result), route).Inc()
+	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
+
+	attrs := []slog.Attr{
+		slog.String("event", "idempotency_check"), slog.String("key", check.Key), slog.String("endpoint", r.Method+" "+route),
+		slog.String("result", string(check.Result)), slog.Float64("duration_ms", milliseconds(check.Duration)),
+		slog.String("request_id", httpapi.RequestID(r.Context())),
+	}
+	if check.Err != nil {
+		attrs = append(attrs, slog.String("error", check.Err.Error()))
+	}
+	a.log.LogAttrs(r.Context(), checkLevel(check.Result), "idempotency check", attrs...)
+}
+
+// checkLevel raises what says that Redis is in trouble or a lease too short.
+func checkLevel(result idempotency.Result) slog.Level {
+	switch result {
+	case idempotency.ResultUnavailable, idempotency.ResultBypassed, idempotency.ResultLost, idempotency.ResultIncomplete:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}

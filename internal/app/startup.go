@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/postgres"
+)
+
+const (
+	// askTimeout bounds one question to a server that may be away.
+	askTimeout = 2 * time.Second
+
+	// askInterval is the pause between questions: short against a database's start.
+	askInterval = 200 * time.Millisecond
+
+	// remindInterval is how often the log says again what we wait for.
+	remindInterval = 5 * time.Second
+
+	// redisPatience is how long the start waits for Redis. Without it payments are answered 503, but everything else works, so a
+	// replica is of use; and it notices by itself when Redis comes.
+	redisPatience = 5 * time.Second
+)
+
+// awaitServers returns when the replica can serve.
+func (a *App) awaitServers(ctx context.Context) error {
+	if err := awaitPostgres(ctx, a.pool, a.cfg.StartupDeadline, a.log); err != nil {
+		return err
+	}
+	if err := a.awaitSchema(ctx); err != nil {
+		return err
+	}
+	return a.awaitRedis(ctx)
+}
+
+// awaitPostgres returns when PostgreSQL answers, and logs that it waits. The error after limit says what the last answer was.
+func awaitPostgres(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, log *slog.Logger) error {
+	server := pool.Config().ConnConfig
+	what := "PostgreSQL at " + net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port)))
+	return await(ctx, log, what, limit, pool.Ping)
+}
+
+// awaitSchema gives a migration, which may be running beside us, the time to finish.
+func (a *App) awaitSchema(ctx context.Context) error {
+	return await(ctx, a.log, "the database schema", a.cfg.StartupDeadline, func(ctx context.Context) error {
+		return postgres.CheckSchema(ctx, a.pool)
+	})
+}
+
+// awaitRedis fails when Redis is there and too old, and only warns when it is away.
+func (a *App) awaitRedis(ctx context.Context) error {
+	var unusable error
+	limit := min(redisPatience, a.cfg.StartupDeadline)
+	err := await(ctx, a.log, "Redis at "+a.redis.Options().Addr, limit, func(ctx context.Context) error {
+		err := redisstore.CheckServer(ctx, a.redis)
+		if err != nil && !errors.Is(err, idempotency.ErrUnavailable) {
+			unusable = err
+			return nil
+		}
+		return err
+	})
+	switch {
+	case unusable != nil:
+		return unusable
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		a.log.Error("starting without Redis: payments, refunds and top-ups are answered 503 until it is back", "error", err)
+	}
+	return nil
+}
+
+// await asks until the answer is nil.
+func await(ctx context.Context, log *slog.Logger, what string, limit time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(askInterval)
+	defer ticker.Stop()
+	began := time.Now()
+	var reminded time.Time
+	for {
+		err := askOnce(ctx, ask)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil && time.Since(reminded) >= remindInterval {
+			reminded = time.Now()
+			log.Warn("waiting for "+what, "waited", time.Since(began).Round(time.Second).String(), "limit", limit.String(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %w", time.Since(began).Round(time.Millisecond), what, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func askOnce(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return ask(ctx)
+}
