@@ -24,15 +24,13 @@ func (s *Stack) up(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(s.Out, "oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
+	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
 	err = s.driver.up(ctx)
 	if errors.Is(err, errNothingStarted) && isNew {
 		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	if err != nil {
 		return s.hint(err)
-	}
-	if err := s.faults().healAll(ctx); err != nil {
-		return fmt.Errorf("heal old faults: %w", err)
 	}
 	t := s.step("door", s.addr(Nginx))
 	if err := await(ctx, doorTimeout, nil, s.probeDoor); err != nil {

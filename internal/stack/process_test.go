@@ -1,0 +1,107 @@
+package stack
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sleeper starts a process that does nothing until it is ended.
+func sleeper(t *testing.T) Process {
+	t.Helper()
+	p, exited, err := launch(launchConfig{
+		path: "/bin/sleep", args: []string{"600"}, log: filepath.Join(t.TempDir(), "log"), parentDeath: syscall.SIGKILL,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, p.kill())
+		waitClosed(t, exited)
+	})
+	return p
+}
+
+func waitClosed(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(testTimeout):
+		t.Fatal("not closed in time")
+	}
+}
+
+func TestARecycledPIDIsNeverSignalled(t *testing.T) {
+	t.Parallel()
+	real := sleeper(t)
+	// What the state file would hold if our process had ended and its pid had been given to somebody else.
+	recycled := Process{PID: real.PID, Start: real.Start + "0"}
+
+	require.False(t, recycled.Alive())
+	require.ErrorIs(t, recycled.Signal(syscall.SIGKILL), os.ErrProcessDone)
+	require.NoError(t, recycled.Stop(t.Context(), syscall.SIGKILL, time.Second))
+	require.NoError(t, recycled.kill())
+	require.True(t, real.Alive(), "the stranger lives")
+}
+
+func TestTheZeroProcessIsNobody(t *testing.T) {
+	t.Parallel()
+	require.False(t, Process{}.Alive())
+	require.ErrorIs(t, Process{}.Signal(syscall.SIGKILL), os.ErrProcessDone) // pid 0 would be our whole process group
+	require.NoError(t, Process{}.Stop(t.Context(), syscall.SIGKILL, time.Second))
+}
+
+func TestStopEndsAPausedProcess(t *testing.T) {
+	t.Parallel()
+	p := sleeper(t)
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return isPaused(p.PID) }, testTimeout, pollInterval)
+	require.NoError(t, p.Stop(t.Context(), syscall.SIGTERM, testTimeout))
+	require.False(t, p.Alive())
+}
+
+func TestStopKillsWhatDoesNotListen(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	p, exited, err := launch(launchConfig{path: "/bin/sh", args: []string{"-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"}, log: log})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return tail(log) == "deaf" }, testTimeout, pollInterval)
+	require.NoError(t, p.Stop(t.Context(), syscall.SIGTERM, 50*time.Millisecond))
+	waitClosed(t, exited)
+}
+
+func TestADatabaseServerDiesWithItsParent(t *testing.T) {
+	if os.Getenv("STACK_TEST_PARENT") != "" {
+		server, err := StartRedis(testContext(t), RedisConfig{Dir: os.Getenv("STACK_TEST_PARENT"), DieWithParent: true})
+		require.NoError(t, err)
+		_, err = os.Stdout.WriteString("started " + strconv.Itoa(server.Process.PID) + "\n")
+		require.NoError(t, err)
+		<-t.Context().Done() // until we are killed
+	}
+	t.Parallel()
+	parent := exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.timeout", testTimeout.String())
+	parent.Env = append(os.Environ(), "STACK_TEST_PARENT="+t.TempDir())
+	out, err := parent.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
+	var child Process
+	for lines := bufio.NewScanner(out); child.PID == 0 && lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "started "); ok {
+			pid, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			child, err = identify(pid)
+			require.NoError(t, err)
+		}
+	}
+	require.True(t, child.Alive())
+
+	require.NoError(t, parent.Process.Kill())
+	require.Error(t, parent.Wait())
+	require.Eventually(t, func() bool { return !child.Alive() }, testTimeout, pollInterval)
+}

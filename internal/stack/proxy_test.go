@@ -1,0 +1,152 @@
+package stack
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+// silence is how long we listen to be sure that nothing comes: loopback needs some 50 µs.
+const silence = 200 * time.Millisecond
+
+// edgeBundle is one proxied edge in front of an echo server, and the control port of its proxy.
+type edgeBundle struct {
+	edge    edge
+	address string // of the proxy
+	faults  faults
+}
+
+func setupEdge(t testing.TB) edgeBundle {
+	t.Helper()
+	e := edges[0]
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.New(io.Discard))
+	proxy := toxiproxy.NewProxy(server, e.name(), "127.0.0.1:0", echoServer(t))
+	require.NoError(t, server.Collection.Add(proxy, true))
+	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
+	port, err := freePort()
+	require.NoError(t, err)
+	control := loopback(port)
+	go serveControl(server, control) // the library has no way to end it
+	f := faults{control}
+	require.NoError(t, await(t.Context(), testTimeout, nil, func(ctx context.Context) error { _, err := f.active(ctx); return err }))
+	return edgeBundle{edge: e, address: proxy.Listen, faults: f}
+}
+
+// echoServer sends everything back, until the test ends.
+func echoServer(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var handlers sync.WaitGroup
+	handlers.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			handlers.Go(func() {
+				defer func() { _ = conn.Close() }()
+				_, _ = io.Copy(conn, conn)
+			})
+		}
+	})
+	t.Cleanup(func() { require.NoError(t, l.Close()); handlers.Wait() })
+	return l.Addr().String()
+}
+
+// client is a connection that sends lines and gets them back.
+type client struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func dial(t testing.TB, address string) client {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return client{conn, bufio.NewReader(conn)}
+}
+
+// echo sends a line and returns what comes back within d.
+func (c client) echo(line string, d time.Duration) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(d)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, line); err != nil {
+		return "", err
+	}
+	return c.reader.ReadString('\n')
+}
+
+func TestAPartitionSwallowsAndHealingResets(t *testing.T) {
+	t.Parallel()
+	b, ctx := setupEdge(t), testContext(t)
+	old := dial(t, b.address)
+	answer, err := old.echo("hello\n", testTimeout)
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", answer)
+
+	require.NoError(t, b.faults.partition(ctx, b.edge))
+	require.NoError(t, b.faults.partition(ctx, b.edge), "cutting twice is fine")
+	active, err := b.faults.active(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{b.edge.String() + ": partition"}, active)
+
+	_, err = old.echo("lost\n", silence)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "an old connection is silent, not closed")
+	fresh := dial(t, b.address)
+	_, err = fresh.echo("lost\n", silence)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
+
+	require.NoError(t, b.faults.heal(ctx, b.edge))
+	require.NoError(t, b.faults.heal(ctx, b.edge), "healing twice is fine")
+	for _, c := range []client{old, fresh} {
+		_, err = c.echo("still there?\n", testTimeout)
+		require.Error(t, err, "a connection that lost bytes must not go on")
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	}
+	answer, err = dial(t, b.address).echo("back\n", testTimeout)
+	require.NoError(t, err)
+	require.Equal(t, "back\n", answer)
+}
+
+func TestSlowDelaysAnswersUntilAllIsHealed(t *testing.T) {
+	t.Parallel()
+	b, ctx := setupEdge(t), testContext(t)
+	c := dial(t, b.address)
+	require.NoError(t, b.faults.slow(ctx, b.edge, silence))
+	begun := time.Now()
+	_, err := c.echo("hello\n", testTimeout)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begun), silence)
+
+	require.NoError(t, b.faults.healAll(ctx))
+	active, err := b.faults.active(ctx)
+	require.NoError(t, err)
+	require.Empty(t, active)
+}
+
+// BenchmarkProxyHop compares a round trip with and without the proxy.
+func BenchmarkProxyHop(b *testing.B) {
+	bundle := setupEdge(b)
+	for name, address := range map[string]string{"proxied": bundle.address, "direct": echoServer(b)} {
+		b.Run(name, func(b *testing.B) {
+			c := dial(b, address)
+			for b.Loop() {
+				if _, err := c.echo("ping\n", testTimeout); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

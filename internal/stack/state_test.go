@@ -1,0 +1,97 @@
+package stack
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStateIsOnDiskAfterEveryChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := loadState(dir)
+	require.NoError(t, err)
+	var writers sync.WaitGroup
+	for i, name := range Services {
+		writers.Go(func() { _ = s.setService(name, serviceState{Process: Process{PID: i + 1, Start: "x"}}) })
+	}
+	writers.Wait()
+
+	again, err := loadState(dir)
+	require.NoError(t, err)
+	require.Equal(t, s.data, again.data)
+	require.Len(t, again.data.Services, len(Services))
+}
+
+func TestOnlyOneCommandAtATime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "stack")
+	var inside, most, removed atomic.Int32
+	var commands sync.WaitGroup
+	for i := range 8 {
+		commands.Go(func() {
+			unlock, err := lockDir(testContext(t), dir, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			most.Store(max(most.Load(), inside.Add(1)))
+			if i%2 == 0 { // like `down`: the others are waiting for a lock file that is no longer there
+				if os.RemoveAll(dir) == nil {
+					removed.Add(1)
+				}
+			}
+			inside.Add(-1)
+			unlock()
+		})
+	}
+	commands.Wait()
+	require.EqualValues(t, 1, most.Load())
+	require.EqualValues(t, 4, removed.Load())
+}
+
+func TestTheWaiterLearnsWhoHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "stack")
+	unlock, err := lockDir(testContext(t), dir, nil)
+	require.NoError(t, err)
+	defer unlock()
+	ctx, cancel := context.WithCancel(testContext(t))
+	_, err = lockDir(ctx, dir, func(pid int) {
+		require.Equal(t, os.Getpid(), pid)
+		cancel()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAForeignFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := lockDir(ctx, dir, nil)
+	require.ErrorContains(t, err, "not a stack's")
+}
+
+func TestAnUnprivilegedUserGetsADirectoryItCanReach(t *testing.T) {
+	t.Parallel()
+	user, err := unprivileged()
+	require.NoError(t, err)
+	locked := filepath.Join(t.TempDir(), "private")
+	require.NoError(t, os.Mkdir(locked, 0o700))
+
+	dir, temporary, err := serverDir(filepath.Join(locked, "data"), "test", user)
+	require.NoError(t, err)
+	require.Equal(t, user != nil, temporary, "only as root there is somebody else to think of")
+	if temporary {
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		require.True(t, reachable(dir, user))
+	}
+}
