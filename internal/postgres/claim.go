@@ -40,7 +40,9 @@ type command[T any] func(context.Context, *transaction) (T, error)
 // once runs a command that is one transaction, under the call's key if it has
 // one. A final error is kept under the key like any other reply and what the
 // command had queued is dropped, so a paused attempt can never commit later.
-func once[T any](ctx context.Context, s *Store, call checkout.Call, render checkout.Render[T], run command[T]) (checkout.Reply, error) {
+func once[T any](ctx context.Context, s *Store, call checkout.Call,
+	render checkout.Render[T], run command[T],
+) (checkout.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
 	tx, err := s.begin(ctx, call.Account)
@@ -72,7 +74,9 @@ func (tx *transaction) claim(ctx context.Context, call checkout.Call) {
 
 // keep renders the outcome, keeps it under the key and commits. It passes on a
 // retryable error, and commits nothing.
-func keep[T any](ctx context.Context, tx *transaction, call checkout.Call, render checkout.Render[T], value T, err error) (checkout.Reply, error) {
+func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
+	render checkout.Render[T], value T, err error,
+) (checkout.Reply, error) {
 	reply, err := outcome(render, value, err)
 	if err != nil {
 		return checkout.Reply{}, err

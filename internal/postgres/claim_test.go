@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -168,4 +169,18 @@ func TestTheReplyIsKeptForItsTTL(t *testing.T) {
 	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
 	require.NoError(t, err)
 	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
+}
+
+func TestWhatWasQueuedBeforeAFinalErrorIsNotWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	reply, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		require.NoError(t, tx.load(ctx))
+		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
+		return order, &checkout.Error{Code: "second_thoughts"}
+	})
+	requireRefused(t, "second_thoughts", reply, err)
+	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 }

@@ -19,7 +19,9 @@ func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.C
 
 // CreateCustomer makes a customer with an empty wallet. Whether the e-mail
 // address is free shows at the commit.
-func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer, render checkout.Render[checkout.Customer]) (checkout.Reply, error) {
+func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer,
+	render checkout.Render[checkout.Customer],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
 		if err := tx.load(ctx); err != nil {
 			return checkout.Customer{}, err
@@ -34,7 +36,9 @@ func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted c
 }
 
 // UpdateCustomer changes a customer.
-func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange, render checkout.Render[checkout.Customer]) (checkout.Reply, error) {
+func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange,
+	render checkout.Render[checkout.Customer],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
 		lock := tx.LockCustomer(ctx, []dbsqlc.LockCustomerParams{{AccountID: tx.account, ID: id}})
 		if err := tx.load(ctx); err != nil {

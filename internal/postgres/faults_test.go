@@ -124,6 +124,19 @@ func TestATransactionWhoseConnectionDiesIsRolledBack(t *testing.T) {
 	require.Zero(t, b.count("idempotency_keys"))
 }
 
+func TestACommitThatRollsBackIsAnError(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) (string, error) {
+		require.NoError(t, tx.load(ctx))
+		require.NoError(t, tx.finish())
+		_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
+		require.Error(t, err)
+		return "done", nil // as if the error had been overlooked
+	})
+	require.ErrorContains(t, err, "ROLLBACK")
+}
+
 // TestAPausedReplicaDoesNotHoldItsLocks lets a transaction sleep with an order
 // locked, as a replica does that is stopped with SIGSTOP.
 func TestAPausedReplicaDoesNotHoldItsLocks(t *testing.T) {

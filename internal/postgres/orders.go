@@ -41,7 +41,9 @@ func (s *Store) Orders(ctx context.Context, account uuid.UUID, page checkout.Ord
 }
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
-func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder, render checkout.Render[checkout.Order]) (checkout.Reply, error) {
+func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder,
+	render checkout.Render[checkout.Order],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		customer := tx.CustomerExists(ctx, []dbsqlc.CustomerExistsParams{{AccountID: tx.account, ID: wanted.CustomerID}})
 		lock := tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skusOf(wanted.Items)}})
@@ -70,7 +72,9 @@ func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted check
 }
 
 // UpdateOrder changes the address of an order, or cancels it and returns its stock.
-func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange, render checkout.Render[checkout.Order]) (checkout.Reply, error) {
+func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange,
+	render checkout.Render[checkout.Order],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: id}})
 		if change.Cancel {

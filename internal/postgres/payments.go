@@ -18,7 +18,9 @@ func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Pa
 }
 
 // PayFromWallet pays an order at once.
-func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment, render checkout.Render[checkout.Payment]) (checkout.Reply, error) {
+func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
+	render checkout.Render[checkout.Payment],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
 		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
 		lockWallet := tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: wanted.OrderID}})
@@ -48,7 +50,9 @@ func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted ch
 }
 
 // BeginCardPayment is phase one of a card payment. See [checkout.Store].
-func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted checkout.NewPayment, render checkout.Render[checkout.Payment]) (checkout.Begun[checkout.Payment], error) {
+func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
+	render checkout.Render[checkout.Payment],
+) (checkout.Begun[checkout.Payment], error) {
 	start := func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
 		lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
 		if err := tx.load(ctx); err != nil {
@@ -78,7 +82,9 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 }
 
 // SettleCardPayment is phase three of a card payment. See [checkout.Store].
-func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult, render checkout.Render[checkout.Payment]) (checkout.Reply, error) {
+func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult,
+	render checkout.Render[checkout.Payment],
+) (checkout.Reply, error) {
 	return phaseThree(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
 		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: begun.OrderID}})
 		lockPayment := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: begun.ID}})

@@ -19,10 +19,14 @@ import (
 // later is a queued query whose result is read after the round trip.
 type later[T any] func() (T, error)
 
+// resumption queues the next attempt of what a key in progress began. No row
+// means that there is nothing to go on with.
+type resumption[T any] func(context.Context, *transaction) later[T]
+
 // phaseOne begins an operation and leaves its key in progress. If the key is in
 // progress already, it goes on with what was begun, at its next attempt.
 func phaseOne[T any](ctx context.Context, s *Store, call checkout.Call, render checkout.Render[T],
-	start command[T], resume func(context.Context, *transaction) later[T],
+	start command[T], resume resumption[T],
 ) (checkout.Begun[T], error) {
 	if call.Claim == nil {
 		return checkout.Begun[T]{}, errNoClaim
@@ -53,7 +57,7 @@ func phaseOne[T any](ctx context.Context, s *Store, call checkout.Call, render c
 // the key in case there is nothing to go on with. The round trip is a
 // transaction of its own, committed at its end.
 func takeUp[T any](ctx context.Context, tx *transaction, call checkout.Call,
-	resume func(context.Context, *transaction) later[T],
+	resume resumption[T],
 ) (checkout.Begun[T], error) {
 	tx.rollback()
 	resumed := resume(ctx, tx)
@@ -78,7 +82,9 @@ func answered[T any](reply checkout.Reply, err error) (checkout.Begun[T], error)
 
 // phaseThree settles an operation and its key. The command checks the fence; if
 // it is lost, the settled reply is somebody else's, or there is none yet.
-func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call, render checkout.Render[T], settle command[T]) (checkout.Reply, error) {
+func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call,
+	render checkout.Render[T], settle command[T],
+) (checkout.Reply, error) {
 	if call.Claim == nil {
 		return checkout.Reply{}, errNoClaim
 	}

@@ -10,7 +10,9 @@ import (
 )
 
 // RefundToWallet gives back a payment from the wallet, or a part of it, at once.
-func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund, render checkout.Render[checkout.Refund]) (checkout.Reply, error) {
+func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
+	render checkout.Render[checkout.Refund],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
 		paid := tx.lockPaid(ctx, wanted.PaymentID)
 		lockWallet := tx.LockWalletOfPayment(ctx, []dbsqlc.LockWalletOfPaymentParams{{AccountID: tx.account, PaymentID: wanted.PaymentID}})
@@ -42,7 +44,9 @@ func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted c
 
 // BeginCardRefund is phase one of a card refund. It reserves the amount, so
 // that refunds that are processing can't exceed the payment together.
-func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted checkout.NewRefund, render checkout.Render[checkout.Refund]) (checkout.Begun[checkout.Refund], error) {
+func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
+	render checkout.Render[checkout.Refund],
+) (checkout.Begun[checkout.Refund], error) {
 	start := func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
 		lock := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: wanted.PaymentID}})
 		if err := tx.load(ctx); err != nil {
@@ -75,7 +79,9 @@ func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted 
 
 // SettleCardRefund is phase three of a card refund. A declined one gives its
 // reserved amount back.
-func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun checkout.Refund, result checkout.GatewayResult, render checkout.Render[checkout.Refund]) (checkout.Reply, error) {
+func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun checkout.Refund, result checkout.GatewayResult,
+	render checkout.Render[checkout.Refund],
+) (checkout.Reply, error) {
 	return phaseThree(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
 		paid := tx.lockPaid(ctx, begun.PaymentID)
 		lockRefund := tx.LockRefund(ctx, []dbsqlc.LockRefundParams{{AccountID: tx.account, ID: begun.ID}})
@@ -142,7 +148,9 @@ func (p paidOrder) read() (order checkout.Order, payment checkout.Payment, settl
 }
 
 // refunded queues what follows from a succeeded refund.
-func (tx *transaction) refunded(ctx context.Context, order checkout.Order, payment checkout.Payment, refund checkout.Refund, before checkout.Money) error {
+func (tx *transaction) refunded(ctx context.Context, order checkout.Order,
+	payment checkout.Payment, refund checkout.Refund, before checkout.Money,
+) error {
 	tx.post(ctx, refund.Ledger(newID(), payment))
 	after := checkout.Money{Amount: before.Amount + refund.Amount.Amount, Currency: before.Currency}
 	if err := tx.setStatus(ctx, order, order.AfterRefund(after)); err != nil {

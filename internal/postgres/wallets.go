@@ -18,7 +18,9 @@ func (s *Store) Wallet(ctx context.Context, account, customer uuid.UUID) (checko
 }
 
 // TopUp puts money into a wallet.
-func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp, render checkout.Render[checkout.TopUp]) (checkout.Reply, error) {
+func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp,
+	render checkout.Render[checkout.TopUp],
+) (checkout.Reply, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.TopUp, error) {
 		lock := tx.LockWallet(ctx, []dbsqlc.LockWalletParams{{AccountID: tx.account, CustomerID: wanted.CustomerID}})
 		if err := tx.load(ctx); err != nil {

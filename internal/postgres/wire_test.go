@@ -62,7 +62,7 @@ func (c *wiredConn) Write(b []byte) (int, error) {
 	}
 	c.wire.mu.Unlock()
 	if cut {
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, io.ErrClosedPipe
 	}
 	return c.Conn.Write(b)
@@ -77,7 +77,7 @@ func (c *wiredConn) Read(b []byte) (int, error) {
 	}
 	if n > 0 && c.wire.after && c.wire.cutAt == c.wire.trips && c.wire.cutAt > 0 {
 		c.wire.cutAt = 0
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err

@@ -6,7 +6,7 @@ FROM orders WHERE orders.account_id = @account_id AND orders.id = @id;
 SELECT sqlc.embed(orders), (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items
 FROM orders
 WHERE orders.account_id = @account_id
-  AND (sqlc.narg('before')::uuid IS NULL OR orders.id < sqlc.narg('before'))
+  AND orders.id < coalesce(sqlc.narg('before')::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND (sqlc.narg('customer')::uuid IS NULL OR orders.customer_id = sqlc.narg('customer'))
 ORDER BY orders.id DESC LIMIT @page_size;
 

@@ -49,7 +49,7 @@ const listOrders = `-- name: ListOrders :many
 SELECT orders.id, orders.account_id, orders.customer_id, orders.status, orders.total_amount, orders.total_currency, orders.shipping_address, orders.created_at, orders.updated_at, orders.expires_at, (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items
 FROM orders
 WHERE orders.account_id = $1
-  AND ($2::uuid IS NULL OR orders.id < $2)
+  AND orders.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
   AND ($3::uuid IS NULL OR orders.customer_id = $3)
 ORDER BY orders.id DESC LIMIT $4
 `
