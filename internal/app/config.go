@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -131,13 +132,14 @@ func (c Config) check() error {
 	require(c.AuthCacheTTL >= 0, "AUTH_CACHE_TTL", "0s or more")
 	// A heartbeat comes every third of the lease and takes up to half a second.
 	require(c.Lease >= time.Second, "IDEMPOTENCY_LEASE", "1s or more")
-	for variable, value := range map[string]time.Duration{
-		"PSP_TIMEOUT": c.PSPTimeout, "IDEMPOTENCY_PAYMENT_TTL": c.PaymentTTL, "IDEMPOTENCY_ORDER_TTL": c.OrderTTL,
-		"PAYMENT_DEADLINE": c.PaymentDeadline, "ORDER_DEADLINE": c.OrderDeadline,
-		"STARTUP_DEADLINE": c.StartupDeadline, "SHUTDOWN_DEADLINE": c.ShutdownDeadline,
-	} {
-		require(value > 0, variable, "more than 0s")
-	}
+	positive := "more than 0s"
+	require(c.PSPTimeout > 0, "PSP_TIMEOUT", positive)
+	require(c.PaymentTTL > 0, "IDEMPOTENCY_PAYMENT_TTL", positive)
+	require(c.OrderTTL > 0, "IDEMPOTENCY_ORDER_TTL", positive)
+	require(c.PaymentDeadline > 0, "PAYMENT_DEADLINE", positive)
+	require(c.OrderDeadline > 0, "ORDER_DEADLINE", positive)
+	require(c.StartupDeadline > 0, "STARTUP_DEADLINE", positive)
+	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.
 	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")
 	require(c.RedisURL == "" || isURL(c.RedisURL, "redis", "rediss"), "REDIS_URL", "redis://host:port/0")
@@ -146,23 +148,18 @@ func (c Config) check() error {
 }
 
 // RequireDatabase fails unless the database's URL is set, which migrate and seed need.
-func (c Config) RequireDatabase() error {
-	return requireSet(map[string]string{"DATABASE_URL": c.DatabaseURL})
-}
+func (c Config) RequireDatabase() error { return requireSet("DATABASE_URL", c.DatabaseURL) }
 
 // RequireServe fails unless everything is set that serve needs.
 func (c Config) RequireServe() error {
-	return requireSet(map[string]string{"DATABASE_URL": c.DatabaseURL, "REDIS_URL": c.RedisURL, "PSP_URL": c.PSPURL})
+	return errors.Join(c.RequireDatabase(), requireSet("REDIS_URL", c.RedisURL), requireSet("PSP_URL", c.PSPURL))
 }
 
-func requireSet(values map[string]string) error {
-	var errs []error
-	for variable, value := range values {
-		if value == "" {
-			errs = append(errs, fmt.Errorf("configuration: %s must be set", variable))
-		}
+func requireSet(variable, value string) error {
+	if value == "" {
+		return fmt.Errorf("configuration: %s must be set", variable)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func isAddr(s string) bool {
@@ -172,13 +169,5 @@ func isAddr(s string) bool {
 
 func isURL(s string, schemes ...string) bool {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" {
-		return false
-	}
-	for _, scheme := range schemes {
-		if u.Scheme == scheme {
-			return true
-		}
-	}
-	return false
+	return err == nil && u.Host != "" && slices.Contains(schemes, u.Scheme)
 }
