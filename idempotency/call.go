@@ -144,7 +144,7 @@ func (c *call) handle(next http.Handler, r *http.Request) {
 // finish settles the record, and only then sends the answer: whoever has seen
 // it finds it again.
 func (c *call) finish() {
-	c.out.finish()
+	c.out.WriteHeader(http.StatusOK) // unless the handler has
 	c.finished = true
 	if !c.settled {
 		c.settle(Response{StatusCode: c.out.code, Header: c.headers.pick(c.out.header), Body: c.out.body})

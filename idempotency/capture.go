@@ -38,9 +38,6 @@ func (c *capture) WriteHeader(code int) {
 		return
 	}
 	c.code, c.header = code, c.w.Header().Clone()
-	if c.header == nil {
-		c.header = http.Header{}
-	}
 }
 
 // Write implements io.Writer.
@@ -50,7 +47,6 @@ func (c *capture) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	if !c.streaming && len(c.body)+len(p) > c.limit {
-		c.guessType(p)
 		c.overflow()
 		c.streaming = true
 		if err := c.send(); err != nil {
@@ -62,27 +58,6 @@ func (c *capture) Write(p []byte) (int, error) {
 	}
 	c.body = append(c.body, p...)
 	return len(p), nil
-}
-
-// finish ends the header and settles the content type, so that what is kept is
-// what will be sent.
-func (c *capture) finish() {
-	c.WriteHeader(http.StatusOK)
-	c.guessType(nil)
-}
-
-// guessType does what net/http would do while sending, but before the record is
-// written: a replay must not depend on how the body was cut into writes.
-func (c *capture) guessType(next []byte) {
-	_, typed := c.header["Content-Type"]
-	_, encoded := c.header["Content-Encoding"]
-	if typed || encoded || len(c.body)+len(next) == 0 {
-		return
-	}
-	const looksAt = 512 // bytes, see http.DetectContentType
-	start := append([]byte(nil), c.body[:min(len(c.body), looksAt)]...)
-	start = append(start, next[:min(len(next), looksAt)]...)
-	c.header.Set("Content-Type", http.DetectContentType(start))
 }
 
 // send writes out what was held back. Headers that were set after WriteHeader

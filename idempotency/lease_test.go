@@ -185,6 +185,26 @@ func TestHeartbeatsThatRecover(t *testing.T) {
 	})
 }
 
+func TestTheLastHeartbeatIsARealAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(20 * time.Second)
+			require.NoError(t, r.Context().Err())
+			write(w, "done")
+		})
+		began := time.Now()
+		b.store.fail = func(ctx context.Context, step string) error {
+			if step == "extend" && time.Since(began) < 12500*time.Millisecond {
+				return idempotency.ErrUnavailable
+			}
+			return ctx.Err()
+		}
+		require.Equal(t, "done", b.post(t, "key", "").Body.String())
+		require.Equal(t, []idempotency.Result{idempotency.ResultAcquired}, b.results())
+	})
+}
+
 func TestASettledHandlerHasNoHeartbeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

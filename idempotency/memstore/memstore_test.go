@@ -47,7 +47,11 @@ func TestExpiredRecordsAreRemoved(t *testing.T) {
 	for i := range 1000 {
 		acquire(fmt.Sprint("old-", i))
 	}
+	held := idempotency.Record{Key: "held", Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner()}
+	_, err := store.Acquire(t.Context(), held, time.Second)
+	require.NoError(t, err)
 	clock.Advance(time.Second)
+	require.ErrorIs(t, store.Extend(t.Context(), held, time.Hour), idempotency.ErrLost, "expired before it is removed")
 	for i := range 1000 {
 		acquire(fmt.Sprint("new-", i))
 	}
