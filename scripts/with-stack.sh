@@ -26,7 +26,14 @@ STACK="$PWD/$dir/bin/stack --dir $PWD/$dir"
 export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR STACK LEASE_SECONDS
 
 stack() { go run ./cmd/stack --dir "$dir" "$@"; }
-show() { while IFS= read -r line; do printf '%-12s %s\n' stack "$line"; done; }
+# show: the stack's progress under its name, without what a user could do then.
+show() {
+  local line last=''
+  while IFS= read -r line; do
+    [ -n "$last" ] || printf '%-12s %s\n' stack "$line"
+    case $line in Ready*) last=yes ;; esac
+  done
+}
 
 # One test stack at a time; a lock whose owner is gone counts for nothing.
 if ! mkdir "$lock" 2>/dev/null; then
