@@ -89,7 +89,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
-		fmt.Fprint(out, usage, "Flags:\n")
+		_, _ = fmt.Fprint(out, usage, "Flags:\n")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")

@@ -214,7 +214,8 @@ func (c *compose) showReady(ctx context.Context, begun step, before map[string]c
 	for _, name := range slices.Sorted(maps.Keys(containers)) {
 		one, old := containers[name], before[name]
 		isOld := old.ID == one.ID && (old.isHealthy() || old.isDone()) // compose may still replace it
-		if shown[name] || isOld || !(one.isHealthy() || one.isDone()) {
+		isReady := one.isHealthy() || one.isDone()
+		if shown[name] || isOld || !isReady {
 			continue
 		}
 		shown[name] = true

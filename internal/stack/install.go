@@ -81,7 +81,7 @@ func (n *native) installMissing(ctx context.Context) error {
 	if n.NoInstall {
 		return fmt.Errorf("%w\ninstall with: %s (%w)", why, line, errNothingStarted)
 	}
-	fmt.Fprintf(n.Out, "%v\ninstalling with: %s\n", why, line)
+	n.printf("%v\ninstalling with: %s\n", why, line)
 	t := n.step("install", manager.program)
 	if err := manager.run(ctx, command, n.logPath("install")); err != nil {
 		return t.failed(fmt.Errorf("%s: %w", line, err))

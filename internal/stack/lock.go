@@ -46,11 +46,12 @@ func lockDir(ctx context.Context, dir string, waiting func(pid int)) (unlock fun
 
 // tryLock returns the locked file, or nil and the pid of the holder.
 func tryLock(dir string) (*os.File, int, error) {
-	if err := claimDir(dir); err != nil {
-		return nil, 0, err
-	}
 	path := filepath.Join(dir, lockName)
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	var file *os.File
+	err := claimDir(dir)
+	if err == nil {
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil // a `down` has just removed the folder
 	}

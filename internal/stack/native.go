@@ -66,7 +66,7 @@ func (n *native) checkAllPorts() error {
 	var errs []error
 	for _, name := range Services {
 		if !n.state.service(name).Process.Alive() {
-			errs = append(errs, checkPorts(name, n.ports.of(name)))
+			errs = append(errs, checkPorts(name, n.allPorts(name)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -203,7 +203,7 @@ func (n *native) start(ctx context.Context, name string) error {
 	if n.state.service(name).Process.Alive() {
 		return nil
 	}
-	if err := checkPorts(name, n.ports.of(name)); err != nil {
+	if err := checkPorts(name, n.allPorts(name)); err != nil {
 		return err
 	}
 	run, err := n.prepare(ctx, name)

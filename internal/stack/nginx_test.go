@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	run, err := prepareNginx("../..", filepath.Join(t.TempDir(), "nginx"), "", ports{1000})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.dir)) })
 	out, err := exec.Command(run.path, append(run.args, "-t")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

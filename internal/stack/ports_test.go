@@ -30,7 +30,7 @@ func TestNoTwoServicesShareAPort(t *testing.T) {
 	t.Parallel()
 	owner := map[int]string{}
 	for _, name := range Services {
-		for _, port := range (ports{7}).of(name) {
+		for _, port := range (ports{7}).allPorts(name) {
 			require.Empty(t, owner[port], "port %d of %s", port, name)
 			owner[port] = name
 		}

@@ -102,7 +102,7 @@ func isFile(path string) bool {
 
 // StartPostgres starts a private PostgreSQL with a database and superuser "oncepay" that needs no password from this machine, and
 // waits until it answers. As root it runs the server as the user postgres or nobody; if that user cannot get at Dir, the data
-// goes to a temporary directory, named in Server.DataDir. On an error nothing is left running.
+// goes to a temporary directory, named in Server.DataDir, which the caller removes. On an error nothing is left running.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
 	run, temporary, err := preparePostgres(ctx, cfg)
 	if err != nil {
@@ -118,7 +118,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
 		}
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	server.temporary = temporary && cfg.Dir == ""
+	server.temporary = temporary && cfg.Dir == "" // with a Dir, the caller means to keep the data
 	return server, nil
 }
 

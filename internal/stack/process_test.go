@@ -2,11 +2,10 @@ package stack
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,24 +77,24 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 
 func TestADatabaseServerDiesWithItsParent(t *testing.T) {
 	if os.Getenv("STACK_TEST_PARENT") != "" {
-		server, err := StartRedis(testContext(t), RedisConfig{Dir: os.Getenv("STACK_TEST_PARENT"), DieWithParent: true})
+		server, err := StartRedis(testContext(t), RedisConfig{DieWithParent: true})
 		require.NoError(t, err)
-		_, err = os.Stdout.WriteString("started " + strconv.Itoa(server.Process.PID) + "\n")
+		_, err = fmt.Println("started", server.Process.PID, server.DataDir)
 		require.NoError(t, err)
 		<-t.Context().Done() // until we are killed
 	}
 	t.Parallel()
 	parent := exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.timeout", testTimeout.String())
-	parent.Env = append(os.Environ(), "STACK_TEST_PARENT="+t.TempDir())
+	parent.Env = append(os.Environ(), "STACK_TEST_PARENT=1")
 	out, err := parent.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, parent.Start())
 	var child Process
 	for lines := bufio.NewScanner(out); child.PID == 0 && lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "started "); ok {
-			pid, err := strconv.Atoi(text)
-			require.NoError(t, err)
-			child, err = identify(pid)
+		var dir string
+		if n, _ := fmt.Sscanf(lines.Text(), "started %d %s", &child.PID, &dir); n == 2 {
+			t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+			child, err = identify(child.PID)
 			require.NoError(t, err)
 		}
 	}

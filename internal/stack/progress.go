@@ -17,9 +17,12 @@ type step struct {
 func (s *Stack) step(name, where string) step { return step{s, name, where, time.Now()} }
 
 func (t step) done(state string) {
-	// One Fprintf is one write: lines of parallel steps don't mix.
-	fmt.Fprintf(t.s.Out, "  %-9s %-17s %-28s %5.1f s\n", t.name, t.where, state, time.Since(t.begun).Seconds())
+	t.s.printf("  %-9s %-17s %-28s %5.1f s\n", t.name, t.where, state, time.Since(t.begun).Seconds())
 }
+
+// printf shows something to the user; when nobody can see it, the work goes on. One call is one write: the lines of parallel
+// steps don't mix.
+func (s *Stack) printf(format string, args ...any) { _, _ = fmt.Fprintf(s.Out, format, args...) }
 
 // failed prints the line of a step that didn't work; the error itself comes later.
 func (t step) failed(err error) error {

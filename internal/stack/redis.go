@@ -18,7 +18,8 @@ const minRedis = 7
 
 // RedisConfig says how StartRedis runs a server.
 type RedisConfig struct {
-	// Dir is the server's working directory and holds its log. Empty: a temporary directory that Stop removes.
+	// Dir is the server's working directory and holds its log. Empty, or out of reach for the user that the server runs as when
+	// we are root: a temporary directory that Stop removes.
 	Dir string
 	// Port to listen on at 127.0.0.1; 0 takes a free one.
 	Port int
@@ -68,7 +69,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 		}
 		return nil, fmt.Errorf("start Redis: %w", err)
 	}
-	server.temporary = temporary && cfg.Dir == ""
+	server.temporary = temporary
 	return server, nil
 }
 

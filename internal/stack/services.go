@@ -85,8 +85,8 @@ func (p ports) via(from, to string) string {
 	return loopback(edges[i].port + p.offset)
 }
 
-// of lists every port that a service listens on.
-func (p ports) of(service string) []int {
+// allPorts lists every port that a service listens on.
+func (p ports) allPorts(service string) []int {
 	list := []int{p.port(service)}
 	if ops, ok := opsPorts[service]; ok {
 		list = append(list, ops+p.offset)

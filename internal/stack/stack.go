@@ -142,7 +142,7 @@ func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.up) }
 // Down removes the stack and, unless keepData is set, its data. A stack that isn't there is no error.
 func (s *Stack) Down(ctx context.Context, keepData bool) error {
 	if !s.claimed() {
-		fmt.Fprintf(s.Out, "no stack in %s\n", s.Dir)
+		s.printf("no stack in %s\n", s.Dir)
 		return nil
 	}
 	return s.locked(ctx, func(ctx context.Context) error { return s.down(ctx, keepData) })
@@ -178,7 +178,7 @@ func (s *Stack) onStack(ctx context.Context, do func(context.Context) error) err
 // locked does something while no other command does.
 func (s *Stack) locked(ctx context.Context, do func(context.Context) error) error {
 	unlock, err := lockDir(ctx, s.Dir, func(pid int) {
-		fmt.Fprintf(s.Out, "waiting for another stack command (pid %d) …\n", pid)
+		s.printf("waiting for another stack command (pid %d) …\n", pid)
 	})
 	if err != nil {
 		return err

@@ -62,12 +62,13 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "%s driver, %s\n", s.state.data.Driver, s.Dir)
+	s.printf("%s driver, %s\n", s.state.data.Driver, s.Dir)
 	for _, line := range services {
-		fmt.Fprintln(s.Out, strings.TrimRight(fmt.Sprintf("  %-9s %-17s %-10s %-14s %s", line.Name, line.Addr, line.State, line.ID, line.Why), " "))
+		text := fmt.Sprintf("  %-9s %-17s %-10s %-14s %s", line.Name, line.Addr, line.State, line.ID, line.Why)
+		s.printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {
-		fmt.Fprintf(s.Out, "  fault: %s\n", fault)
+		s.printf("  fault: %s\n", fault)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 		if err := f.run(s, ctx, args); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, strings.Join(args, " "), err)
 		}
-		fmt.Fprintf(s.Out, "%s %s: done in %.1f s\n", verb, strings.Join(args, " "), time.Since(begun).Seconds())
+		s.printf("%s %s: done in %.1f s\n", verb, strings.Join(args, " "), time.Since(begun).Seconds())
 		return nil
 	})
 }
@@ -92,7 +92,7 @@ func startService(s *Stack, ctx context.Context, args []string) error {
 	}
 	conditions, err := s.driver.conditions(ctx)
 	if err == nil && conditions[name].state == running && slices.Contains(Replicas, name) {
-		fmt.Fprintf(s.Out, "%s runs, but is %v\n", name, notReady)
+		s.printf("%s runs, but is %v\n", name, notReady)
 		return nil
 	}
 	return errors.Join(fmt.Errorf("%w; see: stack logs %s", notReady, name), err)

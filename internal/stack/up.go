@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -23,11 +24,11 @@ func (s *Stack) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
+	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
 	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
 	err = s.driver.up(ctx)
 	if errors.Is(err, errNothingStarted) && isNew {
-		return errors.Join(err, os.RemoveAll(s.Dir))
+		return errors.Join(err, s.removeDir())
 	}
 	if err != nil {
 		return s.hint(err)
@@ -37,7 +38,7 @@ func (s *Stack) up(ctx context.Context) error {
 		return s.hint(t.failed(err))
 	}
 	t.done("GET /v1/products: 200")
-	fmt.Fprint(s.Out, s.summary(time.Since(begun)))
+	s.printf("%s", s.summary(time.Since(begun)))
 	return nil
 }
 
@@ -80,13 +81,13 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 		}
 	}
 	if keepData && s.driver != nil {
-		if err := s.dropAllButData(); err != nil {
+		if err := s.dropAllBut(dataEntries...); err != nil {
 			return t.failed(err)
 		}
 		t.done("stopped, data kept")
 		return nil
 	}
-	if err := os.RemoveAll(s.Dir); err != nil {
+	if err := s.removeDir(); err != nil {
 		return t.failed(err)
 	}
 	t.done("all removed")
@@ -96,11 +97,16 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 // dataEntries are what `down --keep-data` leaves in the folder.
 var dataEntries = []string{lockName, "state.json", Postgres, "pspsim.journal"}
 
-func (s *Stack) dropAllButData() error {
+// removeDir removes the folder, the lock last: it marks the folder as ours for a command that is waiting.
+func (s *Stack) removeDir() error {
+	return errors.Join(s.dropAllBut(lockName), os.RemoveAll(s.Dir))
+}
+
+func (s *Stack) dropAllBut(keep ...string) error {
 	entries, err := os.ReadDir(s.Dir)
 	for _, entry := range entries {
-		if !slices.Contains(dataEntries, entry.Name()) {
-			err = errors.Join(err, os.RemoveAll(s.Dir+string(os.PathSeparator)+entry.Name()))
+		if !slices.Contains(keep, entry.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
 		}
 	}
 	return err
