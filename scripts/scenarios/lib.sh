@@ -13,7 +13,7 @@ set -euo pipefail
 : "${API_KEY:=sk_test_demo}"
 : "${OTHER_API_KEY:=sk_test_other}"  # of a second account
 : "${STACK:=go run ./cmd/stack}"     # breaks things and mends them
-: "${LEASE_SECONDS:=15}"             # IDEMPOTENCY_LEASE of the replicas, or more
+: "${LEASE_SECONDS:=15}"             # IDEMPOTENCY_LEASE of the replicas; more only takes longer
 
 # Longer than nginx's proxy_read_timeout of 70 s: the server is to give up first.
 answer_seconds=75
@@ -303,9 +303,9 @@ heal() {
   undo=''
   stack "$command" &&
     wait_until "Redis answers" redis PING &&
-    wait_until "api-1 is ready" curl -fsS "$(operations "$API1_URL")/readyz" &&
-    wait_until "api-2 is ready" curl -fsS "$(operations "$API2_URL")/readyz" &&
-    wait_until "the public door is open" curl -fsS -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/products"
+    wait_until "api-1 is ready" probe "$(operations "$API1_URL")/readyz" &&
+    wait_until "api-2 is ready" probe "$(operations "$API2_URL")/readyz" &&
+    wait_until "the public door is open" probe -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/products"
 }
 
 # stack 'COMMAND ARGUMENTS': the fault switchboard.
@@ -317,6 +317,9 @@ stack() {
 
 # operations URL: a replica's operations port is its own plus 1000.
 operations() { echo "${1%:*}:$((${1##*:} + 1000))"; }
+
+# probe URL: prints what is there, and fails unless that is well.
+probe() { curl -fsS --max-time 5 "$@"; }
 
 # wait_until WHAT COMMAND…: polls until the command succeeds; the scenario can't
 # go on when it never does.
