@@ -52,8 +52,8 @@ func tryLock(dir string) (*os.File, int, error) {
 	if err == nil {
 		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, nil // a `down` has just removed the folder
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) {
+		return nil, 0, nil // a `down` has just removed the folder, perhaps while we made it (mkdir: file exists)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -89,6 +89,16 @@ func claimDir(dir string) error {
 		}
 	}
 	return fmt.Errorf("%s holds files that are not a stack's: choose another --dir", dir)
+}
+
+// removeLocked removes the folder whose lock we hold. It is moved away first, so that who waits for the lock makes a new folder
+// instead of meeting half of the old one.
+func removeLocked(dir string) error {
+	doomed := fmt.Sprintf("%s.removed-%d", dir, time.Now().UnixNano())
+	if err := os.Rename(dir, doomed); err != nil {
+		return err
+	}
+	return os.RemoveAll(doomed)
 }
 
 func sameFile(file *os.File, path string) bool {

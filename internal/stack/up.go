@@ -28,7 +28,7 @@ func (s *Stack) up(ctx context.Context) error {
 	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
 	err = s.driver.up(ctx)
 	if errors.Is(err, errNothingStarted) && isNew {
-		return errors.Join(err, s.removeDir())
+		return errors.Join(err, removeLocked(s.Dir))
 	}
 	if err != nil {
 		return s.hint(err)
@@ -87,7 +87,7 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 		t.done("stopped, data kept")
 		return nil
 	}
-	if err := s.removeDir(); err != nil {
+	if err := removeLocked(s.Dir); err != nil {
 		return t.failed(err)
 	}
 	t.done("all removed")
@@ -96,11 +96,6 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 
 // dataEntries are what `down --keep-data` leaves in the folder.
 var dataEntries = []string{lockName, "state.json", Postgres, "pspsim.journal"}
-
-// removeDir removes the folder, the lock last: it marks the folder as ours for a command that is waiting.
-func (s *Stack) removeDir() error {
-	return errors.Join(s.dropAllBut(lockName), os.RemoveAll(s.Dir))
-}
 
 func (s *Stack) dropAllBut(keep ...string) error {
 	entries, err := os.ReadDir(s.Dir)
