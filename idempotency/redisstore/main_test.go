@@ -6,20 +6,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-// TestMain lets the Docker client's idle connections be: nothing here speaks
-// HTTP to a server by itself.
-func TestMain(m *testing.M) {
-	testenv.Main(m, testenv.NoLeaks(
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-	))
-}
+func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
 
 // open makes a client as programs do.
 func open(t testing.TB, server string) *redis.Client {
@@ -32,11 +24,11 @@ func open(t testing.TB, server string) *redis.Client {
 
 // through starts a proxy in front of a server, and gives it with the server's
 // URL by that way.
-func through(t testing.TB, server string) (way *proxy, detour string) {
+func through(t testing.TB, server string) (way *testenv.Proxy, detour string) {
 	t.Helper()
 	u, err := url.Parse(server)
 	require.NoError(t, err)
-	way = startProxy(t, u.Host)
-	u.Host = way.Addr()
+	way = testenv.NewProxy(t, u.Host)
+	u.Host = way.Addr
 	return way, u.String()
 }
