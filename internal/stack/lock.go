@@ -98,7 +98,11 @@ func removeLocked(dir string) error {
 	if err := os.Rename(dir, doomed); err != nil {
 		return err
 	}
-	return os.RemoveAll(doomed)
+	err := os.RemoveAll(doomed)
+	if errors.Is(err, syscall.ENOTEMPTY) { // somebody was just opening the lock in it
+		err = os.RemoveAll(doomed)
+	}
+	return err
 }
 
 func sameFile(file *os.File, path string) bool {
