@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// asProgram makes the test binary be oncepay, so that a test can signal it.
+const asProgram = "ONCEPAY_TEST_AS_PROGRAM"
+
+// patience bounds every wait of these tests.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	testenv.Main(m, testenv.NoLeaks())
+}
+
+// oncepay runs a command in this process and returns what it printed.
+func oncepay(t *testing.T, environ []string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out bytes.Buffer
+	err := run(ctx, args, environ, &out)
+	return out.String(), err
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"serve", "--port=1"}, {"seed", "x"}} {
+		_, err := oncepay(t, nil, args...)
+		require.ErrorIs(t, err, errUsage, "%q", args)
+	}
+}
+
+func TestWrongUsageShowsTheUsageAndExitsWithTwo(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, nil, "sevre")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.Error(t, cmd.Run())
+	require.Equal(t, 2, cmd.ProcessState.ExitCode())
+	require.Contains(t, stderr.String(), `unknown command "sevre"`)
+	require.Contains(t, stderr.String(), "oncepay migrate up|down|version")
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"help", "-h", "--help"} {
+		out, err := oncepay(t, nil, arg)
+		require.NoError(t, err)
+		require.Equal(t, usage, out)
+	}
+}
+
+func TestABadVariableIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := oncepay(t, []string{"IDEMPOTENCY_LEASE=soon"}, "serve")
+	require.ErrorContains(t, err, "IDEMPOTENCY_LEASE")
+	_, err = oncepay(t, nil, "migrate", "up")
+	require.ErrorContains(t, err, "DATABASE_URL must be set")
+	_, err = oncepay(t, nil, "serve")
+	require.ErrorContains(t, err, "REDIS_URL must be set")
+}
+
+func TestMigrateAndSeed(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + testenv.EmptyPostgres(t), "ENVIRONMENT=development"}
+	version := func(direction string) string {
+		out, err := oncepay(t, environ, "migrate", direction)
+		require.NoError(t, err)
+		return out
+	}
+	require.Equal(t, "schema version 0\n", version("version"))
+	newest := version("up")
+	require.Regexp(t, `^schema version [1-9]\d*\n$`, newest)
+	require.Equal(t, newest, version("up"), "a second time changes nothing")
+
+	for range 2 {
+		out, err := oncepay(t, environ, "seed")
+		require.NoError(t, err)
+		require.Contains(t, out, "sk_test_demo")
+	}
+	_, err := oncepay(t, environ[:1], "seed")
+	require.ErrorContains(t, err, "development alone", "production is the default")
+
+	require.Equal(t, "schema version 0\n", version("down"))
+}
+
+func TestServeUntilSIGTERM(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		cmd := program(t, []string{
+			"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1",
+			"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0",
+		}, "serve")
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		logs := json.NewDecoder(out)
+		serving := awaitLine(t, logs, "serving")
+
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + serving["addr"] + "/v1/orders")
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+		_, err = oncepay(t, []string{"OPS_ADDR=" + serving["ops_addr"]}, "healthcheck")
+		require.NoError(t, err)
+
+		require.NoError(t, cmd.Process.Signal(signal))
+		awaitLine(t, logs, "stopped")
+		_, err = io.Copy(io.Discard, out)
+		require.NoError(t, err)
+		require.NoError(t, cmd.Wait(), "exit 0")
+		_, err = oncepay(t, []string{"OPS_ADDR=" + serving["ops_addr"]}, "healthcheck")
+		require.ErrorContains(t, err, "healthcheck")
+	}
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		":9081": "localhost:9081", "0.0.0.0:9081": "localhost:9081", "[::]:9081": "localhost:9081",
+		"127.0.0.1:9081": "127.0.0.1:9081", "api-1:9081": "api-1:9081",
+	} {
+		require.Equal(t, want, reachable(addr))
+	}
+}
+
+// program is oncepay as a process of its own, which ends with the test.
+func program(t *testing.T, environ []string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(environ, asProgram+"=1")
+	cmd.Stderr = os.Stderr
+	t.Cleanup(func() {
+		if cmd.Process != nil && cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	return cmd
+}
+
+// awaitLine reads the log up to a message and returns that line's strings.
+func awaitLine(t *testing.T, logs *json.Decoder, message string) map[string]string {
+	t.Helper()
+	for {
+		var line map[string]any
+		require.NoError(t, logs.Decode(&line), "the log ended before %q", message)
+		if line["msg"] != message {
+			continue
+		}
+		text := map[string]string{}
+		for name, value := range line {
+			if s, ok := value.(string); ok {
+				text[name] = s
+			}
+		}
+		return text
+	}
+}

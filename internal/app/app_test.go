@@ -1,0 +1,139 @@
+package app
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServesAndTellsWhatItDid(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	order := r.placeOrder()
+	path := "/v1/orders/" + order + "/payments"
+
+	first := r.call(http.MethodPost, path, "pay-1", cardPayment("tok_visa"))
+	require.Equal(t, http.StatusCreated, first.status, first.body)
+	require.Equal(t, "api-test", first.header.Get("X-Served-By"))
+	again := r.call(http.MethodPost, path, "pay-1", cardPayment("tok_visa"))
+	require.Equal(t, "true", again.header.Get("X-Idempotent-Replay"))
+	require.Equal(t, first.body, again.body)
+
+	checks := r.logs.lines(t, "key", "pay-1")
+	require.Len(t, checks, 2, "one line for each check")
+	require.Equal(t, []any{"acquired", "replay"}, []any{checks[0]["result"], checks[1]["result"]})
+	for _, line := range checks {
+		require.Equal(t, "idempotency_check", line["event"])
+		require.Equal(t, "POST /v1/orders/{order_id}/payments", line["endpoint"])
+		require.Equal(t, "api-test", line["pod_id"])
+		require.NotEmpty(t, line["request_id"])
+		require.Contains(t, line, "duration_ms")
+	}
+
+	metrics := r.operations("/metrics").body
+	for _, want := range []string{
+		`idempotency_checks_total{result="acquired",route="/v1/orders/{order_id}/payments"} 1`,
+		`idempotency_checks_total{result="replay",route="/v1/orders/{order_id}/payments"} 1`,
+		`idempotency_check_duration_seconds_count{result="replay"} 1`,
+		`http_request_duration_seconds_count{method="POST",route="/v1/orders/{order_id}/payments",status="201"} 2`,
+		`postgres_pool_max_connections 20`,
+		`go_goroutines`, `process_resident_memory_bytes`,
+	} {
+		require.Contains(t, metrics, want)
+	}
+	require.NotContains(t, metrics, "pay-1", "keys are no labels")
+}
+
+func TestReadyzTellsWhatItChecked(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	require.Equal(t, http.StatusOK, r.operations("/livez").status)
+	ready := r.operations("/readyz")
+	require.Equal(t, http.StatusOK, ready.status)
+	require.Equal(t, "application/json", ready.header.Get("Content-Type"))
+	require.Regexp(t, `"status":"ready","replica":"api-test","checks":{"postgres":{"ok":true,"required":true,"duration_ms":[\d.]+},`+
+		`"redis":{"ok":true,"required":false,`, ready.body)
+}
+
+func TestStopDrains(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	path := "/v1/orders/" + r.placeOrder() + "/payments"
+	paid := make(chan answer, 1)
+	go func() {
+		got, err := r.try(http.MethodPost, path, "slow", cardPayment("tok_slow_2s"))
+		if err != nil {
+			got.body = err.Error()
+		}
+		paid <- got
+	}()
+	require.Eventually(t, func() bool { return inFlight(t, r) }, patience, pause)
+
+	r.stop()
+	require.Eventually(t, func() bool {
+		answer := r.operations("/readyz")
+		return answer.status == http.StatusServiceUnavailable && answer.field(t, "status") == "draining"
+	}, patience, pause, "not ready comes first")
+	require.Empty(t, paid, "the payment is still in flight")
+	require.Equal(t, http.StatusOK, r.operations("/livez").status, "draining is no reason to be killed")
+
+	got := <-paid
+	require.Equal(t, http.StatusCreated, got.status, got.body)
+	require.NoError(t, r.awaitEnd())
+	_, err := r.try(http.MethodGet, "/v1/orders", "", "")
+	require.Error(t, err, "nobody listens any more")
+}
+
+// inFlight reports whether a key is taken, which is so while the handler runs.
+func inFlight(t *testing.T, r *testReplica) bool {
+	t.Helper()
+	keys, err := r.redis.Keys(t.Context(), "idempotency:*:slow").Result()
+	require.NoError(t, err)
+	return len(keys) == 1
+}
+
+func TestStopIsForcedAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.ShutdownDeadline = 200 * time.Millisecond
+	r := serveSeeded(t, cfg)
+	path := "/v1/orders/" + r.placeOrder() + "/payments"
+	broken := make(chan error, 1)
+	go func() {
+		_, err := r.try(http.MethodPost, path, "slow", cardPayment("tok_slow_2s"))
+		broken <- err
+	}()
+	require.Eventually(t, func() bool { return inFlight(t, r) }, patience, pause)
+
+	r.stop()
+	require.ErrorContains(t, r.awaitEnd(), "broken off after 200ms")
+	require.Error(t, <-broken)
+}
+
+func TestAPortThatIsTakenIsNamed(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+
+	cfg := testConfig(t)
+	cfg.HTTPAddr = taken.Addr().String()
+	require.ErrorContains(t, serve(t, cfg).awaitEnd(), "HTTP_ADDR")
+
+	cfg.HTTPAddr, cfg.OpsAddr = "127.0.0.1:0", taken.Addr().String()
+	_, err = New(t.Context(), cfg, NewLogger(&logBuffer{}, cfg.LogLevel))
+	require.ErrorContains(t, err, "OPS_ADDR")
+}
+
+func TestMadeUpMethodsAreNoLabels(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	r.call("BREW", "/v1/orders", "", "")
+	metrics := r.operations("/metrics").body
+	require.Contains(t, metrics, `method="other"`)
+	require.False(t, strings.Contains(metrics, "BREW"))
+}
