@@ -37,13 +37,16 @@ wait_for() {
   until [ -e "$1" ] || [ "$SECONDS" -ge "$until" ]; do sleep 0.5; done
 }
 
+# The two lanes. Ctrl-C ends a lane when the suite that it is at has ended.
 go_tests() {
+  trap 'exit 130' INT TERM
   suite unit scripts/go-test.sh unit
   suite integration scripts/go-test.sh integration
   touch "$results/go-tests-are-over"
 }
 
 on_stack() {
+  trap 'exit 130' INT TERM
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
   wait_for "$results/go-tests-are-over"
