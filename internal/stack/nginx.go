@@ -53,7 +53,7 @@ func prepareNginx(root, dir, log string, p ports) (run launchConfig, err error) 
 	}
 	return launchConfig{
 		path: program, args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", "daemon off;"},
-		env: []string{"PATH=" + os.Getenv("PATH")}, dir: dir, log: log, user: user, content: conf,
+		env: []string{serverPath}, dir: dir, log: log, user: user, content: conf,
 	}, nil
 }
 

@@ -145,7 +145,7 @@ func preparePostgres(ctx context.Context, cfg PostgresConfig) (run launchConfig,
 	return launchConfig{
 		path: filepath.Join(binDir, "postgres"),
 		args: postgresArgs(dir, cfg.Port, cfg.Fsync),
-		env:  []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")},
+		env:  []string{serverPath, "LC_ALL=C"},
 		dir:  dir, log: logFile(cfg.Log, dir, "postgres"), user: user,
 		parentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
 	}, temporary, nil

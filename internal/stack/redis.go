@@ -88,7 +88,7 @@ func prepareRedis(cfg RedisConfig) (run launchConfig, temporary bool, err error)
 		return run, false, err
 	}
 	return launchConfig{
-		path: program, args: redisArgs(dir, cfg.Port), env: []string{"PATH=" + os.Getenv("PATH")},
+		path: program, args: redisArgs(dir, cfg.Port), env: []string{serverPath},
 		dir: dir, log: logFile(cfg.Log, dir, "redis"), user: user,
 		parentDeath: signalIf(cfg.DieWithParent, syscall.SIGKILL),
 	}, temporary, nil

@@ -23,6 +23,9 @@ const (
 	portAttempts = 3
 )
 
+// serverPath is the PATH of servers: not ours, which `go run` changes, so that it would look like a change of settings.
+const serverPath = "PATH=/usr/local/bin:/usr/bin:/bin"
+
 // ErrNotInstalled says that a program is absent or too old; the text names what is needed and what was found.
 var ErrNotInstalled = errors.New("not installed")
 
