@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -110,8 +111,9 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			if reason == nil {
 				return
 			}
+			err, _ := reason.(error)
 			out, wrapped := w.(middleware.WrapResponseWriter)
-			if reason == http.ErrAbortHandler || (wrapped && out.Status() != 0) {
+			if errors.Is(err, http.ErrAbortHandler) || (wrapped && out.Status() != 0) {
 				panic(reason) // net/http breaks the connection, so that no half answer looks whole
 			}
 			s.fail(w, r, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))

@@ -92,12 +92,14 @@ func checkNumber(literal string, d *jsontext.Decoder) error {
 func syntaxProblem(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return invalidRequest("The body ends in the middle of its JSON value.")
+	case !errors.As(err, &syntax):
+		return invalidRequest("The body is not valid JSON.").because(err)
+	case errors.Is(err, jsontext.ErrDuplicateName):
 		return invalidRequest("%s is given twice.", pathOf(syntax.JSONPointer))
-	case errors.As(err, &syntax):
-		return invalidRequest("The body is not valid JSON (at byte %d).", syntax.ByteOffset)
 	}
-	return invalidRequest("The body ends in the middle of its JSON value.")
+	return invalidRequest("The body is not valid JSON (at byte %d).", syntax.ByteOffset)
 }
 
 // pathOf writes a JSON pointer as people write paths.

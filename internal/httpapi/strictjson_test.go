@@ -18,7 +18,7 @@ func TestStrictJSON(t *testing.T) {
 		"empty":                    {"", "The request needs a JSON body."},
 		"blank":                    {" \n", "The request needs a JSON body."},
 		"malformed":                {`{"a":}`, "The body is not valid JSON (at byte 5)."},
-		"cut":                      {`{"a":[1,`, "The body is not valid JSON (at byte 8)."},
+		"cut":                      {`{"a":[1,`, "The body ends in the middle of its JSON value."},
 		"garbage after":            {`{"a":1} x`, "The body has something after its JSON value."},
 		"second value":             {`{"a":1}{"a":1}`, "The body has something after its JSON value."},
 		"comment":                  {`{"a":1/*x*/}`, "The body is not valid JSON (at byte 6)."},
