@@ -126,7 +126,7 @@ func (m packageManager) run(ctx context.Context, command []string, log string) e
 		return err
 	}
 	defer undo()
-	before := enabledUnits()
+	before := enabledUnits(ctx)
 	if m.refresh != nil {
 		if err := runLogged(ctx, log, m.sudo(m.refresh)); err != nil {
 			return err
@@ -153,12 +153,12 @@ func (m packageManager) forbidServices() (undo func(), err error) {
 var unitPatterns = []string{"postgresql*.service", "redis*.service", "nginx.service"}
 
 // enabledUnits lists the ones that were set up to start at boot, or nil without systemd.
-func enabledUnits() map[string]bool {
+func enabledUnits(ctx context.Context) map[string]bool {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return nil
 	}
 	args := append([]string{"list-unit-files", "--no-legend", "--state=enabled"}, unitPatterns...)
-	out, _ := exec.Command("systemctl", args...).Output()
+	out, _ := exec.CommandContext(ctx, "systemctl", args...).Output()
 	units := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		if fields := strings.Fields(line); len(fields) > 0 {
@@ -170,7 +170,7 @@ func enabledUnits() map[string]bool {
 
 // disableNewUnits stops what was not enabled before, now and at the next boot.
 func disableNewUnits(ctx context.Context, log string, m packageManager, before map[string]bool) error {
-	for unit := range enabledUnits() {
+	for unit := range enabledUnits(ctx) {
 		if before[unit] {
 			continue
 		}

@@ -33,6 +33,6 @@ func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	run, err := prepareNginx("../..", filepath.Join(t.TempDir(), "nginx"), "", ports{1000})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.dir)) })
-	out, err := exec.Command(run.path, append(run.args, "-t")...).CombinedOutput()
+	out, err := exec.CommandContext(testContext(t), run.path, append(run.args, "-t")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

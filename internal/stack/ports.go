@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,7 +13,7 @@ import (
 func checkPorts(service string, numbers []int) error {
 	var errs []error
 	for _, port := range numbers {
-		l, err := net.Listen("tcp", loopback(port))
+		l, err := listen(port)
 		switch {
 		case err == nil:
 			_ = l.Close()
@@ -23,6 +24,11 @@ func checkPorts(service string, numbers []int) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// listen takes a loopback port; 0 is a free one.
+func listen(port int) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", loopback(port)) // never blocks: no name to resolve
 }
 
 // portOwners describes the processes that have a socket on a local TCP port.

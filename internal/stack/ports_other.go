@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 
 // portPIDs asks lsof who listens on a local TCP port.
 func portPIDs(port int) []int {
-	out, _ := exec.Command("lsof", "-t", "-nP", fmt.Sprintf("-iTCP:%d", port), "-sTCP:LISTEN").Output()
+	out, _ := exec.CommandContext(context.Background(), "lsof", "-t", "-nP", fmt.Sprintf("-iTCP:%d", port), "-sTCP:LISTEN").Output()
 	var pids []int
 	for _, field := range strings.Fields(string(out)) {
 		if pid, err := strconv.Atoi(field); err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,9 +14,9 @@ import (
 func TestATakenPortIsNamedWithItsOwner(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::]:0"} {
-		l, err := net.Listen("tcp", address)
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		require.NoError(t, err)
-		port := l.Addr().(*net.TCPAddr).Port
+		port := portOf(t, l)
 
 		err = checkPorts("nginx", []int{port})
 		require.ErrorContains(t, err, fmt.Sprintf("port %d, which nginx needs, is taken by", port))
@@ -24,6 +25,15 @@ func TestATakenPortIsNamedWithItsOwner(t *testing.T) {
 		// Eventually, because the system may give the port to somebody else for a moment.
 		require.Eventually(t, func() bool { return checkPorts("nginx", []int{port}) == nil }, testTimeout, pollInterval)
 	}
+}
+
+func portOf(t *testing.T, l net.Listener) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return port
 }
 
 func TestNoTwoServicesShareAPort(t *testing.T) {

@@ -87,12 +87,16 @@ var firstNumber = regexp.MustCompile(`\d+`)
 
 // programVersion returns the first number of what a program prints for --version, or 0.
 func programVersion(path string) int {
-	out, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		return 0
-	}
-	v, _ := strconv.Atoi(firstNumber.FindString(string(out)))
+	v, _ := strconv.Atoi(firstNumber.FindString(printedVersion(path)))
 	return v
+}
+
+// printedVersion returns what a program prints for --version, or "".
+func printedVersion(path string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, path, "--version").Output()
+	return string(out)
 }
 
 func isFile(path string) bool {

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,10 +53,10 @@ func TestStartPostgresInATemporaryDirectoryLeavesNothingBehind(t *testing.T) {
 
 func TestStartPostgresDoesNotMistakeAStrangerForItself(t *testing.T) {
 	t.Parallel()
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	stranger, err := listen(0)
 	require.NoError(t, err)
 	defer func() { _ = stranger.Close() }()
-	_, err = StartPostgres(testContext(t), PostgresConfig{Port: stranger.Addr().(*net.TCPAddr).Port})
+	_, err = StartPostgres(testContext(t), PostgresConfig{Port: portOf(t, stranger)})
 	require.ErrorContains(t, err, "address already in use")
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // Process identifies one running process beyond doubt. Pids are used again, a pid together with its start time is not: every
-// method looks at both, so a recycled pid is never signalled.
+// method looks at both, so a recycled pid is never signaled.
 type Process struct {
 	PID int `json:"pid"`
 	// Start is an opaque stamp of when the process started, comparable for equality on one machine.
@@ -137,7 +137,7 @@ func launch(cfg launchConfig) (Process, <-chan struct{}, error) {
 		return Process{}, nil, fmt.Errorf("open log: %w", err)
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command(cfg.path, cfg.args...) // not CommandContext: a server outlives the call that starts it
+	cmd := exec.Command(cfg.path, cfg.args...) //nolint:noctx // a server outlives the call that starts it
 	cmd.Env, cmd.Dir = cfg.env, cfg.dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = sysProcAttr(cfg.user, cfg.parentDeath)

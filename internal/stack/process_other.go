@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +14,7 @@ import (
 
 // startStamp asks ps for the start time of a process, and fails for a zombie.
 func startStamp(pid int) (string, error) {
-	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return "", fmt.Errorf("ps: %w", err)
 	}
@@ -26,13 +27,13 @@ func startStamp(pid int) (string, error) {
 
 // isPaused reports whether a process is stopped by a signal.
 func isPaused(pid int) bool {
-	out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	out, _ := exec.CommandContext(context.Background(), "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
 }
 
 // processName returns the program name of a process, or "".
 func processName(pid int) string {
-	out, _ := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
+	out, _ := exec.CommandContext(context.Background(), "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 	return strings.TrimSpace(string(out))
 }
 

@@ -44,7 +44,7 @@ func setupEdge(t testing.TB) edgeBundle {
 // echoServer sends everything back, until the test ends.
 func echoServer(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen(0)
 	require.NoError(t, err)
 	var handlers sync.WaitGroup
 	handlers.Go(func() {
@@ -71,7 +71,7 @@ type client struct {
 
 func dial(t testing.TB, address string) client {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return client{conn, bufio.NewReader(conn)}

@@ -40,9 +40,8 @@ func FindRedis() (path string, err error) {
 		if err != nil {
 			continue
 		}
-		out, _ := exec.Command(found, "--version").Output()
-		if m := redisVersion.FindSubmatch(out); m != nil {
-			v, _ := strconv.Atoi(string(m[1]))
+		if m := redisVersion.FindStringSubmatch(printedVersion(found)); m != nil {
+			v, _ := strconv.Atoi(m[1])
 			if v >= minRedis {
 				return found, nil
 			}

@@ -66,7 +66,7 @@ func startServer(ctx context.Context, run launchConfig, port int, url func(addr 
 	if err != nil {
 		return nil, err
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	addr := loopback(port)
 	server := &Server{Addr: addr, URL: url(addr), Process: process, DataDir: run.dir, stopSignal: stop}
 	err = await(ctx, readyTimeout, exited, func(ctx context.Context) error { return probe(ctx, addr) })
 	if err != nil {
@@ -118,17 +118,20 @@ func onFreePort(port int, start func(port int) (*Server, error)) (*Server, error
 
 // freePort returns a loopback port that nobody listens on at this moment.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen(0)
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(err, l.Close()); err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return strconv.Atoi(port)
 }
 
 // portIsFree fails when somebody listens on the loopback port already: a probe would take their server for ours.
 func portIsFree(port int) error {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := listen(port)
 	if err != nil {
 		return err // "listen tcp 127.0.0.1:55432: bind: address already in use"
 	}

@@ -114,7 +114,10 @@ func New(opts Options) (*Stack, error) {
 	if !filepath.IsAbs(s.Dir) {
 		s.Dir = filepath.Join(s.root, s.Dir)
 	}
-	return s, s.load()
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // load reads the state, and with it what an earlier `up` decided.

@@ -18,7 +18,7 @@ type Fault struct {
 	Verb  string
 	Usage string
 	// run does it; args has as many elements as Usage has words.
-	run func(s *Stack, ctx context.Context, args []string) error
+	run func(ctx context.Context, s *Stack, args []string) error
 	// on are the services that the first argument may name; nil: args are something else.
 	on []string
 }
@@ -59,7 +59,7 @@ func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 	}
 	begun := time.Now()
 	return s.onStack(ctx, func(ctx context.Context) error {
-		if err := f.run(s, ctx, args); err != nil {
+		if err := f.run(ctx, s, args); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, strings.Join(args, " "), err)
 		}
 		s.printf("%s %s: done in %.1f s\n", verb, strings.Join(args, " "), time.Since(begun).Seconds())
@@ -69,8 +69,8 @@ func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 
 func (s *Stack) faults() faults { return faults{s.addr(Proxy)} }
 
-func onService(do func(driver, context.Context, string) error) func(*Stack, context.Context, []string) error {
-	return func(s *Stack, ctx context.Context, args []string) error {
+func onService(do func(driver, context.Context, string) error) func(context.Context, *Stack, []string) error {
+	return func(ctx context.Context, s *Stack, args []string) error {
 		err := do(s.driver, ctx, args[0])
 		if errors.Is(err, os.ErrProcessDone) {
 			return errors.New("it is not running")
@@ -81,7 +81,7 @@ func onService(do func(driver, context.Context, string) error) func(*Stack, cont
 
 // startService waits until the service is ready. For a replica that is as far as the faults in force let it: one that runs
 // without its stores is no error.
-func startService(s *Stack, ctx context.Context, args []string) error {
+func startService(ctx context.Context, s *Stack, args []string) error {
 	name := args[0]
 	if err := s.driver.start(ctx, name); err != nil {
 		return err
@@ -98,15 +98,15 @@ func startService(s *Stack, ctx context.Context, args []string) error {
 	return errors.Join(fmt.Errorf("%w; see: stack logs %s", notReady, name), err)
 }
 
-func restartService(s *Stack, ctx context.Context, args []string) error {
+func restartService(ctx context.Context, s *Stack, args []string) error {
 	if err := s.driver.stop(ctx, args[0]); err != nil {
 		return err
 	}
-	return startService(s, ctx, args)
+	return startService(ctx, s, args)
 }
 
 // flush empties Redis, as if it had lost everything.
-func flush(s *Stack, ctx context.Context, _ []string) error {
+func flush(ctx context.Context, s *Stack, _ []string) error {
 	answer, err := askRedis(ctx, s.addr(Redis), "FLUSHALL")
 	if err == nil && answer != "+OK" {
 		err = errors.New(answer)
@@ -114,8 +114,8 @@ func flush(s *Stack, ctx context.Context, _ []string) error {
 	return err
 }
 
-func onEdge(do func(faults, context.Context, edge) error) func(*Stack, context.Context, []string) error {
-	return func(s *Stack, ctx context.Context, args []string) error {
+func onEdge(do func(faults, context.Context, edge) error) func(context.Context, *Stack, []string) error {
+	return func(ctx context.Context, s *Stack, args []string) error {
 		e, err := findEdge(args[0], args[1])
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func onEdge(do func(faults, context.Context, edge) error) func(*Stack, context.C
 	}
 }
 
-func slow(s *Stack, ctx context.Context, args []string) error {
+func slow(ctx context.Context, s *Stack, args []string) error {
 	e, err := findEdge(args[0], args[1])
 	if err != nil {
 		return err
