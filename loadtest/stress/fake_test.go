@@ -90,7 +90,7 @@ func (f *fakeShop) once(do func(path, customer string, body map[string]any) map[
 		known, ok := f.answers[key]
 		if ok && known.fingerprint != sum {
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			io.WriteString(w, `{"code":"idempotency_key_reused"}`)
+			_, _ = io.WriteString(w, `{"code":"idempotency_key_reused"}`)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -102,7 +102,7 @@ func (f *fakeShop) once(do func(path, customer string, body map[string]any) map[
 			f.answers[key] = known
 		}
 		w.WriteHeader(http.StatusCreated)
-		w.Write(known.body)
+		_, _ = w.Write(known.body)
 	}
 }
 
