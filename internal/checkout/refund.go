@@ -30,7 +30,11 @@ type NewRefund struct {
 // StartRefund decides a refund. The payment must be locked, because what is
 // refunded of it, settled or processing, must never exceed it.
 func StartRefund(id uuid.UUID, payment Payment, wanted NewRefund, now time.Time) (Refund, *Error) {
-	if payment.Status != StatusSucceeded {
+	switch payment.Status {
+	case StatusSucceeded:
+	case StatusProcessing:
+		return Refund{}, paymentProcessing()
+	default:
 		return Refund{}, conflict("payment_not_succeeded", "The payment is %s; only a succeeded one can be refunded.", payment.Status)
 	}
 	left := Money{Amount: payment.Amount.Amount - payment.Refunded.Amount, Currency: payment.Amount.Currency}
@@ -65,6 +69,13 @@ func (r Refund) Settle(result GatewayResult, now time.Time) Refund {
 func (r Refund) instruction() RefundRequest {
 	return RefundRequest{IdempotencyKey: "refund-" + r.ID.String(), ChargeID: r.ChargeID, Amount: r.Amount,
 		Reference: r.ID.String()}
+}
+
+// paymentProcessing is retryable: the payment settles by itself, in either
+// direction.
+func paymentProcessing() *Error {
+	return &Error{Kind: KindConflict, Code: "payment_processing", Retryable: true, RetryAfter: time.Second,
+		Message: "The payment is still being processed; only a succeeded one can be refunded."}
 }
 
 // RefundDeclined is the final answer to a refund that the provider refused.

@@ -165,8 +165,24 @@ func TestWhatWasNotPaidIsNotRefunded(t *testing.T) {
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	wanted := checkout.NewRefund{PaymentID: c.begun.ID}
-	begun, err := b.BeginCardRefund(b.ctx, b.call("r", wanted), wanted, render)
+	call := b.call("r", wanted)
+	_, err := b.BeginCardRefund(b.ctx, call, wanted, render)
+	requireCode(t, "payment_processing", err) // the key may be used again when the payment has settled
+	require.Equal(t, 1, b.count("idempotency_keys"))
+
+	_, err = b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
+	require.NoError(t, err)
+	begun, err := b.BeginCardRefund(b.ctx, call, wanted, render)
 	require.NoError(t, err)
 	requireRefused(t, "payment_not_succeeded", *begun.Reply, nil)
 	require.Zero(t, b.count("refunds"))
+
+	paid := b.beginCardPayment("k2")
+	wanted = checkout.NewRefund{PaymentID: paid.begun.ID}
+	_, err = b.BeginCardRefund(b.ctx, b.call("r2", wanted), wanted, render)
+	requireCode(t, "payment_processing", err)
+	_, err = b.SettleCardPayment(b.ctx, paid.call, paid.begun, approved, render)
+	require.NoError(t, err)
+	_, refund := b.beginCardRefund("r2", wanted)
+	require.Equal(t, checkout.StatusProcessing, refund.Status)
 }
