@@ -29,6 +29,7 @@ type transaction struct {
 	account uuid.UUID
 	started rowOf[time.Time] // the query whose result opens the first round trip
 	now     time.Time        // when the transaction began, by the database's clock; set by load
+	events  bool             // whether there is something for the relays to publish
 }
 
 // begin takes a connection and queues the start of a transaction. The caller
@@ -67,6 +68,9 @@ func (tx *transaction) commit(ctx context.Context) error {
 		tag = result.String()
 		return nil
 	})
+	if tx.events {
+		tx.queue.Queue(notifySQL)
+	}
 	tx.send(ctx)
 	if err := tx.finish(); err != nil {
 		return translate("commit", err)
@@ -119,5 +123,6 @@ func (tx *transaction) publish(ctx context.Context, event checkout.Event) error 
 	}
 	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
 		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
+	tx.events = true
 	return nil
 }

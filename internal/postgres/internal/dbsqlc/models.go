@@ -47,6 +47,12 @@ type IdempotencyKey struct {
 	ExpiresAt       time.Time
 }
 
+type Inbox struct {
+	Consumer  string
+	EventID   uuid.UUID
+	CreatedAt time.Time
+}
+
 type LedgerEntry struct {
 	TransactionID uuid.UUID
 	Position      int32
@@ -76,6 +82,13 @@ type Order struct {
 	ExpiresAt       time.Time
 }
 
+type OrderConfirmation struct {
+	ID        int64
+	AccountID uuid.UUID
+	OrderID   uuid.UUID
+	CreatedAt time.Time
+}
+
 type OrderItem struct {
 	OrderID   uuid.UUID
 	Position  int32
@@ -96,6 +109,11 @@ type Outbox struct {
 	Data        []byte
 	CreatedAt   time.Time
 	PublishedAt *time.Time
+	DueAt       time.Time
+	Claim       *uuid.UUID
+	Attempts    int32
+	LastError   *string
+	DeadAt      *time.Time
 }
 
 type Payment struct {
@@ -114,6 +132,7 @@ type Payment struct {
 	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	ReconcileAt *time.Time
 }
 
 type Product struct {
@@ -141,6 +160,7 @@ type Refund struct {
 	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	ReconcileAt *time.Time
 }
 
 type TopUp struct {
@@ -159,4 +179,11 @@ type Wallet struct {
 	Balance    int64
 	Currency   string
 	UpdatedAt  time.Time
+}
+
+type WarehouseNotice struct {
+	ID        int64
+	AccountID uuid.UUID
+	OrderID   uuid.UUID
+	CreatedAt time.Time
 }

@@ -4,3 +4,241 @@
 // source: outbox.sql
 
 package dbsqlc
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const claimEvents = `-- name: ClaimEvents :many
+WITH due AS (
+    SELECT o.id FROM outbox o
+    WHERE o.published_at IS NULL AND o.dead_at IS NULL AND o.due_at <= now()
+      AND o.id = (SELECT min(earlier.id) FROM outbox earlier WHERE earlier.subject = o.subject AND earlier.published_at IS NULL)
+    ORDER BY o.id LIMIT $3 FOR UPDATE SKIP LOCKED
+)
+UPDATE outbox SET claim = $1::uuid, due_at = now() + make_interval(secs => $2::float8)
+FROM due WHERE outbox.id = due.id
+RETURNING outbox.id, event_id, account_id, type, aggregate, subject, data, created_at, attempts
+`
+
+type ClaimEventsParams struct {
+	Claim        uuid.UUID
+	LeaseSeconds float64
+	BatchSize    int32
+}
+
+type ClaimEventsRow struct {
+	ID        int64
+	EventID   uuid.UUID
+	AccountID uuid.UUID
+	Type      string
+	Aggregate string
+	Subject   uuid.UUID
+	Data      []byte
+	CreatedAt time.Time
+	Attempts  int32
+}
+
+// The first unpublished event of each subject, if it is due. As min() reads one
+// index entry, a long backlog makes this no slower.
+func (q *Queries) ClaimEvents(ctx context.Context, arg ClaimEventsParams) ([]ClaimEventsRow, error) {
+	rows, err := q.db.Query(ctx, claimEvents, arg.Claim, arg.LeaseSeconds, arg.BatchSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClaimEventsRow
+	for rows.Next() {
+		var i ClaimEventsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.Aggregate,
+			&i.Subject,
+			&i.Data,
+			&i.CreatedAt,
+			&i.Attempts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listUnpublished = `-- name: ListUnpublished :many
+SELECT id, type, subject, attempts, coalesce(last_error, '')::text AS last_error,
+    extract(epoch FROM now() - created_at)::float8 AS age_seconds,
+    (dead_at IS NOT NULL)::boolean AS dead, (claim IS NOT NULL AND due_at > now())::boolean AS claimed,
+    EXISTS (SELECT FROM outbox earlier WHERE earlier.subject = outbox.subject AND earlier.id < outbox.id
+            AND earlier.published_at IS NULL AND earlier.dead_at IS NOT NULL)::boolean AS blocked
+FROM outbox WHERE published_at IS NULL
+ORDER BY dead_at IS NULL, id LIMIT $1
+`
+
+type ListUnpublishedRow struct {
+	ID         int64
+	Type       string
+	Subject    uuid.UUID
+	Attempts   int32
+	LastError  string
+	AgeSeconds float64
+	Dead       bool
+	Claimed    bool
+	Blocked    bool
+}
+
+// Dead letters first, then in the order of what happened.
+func (q *Queries) ListUnpublished(ctx context.Context, pageSize int32) ([]ListUnpublishedRow, error) {
+	rows, err := q.db.Query(ctx, listUnpublished, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListUnpublishedRow
+	for rows.Next() {
+		var i ListUnpublishedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Subject,
+			&i.Attempts,
+			&i.LastError,
+			&i.AgeSeconds,
+			&i.Dead,
+			&i.Claimed,
+			&i.Blocked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const markPublished = `-- name: MarkPublished :execrows
+WITH held AS (SELECT o.id FROM outbox o WHERE o.id = ANY ($1::bigint[]) AND o.claim = $2::uuid ORDER BY o.id FOR UPDATE)
+UPDATE outbox SET published_at = now(), claim = NULL, last_error = NULL FROM held WHERE outbox.id = held.id
+`
+
+type MarkPublishedParams struct {
+	Ids   []int64
+	Claim uuid.UUID
+}
+
+// Locks in the order of IDs, like ReplayEvents, so that the two don't deadlock.
+func (q *Queries) MarkPublished(ctx context.Context, arg MarkPublishedParams) (int64, error) {
+	result, err := q.db.Exec(ctx, markPublished, arg.Ids, arg.Claim)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const markRefused = `-- name: MarkRefused :execrows
+UPDATE outbox SET claim = NULL, attempts = attempts + 1, last_error = $1,
+    due_at = now() + make_interval(secs => $2::float8),
+    dead_at = CASE WHEN $3::boolean THEN now() END
+WHERE id = $4 AND claim = $5::uuid
+`
+
+type MarkRefusedParams struct {
+	Reason       *string
+	PauseSeconds float64
+	Dead         bool
+	ID           int64
+	Claim        uuid.UUID
+}
+
+func (q *Queries) MarkRefused(ctx context.Context, arg MarkRefusedParams) (int64, error) {
+	result, err := q.db.Exec(ctx, markRefused,
+		arg.Reason,
+		arg.PauseSeconds,
+		arg.Dead,
+		arg.ID,
+		arg.Claim,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const outboxBacklog = `-- name: OutboxBacklog :one
+SELECT count(*) FILTER (WHERE dead_at IS NULL) AS waiting,
+    count(*) FILTER (WHERE dead_at IS NOT NULL) AS dead,
+    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE dead_at IS NULL)), 0)::float8 AS oldest_seconds
+FROM outbox WHERE published_at IS NULL
+`
+
+type OutboxBacklogRow struct {
+	Waiting       int64
+	Dead          int64
+	OldestSeconds float64
+}
+
+func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
+	row := q.db.QueryRow(ctx, outboxBacklog)
+	var i OutboxBacklogRow
+	err := row.Scan(&i.Waiting, &i.Dead, &i.OldestSeconds)
+	return i, err
+}
+
+const releaseEvents = `-- name: ReleaseEvents :execrows
+WITH held AS (SELECT o.id FROM outbox o WHERE o.published_at IS NULL AND o.claim = $1::uuid ORDER BY o.id FOR UPDATE)
+UPDATE outbox SET claim = NULL, due_at = now() FROM held WHERE outbox.id = held.id
+`
+
+func (q *Queries) ReleaseEvents(ctx context.Context, claim uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, releaseEvents, claim)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const replayEvents = `-- name: ReplayEvents :execrows
+WITH lost AS (
+    SELECT o.id FROM outbox o
+    WHERE o.published_at >= now() - make_interval(secs => $1::float8)
+       OR (o.published_at IS NULL AND o.claim IS NOT NULL)
+    ORDER BY o.id FOR UPDATE
+)
+UPDATE outbox SET published_at = NULL, claim = NULL, attempts = 0, due_at = now() FROM lost WHERE outbox.id = lost.id
+`
+
+// Also takes back the claims of those that are being published: whether the
+// broker lost them too is not known.
+func (q *Queries) ReplayEvents(ctx context.Context, sinceSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, replayEvents, sinceSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const retryEvents = `-- name: RetryEvents :execrows
+UPDATE outbox SET dead_at = NULL, attempts = 0, due_at = now()
+WHERE published_at IS NULL AND claim IS NULL AND attempts > 0
+  AND (cardinality($1::bigint[]) = 0 OR id = ANY ($1))
+`
+
+// Without IDs: all dead letters, and all that pause after a refusal.
+func (q *Queries) RetryEvents(ctx context.Context, ids []int64) (int64, error) {
+	result, err := q.db.Exec(ctx, retryEvents, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

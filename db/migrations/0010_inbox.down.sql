@@ -1,0 +1,3 @@
+DROP TABLE warehouse_notices;
+DROP TABLE order_confirmations;
+DROP TABLE inbox;
