@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -125,7 +126,7 @@ func (p *Proxy) accept() {
 
 // serve carries one connection until either side ends it.
 func (p *Proxy) serve(client net.Conn) {
-	server, err := net.DialTimeout("tcp", p.target, probeTimeout)
+	server, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(context.Background(), "tcp", p.target)
 	if err != nil {
 		_ = client.Close()
 		return
