@@ -20,6 +20,9 @@ import (
 const (
 	// composeTimeout bounds one run of docker compose; the slowest part is the wait for healthchecks.
 	composeTimeout = 3 * time.Minute
+
+	// healthTimeout bounds the wait for running containers to be healthy again; their healthchecks come every second.
+	healthTimeout = 10 * time.Second
 )
 
 // portVariables are how docker-compose.yml takes the published ports.
@@ -79,12 +82,28 @@ func (c *compose) up(ctx context.Context) error {
 	})
 }
 
-// resumeAll wakes what a fault has left paused, which compose would leave so.
+// resumeAll wakes what a fault has left paused, which compose would leave so. Docker calls a container unhealthy from its pause to
+// the next healthcheck, and compose gives up on those: so it waits for that.
 func (c *compose) resumeAll(ctx context.Context) error {
 	containers, err := c.containers(ctx)
+	if err != nil {
+		return err
+	}
 	for name, one := range containers {
 		if one.State == paused {
 			err = errors.Join(err, c.resume(ctx, name))
+		}
+	}
+	_ = await(ctx, healthTimeout, nil, c.storesHealthy) // if they are not, compose will say so
+	return err
+}
+
+// storesHealthy fails as long as a container that the replicas depend on runs without being healthy.
+func (c *compose) storesHealthy(ctx context.Context) error {
+	containers, err := c.containers(ctx)
+	for _, name := range []string{Proxy, Postgres, Redis, PSP} {
+		if one := containers[name]; one.State == running && !one.isHealthy() {
+			err = errors.Join(err, fmt.Errorf("%s: %s", name, one.Status))
 		}
 	}
 	return err
