@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -72,7 +73,7 @@ func (b *bench) requireKept(t *testing.T, key string, want idempotency.Response)
 		require.Contains(t, got.Response.Header, name)
 		require.ElementsMatch(t, values, got.Response.Header[name])
 	}
-	require.True(t, string(want.Body) == string(got.Response.Body), "the body is the same, byte by byte")
+	require.True(t, bytes.Equal(want.Body, got.Response.Body), "the body is the same, byte by byte")
 }
 
 const (

@@ -116,7 +116,9 @@ func (a *App) Serve(ctx context.Context) error {
 	if ops.Shutdown(opsCtx) != nil {
 		_ = ops.Close() // a scraper that hangs is no reason to fail
 	}
-	<-opsDone
+	if opsErr := <-opsDone; !errors.Is(opsErr, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("operations server: %w", opsErr))
+	}
 	return err
 }
 
