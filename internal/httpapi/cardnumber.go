@@ -7,21 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// A card number has 13 to 19 digits (ISO/IEC 7812-1).
 const (
+	// A card number has 13 to 19 digits (ISO/IEC 7812-1).
 	minCardDigits = 13
 	maxCardDigits = 19
+	// maxGroupDigits is above the groups on any card. From ten digits on, a
+	// group is a thing of its own, such as a Unix time after a counter.
+	maxGroupDigits = 9
 )
 
-// uuidText is a UUID. Its groups can look like groups of a card number, and
-// about one random UUID in 20,000 would.
+// uuidText is a UUID. Groups of it can look like those of a card number: about
+// one random UUID in 25,000 does.
 var uuidText = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // digitRun is digits in groups, with what people write between the groups.
 var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
 
 // containsCardNumber says whether a text contains what must be taken for a card
-// number: 13 to 19 digits, in groups of any size with spaces or dashes between
+// number: 13 to 19 digits, at once or in groups with spaces or dashes between
 // them, that begin as cards do and pass the Luhn check.
 //
 // It is a net against accidents, not against evasion, and must not catch what
@@ -67,17 +70,19 @@ func digitGroups(text string, from, to int) []string {
 // anyCardNumber looks at every stretch of consecutive groups: an expiry date or
 // a security code may stand beside the number.
 func anyCardNumber(groups []string) bool {
-	for from := range groups {
-		var number strings.Builder
-		for _, group := range groups[from:] {
-			number.WriteString(group)
-			if number.Len() > maxCardDigits {
+	digits, from := strings.Join(groups, ""), 0
+	for i, first := range groups {
+		to := from
+		for j, group := range groups[i:] {
+			to += len(group)
+			if to-from > maxCardDigits || (j > 0 && max(len(first), len(group)) > maxGroupDigits) {
 				break
 			}
-			if isCardNumber(number.String()) {
+			if isCardNumber(digits[from:to]) {
 				return true
 			}
 		}
+		from += len(first)
 	}
 	return false
 }
