@@ -134,6 +134,12 @@ func (o Order) Apply(change OrderChange, now time.Time) (Order, *Error) {
 	return o, nil
 }
 
+// Expire is an unpaid order whose time is up.
+func (o Order) Expire(now time.Time) Order {
+	o.Status, o.UpdatedAt = OrderExpired, now
+	return o
+}
+
 // CheckPayable says whether a payment of the order may start.
 func (o Order) CheckPayable() *Error {
 	switch o.Status {

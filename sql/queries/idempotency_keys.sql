@@ -19,6 +19,16 @@ SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR N
 UPDATE idempotency_keys SET resource_id = @resource_id WHERE account_id = @account_id AND key = @key;
 
 -- name: FinishKey :batchexec
+-- The reply is kept for as long as was promised, from now on: settling may have taken days.
 UPDATE idempotency_keys SET status = @status, response_status = @response_status, response_headers = @response_headers,
-    response_body = @response_body, completed_at = now()
+    response_body = @response_body, completed_at = now(), expires_at = now() + (expires_at - created_at)
 WHERE account_id = @account_id AND key = @key AND status = 'in_progress';
+
+-- name: PurgeKeys :execrows
+-- What is in progress stays, however old: it is the only way back to what was begun.
+WITH expired AS (
+    SELECT account_id, key FROM idempotency_keys
+    WHERE status <> 'in_progress' AND expires_at <= now()
+    ORDER BY expires_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+)
+DELETE FROM idempotency_keys k USING expired WHERE k.account_id = expired.account_id AND k.key = expired.key;

@@ -32,3 +32,11 @@ VALUES (@order_id, @position, @account_id, @sku, @name, @quantity, @unit_price);
 -- name: UpdateOrder :batchexec
 UPDATE orders SET status = @status, shipping_address = @shipping_address, updated_at = @updated_at
 WHERE account_id = @account_id AND id = @id;
+
+-- name: LockDueOrders :batchmany
+-- Unpaid orders of any account whose time is up. Whoever is paying or cancelling one of them right now decides about it.
+SELECT sqlc.embed(orders), (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items,
+    now()::timestamptz AS now
+FROM orders
+WHERE orders.status = 'pending' AND orders.expires_at <= now()
+ORDER BY orders.expires_at LIMIT @batch_size FOR NO KEY UPDATE SKIP LOCKED;

@@ -12,7 +12,7 @@ VALUES (@id, @account_id, @order_id, @customer_id, @method, @token, @amount, @cu
 
 -- name: ResumePayment :batchone
 -- The next attempt of the payment that a key in progress began, and with it the fence for all earlier ones.
-UPDATE payments SET attempt = attempt + 1, updated_at = now()
+UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
 WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = @account_id AND k.key = @key AND k.fingerprint = @fingerprint AND k.status = 'in_progress')
 RETURNING *;
@@ -23,3 +23,28 @@ WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attemp
 
 -- name: SetRefunded :batchexec
 UPDATE payments SET refunded = @refunded, updated_at = @updated_at WHERE account_id = @account_id AND id = @id;
+
+-- name: TakePayments :many
+-- The next attempt of payments that nobody is at work on, and with it the fence for whoever is after all.
+-- Without their key they could not be settled, so it comes with them.
+WITH due AS (
+    SELECT p.id, k.key, k.fingerprint, k.operation
+    FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'
+    WHERE p.status = 'processing' AND coalesce(p.reconcile_at, p.updated_at + make_interval(secs => @grace_seconds)) <= now()
+    ORDER BY p.updated_at LIMIT @batch_size FOR NO KEY UPDATE OF p SKIP LOCKED
+)
+UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due WHERE payments.id = due.id
+RETURNING sqlc.embed(payments), due.key, due.fingerprint, due.operation;
+
+-- name: PutOffPayment :execrows
+-- Only the newest attempt may say when the next one is due.
+UPDATE payments SET reconcile_at = now() + make_interval(secs => @wait_seconds)
+WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
+
+-- name: CountUnsettled :one
+SELECT count(*) AS processing,
+    count(*) FILTER (WHERE created_at < now() - make_interval(secs => @deadline_seconds)) AS overdue,
+    coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds
+FROM (SELECT p.created_at FROM payments p WHERE p.status = 'processing'
+      UNION ALL SELECT r.created_at FROM refunds r WHERE r.status = 'processing') AS unsettled;

@@ -23,5 +23,11 @@ WHERE products.account_id = @account_id
   AND products.sku IN (SELECT i.sku FROM order_items i WHERE i.order_id = @order_id)
 ORDER BY products.sku FOR NO KEY UPDATE;
 
+-- name: LockProductsOfOrders :batchexec
+-- Of any account. Within each, the order is that of LockProducts.
+SELECT FROM products
+WHERE (products.account_id, products.sku) IN (SELECT i.account_id, i.sku FROM order_items i WHERE i.order_id = ANY (@orders::uuid[]))
+ORDER BY products.account_id, products.sku FOR NO KEY UPDATE;
+
 -- name: AddStock :batchexec
 UPDATE products SET stock = stock + @quantity, updated_at = now() WHERE account_id = @account_id AND sku = @sku;

@@ -14,11 +14,28 @@ VALUES (@id, @account_id, @payment_id, @order_id, @amount, @currency, @status, @
 
 -- name: ResumeRefund :batchone
 -- The next attempt of the refund that a key in progress began, and with it the fence for all earlier ones.
-UPDATE refunds SET attempt = attempt + 1, updated_at = now()
+UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
 WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = @account_id AND k.key = @key AND k.fingerprint = @fingerprint AND k.status = 'in_progress')
 RETURNING *;
 
 -- name: SettleRefund :batchexec
 UPDATE refunds SET status = @status, decline_code = @decline_code, provider_id = @provider_id, updated_at = @updated_at
+WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
+
+-- name: TakeRefunds :many
+-- See TakePayments.
+WITH due AS (
+    SELECT r.id, k.key, k.fingerprint, k.operation
+    FROM refunds r JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
+    WHERE r.status = 'processing' AND coalesce(r.reconcile_at, r.updated_at + make_interval(secs => @grace_seconds)) <= now()
+    ORDER BY r.updated_at LIMIT @batch_size FOR NO KEY UPDATE OF r SKIP LOCKED
+)
+UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due WHERE refunds.id = due.id
+RETURNING sqlc.embed(refunds), due.key, due.fingerprint, due.operation;
+
+-- name: PutOffRefund :execrows
+-- See PutOffPayment.
+UPDATE refunds SET reconcile_at = now() + make_interval(secs => @wait_seconds)
 WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;

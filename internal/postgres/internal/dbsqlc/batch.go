@@ -183,7 +183,7 @@ func (b *CustomerExistsBatchResults) Close() error {
 
 const finishKey = `-- name: FinishKey :batchexec
 UPDATE idempotency_keys SET status = $1, response_status = $2, response_headers = $3,
-    response_body = $4, completed_at = now()
+    response_body = $4, completed_at = now(), expires_at = now() + (expires_at - created_at)
 WHERE account_id = $5 AND key = $6 AND status = 'in_progress'
 `
 
@@ -202,6 +202,7 @@ type FinishKeyParams struct {
 	Key             string
 }
 
+// The reply is kept for as long as was promised, from now on: settling may have taken days.
 func (q *Queries) FinishKey(ctx context.Context, arg []FinishKeyParams) *FinishKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -977,6 +978,88 @@ func (b *LockCustomerBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const lockDueOrders = `-- name: LockDueOrders :batchmany
+SELECT orders.id, orders.account_id, orders.customer_id, orders.status, orders.total_amount, orders.total_currency, orders.shipping_address, orders.created_at, orders.updated_at, orders.expires_at, (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items,
+    now()::timestamptz AS now
+FROM orders
+WHERE orders.status = 'pending' AND orders.expires_at <= now()
+ORDER BY orders.expires_at LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
+`
+
+type LockDueOrdersBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type LockDueOrdersRow struct {
+	Order Order
+	Items []byte
+	Now   time.Time
+}
+
+// Unpaid orders of any account whose time is up. Whoever is paying or cancelling one of them right now decides about it.
+func (q *Queries) LockDueOrders(ctx context.Context, batchSize []int32) *LockDueOrdersBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range batchSize {
+		vals := []interface{}{
+			a,
+		}
+		batch.Queue(lockDueOrders, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &LockDueOrdersBatchResults{br, len(batchSize), false}
+}
+
+func (b *LockDueOrdersBatchResults) Query(f func(int, []LockDueOrdersRow, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var items []LockDueOrdersRow
+		if b.closed {
+			if f != nil {
+				f(t, items, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		err := func() error {
+			rows, err := b.br.Query()
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var i LockDueOrdersRow
+				if err := rows.Scan(
+					&i.Order.ID,
+					&i.Order.AccountID,
+					&i.Order.CustomerID,
+					&i.Order.Status,
+					&i.Order.TotalAmount,
+					&i.Order.TotalCurrency,
+					&i.Order.ShippingAddress,
+					&i.Order.CreatedAt,
+					&i.Order.UpdatedAt,
+					&i.Order.ExpiresAt,
+					&i.Items,
+					&i.Now,
+				); err != nil {
+					return err
+				}
+				items = append(items, i)
+			}
+			return rows.Err()
+		}()
+		if f != nil {
+			f(t, items, err)
+		}
+	}
+}
+
+func (b *LockDueOrdersBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const lockKey = `-- name: LockKey :batchexec
 SELECT FROM idempotency_keys WHERE account_id = $1 AND key = $2 FOR NO KEY UPDATE
 `
@@ -1168,7 +1251,7 @@ func (b *LockOrderOfPaymentBatchResults) Close() error {
 }
 
 const lockPayment = `-- name: LockPayment :batchone
-SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at FROM payments WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
 type LockPaymentBatchResults struct {
@@ -1222,6 +1305,7 @@ func (b *LockPaymentBatchResults) QueryRow(f func(int, Payment, error)) {
 			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1361,8 +1445,54 @@ func (b *LockProductsOfOrderBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const lockProductsOfOrders = `-- name: LockProductsOfOrders :batchexec
+SELECT FROM products
+WHERE (products.account_id, products.sku) IN (SELECT i.account_id, i.sku FROM order_items i WHERE i.order_id = ANY ($1::uuid[]))
+ORDER BY products.account_id, products.sku FOR NO KEY UPDATE
+`
+
+type LockProductsOfOrdersBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+// Of any account. Within each, the order is that of LockProducts.
+func (q *Queries) LockProductsOfOrders(ctx context.Context, orders [][]uuid.UUID) *LockProductsOfOrdersBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range orders {
+		vals := []interface{}{
+			a,
+		}
+		batch.Queue(lockProductsOfOrders, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &LockProductsOfOrdersBatchResults{br, len(orders), false}
+}
+
+func (b *LockProductsOfOrdersBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *LockProductsOfOrdersBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const lockRefund = `-- name: LockRefund :batchone
-SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at FROM refunds WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at FROM refunds WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
 type LockRefundBatchResults struct {
@@ -1414,6 +1544,7 @@ func (b *LockRefundBatchResults) QueryRow(f func(int, Refund, error)) {
 			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1701,10 +1832,10 @@ func (b *PointKeyBatchResults) Close() error {
 }
 
 const resumePayment = `-- name: ResumePayment :batchone
-UPDATE payments SET attempt = attempt + 1, updated_at = now()
+UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
 WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
-RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at
+RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at
 `
 
 type ResumePaymentBatchResults struct {
@@ -1761,6 +1892,7 @@ func (b *ResumePaymentBatchResults) QueryRow(f func(int, Payment, error)) {
 			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1774,10 +1906,10 @@ func (b *ResumePaymentBatchResults) Close() error {
 }
 
 const resumeRefund = `-- name: ResumeRefund :batchone
-UPDATE refunds SET attempt = attempt + 1, updated_at = now()
+UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
 WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
-RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at
+RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at
 `
 
 type ResumeRefundBatchResults struct {
@@ -1832,6 +1964,7 @@ func (b *ResumeRefundBatchResults) QueryRow(f func(int, Refund, error)) {
 			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)

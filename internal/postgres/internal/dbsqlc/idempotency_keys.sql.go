@@ -4,3 +4,25 @@
 // source: idempotency_keys.sql
 
 package dbsqlc
+
+import (
+	"context"
+)
+
+const purgeKeys = `-- name: PurgeKeys :execrows
+WITH expired AS (
+    SELECT account_id, key FROM idempotency_keys
+    WHERE status <> 'in_progress' AND expires_at <= now()
+    ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM idempotency_keys k USING expired WHERE k.account_id = expired.account_id AND k.key = expired.key
+`
+
+// What is in progress stays, however old: it is the only way back to what was begun.
+func (q *Queries) PurgeKeys(ctx context.Context, batchSize int32) (int64, error) {
+	result, err := q.db.Exec(ctx, purgeKeys, batchSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

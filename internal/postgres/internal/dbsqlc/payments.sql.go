@@ -11,8 +11,29 @@ import (
 	"github.com/google/uuid"
 )
 
+const countUnsettled = `-- name: CountUnsettled :one
+SELECT count(*) AS processing,
+    count(*) FILTER (WHERE created_at < now() - make_interval(secs => $1)) AS overdue,
+    coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds
+FROM (SELECT p.created_at FROM payments p WHERE p.status = 'processing'
+      UNION ALL SELECT r.created_at FROM refunds r WHERE r.status = 'processing') AS unsettled
+`
+
+type CountUnsettledRow struct {
+	Processing    int64
+	Overdue       int64
+	OldestSeconds float64
+}
+
+func (q *Queries) CountUnsettled(ctx context.Context, deadlineSeconds float64) (CountUnsettledRow, error) {
+	row := q.db.QueryRow(ctx, countUnsettled, deadlineSeconds)
+	var i CountUnsettledRow
+	err := row.Scan(&i.Processing, &i.Overdue, &i.OldestSeconds)
+	return i, err
+}
+
 const getPayment = `-- name: GetPayment :one
-SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at FROM payments WHERE account_id = $1 AND id = $2
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND id = $2
 `
 
 type GetPaymentParams struct {
@@ -39,6 +60,99 @@ func (q *Queries) GetPayment(ctx context.Context, arg GetPaymentParams) (Payment
 		&i.Attempt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.ReconcileAt,
 	)
 	return i, err
+}
+
+const putOffPayment = `-- name: PutOffPayment :execrows
+UPDATE payments SET reconcile_at = now() + make_interval(secs => $1)
+WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4
+`
+
+type PutOffPaymentParams struct {
+	WaitSeconds float64
+	AccountID   uuid.UUID
+	ID          uuid.UUID
+	Attempt     int32
+}
+
+// Only the newest attempt may say when the next one is due.
+func (q *Queries) PutOffPayment(ctx context.Context, arg PutOffPaymentParams) (int64, error) {
+	result, err := q.db.Exec(ctx, putOffPayment,
+		arg.WaitSeconds,
+		arg.AccountID,
+		arg.ID,
+		arg.Attempt,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const takePayments = `-- name: TakePayments :many
+WITH due AS (
+    SELECT p.id, k.key, k.fingerprint, k.operation
+    FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'
+    WHERE p.status = 'processing' AND coalesce(p.reconcile_at, p.updated_at + make_interval(secs => $1)) <= now()
+    ORDER BY p.updated_at LIMIT $2 FOR NO KEY UPDATE OF p SKIP LOCKED
+)
+UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due WHERE payments.id = due.id
+RETURNING payments.id, payments.account_id, payments.order_id, payments.customer_id, payments.method, payments.token, payments.amount, payments.currency, payments.refunded, payments.status, payments.decline_code, payments.provider_id, payments.attempt, payments.created_at, payments.updated_at, payments.reconcile_at, due.key, due.fingerprint, due.operation
+`
+
+type TakePaymentsParams struct {
+	GraceSeconds float64
+	BatchSize    int32
+}
+
+type TakePaymentsRow struct {
+	Payment     Payment
+	Key         string
+	Fingerprint []byte
+	Operation   string
+}
+
+// The next attempt of payments that nobody is at work on, and with it the fence for whoever is after all.
+// Without their key they could not be settled, so it comes with them.
+func (q *Queries) TakePayments(ctx context.Context, arg TakePaymentsParams) ([]TakePaymentsRow, error) {
+	rows, err := q.db.Query(ctx, takePayments, arg.GraceSeconds, arg.BatchSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakePaymentsRow
+	for rows.Next() {
+		var i TakePaymentsRow
+		if err := rows.Scan(
+			&i.Payment.ID,
+			&i.Payment.AccountID,
+			&i.Payment.OrderID,
+			&i.Payment.CustomerID,
+			&i.Payment.Method,
+			&i.Payment.Token,
+			&i.Payment.Amount,
+			&i.Payment.Currency,
+			&i.Payment.Refunded,
+			&i.Payment.Status,
+			&i.Payment.DeclineCode,
+			&i.Payment.ProviderID,
+			&i.Payment.Attempt,
+			&i.Payment.CreatedAt,
+			&i.Payment.UpdatedAt,
+			&i.Payment.ReconcileAt,
+			&i.Key,
+			&i.Fingerprint,
+			&i.Operation,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -4,3 +4,98 @@
 // source: refunds.sql
 
 package dbsqlc
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+const putOffRefund = `-- name: PutOffRefund :execrows
+UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1)
+WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4
+`
+
+type PutOffRefundParams struct {
+	WaitSeconds float64
+	AccountID   uuid.UUID
+	ID          uuid.UUID
+	Attempt     int32
+}
+
+// See PutOffPayment.
+func (q *Queries) PutOffRefund(ctx context.Context, arg PutOffRefundParams) (int64, error) {
+	result, err := q.db.Exec(ctx, putOffRefund,
+		arg.WaitSeconds,
+		arg.AccountID,
+		arg.ID,
+		arg.Attempt,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const takeRefunds = `-- name: TakeRefunds :many
+WITH due AS (
+    SELECT r.id, k.key, k.fingerprint, k.operation
+    FROM refunds r JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
+    WHERE r.status = 'processing' AND coalesce(r.reconcile_at, r.updated_at + make_interval(secs => $1)) <= now()
+    ORDER BY r.updated_at LIMIT $2 FOR NO KEY UPDATE OF r SKIP LOCKED
+)
+UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due WHERE refunds.id = due.id
+RETURNING refunds.id, refunds.account_id, refunds.payment_id, refunds.order_id, refunds.amount, refunds.currency, refunds.status, refunds.decline_code, refunds.provider_id, refunds.charge_id, refunds.attempt, refunds.created_at, refunds.updated_at, refunds.reconcile_at, due.key, due.fingerprint, due.operation
+`
+
+type TakeRefundsParams struct {
+	GraceSeconds float64
+	BatchSize    int32
+}
+
+type TakeRefundsRow struct {
+	Refund      Refund
+	Key         string
+	Fingerprint []byte
+	Operation   string
+}
+
+// See TakePayments.
+func (q *Queries) TakeRefunds(ctx context.Context, arg TakeRefundsParams) ([]TakeRefundsRow, error) {
+	rows, err := q.db.Query(ctx, takeRefunds, arg.GraceSeconds, arg.BatchSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeRefundsRow
+	for rows.Next() {
+		var i TakeRefundsRow
+		if err := rows.Scan(
+			&i.Refund.ID,
+			&i.Refund.AccountID,
+			&i.Refund.PaymentID,
+			&i.Refund.OrderID,
+			&i.Refund.Amount,
+			&i.Refund.Currency,
+			&i.Refund.Status,
+			&i.Refund.DeclineCode,
+			&i.Refund.ProviderID,
+			&i.Refund.ChargeID,
+			&i.Refund.Attempt,
+			&i.Refund.CreatedAt,
+			&i.Refund.UpdatedAt,
+			&i.Refund.ReconcileAt,
+			&i.Key,
+			&i.Fingerprint,
+			&i.Operation,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
+)
+
+var (
+	_ checkout.ExpiryStore = (*Store)(nil)
+	_ checkout.KeyStore    = (*Store)(nil)
+)
+
+// ExpireOrders ends unpaid orders of any account and gives their stock back. It
+// locks the orders without waiting, then their products in the usual order.
+func (s *Store) ExpireOrders(ctx context.Context, limit int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	tx, err := s.begin(ctx, uuid.Nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.close(ctx)
+	lock := tx.LockDueOrders(ctx, []int32{int32(limit)})
+	tx.send(ctx)
+	due, err := many(lock)
+	if err != nil || len(due) == 0 {
+		return 0, translate("lock unpaid orders", err)
+	}
+	ids := make([]uuid.UUID, len(due))
+	for i, row := range due {
+		ids[i] = row.Order.ID
+	}
+	tx.LockProductsOfOrders(ctx, [][]uuid.UUID{ids})
+	for _, row := range due {
+		if err := tx.expire(ctx, row); err != nil {
+			return 0, err
+		}
+	}
+	if err := tx.commit(ctx); err != nil {
+		return 0, err
+	}
+	return len(due), nil
+}
+
+// expire queues the end of a locked order, of whichever account it is.
+func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) error {
+	order, err := orderOf(row.Order, row.Items)
+	if err != nil {
+		return err
+	}
+	of := *tx
+	of.account, of.now = row.Order.AccountID, row.Now
+	order = order.Expire(of.now)
+	if err := of.updateOrder(ctx, order); err != nil {
+		return err
+	}
+	of.addStock(ctx, order, +1)
+	return of.publish(ctx, checkout.OrderEvent("expired", order))
+}
+
+// PurgeKeys forgets finished keys whose time is up.
+func (s *Store) PurgeKeys(ctx context.Context, limit int) (int, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int, error) {
+		purged, err := q.PurgeKeys(ctx, int32(limit))
+		return int(purged), translate("purge idempotency keys", err)
+	})
+}
