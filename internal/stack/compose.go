@@ -207,7 +207,8 @@ func (c *compose) watched(ctx context.Context, do func(context.Context) error) e
 		return err
 	}
 	shown := map[string]bool{}
-	begun := c.step("", "")
+	begun := c.step("compose", "up")
+	defer begun.slow.Stop()
 	result := make(chan error, 1)
 	go func() { result <- do(ctx) }()
 	ticker := time.NewTicker(maxPollInterval)

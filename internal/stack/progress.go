@@ -6,17 +6,26 @@ import (
 	"time"
 )
 
+// slowStep is when a step that isn't done yet gets a line to say so: a first build takes a minute.
+const slowStep = 5 * time.Second
+
 // step is a line of progress that is printed when it is done: name, address, state, seconds.
 type step struct {
 	s     *Stack
 	name  string
 	where string
 	begun time.Time
+	slow  *time.Timer
 }
 
-func (s *Stack) step(name, where string) step { return step{s, name, where, time.Now()} }
+func (s *Stack) step(name, where string) step {
+	t := step{s: s, name: name, where: where, begun: time.Now()}
+	t.slow = time.AfterFunc(slowStep, func() { s.printf("  %-9s %-17s …\n", name, where) })
+	return t
+}
 
 func (t step) done(state string) {
+	t.slow.Stop()
 	t.s.printf("  %-9s %-17s %-28s %5.1f s\n", t.name, t.where, state, time.Since(t.begun).Seconds())
 }
 
