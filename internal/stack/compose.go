@@ -137,8 +137,8 @@ func (c *compose) buildImage(ctx context.Context) error {
 	}
 	t := c.step("image", "")
 	log := filepath.Join(c.Dir, "logs", "image.log")
-	err := runLogged(ctx, log, []string{"docker", "build", "--target", "prebuilt", "--tag", c.image(),
-		"--label", "oncepay.project=" + c.project(), "--file", filepath.Join(c.root, "Dockerfile"), c.binDir()})
+	err := runLogged(ctx, log, []string{"docker", "build", "--tag", c.image(), "--label", "oncepay.project=" + c.project(),
+		"--file", filepath.Join(c.root, "Dockerfile.prebuilt"), c.binDir()})
 	if err != nil {
 		return t.failed(err)
 	}
