@@ -1,0 +1,48 @@
+package outbox_test
+
+import (
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/outbox"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// viaProxy is a shop whose stream is reached by a proxy.
+func viaProxy(t *testing.T) (*shop, *testenv.Proxy) {
+	t.Helper()
+	s := setupShop(t, testenv.Redis(t))
+	at, err := url.Parse("redis://" + s.client.Options().Addr)
+	require.NoError(t, err)
+	proxy := testenv.NewProxy(t, at.Host)
+	options := *s.client.Options()
+	at.Host, at.Path = proxy.Addr, "/"+strconv.Itoa(options.DB)
+	s.stream = outbox.NewRedisStream(open(t, at.String()))
+	return s, proxy
+}
+
+func TestALostReplyIsUnknownAndTheRelaysToRepeat(t *testing.T) {
+	t.Parallel()
+	s, proxy := viaProxy(t)
+	s.publish(s.orderPlaced()) // connects
+	for name, fault := range map[string]testenv.Fault{"lost": {Lose: true}, "cut": {Cut: true}} {
+		before := s.client.XLen(s.ctx, outbox.DefaultStream).Val()
+		proxy.FailNext("xadd", fault)
+		errs := s.stream.Publish(s.ctx, []outbox.Event{s.orderPlaced(), s.orderPlaced()})
+		require.Len(t, errs, 2, name)
+		for _, err := range errs {
+			require.ErrorIs(t, err, outbox.ErrUnavailable, name)
+		}
+		require.EqualValues(t, before+2, s.client.XLen(s.ctx, outbox.DefaultStream).Val(), "%s: sent once, by a client that doesn't retry", name)
+	}
+}
+
+func TestABatchIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	s, proxy := viaProxy(t)
+	s.publish(s.orderPlaced())
+	require.Equal(t, 1, proxy.Count(func() { s.publish(s.orderPlaced(), s.orderPlaced(), s.orderPlaced()) }))
+}
