@@ -36,7 +36,7 @@ func TestALostReplyIsUnknownAndTheRelaysToRepeat(t *testing.T) {
 		for _, err := range errs {
 			require.ErrorIs(t, err, outbox.ErrUnavailable, name)
 		}
-		require.EqualValues(t, before+2, s.client.XLen(s.ctx, outbox.DefaultStream).Val(), "%s: sent once, by a client that doesn't retry", name)
+		require.Equal(t, before+2, s.client.XLen(s.ctx, outbox.DefaultStream).Val(), "%s: sent once, by a client that doesn't retry", name)
 	}
 }
 

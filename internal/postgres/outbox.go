@@ -29,7 +29,7 @@ const (
 	// is noticed, relays poll.
 	listenCheck = 30 * time.Second
 
-	// replayTimeout bounds a replay: a million events take some ten seconds.
+	// replayTimeout bounds a replay: a million events take some twenty seconds.
 	replayTimeout = 2 * time.Minute
 )
 
