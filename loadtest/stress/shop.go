@@ -25,8 +25,8 @@ const (
 	// setupParallel keeps the set-up short.
 	setupParallel = 8
 	// setupTimeout is for single requests outside the load: none of them
-	// waits for a provider.
-	setupTimeout = 30 * time.Second
+	// waits for a provider, but some for a system that is still busy.
+	setupTimeout = time.Minute
 )
 
 type product struct {
@@ -45,7 +45,7 @@ type shop struct {
 
 // openShop creates the run's products and customers, with money to spend.
 func openShop(ctx context.Context, cfg config) (*shop, error) {
-	httpClient := &http.Client{Timeout: setupTimeout}
+	httpClient := &http.Client{Timeout: setupTimeout, Transport: audit.Patient(http.DefaultTransport)}
 	api, err := client.NewClientWithResponses(cfg.BaseURL+"/v1", client.WithHTTPClient(httpClient),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+cfg.APIKey)
