@@ -27,7 +27,7 @@ var books = map[string]string{
 		SELECT id FROM (SELECT o.id, o.status, o.total_amount, p.status AS payment, (SELECT coalesce(sum(amount), 0)
 			FROM refunds r WHERE r.order_id = o.id AND r.status = 'succeeded') AS refunded
 			FROM orders o LEFT JOIN payments p ON p.order_id = o.id AND p.status <> 'declined') AS facts
-		WHERE NOT CASE status WHEN 'pending' THEN payment IS NULL WHEN 'cancelled' THEN payment IS NULL
+		WHERE NOT CASE status WHEN 'pending' THEN payment IS NULL WHEN 'cancelled' THEN payment IS NULL WHEN 'expired' THEN payment IS NULL
 			WHEN 'paying' THEN payment = 'processing' WHEN 'paid' THEN payment = 'succeeded' AND refunded = 0
 			WHEN 'partially_refunded' THEN payment = 'succeeded' AND refunded BETWEEN 1 AND total_amount - 1
 			WHEN 'refunded' THEN payment = 'succeeded' AND refunded = total_amount ELSE false END`,
@@ -63,6 +63,13 @@ type shop struct {
 	given    []given
 	orders   []uuid.UUID
 	payments []checkout.Payment
+	lost     []lost
+}
+
+// lost is a card payment whose handler is gone.
+type lost struct {
+	call   checkout.Call
+	wanted checkout.NewPayment
 }
 
 // given is a command with the reply it got.
@@ -135,6 +142,42 @@ func (s *shop) payByCard(t *rapid.T) {
 	}))
 }
 
+// losePayment begins a card payment that only a reconciler will settle.
+func (s *shop) losePayment(t *rapid.T) {
+	wanted, call := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodCard, Token: "tok_visa"}, s.call(newID().String(), 1)
+	begun, err := s.BeginCardPayment(s.ctx, call, wanted, render)
+	if err == nil && begun.Reply == nil {
+		s.lost = append(s.lost, lost{call, wanted})
+	}
+}
+
+// reconcile settles all that was lost, so that it can be retried like anything else.
+func (s *shop) reconcile(t *rapid.T) {
+	p := &provider{declines: rapid.SampledFrom([]string{"", "card_declined"}).Draw(t, "declines")}
+	for range s.lost {
+		_, err := s.impatient(p).RunOnce(s.ctx)
+		require.NoError(t, err)
+	}
+	for _, l := range s.lost {
+		again := func() (checkout.Reply, error) {
+			begun, err := s.BeginCardPayment(s.ctx, l.call, l.wanted, render)
+			return valueOf(begun.Reply), err
+		}
+		reply, err := again()
+		require.NoError(t, err)
+		s.given = append(s.given, given{again, string(reply.Body)})
+		s.paid(t, reply)
+	}
+	s.lost = nil
+}
+
+// expire lets an order's time be up.
+func (s *shop) expire(t *rapid.T) {
+	s.timeUp(checkout.Order{ID: s.pick(t)})
+	_, err := s.ExpireOrders(s.ctx, 10)
+	require.NoError(t, err)
+}
+
 func (s *shop) paid(t *rapid.T, reply checkout.Reply) {
 	if reply.Status == 201 {
 		s.payments = append(s.payments, decode[checkout.Payment](t, reply, nil))
@@ -189,6 +232,7 @@ func TestTheBooksAreRightAfterAnything(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"place": s.placeOrder, "cancel": s.cancelOrder, "top up": s.topUpWallet, "wallet": s.payFromWallet,
 			"card": s.payByCard, "refund": s.refundPayment, "retry": s.retry,
+			"lose": s.losePayment, "reconcile": s.reconcile, "expire": s.expire,
 			"": func(*rapid.T) { b.requireBooks(); b.requireStock(s.sku, 20) },
 		})
 	})

@@ -1,0 +1,287 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// timeUp makes orders due.
+func (b *bundle) timeUp(orders ...checkout.Order) {
+	b.t.Helper()
+	for _, order := range orders {
+		_, err := b.pool.Exec(b.ctx, "UPDATE orders SET expires_at = now() WHERE id = $1", order.ID)
+		require.NoError(b.t, err)
+	}
+}
+
+func (b *bundle) expire(limit, expired int) {
+	b.t.Helper()
+	n, err := b.ExpireOrders(b.ctx, limit)
+	require.NoError(b.t, err)
+	require.Equal(b.t, expired, n)
+}
+
+func TestUnpaidOrdersExpireAndReturnTheirStock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	unpaid, inTime := b.order(customer, 3), b.order(customer, 4)
+	paid, cancelled := b.order(customer, 5), b.order(customer, 6)
+	b.pay(paid, checkout.MethodCard)
+	_, err := b.UpdateOrder(b.ctx, b.keyless(), cancelled.ID, checkout.OrderChange{Cancel: true}, render)
+	require.NoError(t, err)
+	paying := b.beginCardPayment("k")
+	foreign := &bundle{Store: b.Store, t: t, ctx: b.ctx, account: b.other}
+	others := foreign.order(foreign.customer().ID, 2)
+	b.timeUp(unpaid, paid, cancelled, paying.order, others)
+
+	b.expire(10, 2)
+	b.expire(10, 0)
+	for order, status := range map[uuid.UUID]checkout.OrderStatus{unpaid.ID: checkout.OrderExpired, inTime.ID: checkout.OrderPending,
+		paid.ID: checkout.OrderPaid, cancelled.ID: checkout.OrderCancelled, paying.order.ID: checkout.OrderPaying} {
+		require.Equal(t, status, b.orderStatus(order))
+	}
+	require.Equal(t, checkout.OrderExpired, foreign.orderStatus(others.ID))
+	require.Equal(t, []string{"order.placed", "order.expired"}, b.events(unpaid.ID))
+	require.Equal(t, "expired", value[string](b, "SELECT data->>'status' FROM outbox WHERE subject = $1 AND type = 'order.expired'", others.ID))
+	require.Equal(t, b.other.String(), value[string](b, "SELECT account_id::text FROM outbox WHERE subject = $1 AND type = 'order.expired'", others.ID))
+	b.requireStock("tee-black", plenty)
+	foreign.requireStock("tee-black", plenty)
+
+	wanted := checkout.NewPayment{OrderID: unpaid.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	begun, err := b.BeginCardPayment(b.ctx, b.call("too late", wanted), wanted, render)
+	require.NoError(t, err)
+	requireRefused(t, "order_expired", *begun.Reply, nil)
+
+	_, err = b.SettleCardPayment(b.ctx, paying.call, paying.begun, declined, render)
+	require.NoError(t, err)
+	b.expire(10, 1) // nobody is paying it any more
+	require.Equal(t, checkout.OrderExpired, b.orderStatus(paying.order.ID))
+	b.requireBooks()
+}
+
+func TestOrdersExpireWhenTheirTimeIsUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	store := NewStore(b.pool, Options{UnpaidFor: time.Millisecond})
+	brief := &bundle{Store: store, t: t, ctx: b.ctx, account: b.account}
+	order := brief.order(brief.customer().ID, 1)
+	expirer := checkout.NewExpirer(store, checkout.Schedule{Interval: 5 * time.Millisecond})
+	expirer.Start(b.ctx)
+	defer expirer.Stop()
+	require.Eventually(t, func() bool { return b.orderStatus(order.ID) == checkout.OrderExpired }, testTimeout, 5*time.Millisecond)
+	expirer.Stop()
+	require.EqualValues(t, plenty, b.stock("tee-black"))
+}
+
+func TestStockIsReturnedOnceHoweverManyExpire(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	var orders []checkout.Order
+	for range 30 {
+		orders = append(orders, b.order(customer, 2))
+	}
+	b.timeUp(orders...)
+	sum := 0
+	for sum < 30 {
+		for _, n := range inParallel(6, func(int) int {
+			n, err := b.ExpireOrders(b.ctx, 4)
+			require.NoError(t, err)
+			require.LessOrEqual(t, n, 4)
+			return n
+		}) {
+			sum += n
+		}
+	}
+	require.Equal(t, 30, sum)
+	b.expire(4, 0)
+	require.EqualValues(t, plenty, b.stock("tee-black"))
+	require.Equal(t, 30, b.count("outbox WHERE type = 'order.expired'"))
+}
+
+func TestPayingCancellingAndExpiringHaveOneWinner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	b.topUp(customer, 1_000_000)
+	for range 25 {
+		order := b.order(customer, 1)
+		b.timeUp(order)
+		key := newID().String()
+		answers := inParallel(3, func(i int) answer {
+			switch i {
+			case 0:
+				wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
+				return answerOf(b.PayFromWallet(b.ctx, b.call("pay "+key, wanted), wanted, render))
+			case 1:
+				return answerOf(b.UpdateOrder(b.ctx, b.call("cancel "+key, 1), order.ID, checkout.OrderChange{Cancel: true}, render))
+			default:
+				_, err := b.ExpireOrders(b.ctx, 1)
+				return answer{err: err}
+			}
+		})
+		require.NoError(t, answers[2].err)
+		var won [2]bool
+		switch b.orderStatus(order.ID) {
+		case checkout.OrderPaid:
+			won[0] = true
+		case checkout.OrderCancelled:
+			won[1] = true
+		default:
+			require.Equal(t, checkout.OrderExpired, b.orderStatus(order.ID))
+		}
+		require.Equal(t, won, [2]bool{answers[0].code() == "", answers[1].code() == ""})
+		require.Len(t, b.events(order.ID), 2)
+		b.requireBooks()
+		b.requireStock("tee-black", plenty)
+	}
+}
+
+func TestExpiryPassesOverWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	locked, free := b.order(customer, 1), b.order(customer, 1)
+	b.timeUp(locked, free)
+	release := b.hold("SELECT FROM orders WHERE id = $1 FOR NO KEY UPDATE", locked.ID)
+	b.expire(10, 1)
+	require.Equal(t, checkout.OrderExpired, b.orderStatus(free.ID))
+	release()
+	b.expire(10, 1)
+}
+
+// TestExpiryLocksProductsInTheUsualOrder lets somebody lock two products one
+// after the other, in the order of their SKUs, while an order that lists them
+// the other way round expires.
+func TestExpiryLocksProductsInTheUsualOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	reply, err := b.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{CustomerID: b.customer().ID,
+		Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 1}, {SKU: "mug-white", Quantity: 1}}}, render)
+	b.timeUp(decode[checkout.Order](t, reply, err))
+	const lock = "SELECT FROM products WHERE account_id = $1 AND sku = $2 FOR NO KEY UPDATE"
+	holder, err := b.pool.Begin(b.ctx)
+	require.NoError(t, err)
+	_, err = holder.Exec(b.ctx, lock, b.account, "mug-white")
+	require.NoError(t, err)
+	expired := make(chan error, 1)
+	go func() { _, err := b.ExpireOrders(b.ctx, 1); expired <- err }()
+	require.Eventually(t, func() bool {
+		return b.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == 1
+	}, testTimeout, 2*time.Millisecond)
+	_, err = holder.Exec(b.ctx, lock, b.account, "tee-black")
+	require.NoError(t, err)
+	require.NoError(t, holder.Commit(b.ctx))
+	require.NoError(t, <-expired)
+}
+
+func TestABatchOfOrdersExpiresInTwoRoundTrips(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	store, w := b.wired()
+	for _, orders := range []int{1, 5} {
+		for range orders {
+			b.timeUp(b.order(customer, 1))
+		}
+		trips := w.measure(func() {
+			n, err := store.ExpireOrders(b.ctx, 10)
+			require.NoError(t, err)
+			require.Equal(t, orders, n)
+		})
+		if orders > 1 { // the first connected and prepared
+			require.Equal(t, 2, trips)
+		}
+	}
+}
+
+// use finishes a key whose reply is kept until so long from now.
+func (b *bundle) use(key string, until time.Duration) {
+	b.t.Helper()
+	_, err := b.PlaceOrder(b.ctx, b.call(key, 1), wants(b.customer().ID, "mug-white", 1), render)
+	require.NoError(b.t, err)
+	b.keepUntil(key, until)
+}
+
+func (b *bundle) keepUntil(key string, until time.Duration) {
+	b.t.Helper()
+	_, err := b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET expires_at = now() + $2::interval WHERE key = $1", key, until)
+	require.NoError(b.t, err)
+}
+
+func (b *bundle) purge(limit, purged int) {
+	b.t.Helper()
+	n, err := b.PurgeKeys(b.ctx, limit)
+	require.NoError(b.t, err)
+	require.Equal(b.t, purged, n)
+}
+
+func TestAFinishedKeyIsForgottenWhenItExpires(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	wanted := wants(customer, "limited-print", 11)
+	call := b.call("failed", wanted)
+	refused, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	requireRefused(t, "out_of_stock", refused, err)
+	b.keepUntil("failed", -time.Second)
+	b.use("completed", -time.Second)
+	b.use("fresh", time.Minute)
+	c := b.beginCardPayment("in progress")
+	b.keepUntil("in progress", -72*time.Hour)
+
+	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.True(t, again.Replayed, "it is kept until it is purged")
+	purger := checkout.NewPurger(b.Store, checkout.Schedule{})
+	n, err := purger.RunOnce(b.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, 1, b.count("idempotency_keys WHERE key = 'fresh'"))
+	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress is never forgotten")
+
+	fewer := wants(customer, "limited-print", 10)
+	reply, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer, render) // the key is used anew
+	require.False(t, reply.Replayed)
+	require.Len(t, decode[checkout.Order](t, reply, err).Items, 1)
+	b.requireBooks()
+}
+
+func TestKeysArePurgedInSmallBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 20 {
+		b.use(newID().String(), -time.Second)
+	}
+	sum := 0
+	for _, n := range inParallel(4, func(int) int {
+		n, err := b.PurgeKeys(b.ctx, 3)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, 3)
+		return n
+	}) {
+		sum += n
+	}
+	require.Equal(t, 20-sum, b.count("idempotency_keys"))
+	purger := checkout.NewPurger(b.Store, checkout.Schedule{Interval: 5 * time.Millisecond, Batch: 3})
+	purger.Start(b.ctx)
+	defer purger.Stop()
+	require.Eventually(t, func() bool { return b.count("idempotency_keys") == 0 }, testTimeout, 5*time.Millisecond)
+}
+
+func TestPurgingPassesOverWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.use("locked", -time.Second)
+	b.use("free", -time.Second)
+	release := b.hold("SELECT FROM idempotency_keys WHERE key = 'locked' FOR NO KEY UPDATE")
+	b.purge(10, 1)
+	release()
+	b.purge(10, 1)
+}

@@ -1,0 +1,475 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// noGrace makes everything that is processing due, as if its handler were gone.
+const noGrace = time.Nanosecond
+
+func (b *bundle) reconciler(p *provider, options checkout.ReconcilerOptions) *checkout.Reconciler {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	return checkout.NewReconciler(b.Store, p, render[checkout.Payment], render[checkout.Refund], options)
+}
+
+// impatient is a reconciler that leaves nobody any time.
+func (b *bundle) impatient(p *provider) *checkout.Reconciler {
+	return b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace})
+}
+
+// reconcile runs one pass and checks how many it settled.
+func (b *bundle) reconcile(r *checkout.Reconciler, settled int) {
+	b.t.Helper()
+	n, err := r.RunOnce(b.ctx)
+	require.NoError(b.t, err)
+	require.Equal(b.t, settled, n)
+}
+
+// lostPayment is a card payment of which the provider did not say what it did.
+func (b *bundle) lostPayment(p *provider, key string) cardPayment {
+	b.t.Helper()
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	c := cardPayment{order: order, wanted: wanted, call: b.call(key, wanted)}
+	p.silent++
+	_, err := b.payAgain(p, c)
+	requireCode(b.t, "payment_outcome_unknown", err)
+	id := value[string](b, "SELECT id::text FROM payments WHERE order_id = $1", order.ID)
+	require.NoError(b.t, c.begun.ID.UnmarshalText([]byte(id)))
+	return c
+}
+
+// payAgain is the client's request, for the first time or once more.
+func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Reply, error) {
+	return checkout.NewService(b.Store, p).PayOrder(b.ctx, c.call, c.wanted, render)
+}
+
+// requirePaidOnce checks all effects of a payment, and the reply under its key.
+func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
+	b.t.Helper()
+	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
+	require.NoError(b.t, err)
+	require.Equal(b.t, checkout.StatusSucceeded, payment.Status)
+	require.Equal(b.t, checkout.OrderPaid, b.orderStatus(c.order.ID))
+	require.Equal(b.t, 1, b.count("ledger_transactions WHERE subject = $1", payment.ID))
+	require.Equal(b.t, []string{"order.placed", "payment.succeeded"}, b.events(c.order.ID))
+	require.Contains(b.t, p.moved, "payment-"+payment.ID.String())
+	b.requireBooks()
+
+	calls := p.calls
+	reply, err := b.payAgain(p, c)
+	require.Equal(b.t, payment, decode[checkout.Payment](b.t, reply, err), "as a handler would have answered")
+	require.True(b.t, reply.Replayed)
+	require.Equal(b.t, "application/json", reply.Header["Content-Type"])
+	require.Equal(b.t, calls, p.calls)
+}
+
+func TestAPaymentWhoseClientNeverReturnsIsSettledOnce(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
+	r := b.impatient(p)
+	b.reconcile(r, 1)
+	b.reconcile(r, 0)
+	require.Equal(t, 2, p.calls)
+	require.Len(t, p.moved, 1, "the same charge was asked for")
+	b.requirePaidOnce(p, c)
+}
+
+func TestALiveHandlerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.beginCardPayment("k")
+	r := b.reconciler(p, checkout.ReconcilerOptions{})
+	b.reconcile(r, 0)
+	require.Zero(t, p.calls)
+	b.age("payments", checkout.DefaultGrace-5*time.Second)
+	b.reconcile(r, 0)
+	b.age("payments", 10*time.Second)
+	b.reconcile(r, 1)
+	b.requirePaidOnce(p, c)
+}
+
+// age makes time pass for what is processing.
+func (b *bundle) age(table string, by time.Duration) {
+	b.t.Helper()
+	_, err := b.pool.Exec(b.ctx, "UPDATE "+table+" SET created_at = created_at - $1::interval, updated_at = updated_at - $1::interval, "+
+		"reconcile_at = reconcile_at - $1::interval WHERE status = 'processing'", by)
+	require.NoError(b.t, err)
+}
+
+// TestRetriesAndReconcilersRace lets clients and reconcilers fence each other
+// for as long as they like.
+func TestRetriesAndReconcilersRace(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	for range 10 {
+		c := b.lostPayment(p, newID().String())
+		answers := inParallel(8, func(i int) answer {
+			if i%2 == 0 {
+				return answerOf(b.payAgain(p, c))
+			}
+			_, err := b.impatient(p).RunOnce(b.ctx)
+			return answer{err: err}
+		})
+		final, err := b.payAgain(p, c)
+		require.NoError(t, err)
+		for i, a := range answers {
+			switch {
+			case i%2 == 1:
+				require.NoError(t, a.err)
+			case a.err != nil:
+				require.ErrorIs(t, a.err, checkout.ErrKeyInProgress)
+			default:
+				require.Equal(t, string(final.Body), string(a.reply.Body))
+			}
+		}
+		b.requirePaidOnce(p, c)
+	}
+	require.Len(t, p.moved, 10)
+}
+
+func TestReconcilersShareTheWork(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	var lost []cardPayment
+	for range 12 {
+		lost = append(lost, b.lostPayment(p, newID().String()))
+	}
+	b.age("payments", 2*time.Hour)
+	options := checkout.ReconcilerOptions{Grace: time.Hour, Schedule: checkout.Schedule{Batch: 3}}
+	settled := inParallel(5, func(int) int {
+		n, err := b.reconciler(p, options).RunOnce(b.ctx)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, 3)
+		return n
+	})
+	for n := 1; n > 0; settled = append(settled, n) {
+		var err error
+		n, err = b.reconciler(p, options).RunOnce(b.ctx)
+		require.NoError(t, err)
+	}
+	total := 0
+	for _, n := range settled {
+		total += n
+	}
+	require.Equal(t, 12, total)
+	require.Equal(t, 12+12, p.calls, "nobody asked for what another had taken")
+	require.Equal(t, 12, b.count("payments WHERE attempt = 2"))
+	for _, c := range lost {
+		b.requirePaidOnce(p, c)
+	}
+}
+
+func TestTheReconcilerPassesOverWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	locked, free := b.lostPayment(p, "locked"), b.lostPayment(p, "free")
+	release := b.hold("SELECT FROM payments WHERE id = $1 FOR UPDATE", locked.begun.ID)
+	r := b.impatient(p)
+	b.reconcile(r, 1)
+	b.requirePaidOnce(p, free)
+	release()
+	b.reconcile(r, 1)
+	b.requirePaidOnce(p, locked)
+}
+
+// hold keeps what a statement locks until it is released.
+func (b *bundle) hold(sql string, args ...any) (release func()) {
+	b.t.Helper()
+	tx, err := b.pool.Begin(b.ctx)
+	require.NoError(b.t, err)
+	_, err = tx.Exec(b.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
+	require.NoError(b.t, err)
+	_, err = tx.Exec(b.ctx, sql, args...)
+	require.NoError(b.t, err)
+	return func() { require.NoError(b.t, tx.Rollback(b.ctx)) }
+}
+
+func TestADeclineIsLearntLate(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{declines: "card_declined"}
+	c := b.lostPayment(p, "k")
+	b.reconcile(b.impatient(p), 1)
+	require.Empty(t, p.moved)
+	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
+	require.Equal(t, []string{"order.placed", "payment.declined"}, b.events(c.order.ID))
+	require.Zero(t, b.count("ledger_transactions"))
+	reply, err := b.payAgain(p, c)
+	requireRefused(t, "payment_declined", reply, err)
+	require.True(t, reply.Replayed)
+	b.requireBooks()
+}
+
+func TestAnUnknownOutcomeStaysProcessingAndBacksOff(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{silent: 1000}
+	c := b.lostPayment(p, "k")
+	log := new(bytes.Buffer)
+	options := checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Hour, MaxBackoff: 3 * time.Hour, Deadline: 24 * time.Hour,
+		Schedule: checkout.Schedule{Log: slog.New(slog.NewTextHandler(log, nil))}}
+	r := b.reconciler(p, options)
+	for attempt := 2; attempt < 6; attempt++ {
+		b.reconcile(r, 0)
+		require.Equal(t, attempt, p.calls)
+		b.reconcile(r, 0)
+		require.Equal(t, attempt, p.calls, "it is not asked again at once")
+		require.EqualValues(t, attempt, value[int32](b, "SELECT attempt FROM payments WHERE status = 'processing'"))
+		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '3 hours' FROM payments"))
+		b.age("payments", 3*time.Hour)
+	}
+	require.Contains(t, log.String(), "outcome still unknown")
+	require.NotContains(t, log.String(), "level=ERROR")
+	b.age("payments", 24*time.Hour)
+	b.reconcile(r, 0)
+	require.Contains(t, log.String(), "level=ERROR")
+	stats, err := r.Stats(b.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Processing)
+	require.Equal(t, 1, stats.Overdue)
+	require.InDelta(t, 36*time.Hour, stats.Oldest, float64(time.Minute))
+	require.EqualValues(t, 5, stats.Unknown)
+
+	p.silent = 0
+	b.age("payments", 3*time.Hour)
+	b.reconcile(r, 1)
+	require.Len(t, p.moved, 1)
+	b.requirePaidOnce(p, c)
+	stats, err = r.Stats(b.ctx)
+	require.NoError(t, err)
+	require.Equal(t, checkout.ReconcilerStats{Settled: 1, Unknown: 5}, stats)
+}
+
+// TestARetryIsLeftAloneLikeAFirstAttempt puts a payment off, and lets the client
+// come back before: while its attempt may be under way, the grace counts.
+func TestARetryIsLeftAloneLikeAFirstAttempt(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	p.silent = 1
+	b.reconcile(b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}), 0)
+	require.EqualValues(t, 3, b.resume(c).Attempt)
+	b.age("payments", time.Second)
+	b.reconcile(b.reconciler(p, checkout.ReconcilerOptions{}), 0)
+	require.Equal(t, 2, p.calls)
+}
+
+// TestOnlyTheNewestAttemptPutsOff lets a client take the next attempt while the
+// reconciler waits for the provider in vain.
+func TestOnlyTheNewestAttemptPutsOff(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	p.answers = func(int, checkout.GatewayResult) checkout.GatewayResult {
+		b.resume(c)
+		return noAnswer
+	}
+	b.reconcile(b.impatient(p), 0)
+	require.Equal(t, 1, b.count("payments WHERE attempt = 3 AND reconcile_at IS NULL"))
+}
+
+// TestAPausedHandlerLosesItsFence stops a handler between the provider's answer
+// and its settlement, and a reconciler takes over meanwhile.
+func TestAPausedHandlerLosesItsFence(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	c := cardPayment{order: order, wanted: wanted, call: b.call("k", wanted)}
+	paused, resumed := make(chan struct{}), make(chan struct{})
+	p.answers = func(call int, answer checkout.GatewayResult) checkout.GatewayResult {
+		if call == 1 {
+			close(paused)
+			<-resumed
+			return declined // so that it would be seen if it settled
+		}
+		return answer
+	}
+	handler := make(chan answer, 1)
+	go func() { handler <- answerOf(b.payAgain(p, c)) }()
+	<-paused
+	b.reconcile(b.impatient(p), 1)
+	close(resumed)
+	late := <-handler
+	require.NoError(t, late.err)
+	require.True(t, late.reply.Replayed)
+	c.begun = decode[checkout.Payment](t, late.reply, late.err)
+	require.Equal(t, checkout.StatusSucceeded, c.begun.Status)
+	b.requirePaidOnce(p, c)
+}
+
+// TestAHandlerThatWasOvertakenChangesNothing lets it settle before the
+// reconciler that has overtaken it.
+func TestAHandlerThatWasOvertakenChangesNothing(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.beginCardPayment("k")
+	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
+		_, err := b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
+		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+		require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
+		return answer
+	}
+	b.reconcile(b.impatient(p), 1)
+	b.requirePaidOnce(p, c)
+}
+
+// TestAReconcilerThatWasOvertakenChangesNothing lets the client's retry settle
+// while the reconciler waits for the provider.
+func TestAReconcilerThatWasOvertakenChangesNothing(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	p.answers = func(call int, answer checkout.GatewayResult) checkout.GatewayResult {
+		if call == 2 {
+			_, err := b.payAgain(p, c)
+			require.NoError(t, err)
+			return declined
+		}
+		return answer
+	}
+	r := b.impatient(p)
+	b.reconcile(r, 0)
+	stats, err := r.Stats(b.ctx)
+	require.NoError(t, err)
+	require.Equal(t, checkout.ReconcilerStats{Overtaken: 1}, stats)
+	b.requirePaidOnce(p, c)
+}
+
+// TestAStoppedReconcilerLeavesTheRestToTheOthers stops one that has taken an attempt and asked. It
+// writes down what it learned; what it did not learn is due for the others.
+func TestAStoppedReconcilerLeavesTheRestToTheOthers(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	answered, unanswered := b.lostPayment(p, "answered"), b.lostPayment(p, "unanswered")
+	ctx, cancel := context.WithCancel(b.ctx)
+	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
+		cancel()
+		if answer.ProviderID == "at-payment-"+unanswered.begun.ID.String() {
+			return noAnswer
+		}
+		return answer
+	}
+	options := checkout.ReconcilerOptions{Grace: time.Hour, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	b.age("payments", 2*time.Hour)
+	n, err := b.reconciler(p, options).RunOnce(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	b.requirePaidOnce(p, answered)
+	p.answers = nil
+	b.age("payments", time.Second)
+	b.reconcile(b.reconciler(p, options), 1)
+	b.requirePaidOnce(p, unanswered)
+}
+
+func TestReconcilersInTheBackground(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	var lost []cardPayment
+	for range 10 {
+		lost = append(lost, b.lostPayment(p, newID().String()))
+	}
+	options := checkout.ReconcilerOptions{Grace: noGrace, Schedule: checkout.Schedule{Interval: 5 * time.Millisecond, Batch: 2}}
+	one, other := b.reconciler(p, options), b.reconciler(p, options)
+	for _, r := range []*checkout.Reconciler{one, other} {
+		r.Start(b.ctx)
+		defer r.Stop()
+	}
+	require.Eventually(t, func() bool { return b.count("payments WHERE status = 'processing'") == 0 }, testTimeout, 10*time.Millisecond)
+	one.Stop()
+	other.Stop()
+	for _, c := range lost {
+		b.requirePaidOnce(p, c)
+	}
+	require.Len(t, p.moved, 10)
+}
+
+func TestALateReplyIsKeptForAsLongAsAnyOther(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k") // its reply is kept for an hour
+	_, err := b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'")
+	require.NoError(t, err)
+	b.reconcile(b.impatient(p), 1)
+	require.InDelta(t, 3600, value[float64](b, "SELECT extract(epoch FROM expires_at - now())::float8 FROM idempotency_keys"), 60)
+	purged, err := b.PurgeKeys(b.ctx, 10)
+	require.NoError(t, err)
+	require.Zero(t, purged)
+	b.requirePaidOnce(p, c)
+}
+
+func TestALostRefundIsSettledOnce(t *testing.T) {
+	t.Parallel()
+	for _, declines := range []string{"", "charge_not_refundable"} {
+		b, p := setup(t), &provider{declines: declines}
+		order := b.order(b.customer().ID, 1)
+		payment := b.pay(order, checkout.MethodCard)
+		wanted := refundWanted(payment.ID, 1500)
+		call, service := b.call("r", wanted), checkout.NewService(b.Store, p)
+		p.silent = 2
+		_, err := service.Refund(b.ctx, call, wanted, render)
+		requireCode(t, "refund_outcome_unknown", err)
+		r := b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Hour, MaxBackoff: time.Hour})
+		b.reconcile(r, 0)
+		b.reconcile(r, 0)
+		require.Equal(t, 2, p.calls)
+		require.EqualValues(t, 1500, b.refunded(payment.ID), "still reserved")
+		b.age("refunds", time.Hour)
+		b.reconcile(r, 1)
+		require.EqualValues(t, 3, value[int32](b, "SELECT attempt FROM refunds"))
+
+		reply, err := service.Refund(b.ctx, call, wanted, render)
+		require.NoError(t, err)
+		require.True(t, reply.Replayed)
+		require.Equal(t, 3, p.calls)
+		b.requireBooks()
+		if declines != "" {
+			requireRefused(t, "refund_declined", reply, err)
+			require.Zero(t, b.refunded(payment.ID))
+			require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
+			continue
+		}
+		require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, reply, err).Status)
+		require.Len(t, p.moved, 1)
+		require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded"}, b.events(order.ID))
+		require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
+	}
+}
+
+func TestTheReconcilerPassesOverLockedRefunds(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
+	_, locked := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
+	b.beginCardRefund("2", refundWanted(payment.ID, 1500))
+	release := b.hold("SELECT FROM refunds WHERE id = $1 FOR UPDATE", locked.ID)
+	r := b.impatient(p)
+	b.reconcile(r, 1)
+	release()
+	b.reconcile(r, 1)
+	b.requireBooks()
+}
+
+func TestAReconcilerReportsThatItsDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	b.lostPayment(p, "k")
+	b.pool.Close()
+	r := b.impatient(p)
+	n, err := r.RunOnce(b.ctx)
+	require.Zero(t, n)
+	requireUnavailable(t, err)
+	_, err = r.Stats(b.ctx)
+	requireUnavailable(t, err)
+}
