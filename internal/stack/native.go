@@ -296,6 +296,9 @@ func (n *native) logs(ctx context.Context, services []string, follow bool) error
 			args = append(args, path)
 		}
 	}
+	if !strings.HasSuffix(args[len(args)-1], ".log") {
+		return fmt.Errorf("%s: no logs yet", strings.Join(services, ", "))
+	}
 	cmd := exec.CommandContext(ctx, "tail", args...)
 	cmd.Stdout, cmd.Stderr = n.Out, n.Out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
