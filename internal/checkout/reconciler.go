@@ -22,9 +22,10 @@ const (
 	// about to succeed, and tell their clients to try again.
 	DefaultGrace = time.Minute
 
-	// DefaultBackoff and DefaultMaxBackoff spread the questions to a provider that
-	// is in trouble, and still find out soon when it is well again.
-	DefaultBackoff    = 2 * time.Second
+	// DefaultBackoff spreads the questions to a provider that is in trouble.
+	DefaultBackoff = 2 * time.Second
+
+	// DefaultMaxBackoff is short enough to find out soon that it is well again.
 	DefaultMaxBackoff = time.Minute
 
 	// DefaultDeadline is enough for the grace and for some unknown outcomes. What

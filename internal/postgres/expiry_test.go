@@ -127,16 +127,10 @@ func TestPayingCancellingAndExpiringHaveOneWinner(t *testing.T) {
 			}
 		})
 		require.NoError(t, answers[2].err)
-		var won [2]bool
-		switch b.orderStatus(order.ID) {
-		case checkout.OrderPaid:
-			won[0] = true
-		case checkout.OrderCancelled:
-			won[1] = true
-		default:
-			require.Equal(t, checkout.OrderExpired, b.orderStatus(order.ID))
-		}
-		require.Equal(t, won, [2]bool{answers[0].code() == "", answers[1].code() == ""})
+		status := b.orderStatus(order.ID)
+		require.Contains(t, []checkout.OrderStatus{checkout.OrderPaid, checkout.OrderCancelled, checkout.OrderExpired}, status)
+		require.Equal(t, status == checkout.OrderPaid, answers[0].code() == "")
+		require.Equal(t, status == checkout.OrderCancelled, answers[1].code() == "")
 		require.Len(t, b.events(order.ID), 2)
 		b.requireBooks()
 		b.requireStock("tee-black", plenty)

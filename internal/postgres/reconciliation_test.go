@@ -382,10 +382,10 @@ func TestReconcilersInTheBackground(t *testing.T) {
 	}
 	options := checkout.ReconcilerOptions{Grace: noGrace, Schedule: checkout.Schedule{Interval: 5 * time.Millisecond, Batch: 2}}
 	one, other := b.reconciler(p, options), b.reconciler(p, options)
-	for _, r := range []*checkout.Reconciler{one, other} {
-		r.Start(b.ctx)
-		defer r.Stop()
-	}
+	one.Start(b.ctx)
+	defer one.Stop()
+	other.Start(b.ctx)
+	defer other.Stop()
 	require.Eventually(t, func() bool { return b.count("payments WHERE status = 'processing'") == 0 }, testTimeout, 10*time.Millisecond)
 	one.Stop()
 	other.Stop()
