@@ -47,6 +47,20 @@ type IdempotencyKey struct {
 	ExpiresAt       time.Time
 }
 
+type IdempotencyRecord struct {
+	Scope           string
+	Key             string
+	Status          string
+	Fingerprint     []byte
+	Owner           string
+	ResponseStatus  *int32
+	ResponseHeaders []byte
+	ResponseBody    []byte
+	BodyOmitted     bool
+	CreatedAt       time.Time
+	ExpiresAt       time.Time
+}
+
 type Inbox struct {
 	Consumer  string
 	EventID   uuid.UUID

@@ -1,0 +1,21 @@
+-- The records of IDEMPOTENCY_STORE=postgres, in place of Redis: the same table as idempotency/pgstore/schema.sql. The authority on
+-- keys remains idempotency_keys, whose rows are written with their effects.
+CREATE TABLE idempotency_records (
+    scope             text COLLATE "C" NOT NULL,
+    key               text COLLATE "C" NOT NULL,
+    status            text NOT NULL CONSTRAINT idempotency_records_status CHECK (status IN ('InProgress', 'Completed', 'Failed')),
+    fingerprint       bytea NOT NULL CONSTRAINT idempotency_records_fingerprint CHECK (octet_length(fingerprint) = 32),
+    owner             text NOT NULL, -- of the attempt that wrote the row, and alone may change it
+    response_status   integer CONSTRAINT idempotency_records_response_status CHECK (response_status BETWEEN 200 AND 499),
+    response_headers  json,  -- the ones that are replayed
+    response_body     bytea, -- replayed byte by byte
+    body_omitted      boolean NOT NULL DEFAULT false, -- it was too large to be kept
+    created_at        timestamptz NOT NULL,
+    expires_at        timestamptz NOT NULL, -- the lease's end while in progress
+    PRIMARY KEY (scope, key),
+    CONSTRAINT idempotency_records_finished_has_response CHECK (CASE WHEN status = 'InProgress'
+        THEN num_nonnulls(response_status, response_headers, response_body) = 0
+        ELSE num_nulls(response_status, response_headers, response_body) = 0 END)
+);
+-- For sweeping.
+CREATE INDEX idempotency_records_expiry ON idempotency_records (expires_at);

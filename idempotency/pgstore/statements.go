@@ -1,0 +1,113 @@
+package pgstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// statements are a store's own: they name its table. All of them go by
+// clock_timestamp(), as a statement that had to wait for a lock must not believe
+// that no time has passed (now() is when the transaction began).
+type statements struct{ acquire, extend, complete, release, look, sweep string }
+
+// acquireSQL first looks, since whoever meets a live record must not write. If
+// it saw none it inserts, or takes an expired record over. It answers nothing
+// when it saw no record and met one all the same: one that was written between
+// the look and the insert.
+const acquireSQL = `
+WITH existing AS (
+	SELECT owner, status, fingerprint, created_at, expires_at - clock_timestamp() AS remaining,
+		response_status, response_headers, response_body, body_omitted
+	FROM idempotency_records WHERE scope = $1 AND key = $2 AND expires_at > clock_timestamp()
+), claimed AS (
+	INSERT INTO idempotency_records AS record (scope, key, status, fingerprint, owner, created_at, expires_at)
+	SELECT $1, $2, 'InProgress', $3, $4, $5, clock_timestamp() + $6::interval WHERE NOT EXISTS (SELECT FROM existing)
+	ON CONFLICT (scope, key) DO UPDATE SET status = excluded.status, fingerprint = excluded.fingerprint, owner = excluded.owner,
+		created_at = excluded.created_at, expires_at = clock_timestamp() + $6::interval,
+		response_status = NULL, response_headers = NULL, response_body = NULL, body_omitted = false
+	WHERE record.expires_at <= clock_timestamp()
+	RETURNING owner, status, fingerprint, created_at, expires_at - clock_timestamp(),
+		response_status, response_headers, response_body, body_omitted
+)
+SELECT * FROM claimed UNION ALL SELECT * FROM existing`
+
+// held is the record that the owner $3 holds under a lease.
+const held = `scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress' AND expires_at > clock_timestamp()`
+
+const extendSQL = `
+UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval WHERE ` + held
+
+const completeSQL = `
+UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
+	response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9
+WHERE ` + held
+
+// releaseSQL doesn't ask for the lease: what has ended may go.
+const releaseSQL = `
+DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'`
+
+// lookSQL tells whether the live record was finished by the owner $3.
+const lookSQL = `
+SELECT owner = $3 AND status <> 'InProgress' FROM idempotency_records
+WHERE scope = $1 AND key = $2 AND expires_at > clock_timestamp()`
+
+// sweepSQL leaves out what somebody is just taking over.
+const sweepSQL = `
+WITH expired AS MATERIALIZED (
+	SELECT scope, key FROM idempotency_records WHERE expires_at <= clock_timestamp()
+	ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM idempotency_records record USING expired WHERE record.scope = expired.scope AND record.key = expired.key`
+
+func (s *Store) statements() statements {
+	return statements{
+		acquire: s.named(acquireSQL), extend: s.named(extendSQL), complete: s.named(completeSQL),
+		release: s.named(releaseSQL), look: s.named(lookSQL), sweep: s.named(sweepSQL),
+	}
+}
+
+// scanRecord reads a row of acquireSQL. ExpiresAt is set on this process's
+// clock, from what remains on the database's.
+func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
+	var (
+		r           idempotency.Record
+		fingerprint []byte
+		headers     []byte
+		code        *int
+		remaining   time.Duration
+	)
+	err := row.Scan(&r.Owner, &r.Status, &fingerprint, &r.CreatedAt, &remaining, &code, &headers, &r.Response.Body, &r.Response.BodyOmitted)
+	if err != nil {
+		return r, err
+	}
+	r.ExpiresAt = time.Now().Add(remaining)
+	copy(r.Fingerprint[:], fingerprint)
+	if code == nil {
+		return r, nil
+	}
+	r.Response.StatusCode = *code
+	if err := json.Unmarshal(headers, &r.Response.Header); err != nil {
+		return r, fmt.Errorf("%w: response headers: %w", idempotency.ErrCorrupt, err)
+	}
+	return r, nil
+}
+
+// encode gives a response's headers and body as the table wants them: neither
+// is NULL once a record is finished.
+func encode(response idempotency.Response) (headers string, body []byte, err error) {
+	header := response.Header
+	if header == nil {
+		header = http.Header{}
+	}
+	data, err := json.Marshal(header)
+	if err != nil {
+		return "", nil, fmt.Errorf("encode response headers: %w", err)
+	}
+	return string(data), append([]byte{}, response.Body...), nil
+}
