@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -46,7 +47,11 @@ func (t step) failed(err error) error {
 // summary is what `up` prints at its end.
 func (s *Stack) summary(took time.Duration) string {
 	url := s.URL()
-	return strings.NewReplacer("URL", url, "PSP", s.addr(PSP)).Replace(fmt.Sprintf(`
+	command := "go run ./cmd/stack"
+	if s.Dir != filepath.Join(s.root, ".stack") {
+		command += " --dir " + s.Dir
+	}
+	return strings.NewReplacer("URL", url, "PSP", s.addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
 Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
 
 Paste these:
@@ -54,7 +59,7 @@ Paste these:
   curl -si URL/v1/customers -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' \
     -H 'Idempotency-Key: try-1' -d '{"name":"Ada","email":"ada@example.com"}'      # again: X-Idempotent-Replay: true
   curl -s 'http://PSP/v1/charges'                                                  # what was really charged
-  go run ./cmd/stack kill api-1                                                    # everything goes on; then: start api-1
-  go run ./cmd/stack down
+  STACK kill api-1      # everything goes on; then: start api-1
+  STACK down
 `, took.Seconds(), s.addr(API1), s.addr(API2), s.addr(Postgres), s.addr(Redis)))
 }
