@@ -25,7 +25,11 @@ STACK="$PWD/$dir/bin/stack --dir $PWD/$dir"
 : "${LEASE_SECONDS:=3}"
 export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR STACK LEASE_SECONDS
 
-stack() { go run ./cmd/stack --dir "$dir" "$@"; }
+# down uses the program that brought the stack up: it must work while the code
+# does not compile.
+down() {
+  if [ -x "$dir/bin/stack" ]; then "$dir/bin/stack" --dir "$dir" down; else go run ./cmd/stack --dir "$dir" down; fi
+}
 # show: the stack's progress under its name, without what a user could do then.
 show() {
   local line last=''
@@ -54,14 +58,14 @@ finish() {
     { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1 || true
     echo "what the services printed: $logs/stack.log" >&2
   fi
-  stack down 2>&1 | show || status=1
+  down 2>&1 | show || status=1
   rm -rf "$lock"
   exit "$status"
 }
 trap finish EXIT
 trap 'status=130; exit' INT TERM
 
-stack down >/dev/null 2>&1 || true # what a run left that was killed
-stack up --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" 2>&1 | show
+down >/dev/null 2>&1 || true # what a run left that was killed
+go run ./cmd/stack up --dir "$dir" --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" 2>&1 | show
 status=0
 "$@" || status=$?
