@@ -48,7 +48,7 @@ func TestGivesUpWithoutPostgres(t *testing.T) {
 func TestNeedsTheSchema(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, testenv.EmptyPostgres(t), testenv.Redis(t))
-	cfg.StartupDeadline = 300 * time.Millisecond
+	cfg.StartupDeadline = 3 * time.Second // PostgreSQL must be found in it, on a busy machine too
 	require.ErrorContains(t, serve(t, cfg).awaitEnd(), `run "oncepay migrate up"`)
 
 	_, err := Migrate(t.Context(), cfg, slog.New(slog.DiscardHandler), "up")

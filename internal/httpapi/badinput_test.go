@@ -36,7 +36,7 @@ func (s *shop) requireRefused(t *testing.T, cases []badCase) {
 		}
 		require.Equal(t, answer.header.Get("X-Request-ID"), p.RequestID, c.name)
 		require.Equal(t, "api-1", answer.header.Get("X-Served-By"), c.name)
-		require.NotContains(t, answer.body, "4242", c.name)
+		require.NotRegexp(t, "4242.?4242", answer.body, c.name) // a random request ID may well contain 4242
 		require.Equal(t, before, s.footprint(), c.name)
 	}
 }
