@@ -15,9 +15,10 @@
 //
 //   - They are written under the lock of the subject's row. A later event gets
 //     its ID after the earlier one was committed; so whoever sees an event sees
-//     all the earlier ones of its subject, and their IDs are in order. Between
-//     subjects this is not so, IDs may be committed out of order; therefore a
-//     relay looks for what is unpublished and never for what comes after an ID.
+//     all the earlier ones of its subject, and their IDs are in order. Where
+//     there is no common lock, between subjects or between a customer's name and
+//     wallet, IDs may be committed out of order; therefore a relay looks for what
+//     is unpublished and never for what comes after an ID.
 //   - Only the first unpublished event of a subject can be claimed, and by one
 //     relay at a time. The next one has to wait until it is marked.
 //

@@ -61,16 +61,21 @@ func (s *shop) seller() *seller {
 // sell places and pays so many orders.
 func (s *seller) sell(n int) (orders []uuid.UUID) {
 	s.t.Helper()
-	call := checkout.Call{Account: s.account}
 	for range n {
-		reply, err := s.store.PlaceOrder(s.ctx, call, checkout.NewOrder{CustomerID: s.customer,
-			Items: []checkout.Wanted{{SKU: "cap", Quantity: 1}}}, made)
-		order := madeOf[checkout.Order](s.t, reply, err)
-		_, err = s.store.PayFromWallet(s.ctx, call, checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}, made)
-		require.NoError(s.t, err)
-		orders = append(orders, order.ID)
+		order := s.sellUnpaid()
+		reply, err := s.store.PayFromWallet(s.ctx, checkout.Call{Account: s.account},
+			checkout.NewPayment{OrderID: order, Method: checkout.MethodWallet}, made)
+		madeOf[checkout.Payment](s.t, reply, err)
+		orders = append(orders, order)
 	}
 	return orders
+}
+
+func (s *seller) sellUnpaid() uuid.UUID {
+	s.t.Helper()
+	reply, err := s.store.PlaceOrder(s.ctx, checkout.Call{Account: s.account}, checkout.NewOrder{CustomerID: s.customer,
+		Items: []checkout.Wanted{{SKU: "cap", Quantity: 1}}}, made)
+	return madeOf[checkout.Order](s.t, reply, err).ID
 }
 
 // effects counts the confirmations and notices, and of how many orders they are.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,15 +57,80 @@ func TestACommitWakesTheRelay(t *testing.T) {
 	require.Less(t, lags[events/2], outbox.DefaultPoll/5, "median")
 }
 
+// deaf is a store that wakes nobody.
+type deaf struct{ outbox.Store }
+
+func (deaf) Listen(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func TestAnEventIsFoundByPollingWhenNobodyWakesTheRelay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	stream := &recorder{}
-	b.start(outbox.NewRelay(b, stream, outbox.RelayConfig{Poll: 10 * time.Millisecond, Logger: quiet}))
-	b.await("the relay listens", func() bool { return b.listeners() == 1 })
+	looked := make(chan struct{})
+	b.start(outbox.NewRelay(&looking{Store: deaf{b}, looked: looked}, stream, outbox.RelayConfig{Poll: 10 * time.Millisecond, Logger: quiet}))
+	<-looked // at an empty outbox
 	subject := b.subject()
 	b.emit(subject, 3)
 	b.await("all is published", func() bool { return len(stream.numbers(subject)) == 3 })
+}
+
+// looking is a store that tells when somebody has looked for events for the first time.
+type looking struct {
+	outbox.Store
+	looked chan struct{}
+	once   sync.Once
+}
+
+func (l *looking) Claim(ctx context.Context, claim uuid.UUID, limit int, lease time.Duration) ([]outbox.Event, error) {
+	defer l.once.Do(func() { close(l.looked) })
+	return l.Store.Claim(ctx, claim, limit, lease)
+}
+
+// wakeTimeout is far above what a notification takes, and far below the interval at which a silent connection is checked.
+const wakeTimeout = 10 * time.Second
+
+// ears hears what wakes relays. The first time is when the listening begins, for what was there before.
+func (b *bundle) ears() (woken chan struct{}) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.ctx)
+	woken, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() { ended <- b.Listen(ctx, func() { woken <- struct{}{} }) }()
+	b.t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(b.t, <-ended, context.Canceled)
+	})
+	b.hear(woken)
+	return woken
+}
+
+func (b *bundle) hear(woken chan struct{}) {
+	b.t.Helper()
+	select {
+	case <-woken:
+	case <-time.After(wakeTimeout):
+		require.FailNow(b.t, "not woken")
+	}
+}
+
+func TestWhateverMakesEventsDueWakesTheRelays(t *testing.T) {
+	t.Parallel()
+	s := setupShop(t, testenv.Redis(t)).seller()
+	s.sellUnpaid()
+	s.exec("UPDATE orders SET expires_at = now()")
+	woken := s.ears()
+	for what, do := range map[string]func() error{
+		"a command": func() error { s.sellUnpaid(); return nil },
+		"expiry":    func() error { _, err := s.store.ExpireOrders(s.ctx, 10); return err },
+		"retry":     func() error { return outbox.Retry(s.ctx, s, io.Discard) },
+		"replay":    func() error { return outbox.Replay(s.ctx, s, io.Discard, time.Minute) },
+	} {
+		require.NoError(t, do(), what)
+		s.hear(woken)
+		require.Empty(t, woken, what)
+	}
 }
 
 func TestARelayListensAgainAfterItsConnectionBroke(t *testing.T) {

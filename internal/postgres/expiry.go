@@ -52,14 +52,13 @@ func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) 
 	if err != nil {
 		return err
 	}
-	of := *tx
-	of.account, of.now = row.Order.AccountID, row.Now
-	order = order.Expire(of.now)
-	if err := of.updateOrder(ctx, order); err != nil {
+	tx.account, tx.now = row.Order.AccountID, row.Now
+	order = order.Expire(tx.now)
+	if err := tx.updateOrder(ctx, order); err != nil {
 		return err
 	}
-	of.addStock(ctx, order, +1)
-	return of.publish(ctx, checkout.OrderEvent("expired", order))
+	tx.addStock(ctx, order, +1)
+	return tx.publish(ctx, checkout.OrderEvent("expired", order))
 }
 
 // PurgeKeys forgets finished keys whose time is up.
