@@ -330,8 +330,9 @@ func TestStoppingFinishesWhatWasClaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	publishing, goOn := make(chan struct{}), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(publishing) })
 	stream := &recorder{before: func(outbox.Event) error {
-		close(publishing)
+		begun()
 		<-goOn
 		return nil
 	}}
