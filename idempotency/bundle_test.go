@@ -32,6 +32,12 @@ type bundle struct {
 // setup wraps a handler; a nil one answers 201 with its run's number.
 func setup(t *testing.T, policy idempotency.Policy, handle http.HandlerFunc, opts ...idempotency.Option) *bundle {
 	t.Helper()
+	return setupOn(t, func(s *tappedStore) idempotency.Store { return s }, policy, handle, opts...)
+}
+
+// setupOn has the middleware see the store as wrapped.
+func setupOn(t *testing.T, wrap func(*tappedStore) idempotency.Store, policy idempotency.Policy, handle http.HandlerFunc, opts ...idempotency.Option) *bundle {
+	t.Helper()
 	b := &bundle{store: &tappedStore{Store: memstore.New()}}
 	opts = append([]idempotency.Option{
 		idempotency.WithScope(func(r *http.Request) string { return r.Header.Get("X-Account") }),
@@ -42,7 +48,7 @@ func setup(t *testing.T, policy idempotency.Policy, handle http.HandlerFunc, opt
 			b.checks = append(b.checks, c)
 		}),
 	}, opts...)
-	b.Middleware = idempotency.New(b.store, idempotency.Always(policy), opts...)
+	b.Middleware = idempotency.New(wrap(b.store), idempotency.Always(policy), opts...)
 	b.handler = b.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		b.runs++

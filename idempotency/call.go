@@ -19,12 +19,13 @@ type call struct {
 	began    time.Time     // of the call, and before the lease begins
 	handling time.Duration // spent in the handler
 
-	claim    *Claim
-	pending  Record
-	beat     *heartbeat // nil while nothing is held
-	out      *capture
-	settled  bool // the record is completed or released, nothing is left to do
-	finished bool // the handler returned, and did not panic
+	claim      *Claim
+	pending    Record
+	leaseBegan time.Time  // at the latest, if the key is ours
+	beat       *heartbeat // nil while nothing is held
+	out        *capture
+	settled    bool // the record is completed or released, nothing is left to do
+	finished   bool // the handler returned, and did not panic
 }
 
 // prepare makes the claim and the record to acquire the key with.
@@ -39,23 +40,36 @@ func (c *call) prepare(body []byte) {
 	}
 }
 
-// acquire asks the store once, and goes the way that its answer says.
+// acquire asks the store, and goes the way that its answer says.
 func (c *call) acquire(next http.Handler) {
-	var existing *Record
-	leaseBegan := time.Now()
-	err := detached(c.r.Context(), func(ctx context.Context) (err error) {
-		existing, err = c.store.Acquire(ctx, c.pending, c.policy.Lease)
-		return err
-	})
+	existing, err := c.ask()
+	if err == nil && c.inTheWay(existing) {
+		existing = c.wait(existing)
+	}
 	switch {
 	case err != nil:
 		c.unavailable(err, next)
 	case existing == nil:
 		c.check.Result = ResultAcquired
-		c.run(next, &leaseBegan)
+		c.run(next, true)
 	default:
 		c.answer(existing)
 	}
+}
+
+// ask tries to acquire the key, and gives the record that is there instead.
+func (c *call) ask() (existing *Record, err error) {
+	c.leaseBegan = time.Now()
+	err = detached(c.r.Context(), func(ctx context.Context) (err error) {
+		existing, err = c.store.Acquire(ctx, c.pending, c.policy.Lease)
+		return err
+	})
+	return existing, err
+}
+
+// inTheWay says that the same request is in progress elsewhere.
+func (c *call) inTheWay(existing *Record) bool {
+	return existing != nil && existing.Status == StatusInProgress && existing.Fingerprint == c.pending.Fingerprint
 }
 
 // unavailable fails closed or open, as the route's policy has it.
@@ -65,7 +79,7 @@ func (c *call) unavailable(err error, next http.Handler) {
 	if c.policy.OnUnavailable == FailOpen {
 		c.claim.Bypassed = true
 		c.check.Result = ResultBypassed
-		c.run(next, nil)
+		c.run(next, false)
 		return
 	}
 	// The store may hold our record although its answer never came.
@@ -116,19 +130,19 @@ func (c *call) reject(result Result, e *Error) {
 // report tells the observer, before the answer goes out.
 func (c *call) report(result Result) {
 	c.check.Result = result
-	c.check.Duration = time.Since(c.began) - c.handling
+	c.check.Duration = time.Since(c.began) - c.handling - c.check.Waited
 	c.observe(c.r, c.check)
 }
 
 // run has the handler answer, under a context that outlives the client's
-// connection. leaseBegan is nil when no lease is held.
-func (c *call) run(next http.Handler, leaseBegan *time.Time) {
+// connection. held says that we have the key.
+func (c *call) run(next http.Handler, held bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(c.r.Context()), c.policy.Deadline)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if leaseBegan != nil {
-		c.beat = startHeartbeat(ctx, c.store, c.pending, c.policy.Lease, *leaseBegan, cancel)
+	if held {
+		c.beat = startHeartbeat(ctx, c.store, c.pending, c.policy.Lease, c.leaseBegan, cancel)
 	}
 	c.out = &capture{w: c.w, limit: c.maxResponse, overflow: c.overflow, replayed: c.claim.replayed.Load}
 	defer c.abandon()

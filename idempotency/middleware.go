@@ -35,6 +35,7 @@ type Middleware struct {
 
 	cleanups     sync.WaitGroup
 	cleanupSlots chan struct{}
+	waitSlots    chan struct{}
 }
 
 // New makes a middleware that keeps its records in store and asks policyFor
@@ -49,6 +50,7 @@ func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Mi
 		maxBody:    DefaultMaxBody, maxResponse: DefaultMaxResponse,
 		log:          slog.Default(),
 		cleanupSlots: make(chan struct{}, maxCleanups),
+		waitSlots:    make(chan struct{}, DefaultMaxWaiters),
 	}
 	for _, opt := range opts {
 		opt(m)
@@ -60,6 +62,10 @@ func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Mi
 // ended, which takes seconds at most. Call it after [http.Server.Shutdown] and
 // before closing the store.
 func (m *Middleware) Wait() { m.cleanups.Wait() }
+
+// Waiting is how many requests are waiting right now for another attempt with
+// their key.
+func (m *Middleware) Waiting() int { return len(m.waitSlots) }
 
 // Handler wraps next. A request that has a claim already, from a middleware
 // further out, passes through.

@@ -26,6 +26,7 @@ const (
 type Check struct {
 	Key, Scope string
 	Result     Result
-	Duration   time.Duration // spent on the check, the handler's time not included
+	Duration   time.Duration // spent on the check, without the handler's time and without Waited
+	Waited     time.Duration // for another attempt with the key, see [Policy].Wait
 	Err        error         // the cause of unavailable, bypassed, lost, incomplete and rejected
 }

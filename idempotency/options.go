@@ -54,6 +54,16 @@ func WithMaxResponse(bytes int) Option {
 	return func(m *Middleware) { m.maxResponse = bytes }
 }
 
+// DefaultMaxWaiters is how many requests wait at a time: each holds a connection
+// and its body.
+const DefaultMaxWaiters = 256
+
+// WithMaxWaiters bounds how many requests of this middleware wait at a time for
+// others to finish (see [Policy].Wait). Those beyond get their 409 at once.
+func WithMaxWaiters(n int) Option {
+	return func(m *Middleware) { m.waitSlots = make(chan struct{}, n) }
+}
+
 // WithLogger replaces slog.Default for what goes wrong without a client seeing
 // it. Scopes and keys are logged, bodies are not.
 func WithLogger(log *slog.Logger) Option {
@@ -72,7 +82,7 @@ var defaultHeaders = []string{
 // 9110, section 7.6.1), or our own.
 var neverKept = []string{
 	"Set-Cookie", "Set-Cookie2", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade", "Content-Length", "Date", HeaderReplay,
+	"Transfer-Encoding", "Upgrade", "Content-Length", "Date", HeaderReplay, headerPreferenceApplied,
 }
 
 func newHeaderFilter(names []string) headerFilter {

@@ -37,6 +37,13 @@ type Policy struct {
 	Lease         time.Duration // how long a record lives without a heartbeat, which comes every third of it
 	Deadline      time.Duration // the handler's own, detached from the client's connection
 	OnUnavailable Unavailable
+	// Wait has a request whose key is held by another attempt wait for the end of
+	// that one, and get its answer, or its turn; after so long it gets the 409
+	// that it gets at once if Wait is 0. See [WithMaxWaiters].
+	Wait time.Duration
+	// MaxWait bounds what a client may ask for instead, by Prefer: wait=<seconds>
+	// (RFC 7240, section 4.3). 0: that preference is ignored.
+	MaxWait time.Duration
 	// ExcludedFields are JSON member names that are left out of the
 	// fingerprint, at any depth: what differs between retries of one request,
 	// such as the time of sending.

@@ -38,3 +38,16 @@ type Store interface {
 	// absent; ErrLost when it is somebody else's or finished.
 	Release(ctx context.Context, pending Record) error
 }
+
+// Notifier is a [Store] that can wake those who wait for a key (see
+// [Policy].Wait). Without it, or when it misses a change, they look again every
+// second or so.
+type Notifier interface {
+	// Watch begins to watch a record, and MUST NOT block. changed receives when
+	// the watch has begun, so that what happened before can be looked for, and
+	// then whenever the record was completed or released. It may now and then
+	// receive without a reason, and should once after changes may have been
+	// missed; the end of a lease is no change. stop ends the watch, and may be
+	// called again.
+	Watch(scope, key string) (changed <-chan struct{}, stop func())
+}

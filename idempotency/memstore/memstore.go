@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/watch"
 )
 
 // sweepSize is how many records each Acquire looks at to remove expired ones.
@@ -23,9 +24,14 @@ type Store struct {
 
 	mu      sync.Mutex
 	entries map[id]entry
+
+	watches watch.Registry
 }
 
-var _ idempotency.Store = (*Store)(nil)
+var (
+	_ idempotency.Store    = (*Store)(nil)
+	_ idempotency.Notifier = (*Store)(nil)
+)
 
 type id struct{ scope, key string }
 
@@ -50,6 +56,7 @@ func New(opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.watches.Hear()
 	return s
 }
 
@@ -97,6 +104,7 @@ func (s *Store) Complete(_ context.Context, done idempotency.Record, ttl time.Du
 	case existing.Status != idempotency.StatusInProgress:
 		return nil
 	}
+	defer s.watches.Wake(nameOf(done.Scope, done.Key))
 	return s.put(done, ttl)
 }
 
@@ -114,8 +122,17 @@ func (s *Store) Release(_ context.Context, pending idempotency.Record) error {
 		return fmt.Errorf("release: %w", idempotency.ErrLost)
 	}
 	delete(s.entries, idOf(pending))
+	s.watches.Wake(nameOf(pending.Scope, pending.Key))
 	return nil
 }
+
+// Watch implements [idempotency.Notifier].
+func (s *Store) Watch(scope, key string) (changed <-chan struct{}, stop func()) {
+	return s.watches.Add(nameOf(scope, key))
+}
+
+// nameOf can't be that of another record: keys hold no NUL.
+func nameOf(scope, key string) string { return scope + "\x00" + key }
 
 func idOf(r idempotency.Record) id { return id{r.Scope, r.Key} }
 

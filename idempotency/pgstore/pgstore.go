@@ -13,6 +13,10 @@
 // Leases are measured by the database's clock alone, so that replicas whose
 // clocks are off agree on who holds a key. The store's writes are not part of
 // the handler's transaction: they begin before it and end after it.
+//
+// Those who wait for a key ([idempotency.Policy].Wait) are woken by NOTIFY,
+// through one connection that is opened when the first of them comes; see
+// [Store.Close].
 package pgstore
 
 import (
@@ -22,6 +26,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncepay/oncepay/idempotency"
 )
@@ -35,6 +40,7 @@ const AttemptTimeout = 750 * time.Millisecond
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Acquire(ctx context.Context) (*pgxpool.Conn, error) // for a connection to listen on
 }
 
 // Store is an [idempotency.Store]. It is safe for concurrent use.
@@ -42,10 +48,15 @@ type Store struct {
 	db      DB
 	table   string
 	timeout time.Duration
+	quiet   bool
 	sql     statements
+	listener
 }
 
-var _ idempotency.Store = (*Store)(nil)
+var (
+	_ idempotency.Store    = (*Store)(nil)
+	_ idempotency.Notifier = (*Store)(nil)
+)
 
 // Option configures a [Store].
 type Option func(*Store)
@@ -63,6 +74,14 @@ func WithTable(name string) Option {
 // WithAttemptTimeout replaces [AttemptTimeout].
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(s *Store) { s.timeout = d }
+}
+
+// WithoutNotify has no changes notified. PostgreSQL commits transactions that
+// notify one after the other, in all databases of the server: at thousands of
+// requests a second that is felt. It also suits pools in front of the server
+// that can't LISTEN. Those who wait for a key then look every second or so.
+func WithoutNotify() Option {
+	return func(s *Store) { s.quiet = true }
 }
 
 // New makes a store on a pool, which stays the caller's to close.
@@ -125,13 +144,21 @@ func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.
 	}
 	return s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
 		s.sql.complete, done.Scope, done.Key, string(done.Owner), atLeastMicrosecond(ttl), string(done.Status),
-		done.Response.StatusCode, headers, body, done.Response.BodyOmitted)
+		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, s.notice(done))
 }
 
 // Release implements [idempotency.Store].
 func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
 	return s.change(ctx, "release", pending, func(now standing) bool { return now == absent },
-		s.sql.release, pending.Scope, pending.Key, string(pending.Owner))
+		s.sql.release, pending.Scope, pending.Key, string(pending.Owner), s.notice(pending))
+}
+
+// notice is what those who wait are told, or "" if they aren't.
+func (s *Store) notice(r idempotency.Record) string {
+	if s.quiet {
+		return ""
+	}
+	return nameOf(r.Scope, r.Key)
 }
 
 // standing is what a record is to an owner that doesn't hold it.

@@ -19,10 +19,10 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	pool, _ := open(t, testenv.EmptyPostgres(t))
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	storetest.Run(t, func(*testing.T) storetest.Bench {
-		// The suite keeps thousands of statements waiting for a few connections.
-		return storetest.Bench{Store: pgstore.New(pool, pgstore.WithAttemptTimeout(time.Minute))}
-	})
+	// The suite keeps thousands of statements waiting for a few connections.
+	store := pgstore.New(pool, pgstore.WithAttemptTimeout(time.Minute))
+	t.Cleanup(store.Close)
+	storetest.Run(t, func(*testing.T) storetest.Bench { return storetest.Bench{Store: store} })
 }
 
 // migrated makes a pool on a database of the test's own, with a table.

@@ -44,13 +44,24 @@ const extendSQL = `
 UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval WHERE ` + held
 
 const completeSQL = `
-UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
-	response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9
-WHERE ` + held
+WITH changed AS (
+	UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
+		response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9
+	WHERE ` + held + `
+	RETURNING $10::text AS notice
+)` + notifySQL
 
 // releaseSQL doesn't ask for the lease: what has ended may go.
 const releaseSQL = `
-DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'`
+WITH changed AS (
+	DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'
+	RETURNING $4::text AS notice
+)` + notifySQL
+
+// notifySQL gives a row for the one that was changed, and tells those who wait
+// when that is committed.
+const notifySQL = `
+SELECT CASE WHEN notice <> '' THEN pg_notify('idempotency_records', notice) END FROM changed`
 
 // lookSQL tells whether the live record was finished by the owner $3.
 const lookSQL = `

@@ -22,6 +22,13 @@ func open(t testing.TB, server string) *redis.Client {
 	return client
 }
 
+// closing has a store that is watched closed with the test.
+func closing(t testing.TB, store *redisstore.Store) *redisstore.Store {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
 // through starts a proxy in front of a server, and gives it with the server's
 // URL by that way.
 func through(t testing.TB, server string) (way *testenv.Proxy, detour string) {

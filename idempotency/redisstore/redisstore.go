@@ -13,6 +13,11 @@
 // Run the server with maxmemory-policy noeviction where nothing below the
 // handlers would notice a second execution: an evicted record is a forgotten
 // one.
+//
+// Those who wait for a key ([idempotency.Policy].Wait) are woken over the channel
+// idempotency:changes, through one connection that is opened when the first of
+// them comes. A user with an ACL needs &idempotency:changes for it; without, they
+// look every second or so.
 package redisstore
 
 import (
@@ -34,9 +39,13 @@ const DefaultPrefix = "idempotency:"
 type Store struct {
 	client redis.UniversalClient
 	prefix string
+	listener
 }
 
-var _ idempotency.Store = (*Store)(nil)
+var (
+	_ idempotency.Store    = (*Store)(nil)
+	_ idempotency.Notifier = (*Store)(nil)
+)
 
 // Option configures a [Store].
 type Option func(*Store)
@@ -65,7 +74,7 @@ func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease t
 	var raw string
 	err = repeated(ctx, func() (err error) {
 		args := redis.SetArgs{Mode: "NX", Get: true, TTL: milliseconds(lease)}
-		raw, err = s.client.SetArgs(ctx, s.keyOf(pending), data, args).Result()
+		raw, err = s.client.SetArgs(ctx, s.keyOf(pending.Scope, pending.Key), data, args).Result()
 		return err
 	})
 	if errors.Is(err, redis.Nil) {
@@ -99,18 +108,18 @@ func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.
 	if err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}
-	return s.run(ctx, "complete", complete, done, data, milliseconds(ttl).Milliseconds())
+	return s.run(ctx, "complete", complete, done, data, milliseconds(ttl).Milliseconds(), s.channel())
 }
 
 // Release implements [idempotency.Store].
 func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
-	return s.run(ctx, "release", release, pending)
+	return s.run(ctx, "release", release, pending, s.channel())
 }
 
 func (s *Store) run(ctx context.Context, name string, script *redis.Script, r idempotency.Record, args ...any) error {
 	var reply string
 	err := repeated(ctx, func() (err error) {
-		reply, err = script.Run(ctx, s.client, []string{s.keyOf(r)}, append([]any{string(r.Owner)}, args...)...).Text()
+		reply, err = script.Run(ctx, s.client, []string{s.keyOf(r.Scope, r.Key)}, append([]any{string(r.Owner)}, args...)...).Text()
 		return err
 	})
 	if err == nil {
@@ -125,8 +134,8 @@ func (s *Store) run(ctx context.Context, name string, script *redis.Script, r id
 // scopeEscaper keeps the scope's end visible: a key may contain colons.
 var scopeEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
-func (s *Store) keyOf(r idempotency.Record) string {
-	return s.prefix + scopeEscaper.Replace(r.Scope) + ":" + r.Key
+func (s *Store) keyOf(scope, key string) string {
+	return s.prefix + scopeEscaper.Replace(scope) + ":" + key
 }
 
 func encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {

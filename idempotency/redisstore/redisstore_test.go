@@ -23,9 +23,9 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	client := open(t, testenv.Redis(t))
-	storetest.Run(t, func(*testing.T) storetest.Bench {
+	storetest.Run(t, func(t *testing.T) storetest.Bench {
 		return storetest.Bench{
-			Store: redisstore.New(client),
+			Store: closing(t, redisstore.New(client)),
 			Plant: func(t testing.TB, scope, key string, data []byte) {
 				require.NoError(t, client.Set(t.Context(), "idempotency:"+scope+":"+key, data, time.Hour).Err())
 			},

@@ -1,3 +1,4 @@
+-- ARGV[2]: the channel to say so on. A user who may not publish still releases.
 if absent then
   return 'ok'
 end
@@ -5,4 +6,5 @@ if not held then
   return 'lost'
 end
 redis.call('DEL', KEYS[1])
+redis.pcall('PUBLISH', ARGV[2], KEYS[1])
 return 'ok'

@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// watchCases are for stores that are an [idempotency.Notifier].
+func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
+	t.Helper()
+	if _, ok := setup(t).Store.(idempotency.Notifier); !ok {
+		return
+	}
+	run("a watch is told when it has begun", func(t *testing.T, b *bench) {
+		b.watched(t, b.held(t, "key", long))
+	})
+	run("a watch is told of completion", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		changed := b.watched(t, pending)
+		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
+		requireChange(t, changed)
+		require.Equal(t, "answer", string(b.look(t, "key").Response.Body), "it is there when one is told")
+	})
+	run("a watch is told of release", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		changed := b.watched(t, pending)
+		require.NoError(t, b.Store.Release(t.Context(), pending))
+		requireChange(t, changed)
+		require.Nil(t, b.look(t, "key"))
+	})
+	run("all watches of a key are told", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		first, second := b.watched(t, pending), b.watched(t, pending)
+		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
+		requireChange(t, first)
+		requireChange(t, second)
+	})
+	run("a watch is told of one change after the other", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		changed := b.watched(t, pending)
+		require.NoError(t, b.Store.Release(t.Context(), pending))
+		requireChange(t, changed)
+		pending = b.held(t, "key", long)
+		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
+		requireChange(t, changed)
+	})
+	run("watches tell scopes and keys apart", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		changed := b.watched(t, pending)
+		for _, key := range []string{"other", "key:", ":key", "KEY"} {
+			other := b.held(t, key, long)
+			told := b.watched(t, other)
+			require.NoError(t, b.Store.Release(t.Context(), other))
+			requireChange(t, told)
+		}
+		requireNoChange(t, changed)
+	})
+	run("a stopped watch is told nothing", func(t *testing.T, b *bench) {
+		pending := b.held(t, "key", long)
+		changed, stop := b.Store.(idempotency.Notifier).Watch(pending.Scope, pending.Key)
+		requireChange(t, changed)
+		still := b.watched(t, pending)
+		stop()
+		stop()
+		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
+		requireChange(t, still)
+		requireNoChange(t, changed)
+	})
+	run("many watch at once", func(t *testing.T, b *bench) {
+		b.together(t, func(i int) error {
+			pending := b.pending(fmt.Sprintf("key-%d", i%8))
+			changed, stop := b.Store.(idempotency.Notifier).Watch(pending.Scope, pending.Key)
+			defer stop()
+			select {
+			case <-changed:
+				return nil
+			case <-time.After(patience):
+				return fmt.Errorf("watch %d wasn't told that it has begun", i)
+			}
+		})
+	})
+}
+
+// watched begins a watch, and returns when it has begun.
+func (b *bench) watched(t *testing.T, r idempotency.Record) <-chan struct{} {
+	t.Helper()
+	changed, stop := b.Store.(idempotency.Notifier).Watch(r.Scope, r.Key)
+	t.Cleanup(stop)
+	requireChange(t, changed)
+	return changed
+}
+
+func requireChange(t *testing.T, changed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(patience):
+		require.Fail(t, "the watch was told nothing")
+	}
+}
+
+// requireNoChange is for what was told, if at all, before something else that
+// has been heard of.
+func requireNoChange(t *testing.T, changed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+		require.Fail(t, "the watch was told of what isn't its own")
+	default:
+	}
+}
