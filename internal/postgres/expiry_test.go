@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -162,6 +163,7 @@ func TestExpiryLocksProductsInTheUsualOrder(t *testing.T) {
 	const lock = "SELECT FROM products WHERE account_id = $1 AND sku = $2 FOR NO KEY UPDATE"
 	holder, err := b.pool.Begin(b.ctx)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = holder.Rollback(context.Background()) }) // in case the test fails before
 	_, err = holder.Exec(b.ctx, lock, b.account, "mug-white")
 	require.NoError(t, err)
 	expired := make(chan error, 1)

@@ -190,6 +190,7 @@ func (b *bundle) hold(sql string, args ...any) (release func()) {
 	b.t.Helper()
 	tx, err := b.pool.Begin(b.ctx)
 	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // in case the test fails before
 	_, err = tx.Exec(b.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
 	require.NoError(b.t, err)
 	_, err = tx.Exec(b.ctx, sql, args...)
