@@ -211,7 +211,7 @@ func TestAnEntryThatIsNoEventIsPassedOver(t *testing.T) {
 func TestTheStreamIsBounded(t *testing.T) {
 	t.Parallel()
 	s := setupShop(t, testenv.RedisServer(t).URL)
-	batch := make([]outbox.Event, 5000)
+	batch := make([]outbox.Event, 1000) // each is one write with a short time limit
 	for i := range batch {
 		batch[i] = s.orderPlaced()
 		batch[i].Data = []byte(strconv.Itoa(i))
