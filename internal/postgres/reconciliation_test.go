@@ -266,6 +266,26 @@ func TestARetryIsLeftAloneLikeAFirstAttempt(t *testing.T) {
 	require.Equal(t, 2, p.calls)
 }
 
+// TestReconcilersLeaveEachOtherAlone lets a second one look for work while the
+// first asks about a payment that had been put off.
+func TestReconcilersLeaveEachOtherAlone(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	options := checkout.ReconcilerOptions{Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	p.silent = 1
+	b.age("payments", time.Hour)
+	b.reconcile(b.reconciler(p, options), 0)
+	b.age("payments", time.Second)
+	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
+		b.reconcile(b.reconciler(p, options), 0)
+		return answer
+	}
+	b.reconcile(b.reconciler(p, options), 1)
+	require.Equal(t, 3, p.calls)
+	b.requirePaidOnce(p, c)
+}
+
 // TestOnlyTheNewestAttemptPutsOff lets a client take the next attempt while the
 // reconciler waits for the provider in vain.
 func TestOnlyTheNewestAttemptPutsOff(t *testing.T) {
