@@ -23,6 +23,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for KeyStateState.
+const (
+	Completed  KeyStateState = "completed"
+	Failed     KeyStateState = "failed"
+	InProgress KeyStateState = "in_progress"
+)
+
+// Valid indicates whether the value is a known member of the KeyStateState enum.
+func (e KeyStateState) Valid() bool {
+	switch e {
+	case Completed:
+		return true
+	case Failed:
+		return true
+	case InProgress:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MethodType.
 const (
 	MethodTypeCard   MethodType = "card"
@@ -110,6 +131,33 @@ func (e PaymentStatus) Valid() bool {
 	}
 }
 
+// Defines values for ProviderEventVerdictVerdict.
+const (
+	Confirmed   ProviderEventVerdictVerdict = "confirmed"
+	Conflicting ProviderEventVerdictVerdict = "conflicting"
+	Duplicate   ProviderEventVerdictVerdict = "duplicate"
+	Settled     ProviderEventVerdictVerdict = "settled"
+	Unknown     ProviderEventVerdictVerdict = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the ProviderEventVerdictVerdict enum.
+func (e ProviderEventVerdictVerdict) Valid() bool {
+	switch e {
+	case Confirmed:
+		return true
+	case Conflicting:
+		return true
+	case Duplicate:
+		return true
+	case Settled:
+		return true
+	case Unknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Address defines model for Address.
 type Address struct {
 	City string `json:"city"`
@@ -154,6 +202,37 @@ type CustomerUpdate struct {
 	Email *string `json:"email,omitempty"`
 	Name  *string `json:"name,omitempty"`
 }
+
+// KeyState defines model for KeyState.
+type KeyState struct {
+	CompletedAt *time.Time `json:"completed_at,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+
+	// ExpiresAt Until when the answer is kept, once there is one
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Key       string     `json:"key"`
+
+	// Operation What the key was used for
+	//
+	// Example: pay_order
+	Operation *string `json:"operation,omitempty"`
+
+	// Resource Where to read what was made, or is being made
+	//
+	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
+	Resource *string `json:"resource,omitempty"`
+
+	// ResponseStatus Of the answer that is kept
+	//
+	// Example: 201
+	ResponseStatus *int32 `json:"response_status,omitempty"`
+
+	// State `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+	State KeyStateState `json:"state"`
+}
+
+// KeyStateState `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+type KeyStateState string
 
 // MethodType defines model for MethodType.
 type MethodType string
@@ -317,6 +396,35 @@ type ProductWrite struct {
 	Stock int64  `json:"stock"`
 }
 
+// ProviderEvent defines model for ProviderEvent.
+type ProviderEvent struct {
+	// Data The charge or refund, as the provider's own API shows it
+	Data struct {
+		Amount      *int64  `json:"amount,omitempty"`
+		Currency    *string `json:"currency,omitempty"`
+		DeclineCode *string `json:"decline_code,omitempty"`
+		ID          *string `json:"id,omitempty"`
+
+		// IdempotencyKey Ours; it names the payment or refund
+		IdempotencyKey *string `json:"idempotency_key,omitempty"`
+	} `json:"data"`
+	Timestamp *time.Time `json:"timestamp,omitempty"`
+
+	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are heard and ignored
+	//
+	// Example: charge.succeeded
+	Type string `json:"type"`
+}
+
+// ProviderEventVerdict defines model for ProviderEventVerdict.
+type ProviderEventVerdict struct {
+	// Verdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+	Verdict ProviderEventVerdictVerdict `json:"verdict"`
+}
+
+// ProviderEventVerdictVerdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+type ProviderEventVerdictVerdict string
+
 // Refund defines model for Refund.
 type Refund struct {
 	Amount    Money              `json:"amount"`
@@ -473,6 +581,12 @@ type ListProductsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ReceiveProviderEventParams defines parameters for ReceiveProviderEvent.
+type ReceiveProviderEventParams struct {
+	// WebhookID Names the event; the same each time it is sent
+	WebhookID string `json:"webhook-id"`
+}
+
 // CreateCustomerJSONRequestBody defines body for CreateCustomer for application/json ContentType.
 type CreateCustomerJSONRequestBody = CustomerCreate
 
@@ -497,6 +611,9 @@ type CreateRefundJSONRequestBody = RefundCreate
 // PutProductJSONRequestBody defines body for PutProduct for application/json ContentType.
 type PutProductJSONRequestBody = ProductWrite
 
+// ReceiveProviderEventJSONRequestBody defines body for ReceiveProviderEvent for application/json ContentType.
+type ReceiveProviderEventJSONRequestBody = ProviderEvent
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// CreateCustomer Create a customer with an empty wallet
@@ -514,6 +631,9 @@ type ServerInterface interface {
 	// GetWallet Read a customer's wallet
 	// (GET /customers/{customer_id}/wallet)
 	GetWallet(w http.ResponseWriter, r *http.Request, customerID CustomerID)
+	// GetIdempotencyKey Ask what became of the request with this key
+	// (GET /idempotency-keys/{key})
+	GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key string)
 	// ListOrders List orders, newest first
 	// (GET /orders)
 	ListOrders(w http.ResponseWriter, r *http.Request, params ListOrdersParams)
@@ -544,6 +664,9 @@ type ServerInterface interface {
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
 	PutProduct(w http.ResponseWriter, r *http.Request, sku SKU)
+	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	// (POST /webhooks/psp)
+	ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -577,6 +700,12 @@ func (_ Unimplemented) CreateTopUp(w http.ResponseWriter, r *http.Request, custo
 // GetWallet Read a customer's wallet
 // (GET /customers/{customer_id}/wallet)
 func (_ Unimplemented) GetWallet(w http.ResponseWriter, r *http.Request, customerID CustomerID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetIdempotencyKey Ask what became of the request with this key
+// (GET /idempotency-keys/{key})
+func (_ Unimplemented) GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key string) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -637,6 +766,12 @@ func (_ Unimplemented) GetProduct(w http.ResponseWriter, r *http.Request, sku SK
 // PutProduct Create or replace a product
 // (PUT /products/{sku})
 func (_ Unimplemented) PutProduct(w http.ResponseWriter, r *http.Request, sku SKU) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ReceiveProviderEvent Tell the outcome of a charge or a refund
+// (POST /webhooks/psp)
+func (_ Unimplemented) ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -841,6 +976,32 @@ func (siw *ServerInterfaceWrapper) GetWallet(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetWallet(w, r, customerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetIdempotencyKey operation middleware
+func (siw *ServerInterfaceWrapper) GetIdempotencyKey(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "key" -------------
+	var key string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "key", chi.URLParam(r, "key"), &key, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetIdempotencyKey(w, r, key)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1266,6 +1427,51 @@ func (siw *ServerInterfaceWrapper) PutProduct(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ReceiveProviderEvent operation middleware
+func (siw *ServerInterfaceWrapper) ReceiveProviderEvent(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReceiveProviderEventParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "webhook-id" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("webhook-id")]; found {
+		var WebhookID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "webhook-id", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "webhook-id", valueList[0], &WebhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook-id", Err: err})
+			return
+		}
+
+		params.WebhookID = WebhookID
+
+	} else {
+		err := fmt.Errorf("Header parameter webhook-id is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "webhook-id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReceiveProviderEvent(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -1423,6 +1629,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/payments/{payment_id}/refunds", wrapper.CreateRefund)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/idempotency-keys/{key}", wrapper.GetIdempotencyKey)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/webhooks/psp", wrapper.ReceiveProviderEvent)
 	})
 
 	return r
@@ -1677,6 +1889,49 @@ type GetWalletdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetWalletdefaultApplicationProblemPlusJSONResponse) VisitGetWalletResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetIdempotencyKeyRequestObject struct {
+	Key string `json:"key"`
+}
+
+type GetIdempotencyKeyResponseObject interface {
+	VisitGetIdempotencyKeyResponse(w http.ResponseWriter) error
+}
+
+type GetIdempotencyKey200JSONResponse KeyState
+
+func (response GetIdempotencyKey200JSONResponse) VisitGetIdempotencyKeyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetIdempotencyKeydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response GetIdempotencyKeydefaultApplicationProblemPlusJSONResponse) VisitGetIdempotencyKeyResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2201,6 +2456,50 @@ func (response PutProductdefaultApplicationProblemPlusJSONResponse) VisitPutProd
 	return err
 }
 
+type ReceiveProviderEventRequestObject struct {
+	Params ReceiveProviderEventParams
+	Body   *ReceiveProviderEventJSONRequestBody
+}
+
+type ReceiveProviderEventResponseObject interface {
+	VisitReceiveProviderEventResponse(w http.ResponseWriter) error
+}
+
+type ReceiveProviderEvent200JSONResponse ProviderEventVerdict
+
+func (response ReceiveProviderEvent200JSONResponse) VisitReceiveProviderEventResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReceiveProviderEventdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ReceiveProviderEventdefaultApplicationProblemPlusJSONResponse) VisitReceiveProviderEventResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// CreateCustomer Create a customer with an empty wallet
@@ -2218,6 +2517,9 @@ type StrictServerInterface interface {
 	// GetWallet Read a customer's wallet
 	// (GET /customers/{customer_id}/wallet)
 	GetWallet(ctx context.Context, request GetWalletRequestObject) (GetWalletResponseObject, error)
+	// GetIdempotencyKey Ask what became of the request with this key
+	// (GET /idempotency-keys/{key})
+	GetIdempotencyKey(ctx context.Context, request GetIdempotencyKeyRequestObject) (GetIdempotencyKeyResponseObject, error)
 	// ListOrders List orders, newest first
 	// (GET /orders)
 	ListOrders(ctx context.Context, request ListOrdersRequestObject) (ListOrdersResponseObject, error)
@@ -2248,6 +2550,9 @@ type StrictServerInterface interface {
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
 	PutProduct(ctx context.Context, request PutProductRequestObject) (PutProductResponseObject, error)
+	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	// (POST /webhooks/psp)
+	ReceiveProviderEvent(ctx context.Context, request ReceiveProviderEventRequestObject) (ReceiveProviderEventResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -2435,6 +2740,32 @@ func (sh *strictHandler) GetWallet(w http.ResponseWriter, r *http.Request, custo
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetWalletResponseObject); ok {
 		if err := validResponse.VisitGetWalletResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetIdempotencyKey operation middleware
+func (sh *strictHandler) GetIdempotencyKey(w http.ResponseWriter, r *http.Request, key string) {
+	var request GetIdempotencyKeyRequestObject
+
+	request.Key = key
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetIdempotencyKey(ctx, request.(GetIdempotencyKeyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetIdempotencyKey")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetIdempotencyKeyResponseObject); ok {
+		if err := validResponse.VisitGetIdempotencyKeyResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -2740,70 +3071,119 @@ func (sh *strictHandler) PutProduct(w http.ResponseWriter, r *http.Request, sku 
 	}
 }
 
+// ReceiveProviderEvent operation middleware
+func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams) {
+	var request ReceiveProviderEventRequestObject
+
+	request.Params = params
+
+	var body ReceiveProviderEventJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReceiveProviderEvent(ctx, request.(ReceiveProviderEventRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReceiveProviderEvent")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReceiveProviderEventResponseObject); ok {
+		if err := validResponse.VisitReceiveProviderEventResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"5Fx5b9tKkv8qBe4AM4OlLMlHEiv/bMZvZ8d4ycTwgSw29lotsiT1mOxmuptWOIa/+6IPXiJFSbbseLAP",
-	"D45o9VFd56+qi37wAh4nnCFT0hs9eHMkIQrz8TMPiKKc6c8hykDQxD563+YoENQcgeECBEqeigAhIAwm",
-	"CAJJ6PmeDOYYEz1ZZQl6I08qQdnMe3z0vXNMIpI1Fx4rkeIYOAOi/5cLFKDmRMGCSJjRe9QbTLnAETCu",
-	"5pTNzDchZwhkRijr3PfR9xIiSIzKnfAkFZKLJhmXc4Qxw5/qNjAjxsCn5rgJmaGjwPM9qsf+SFFknu8x",
-	"EuvN7IQaGTH5+RnZTM290f5g4HsxZfnz0G9hzkkqFY9RnP6mZ5tNEqLm1T3sgFuq+SzwR0oFht5IM6+6",
-	"8ZSLmChv5KWpGdnc6jTEOOEKWZD9ji3y+DuJUYKaUwl6G5RqBGkCisP+0REEcyJIoJnpw4QIBC6ASC26",
-	"87+ewPG7oyH8SLnC8JrZPffgC7lDIEZttMz+RODq6vQ3HyTJ/gyJkbYWasZTWBCm9E5zkiTIfCAsvGZ3",
-	"iAlQBVMuAO9RZCBQiWzvWksef5I4ifQRP+Dg4Pj9B+wdDsKj3uEBfuhNguOD3rsPx4fk6P30+GD/MBeg",
-	"1fiSuxWe9DRTujjc5OhnGlPVZOTf+AJiwjIgyihSzKVaoUGRWaG6S4hTkkZKq49fCpUydbDv+Vq9aJzG",
-	"3mjolMs9FfKmTOEMhSHvqyGIROsE/0kCRhIX2tB9mKTKKkEwJ2yGEJMMSCS5tvaYhAgLquY8VVqme5vz",
-	"tYuPX0XYYQFcf/t89T8jWYxMrdwmsd8/f6OL369WbCHv0s61/yBw6o28f+uXbrpvv5V9varxagJlwplE",
-	"49TOBJ9EGOuPAWcKmVFHkiQRtf68n9gR//4PaZ37Zrvl65odl+OBdtHIFCwE12Z+ro0SDgfHMKal2G8p",
-	"u00EnwmUcuzD4f6xD0eDgf6xr38cXDPCQjgaHBqFMoYiSYxwh9lHCLgQGCggLLNOQisoTKmQypp/JXSZ",
-	"/XufpgpbvPsFBpyFUvuWBaHK+XOzm3EmPizy+CYQqATJY7Rb5lOmSy6+YWmGSY5zesCnMNSnNpIIQ2qN",
-	"8EzwBIWiWm5TEkn0vaTyqwcvoCpbiiDDtRHE9wKeMiVarPr04iscDN+96w2BRMmc9LT/SIhSKPTX//v9",
-	"U+9/bh72H//gtawaUYbDreOZnbffNq8xMuFSkeg24CE2xq8Pm6UNfXe0+paB9YVL9twUq/DJPzBQmoS/",
-	"kIiwAJus+8IZZhaLaO83QfgnCu4tS4zEenH9qQhGSz773aHX9My+xg1C20htqnd18Zu37qxuy8oSbQc7",
-	"iSgydUljlIrESfOAn3GqwPhwC3WmlM1QJIIy5YPkQKxxmNMHRIisDOM2COXCeXfYItoc0+h9l3RcIFEY",
-	"3hJVc6UhUdhTNMY2VcSY0KglbvgeDTdwyLnzbZmfJuGW1CxJw+xnls/J9KtHrO3QKifHqBMzZ0t/UfCl",
-	"1CASkv9wT3sBj+ui2j86rNnVQQertkWxVabU+NF16ivDnLWnjimr/na4kg+vdNbGeb6gmvPw0vz6wUOm",
-	"Adl3LyBCa8eCRBFWpV8SYLzMlkIvXc6Sx6KMC0gZVbKKjQ/NiRoeqYoiy/+68WTdazVDzeH+8H0Nllt3",
-	"1gg4B20B50lezqDG3fiYapK1iUvBnwkVKN0ejXzZZLQpSwgNwaBXk85KoEqCVDy4gwkJ7jx/Q+o2JIoq",
-	"jA0Hig9dCM9ibqUxXrEWEYJk+lnOaZJQNrslJZTpWixHPHqqIirdbPcLO1TvzxWJ1s2x9rIzv11PrB3Z",
-	"ORdzklb785oSrFTPJ3n2bbWxKfgtNvuREqYc9OxMN9f6B53dbJTE1IVhk6KCjDZWxuTnqT3akaXCPQ2X",
-	"NXdp6bqILXdWisrYQsObrAQPnXxbyZwmBmFU3SaCWhi6gfq3cs/F3IKm2rorT3xGZtg8cUgU2c6LtHmQ",
-	"SkGtpeAwkTp/5MyAz4hIZYpta+3WkLbyOBeF58ljcIIs1OvoMJTlH6zxa+AfRRgWdhyaL4WiJIqyW4HT",
-	"lIVoSwHuY1sMNxvvCMjsxOmW8CM/4M1GIMZVR5rqUCKOjXzzU6JviIHO4Ypc8KkBMDZArHkE5aBZ5wFK",
-	"ELesdWZ6m9YVhalNiEsEv6d6fDAnYoZuWmNYoW1r6M1z140jrhNwGXN3E0UrxTnHfr+EbxUrKuLrNvmR",
-	"o/lpQdTkwLeqmgR38Wc5Z67p0waMtQrkOR6hVLeMs/Ve/dwO/rsZu8xhR0AHa74UJHayZsn96pw+BIYY",
-	"SiAwVvwOWXnt4RT1j/IjEDcyjScogEpgeI8CSBBgojDca5REzFL1pFTxu9t7Kkk9G92ktPVSdls3hea9",
-	"VCJ4gFJSNhuPaiyBOZHAuAKpkX2G6iNQZdjCYUpolJqboiL6FMto/U+DANHagvN37RGlUtGtk2WuWQ6P",
-	"3oOr6EKIitBINmSQu9H69L9yAaYeS2L5EaQikwhr+RpP1S2f3pr8pN1Lq1WFGBSiLcx/ZQg60CML0Fzi",
-	"JMiTqDUE5DazwitW4luR2g6O23CWoirCugKecDaNaKC8DhVbNpCr81Nb/2PuUgzhjrJQ24hjf413qWAj",
-	"bcEJyUbu+1E3P9t0Nae+4i0d033PlTMtp2v8atVwwcM0UFvA2W0g6OZQX59EH38JI68oiz47ItXAsD1R",
-	"TsH6WGNZtgNMnDP/l6NiR8g3QbeOnk8qjm2tRSt1o6VAVck+B623nS01yLoKtLHo3CCUX4J6N8SN24HM",
-	"8g5zk+G/FDnW7lsrMLJAj0+CjFagT0KM28r8+QDzeUix5eyVES935zPc/9CiS+7Wu4L7EHuTyNY5q1Vg",
-	"0vvnoHd84/7t3TwM/HcH7beQlzy5Sp5tnJPymm/DjOo1SsgbDVtftyysJT9ljfo2CzFM/X9hIC1XCm0M",
-	"+WavaBpq9gS92VIHnu1I67pQqkCnk9SOH4NUUJVd6DM44Sa0vTmIwaezU7jDzAeZBnMgEsby7lZpuYQY",
-	"8zFQBiHeY8QTU0JyvRB6ywkSYdqCHAlzpRLbU0LZlLdkDDoMSCAsBBcepF59MafB3LonymY64SLRgmQS",
-	"JJniHlwgC4GwazZeajsa29YSAmdfLy6BCzj7dHnyN9NdphOTsGw6cYpWtKJcs7wXxbYawmKONvfNeApE",
-	"oDk0TydqpFNAnRdyhoDTqe1aCc2jbWrcu2bX7D9N/5qB75r+8aoWnTH8KU/0/mw7XSIaIJNYojLvy+ml",
-	"lrGIHEflqN/nCTLbmbnHxazvJvVjqipZkedyFM/37lFIy/Ph3sDgjAQZSag38g72BnsH1mnPjWr0czUz",
-	"TwmXRl21qRj6T0OdZBmHUtz815svv7dbUDmkv9Si9nhT2P5feJh1tDdt19a0dOH+WLcnJVJcbrDaHwx3",
-	"vntbV5WlKKx3NlWbctsWdkP7xbhH3/vvXsFL1Stbb7umu1GOKtd+2D6l4E2lQ8z3ZBrHRGTFMYBArjLO",
-	"AhlgnKgM3HW47ykyk1UPJr0bvVKpav2HinN71PTMsEXv/gtVRemWRDd4FdFdzrE4rvd8Fp4jCSsMXMGr",
-	"bQ2s0mesjSshKpg3uWlvMp5sxSsaTl/amt39y0bW/DoqcWJaZ5es+Rdbpu3mXatYHUbYVzzppYmNAs/S",
-	"vo4QYjH/G40fVez8ysHD8qXN/fAkwRDS5C1p21mqIDZdlJQpXtG6P8onx4D+ogDqq0LBt3zpF7N6t8OK",
-	"MOAo3HkQWMe1Z0UDzXJTf5ErWfuZSmWx+daWad+RePQ3oMmURfXI5WuEKLNtVNLWLqisOrH2F3NqvT0b",
-	"N+/fvKDmlC0XLcrzyb5txKfuoDtQIS0zt5oPDBc6vTEN9BUdcpvdPHb7ZNvl8UZ9crXP6pV9sut+aYrz",
-	"LCLBvz6YN6fQ2N32MOqsVqBEcY9lJ2ObMpUOpf+QF3Y7EXyuXy9re6ucNs97mHbisx23VhjZdnDavRa1",
-	"FrC/ffv8NRB9pdjfLj43FSnXCAauEUyHhVyvfOACbHMXULWx9fXzctr22L2mhS5INIOXWR0Wcy4ReKoC",
-	"HmN760TA2ZSKGENTxjMFMgxNleCaHQ0OjJcZV17pGrv6HlV5JW75bbGRa8KwjVUhcBagLZ21xbK80e2N",
-	"Wku95emV41nOm7aIZvsm/7XjGcnKaEYZTNMoqlhQYSLWhvLH/kN5U9kZxUrNejGH1iGgS/PGuvt6V/lH",
-	"UhyphUnbWlD5Aq7NOVoZ3Lc9g0/wU9Xlu+Gsu/R/ox6gdoP9yg7AcaZFvc7LVs43EzItTaWamtion4S5",
-	"5Kaqw7hta0x3xnuWD3rxnPcl885qY1Nn5lnwZEe5Z74eTDK4+P2qWrogikR8luKSNPoP8i7t9rGut+rl",
-	"+bXSx5bdXTvyscWR2tizreqZtjvt/9IWoFYaq5YJIyoVaHo/qAJF7tA0st5httfATmdpjfUvgHuqvWqv",
-	"nCZ0SNx4K53KP/q7RVqrt9zRTeDuLvO4AGHZsFZbq70FRlvzroLvN1opTe3A6XH90KbjkQckAqlsy1B5",
-	"vT3q94f77/cGe4O94ejD4MOgfz80Ou4oWF4rd9smlVBzpKIoVeTlwYLkZrUxL41Wp9vaq2zWF2VbudKV",
-	"3KaCx6DZ5v6WRPEKUvXPmrQtcJZ3PtiCi4VDy3+mRGoQ9X8BAAD//w==",
+	"5Fx5c9s4lv8qr7hT1d211OUjiZV/1pOe2U510nHZyWZrY68FkU8SRiTABkDLHJe/+xYOXiKpw1cytaku",
+	"tw4QD3j3e/hBd17A44QzZEp64ztvgSREYV5+4AFRlDP9OkQZCJrYt97XBQoEtUBguAKBkqciQAgIgymC",
+	"QBJ6vieDBcZEP6yyBL2xJ5WgbO7d3/veOSYRyZoTT5RIcQKcAdH/yRUKUAuiYEUkzOkNagIzLnAMjKsF",
+	"ZXPzTcgZApkTyjbSvfe9hAgSo3I7fJcKyUVzGZ8XCBOGt+o6MCMmwGdmuwmZo1uB53tUj/0zRZF5vsdI",
+	"rInZB2rLiMntB2RztfDGB8Oh78WU5e9Hfgtz3qVS8RjF+1/104ZIQtSiSsMOuKaazwL/TKnA0Btr5lUJ",
+	"z7iIifLGXpqakU1S70OME66QBdnv2CKPP0iMEtSCStBkUKoxpAkoDgfHxxAsiCCBZqYPUyIQuAAitejO",
+	"//4OTl4dj+DPlCsML5ml2YePZIlAjNpomf1M4MuX97/6IEn2CyRG2lqoGU9hRZjSlBYkSZD5QFh4yZaI",
+	"CVAFMy4Ab1BkIFCJrH+pJY+3JE4ivcU3ODw8ef0Ge0fD8Lh3dIhvetPg5LD36s3JETl+PTs5PDjKBWg1",
+	"vuRuhSc9zZRNHG5y9AONqWoy8je+gpiwDIgyihRzqTo0KDIzVKmEOCNppLT6+KVQKVOHB56v1YvGaeyN",
+	"R0653LtC3pQpnKMwy/tkFkSibYI/lYCRxJU2dB+mqbJKECwImyPEJAMSSa6tPSYhwoqqBU+Vlml/d75u",
+	"4uMnEW6wAK6/fbz6n5EsRqY6yST2+8cTuvj9SwcJuUw3zv0XgTNv7P3boHTTA/utHOhZjVcTKBPOJBqn",
+	"dib4NMJYvww4U8iMOpIkiaj154PEjvj3f0jr3Hejls9rKK7HA+2ikSlYCa7N/FwbJRwNT2BCS7FfU3ad",
+	"CD4XKOXEh6ODEx+Oh0P950D/ObxkhIVwPDwyCmUMRZIYYYnZWwi4EBgoICyzTkIrKMyokMqafyV0Gfq9",
+	"05nCFu9+gQFnodS+ZUWocv7cUDPOxIdVHt8EApUgeYyWZP7IbM3FNyzNMMlxTg84DUO9ayOJMKTWCM8E",
+	"T1AoquU2I5FE30sqH915AVXZWgQZbY0gvhfwlCnRYtXvLz7B4ejVq94ISJQsSE/7j4QohUJ//b/fTnv/",
+	"c3V3cP8Xr2XWiDIc7R3P7HMHbc81RiZcKhJdBzzExvjtYbO0oW9urb5lYH3ikj1XxSx8+g8MlF7CX0lE",
+	"WIBN1n3kDDObi2jvN0X4JwrurUuMxHpy/aoIRms++9WR1/TMvs4bhLaR2qPel4tfvW17dSQrU7Rt7F1E",
+	"kanPNEapSJw0N/gBZwqMD7epzoyyOYpEUKZ8kByINQ6z+4AIkZVh3AahXDivjlpEm+c0mu6ajgskCsNr",
+	"omquNCQKe4rG2KaKGBMatcQN36PhDg45d74tz6dJuOdq1qRh6Jnp82X61S3WKLTKyTHqnXlmT39R8KXU",
+	"IBKS/3Dv+gGP66I6OD6q2dXhBlbtm8VWmVLjx6ZdfzHM2brrmLLqp6NOPrzQXhv7+R2zC+V2sqbuXIti",
+	"X4V/kJHcJlSgdM/Ujf0LUzTSYY4ZW3eVFpWwxET5wFlQCX/WwncjurTJZONzzYLOYtLlxEvMTDWXSgxd",
+	"hC31OCHZtcn62qjmFWhnpcpNUQqrvJTUSauvyxUqYYo6sutPagQHN6OBy//kYDg6IeQoOOi9nh1j7/Vw",
+	"OOy90X+GlX8dCzOJ2bVURKWyub5Ps6oATHhxUqgu5mA4akn8m0FE5jq3VlVX8y5TOTuCGEKG6i1MCq2c",
+	"jOHg9vYtTGaERuYt0ZGARHB0e6sTIxosYEFCYBxwNtPq7nvIdMHxzauQMWHWzamVx8xWMf0OR7G0dYHZ",
+	"Rk3r25zGR1QLHn42H98ViwiI0BRXJIpQtVD0bSjf07OWcX0tLaCMC0gZVbIqsCPjNhphv1qqlf82F231",
+	"1KCZzx0djF7XFNfmDI2s7rAtq3tQKmFKs6cJ5NVOxi5xe5NP+6q9GWGQsoTQEIyzMD0jCVRJkIoHS5iS",
+	"YLmzM9txUVRhbDhQvNhURtnCVulCqpiLCEEyY8ALmiSUza9JWS9smiwvK5ztp7tRv7BDNX2uSLTtGWsv",
+	"T5Yc1btXbtk5F/MldSdNNSXoVM8HpU/7amNT8HsQ+zMlTLn6bmNPZ6t/kMt0t05BXRi281Aso42VMbl9",
+	"b7d2bFfh3o3WNXdt6rqILXc6RWVsoeFNOjP0jXzrZE4z0WdUXSeC2qRhB/Vv5Z5LbIs11ebt3PEZmbdk",
+	"hiFRZD8v0uZBKl3rlq7eVCJTwG3WFxGpTEd7q92apXVu56LwPHkMTpCFeh4dhrL8hTV+XV1HkUkKrB2H",
+	"5kuhKImi7FrgLGUh2n6be9kWww3hJ6oWnsTplulHvsGrnSoF14JsqkOZcezkmx8SfUMMIsqwaLg8NADG",
+	"JhFrbkG51GzjBsokbl3rzONtWld0f3dZXCL4DdXjgwURc3SPtWTqTtu2rDdvEO0ccZ2Ay5j7NFG00gF3",
+	"7PfL9K1iRUV83acJ4db8sCBqGk3Xqtpp2sSf9cZUTZ92YKxVIM/xCKW6Zpxt9+rndvAfZuw6h90CNrDm",
+	"Y7HEjaxZc7+gixNgiKEEAhPFl8jKs0WnqD/Jt0DcyDSe2rqc4Q0KIEGAicKw3+g7mqnqnR/Fl9c3VJJ6",
+	"y2eX/vFz2W3dFJplaiJ4gFJSNp+MayyBBZGmbJU6szclKzWFMuOgS8vUHMcW0aeYRut/GgSI1hacv2uP",
+	"KJVjk/qyzFnm0fFrcMcmEKIiNJINGeRutP7437kAUxWTWL4Fqcg0qjcaeKqu+eza1CftXlp1dTtRiLYw",
+	"/4kh6ECPLEBzUpogTyJsb1BYm+nwipX4VpS2w5O2PEtRFWFdAd9xNouo6RB0qti6gXw5f2+7IMydPCMs",
+	"KQu1jTj213iXCjbWFpyQbOy+H2/mZ5uu5quveEvHdN9zZwaW0zV+tWq44GEaqD3S2X1S0N1Tfb0Tvf21",
+	"HLnj7OHREamWDNsd5SvYHmssy54gJ86Z/92zYreQr4LuHT0f1IHeW4s6daOlQVWpPoetkIKWRn9dBTpY",
+	"ZDz7325ak99c7k1Yjs3igAuwSY4PRK6FT+ArBqdn70Eu+EqCAVN05dZ7nsxtTaFrBw7HnT2lHYaVp+bL",
+	"NoDGp1RIEwVLR+m61SVv1g97jneqSGqZ226FRLs3n1hZ9Sd6RRO7pP4ECAthUoRl+2UemSdvgasFCglE",
+	"ICxQJ0F6PJ0zLlzRmPt+N3s1wK/nOTv5/k1mXOrof6EIaZtnvym/WNt+mFrIBU7GbisWafAWJilbMr5i",
+	"eTN+ytMKroHPgBvpTgIXQW1GFHCmBNHEZHmSIVEpV0679Kf8RD9ORVy8dlOZLoWhr3efL3J7cz7faRuv",
+	"zq3CfY8qdsc6cL+isQT+7DL8u1aCNZBSpSwsqsEHlYBWoA+qAPeV+eMLxsdVfi17r4x4PqDE6OBNiy45",
+	"qFiljkPsTSN7blE91SG9fw57J1fu/72ru6H/6rAduvOZJ1+SRxvntMTG7NgheYkjoZ2GbT+HKKwl3+XW",
+	"40fD1P8XBtJyRNjGkK/2yLWhZg/Qmz114NGOtK4LpQpsdJLa8WOQCqqyC70HJ9yEtiNqbU66xMwHmQYL",
+	"nbdO5PJaabmEGPMJUAYh3mDEE9MSdgBCTXKKRFShDwuljFxXOF1wvrygc0ZUKrAVYDBxo3o0nPjlu0Kf",
+	"bEqmXdmUh1kXfDd/TBa0yjLLbtlgHimb8ZZV6LAkDZ0cU6F3a+EExl3qxIdKINGKZBIkmWEfLpDp9O+S",
+	"TdawwxOLDyVw9unis04gz04/v/vNQMRBotuMQY46xS/wpJcsB5Ta+wIGA2N6axlPTdKphcDTqRrr5HpB",
+	"DPzFQR3M/OaqgUFP9C/ZJfubAaGb9oBe/6QLZzuBn/NG0i8WrhrRAJnEsurzPr7/rHVORE7CcjwY8ASZ",
+	"Bbf0uZgP3EODmKpK18VzPRDP10matDwf9YcOecNIQr2xd9gf9g9tEFkYVR3kam/eJVwa8ymgOu9Db+xZ",
+	"B1fA9+o3KL61W3Q5ZLCGM7+/KnzRX7WudWOU98Mmr6Hm7uv2rUSK6yjpg+Hoyam3QaPtisI6PLl6s6Zt",
+	"Yjd0UIy7973/7hW8VL3y/symx90otyp3h6D9kYI3FZi378k0jonIim0AgVxlnAUywDhRGTi4je8pMpdV",
+	"jyq9Kz1TqWqDu4qzvdfrmWOL3v0nqorSrYlu+CKiM+2G4vtHs/AcSVhhYAev9jWwymUhbVwJUcGiyU17",
+	"UvpgK+64NfLc1uzOd3ey5pdRiXfm/suaNX9ny7RXcrYq1gYjHCie9NLERoFHad+GEGJrkB80flRz+RcO",
+	"HpYvbe6HJwmGkCY/kradpQpicxWCMsUrWveTfHAMGKyKwqErFHzNp342q3cUOsKAW+GTB4FtXHtUNNAs",
+	"r/SRe0vM5OBuiVk16jYPK9WCS4TVgkNA2E+mnRxy/SK/kFlk2HlybTLpPpzC0fAIJMnkJbNneO6KLpVg",
+	"2o15x2SJ2RgYryfnLtteaP4wl3D7l2xqbxXml244M2DOFcn68NXC14lyC50iKB6F7miYwPHw0GbaDXVa",
+	"8yoNLjfuQlJ7NmQNyi+uO5rbrdKHBEWgzRFZwG0nuuWm33LLXdL1Vv3mSwdXz2gLxe2Frqt+LQJ9Ats4",
+	"lUvb155ioIs0N/laCWfg8VnFXrRaOwdjup+y05F8oFLZSnTvOGSv9d77O1igOWTUI9cP5aPMgpKl3RmV",
+	"1ZDdfpe8hpTd+b7pc+pGCWBsUY5Te0Gez9xGn0AptMzcbD4wXGlNMHc+KxrgiF3db85APrnrIz9kBlJF",
+	"Lb9wBuKwpE1xnkUk+NcvXc0udEyxNwIIC0GgRHGD5b2ANmUqHcrgLj9W2Viv5vr1vLbXlaLwHBH8JBmK",
+	"41aHke1XPLqb/FvL0x/fPr9PQdop9h+3GjX9VwerBger1mEh1ytz985CpS0+YzfrKy7k7V+p1rTQBYlm",
+	"8LIAipXJgHmqAh5jOxCxOFo3qWZ+mU6nKJfseHhoQQ6VXyGYuG42VXnfef0HDsYub7WwhtDcwWxLX22M",
+	"yGHjP6i11AHELxzPct60RTR7C+FfO56RrIxmlMEsjaKKBRUmYm2ouMJ6V+IENkaxUrOezaFtENDnEsf0",
+	"dNV2UmyphUn7WlD5mzG2wm5l8MCinR7gp6rTb05nz3OM1w/pAWr4kRd2AI4zLep1Xl6M+GFCpl1TqaYm",
+	"Nup3wkBMqNpg3BZourniPcsHPXvN+5x1ZxUmvLHyLHjyRLVnPh9MM7j4/Uu1UUcUifg8xTVpDO7kMt3s",
+	"Yx1S+fn51eljS6z0E/nYYktt7NlX9QyIXfu/tCVRK41Vy8SCEQzyiipQZInmWsgSs34jdzpLa6x/hryn",
+	"ivx+4TJhg8SNt9Kl/L3/tJlWN8knOvd+uqNrg4pObC9gi7ZqY3ZwFzlIZFJFR7T1y0vodVEnkIgzzH8v",
+	"Q9I5c5Bdqkz73HgT09xMI9SV0SX7dqEIC4kI4asjffVzDgJZrVZ96b7OF9YPePxLH04Z4I0mrRZEXTJd",
+	"sUhXYthaJW+lOwNxfXRz4yE1vwLj2uWuhmkrOc4xQHqDdcz+lqb5HwUs3SzvbVnrIAkWoGiMjrK0s20E",
+	"HW35Ab4HtM6fxfYr7Hl5429i1VvM8jckIrRAKQt7UrxQB/sDqg82OAeFM7rQxKV9u9J8L63yM0aR0Ym8",
+	"zOYzIJXbHaS8w5CbaK752kLXCeaoO0cGxU27WpobPjwgEUhlIbUl3Go8GIwOXveH/WF/NH4zfDMc3IxM",
+	"FHILWJ8rT6xy+BwVRTMxb+AXTqV5HpAf1VUft2eBsnkCINsOFFxTfCZ4DNqxuR8oLK7cV38rs22CsxyJ",
+	"Z1uitmBZ/+3Ltge/1g9pSH5EUzvr6nyw1V8qjCLjFKmSGM0aHkDqauv/AgAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

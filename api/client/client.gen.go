@@ -18,6 +18,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for KeyStateState.
+const (
+	Completed  KeyStateState = "completed"
+	Failed     KeyStateState = "failed"
+	InProgress KeyStateState = "in_progress"
+)
+
+// Valid indicates whether the value is a known member of the KeyStateState enum.
+func (e KeyStateState) Valid() bool {
+	switch e {
+	case Completed:
+		return true
+	case Failed:
+		return true
+	case InProgress:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MethodType.
 const (
 	MethodTypeCard   MethodType = "card"
@@ -105,6 +126,33 @@ func (e PaymentStatus) Valid() bool {
 	}
 }
 
+// Defines values for ProviderEventVerdictVerdict.
+const (
+	Confirmed   ProviderEventVerdictVerdict = "confirmed"
+	Conflicting ProviderEventVerdictVerdict = "conflicting"
+	Duplicate   ProviderEventVerdictVerdict = "duplicate"
+	Settled     ProviderEventVerdictVerdict = "settled"
+	Unknown     ProviderEventVerdictVerdict = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the ProviderEventVerdictVerdict enum.
+func (e ProviderEventVerdictVerdict) Valid() bool {
+	switch e {
+	case Confirmed:
+		return true
+	case Conflicting:
+		return true
+	case Duplicate:
+		return true
+	case Settled:
+		return true
+	case Unknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Address defines model for Address.
 type Address struct {
 	City string `json:"city"`
@@ -149,6 +197,37 @@ type CustomerUpdate struct {
 	Email *string `json:"email,omitempty"`
 	Name  *string `json:"name,omitempty"`
 }
+
+// KeyState defines model for KeyState.
+type KeyState struct {
+	CompletedAt *time.Time `json:"completed_at,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+
+	// ExpiresAt Until when the answer is kept, once there is one
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Key       string     `json:"key"`
+
+	// Operation What the key was used for
+	//
+	// Example: pay_order
+	Operation *string `json:"operation,omitempty"`
+
+	// Resource Where to read what was made, or is being made
+	//
+	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
+	Resource *string `json:"resource,omitempty"`
+
+	// ResponseStatus Of the answer that is kept
+	//
+	// Example: 201
+	ResponseStatus *int32 `json:"response_status,omitempty"`
+
+	// State `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+	State KeyStateState `json:"state"`
+}
+
+// KeyStateState `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+type KeyStateState string
 
 // MethodType defines model for MethodType.
 type MethodType string
@@ -312,6 +391,35 @@ type ProductWrite struct {
 	Stock int64  `json:"stock"`
 }
 
+// ProviderEvent defines model for ProviderEvent.
+type ProviderEvent struct {
+	// Data The charge or refund, as the provider's own API shows it
+	Data struct {
+		Amount      *int64  `json:"amount,omitempty"`
+		Currency    *string `json:"currency,omitempty"`
+		DeclineCode *string `json:"decline_code,omitempty"`
+		ID          *string `json:"id,omitempty"`
+
+		// IdempotencyKey Ours; it names the payment or refund
+		IdempotencyKey *string `json:"idempotency_key,omitempty"`
+	} `json:"data"`
+	Timestamp *time.Time `json:"timestamp,omitempty"`
+
+	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are heard and ignored
+	//
+	// Example: charge.succeeded
+	Type string `json:"type"`
+}
+
+// ProviderEventVerdict defines model for ProviderEventVerdict.
+type ProviderEventVerdict struct {
+	// Verdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+	Verdict ProviderEventVerdictVerdict `json:"verdict"`
+}
+
+// ProviderEventVerdictVerdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+type ProviderEventVerdictVerdict string
+
 // Refund defines model for Refund.
 type Refund struct {
 	Amount    Money              `json:"amount"`
@@ -468,6 +576,12 @@ type ListProductsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ReceiveProviderEventParams defines parameters for ReceiveProviderEvent.
+type ReceiveProviderEventParams struct {
+	// WebhookID Names the event; the same each time it is sent
+	WebhookID string `json:"webhook-id"`
+}
+
 // CreateCustomerJSONRequestBody defines body for CreateCustomer for application/json ContentType.
 type CreateCustomerJSONRequestBody = CustomerCreate
 
@@ -491,6 +605,9 @@ type CreateRefundJSONRequestBody = RefundCreate
 
 // PutProductJSONRequestBody defines body for PutProduct for application/json ContentType.
 type PutProductJSONRequestBody = ProductWrite
+
+// ReceiveProviderEventJSONRequestBody defines body for ReceiveProviderEvent for application/json ContentType.
+type ReceiveProviderEventJSONRequestBody = ProviderEvent
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -618,6 +735,15 @@ type ClientInterface interface {
 	// Corresponds with GET /customers/{customer_id}/wallet (the `GetWallet` operationId).
 	GetWallet(ctx context.Context, customerID CustomerID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetIdempotencyKey Ask what became of the request with this key
+	//
+	// For those who can't or don't want to send the request again. A 404 says
+	// that nothing is known of the key: no request with it has had an effect,
+	// but one may be on its way. When that can't be told it is a 503.
+	//
+	// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
+	GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListOrders List orders, newest first
 	//
 	// Corresponds with GET /orders (the `ListOrders` operationId).
@@ -722,6 +848,28 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
 	PutProduct(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveProviderEventWithBody Tell the outcome of a charge or a refund
+	//
+	// For the payment provider alone, which signs what it sends by the rules of
+	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+	// comes again has no effect, so it may be sent until it is answered.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+	ReceiveProviderEventWithBody(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	//
+	// For the payment provider alone, which signs what it sends by the rules of
+	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+	// comes again has no effect, so it may be sent until it is answered.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+	ReceiveProviderEvent(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // CreateCustomerWithBody Create a customer with an empty wallet
@@ -846,6 +994,25 @@ func (c *Client) CreateTopUp(ctx context.Context, customerID CustomerID, params 
 // Corresponds with GET /customers/{customer_id}/wallet (the `GetWallet` operationId).
 func (c *Client) GetWallet(ctx context.Context, customerID CustomerID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetWalletRequest(c.Server, customerID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetIdempotencyKey Ask what became of the request with this key
+//
+// For those who can't or don't want to send the request again. A 404 says
+// that nothing is known of the key: no request with it has had an effect,
+// but one may be on its way. When that can't be told it is a 503.
+//
+// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
+func (c *Client) GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetIdempotencyKeyRequest(c.Server, key)
 	if err != nil {
 		return nil, err
 	}
@@ -1111,6 +1278,48 @@ func (c *Client) PutProduct(ctx context.Context, sku SKU, body PutProductJSONReq
 	return c.Client.Do(req)
 }
 
+// ReceiveProviderEventWithBody Tell the outcome of a charge or a refund
+//
+// For the payment provider alone, which signs what it sends by the rules of
+// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+// comes again has no effect, so it may be sent until it is answered.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+func (c *Client) ReceiveProviderEventWithBody(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveProviderEventRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReceiveProviderEvent Tell the outcome of a charge or a refund
+//
+// For the payment provider alone, which signs what it sends by the rules of
+// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+// comes again has no effect, so it may be sent until it is answered.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+func (c *Client) ReceiveProviderEvent(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveProviderEventRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // NewCreateCustomerRequest calls the generic CreateCustomer builder with application/json body
 func NewCreateCustomerRequest(server string, params *CreateCustomerParams, body CreateCustomerJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -1337,6 +1546,40 @@ func NewGetWalletRequest(server string, customerID CustomerID) (*http.Request, e
 	}
 
 	operationPath := fmt.Sprintf("/customers/%s/wallet", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetIdempotencyKeyRequest constructs an http.Request for the GetIdempotencyKey method
+func NewGetIdempotencyKeyRequest(server string, key string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "key", key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/idempotency-keys/%s", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -1880,6 +2123,59 @@ func NewPutProductRequestWithBody(server string, sku SKU, contentType string, bo
 	return req, nil
 }
 
+// NewReceiveProviderEventRequest calls the generic ReceiveProviderEvent builder with application/json body
+func NewReceiveProviderEventRequest(server string, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveProviderEventRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewReceiveProviderEventRequestWithBody constructs an http.Request for the ReceiveProviderEvent method, with any body, and a specified content type
+func NewReceiveProviderEventRequestWithBody(server string, params *ReceiveProviderEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/psp")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam0)
+
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -1979,6 +2275,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /customers/{customer_id}/wallet (the `GetWallet` operationId).
 	GetWalletWithResponse(ctx context.Context, customerID CustomerID, reqEditors ...RequestEditorFn) (*GetWalletResponse, error)
+
+	// GetIdempotencyKeyWithResponse Ask what became of the request with this key
+	//
+	// For those who can't or don't want to send the request again. A 404 says
+	// that nothing is known of the key: no request with it has had an effect,
+	// but one may be on its way. When that can't be told it is a 503.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
+	GetIdempotencyKeyWithResponse(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*GetIdempotencyKeyResponse, error)
 
 	// ListOrdersWithResponse List orders, newest first
 	//
@@ -2094,6 +2401,28 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
 	PutProductWithResponse(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
+
+	// ReceiveProviderEventWithBodyWithResponse Tell the outcome of a charge or a refund
+	//
+	// For the payment provider alone, which signs what it sends by the rules of
+	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+	// comes again has no effect, so it may be sent until it is answered.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+	ReceiveProviderEventWithBodyWithResponse(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error)
+
+	// ReceiveProviderEventWithResponse Tell the outcome of a charge or a refund
+	//
+	// For the payment provider alone, which signs what it sends by the rules of
+	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+	// comes again has no effect, so it may be sent until it is answered.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+	ReceiveProviderEventWithResponse(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error)
 }
 
 // CreateCustomerResponse201Headers the declared response headers of an HTTP 201 response for CreateCustomer
@@ -2387,6 +2716,61 @@ func (r GetWalletResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetWalletResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetIdempotencyKeyResponseDefaultHeaders the declared response headers of an HTTP default response for GetIdempotencyKey
+type GetIdempotencyKeyResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetIdempotencyKeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *KeyState
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetIdempotencyKeyResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetIdempotencyKeyResponse) GetJSON200() *KeyState {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetIdempotencyKeyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetIdempotencyKeyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetIdempotencyKeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetIdempotencyKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetIdempotencyKeyResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -2987,6 +3371,61 @@ func (r PutProductResponse) ContentType() string {
 	return ""
 }
 
+// ReceiveProviderEventResponseDefaultHeaders the declared response headers of an HTTP default response for ReceiveProviderEvent
+type ReceiveProviderEventResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReceiveProviderEventResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProviderEventVerdict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReceiveProviderEventResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReceiveProviderEventResponse) GetJSON200() *ProviderEventVerdict {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReceiveProviderEventResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReceiveProviderEventResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReceiveProviderEventResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReceiveProviderEventResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReceiveProviderEventResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateCustomerWithBodyWithResponse Create a customer with an empty wallet
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -3089,6 +3528,23 @@ func (c *ClientWithResponses) GetWalletWithResponse(ctx context.Context, custome
 		return nil, err
 	}
 	return ParseGetWalletResponse(rsp)
+}
+
+// GetIdempotencyKeyWithResponse Ask what became of the request with this key
+//
+// For those who can't or don't want to send the request again. A 404 says
+// that nothing is known of the key: no request with it has had an effect,
+// but one may be on its way. When that can't be told it is a 503.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
+func (c *ClientWithResponses) GetIdempotencyKeyWithResponse(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*GetIdempotencyKeyResponse, error) {
+	rsp, err := c.GetIdempotencyKey(ctx, key, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetIdempotencyKeyResponse(rsp)
 }
 
 // ListOrdersWithResponse List orders, newest first
@@ -3294,6 +3750,40 @@ func (c *ClientWithResponses) PutProductWithResponse(ctx context.Context, sku SK
 		return nil, err
 	}
 	return ParsePutProductResponse(rsp)
+}
+
+// ReceiveProviderEventWithBodyWithResponse Tell the outcome of a charge or a refund
+//
+// For the payment provider alone, which signs what it sends by the rules of
+// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+// comes again has no effect, so it may be sent until it is answered.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+func (c *ClientWithResponses) ReceiveProviderEventWithBodyWithResponse(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error) {
+	rsp, err := c.ReceiveProviderEventWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReceiveProviderEventResponse(rsp)
+}
+
+// ReceiveProviderEventWithResponse Tell the outcome of a charge or a refund
+//
+// For the payment provider alone, which signs what it sends by the rules of
+// [Standard Webhooks](https://www.standardwebhooks.com). An event that
+// comes again has no effect, so it may be sent until it is answered.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
+func (c *ClientWithResponses) ReceiveProviderEventWithResponse(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error) {
+	rsp, err := c.ReceiveProviderEvent(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReceiveProviderEventResponse(rsp)
 }
 
 // ParseCreateCustomerResponse parses an HTTP response from a CreateCustomerWithResponse call
@@ -3550,6 +4040,52 @@ func ParseGetWalletResponse(rsp *http.Response) (*GetWalletResponse, error) {
 	switch {
 	case true:
 		var headers GetWalletResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetIdempotencyKeyResponse parses an HTTP response from a GetIdempotencyKeyWithResponse call
+func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetIdempotencyKeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest KeyState
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetIdempotencyKeyResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -4081,6 +4617,52 @@ func ParsePutProductResponse(rsp *http.Response) (*PutProductResponse, error) {
 		response.Headers201 = &headers
 	case true:
 		var headers PutProductResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReceiveProviderEventResponse parses an HTTP response from a ReceiveProviderEventWithResponse call
+func ParseReceiveProviderEventResponse(rsp *http.Response) (*ReceiveProviderEventResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReceiveProviderEventResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProviderEventVerdict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReceiveProviderEventResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -64,6 +64,7 @@ func Run(t *testing.T, setup func(t *testing.T) Bench) {
 	releaseCases(run)
 	concurrencyCases(run)
 	contentCases(run)
+	lookupCases(run)
 	watchCases(t, run, setup)
 	t.Run("bytes", func(t *testing.T) { bytesCases(t, setup) })
 }

@@ -59,6 +59,10 @@ var (
 		Message: "A request with this idempotency key is already being processed. Retry after the original request completes."}
 )
 
+// ErrKeyNotFound says that the authority knows nothing of a key in the account.
+var ErrKeyNotFound = &Error{Kind: KindNotFound, Code: "idempotency_key_not_found", Retryable: true,
+	Message: "Nothing is known of this idempotency key in this account."}
+
 // ErrUnauthorized is the answer to an unknown or revoked API key.
 var ErrUnauthorized = &Error{Kind: KindUnauthorized, Code: "unauthorized", Retryable: true,
 	Message: "The API key is missing, unknown or revoked."}

@@ -74,10 +74,16 @@ func (p Payment) Settle(result GatewayResult, now time.Time) Payment {
 	return p
 }
 
+// What the provider's keys begin with; our ID follows.
+const (
+	chargeKeyPrefix = "payment-"
+	refundKeyPrefix = "refund-"
+)
+
 // charge is the provider's side of the payment. Its key derives from the
 // payment and not from the attempt: every attempt asks for the same charge.
 func (p Payment) charge() ChargeRequest {
-	return ChargeRequest{IdempotencyKey: "payment-" + p.ID.String(), Amount: p.Amount,
+	return ChargeRequest{IdempotencyKey: chargeKeyPrefix + p.ID.String(), Amount: p.Amount,
 		Reference: p.OrderID.String(), Token: p.Token}
 }
 

@@ -54,3 +54,8 @@ func (s *Service) Orders(ctx context.Context, account uuid.UUID, page OrderPage)
 func (s *Service) Payment(ctx context.Context, account, id uuid.UUID) (Payment, error) {
 	return s.store.Payment(ctx, account, id)
 }
+
+// Key gives what is known of an idempotency key.
+func (s *Service) Key(ctx context.Context, account uuid.UUID, key string) (Key, error) {
+	return s.store.Key(ctx, account, key)
+}

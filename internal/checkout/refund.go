@@ -67,7 +67,7 @@ func (r Refund) Settle(result GatewayResult, now time.Time) Refund {
 
 // instruction is the provider's side of the refund; see Payment.charge.
 func (r Refund) instruction() RefundRequest {
-	return RefundRequest{IdempotencyKey: "refund-" + r.ID.String(), ChargeID: r.ChargeID, Amount: r.Amount,
+	return RefundRequest{IdempotencyKey: refundKeyPrefix + r.ID.String(), ChargeID: r.ChargeID, Amount: r.Amount,
 		Reference: r.ID.String()}
 }
 

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -19,7 +20,12 @@ import (
 // Driver errors come out as [Unavailable]. After one of those the transaction
 // may have been committed: only asking again under the same key tells.
 type Store interface {
+	NoticeStore
+
 	AccountByKeyHash(ctx context.Context, hash [32]byte) (Account, error) // ErrUnauthorized
+
+	// Key gives what is known of an idempotency key, or [ErrKeyNotFound].
+	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)
 
 	PutProduct(ctx context.Context, account uuid.UUID, p Product) (stored Product, created bool, err error)
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
@@ -54,6 +60,28 @@ type Store interface {
 	BeginCardRefund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Begun[Refund], error)
 	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Reply, error)
 }
+
+// Key is what the authority knows of an idempotency key.
+type Key struct {
+	Key         string
+	State       KeyState
+	Operation   string     // what the key was used for, as its [Claim] said
+	Resource    *uuid.UUID // what was begun at the provider, in progress or not
+	Reply       Reply      // empty while in progress
+	CreatedAt   time.Time
+	CompletedAt time.Time // zero while in progress
+	ExpiresAt   time.Time // of a kept reply; one in progress doesn't expire
+}
+
+// KeyState is a state of a key.
+type KeyState string
+
+// The states of a key. Completed has a 2xx reply, and Failed a final 4xx.
+const (
+	KeyInProgress KeyState = "in_progress"
+	KeyCompleted  KeyState = "completed"
+	KeyFailed     KeyState = "failed"
+)
 
 // Begun is what the first phase of an operation led to.
 type Begun[T any] struct {

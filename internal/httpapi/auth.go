@@ -23,6 +23,21 @@ const (
 	maxCachedKeys = 10_000
 )
 
+// admit lets the provider's events through by their signature, and everything
+// else by the API key.
+func (s *Server) admit(known *accounts) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		byKey, bySignature := s.authenticate(known)(next), s.verify(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if routeOf(r) == webhookRoute {
+				bySignature.ServeHTTP(w, r)
+				return
+			}
+			byKey.ServeHTTP(w, r)
+		})
+	}
+}
+
 // authenticate lets requests with a valid API key through. A revoked one is
 // refused within AuthCacheTTL, also where its idempotency key has an answer.
 func (s *Server) authenticate(known *accounts) func(http.Handler) http.Handler {

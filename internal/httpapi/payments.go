@@ -20,6 +20,18 @@ func wireRefund(r checkout.Refund) api.Refund {
 		Status: api.PaymentStatus(r.Status), CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
 }
 
+// RenderPayment makes the reply to a payment, for whoever settles it: a handler,
+// a webhook or a reconciler. A final error tells the ID of the request that ctx
+// belongs to.
+func RenderPayment(ctx context.Context) checkout.Render[checkout.Payment] {
+	return created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
+}
+
+// RenderRefund makes the reply to a refund. See [RenderPayment].
+func RenderRefund(ctx context.Context) checkout.Render[checkout.Refund] {
+	return created(ctx, wireRefund, nowhere)
+}
+
 // checkMethod says what the API description can't: which method has a token.
 func checkMethod(m api.PaymentMethod) error {
 	switch {
@@ -37,8 +49,7 @@ func (h handlers) CreatePayment(ctx context.Context, r api.CreatePaymentRequestO
 		return nil, err
 	}
 	wanted := checkout.NewPayment{OrderID: r.OrderID, Method: checkout.Method(r.Body.Method.Type), Token: valueOf(r.Body.Method.Token)}
-	render := created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
-	reply, err := h.service.PayOrder(ctx, callOf(ctx, "pay_order"), wanted, render)
+	reply, err := h.service.PayOrder(ctx, callOf(ctx, operationPay), wanted, RenderPayment(ctx))
 	return answered(ctx, reply, err)
 }
 
@@ -55,6 +66,6 @@ func (h handlers) CreateRefund(ctx context.Context, r api.CreateRefundRequestObj
 		amount := moneyOf(*r.Body.Amount)
 		wanted.Amount = &amount
 	}
-	reply, err := h.service.Refund(ctx, callOf(ctx, "refund"), wanted, created(ctx, wireRefund, nowhere))
+	reply, err := h.service.Refund(ctx, callOf(ctx, "refund"), wanted, RenderRefund(ctx))
 	return answered(ctx, reply, err)
 }

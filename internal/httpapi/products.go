@@ -4,12 +4,17 @@ import (
 	"context"
 
 	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
 // handlers translate between the API's types and the service's, and decide
 // nothing.
-type handlers struct{ service *checkout.Service }
+type handlers struct {
+	service *checkout.Service
+	records idempotency.Store
+	noticed func(context.Context, checkout.Notice, checkout.Verdict)
+}
 
 var _ api.StrictServerInterface = handlers{}
 

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
@@ -37,12 +39,19 @@ type Config struct {
 	PaymentDeadline time.Duration // of the handlers that move money
 	OrderDeadline   time.Duration // of all others
 
+	// WebhookSecret is what the payment provider signs its events with, as Standard
+	// Webhooks writes it: whsec_ and base64. Without one, all events are refused.
+	WebhookSecret string
+
 	// Observe is told of every idempotency check, and ObserveRequest of every
 	// request once it is answered; both with the pattern of the route, which is
 	// empty where there is none. Either may be nil. They are called from many
 	// goroutines at once and should be quick.
 	Observe        func(r *http.Request, route string, check idempotency.Check)
 	ObserveRequest func(r *http.Request, route string, status int, took time.Duration)
+	// ObserveNotice is told what became of each of the provider's events. It may be
+	// nil, and is called like the others.
+	ObserveNotice func(checkout.Notice, checkout.Verdict)
 }
 
 // Server answers the API's requests. It is safe for concurrent use.
@@ -51,6 +60,7 @@ type Server struct {
 	log         *slog.Logger
 	routes      chi.Router
 	idempotency *idempotency.Middleware
+	signature   *standardwebhooks.Webhook // nil: no event can be verified
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -68,7 +78,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the API description: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger}
+	signature, err := newSignature(cfg.WebhookSecret)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature}
 	s.idempotency = s.idempotent(keyedRoutes(cfg))
 	s.routes = s.router(valid)
 	return s, nil
@@ -84,11 +98,11 @@ func (s *Server) Wait() { s.idempotency.Wait() }
 
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)
+	r.Use(matchEscaped, s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) })
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(
-		s.authenticate(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
+		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
 		s.limitRate(), s.validate(valid), s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
@@ -96,7 +110,7 @@ func (s *Server) router(valid *validator) chi.Router {
 }
 
 func (s *Server) operations() api.ServerInterface {
-	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service}, nil, api.StrictHTTPServerOptions{
+	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.noticed}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.fail(w, r, invalidRequest("The request body can't be read as what the API description says.").because(err))
 		},
@@ -106,14 +120,12 @@ func (s *Server) operations() api.ServerInterface {
 
 // methodNotAllowed tells which methods the path has (RFC 9110, section 15.5.6).
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.RawPath
-	if path == "" {
-		path = r.URL.Path
-	}
+	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if s.routes.Match(chi.NewRouteContext(), method, path) {
-			w.Header().Add("Allow", method)
+		if s.routes.Match(chi.NewRouteContext(), method, r.URL.RawPath) {
+			allowed = append(allowed, method)
 		}
 	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.fail(w, r, errMethodNotAllowed)
 }

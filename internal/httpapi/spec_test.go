@@ -61,7 +61,7 @@ func TestEveryPostAndPatchHasAPolicy(t *testing.T) {
 	described(t, func(route string, operation *openapi3.Operation) {
 		key := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, idempotency.HeaderKey)
 		policy := policies[route]
-		writes := route[:4] == "POST" || route[:5] == "PATCH"
+		writes := (route[:4] == "POST" || route[:5] == "PATCH") && route != "POST "+webhookRoute // it has the event's ID
 		require.Equal(t, writes, policy != nil, route)
 		require.Equal(t, writes, key != nil, route)
 		if writes {
@@ -95,7 +95,7 @@ func TestPoliciesAreThoseOfTheDesign(t *testing.T) {
 func TestTheDescriptionHasWholeNumbersAndClosedBodiesAlone(t *testing.T) {
 	t.Parallel()
 	described(t, func(route string, operation *openapi3.Operation) {
-		if operation.RequestBody != nil {
+		if operation.RequestBody != nil && route != "POST "+webhookRoute { // the provider may tell more than we know
 			requireStrict(t, route, operation.RequestBody.Value.Content.Get("application/json").Schema.Value)
 		}
 	})

@@ -14,12 +14,12 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// The states of a key. A key in progress belongs to an operation at the payment
-// provider whose outcome is not settled yet.
+// A key in progress belongs to an operation at the payment provider whose
+// outcome is not settled yet.
 const (
-	keyInProgress = "in_progress"
-	keyCompleted  = "completed"
-	keyFailed     = "failed"
+	keyInProgress = string(checkout.KeyInProgress)
+	keyCompleted  = string(checkout.KeyCompleted)
+	keyFailed     = string(checkout.KeyFailed)
 )
 
 var (
@@ -157,9 +157,34 @@ func replay(claim checkout.Claim, key dbsqlc.IdempotencyKey) (checkout.Reply, er
 	if key.Status == keyInProgress {
 		return checkout.Reply{}, checkout.ErrKeyInProgress
 	}
+	return replyOf(key)
+}
+
+// replyOf is the reply that a finished key has kept.
+func replyOf(key dbsqlc.IdempotencyKey) (checkout.Reply, error) {
 	reply := checkout.Reply{Status: int(*key.ResponseStatus), Body: key.ResponseBody, Replayed: true}
 	if err := json.Unmarshal(key.ResponseHeaders, &reply.Header); err != nil {
 		return checkout.Reply{}, fmt.Errorf("decode the kept reply's header: %w", err)
 	}
 	return reply, nil
+}
+
+// Key gives what is known of a key. See [checkout.Store].
+func (s *Store) Key(ctx context.Context, account uuid.UUID, key string) (checkout.Key, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Key, error) {
+		row, err := q.ReadKey(ctx, dbsqlc.ReadKeyParams{AccountID: account, Key: key})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return checkout.Key{}, checkout.ErrKeyNotFound
+		}
+		if err != nil {
+			return checkout.Key{}, translate("read an idempotency key", err)
+		}
+		known := checkout.Key{Key: row.Key, State: checkout.KeyState(row.Status), Operation: row.Operation, Resource: row.ResourceID,
+			CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt}
+		if row.Status != keyInProgress {
+			known.CompletedAt = *row.CompletedAt
+			known.Reply, err = replyOf(row)
+		}
+		return known, err
+	})
 }

@@ -85,7 +85,18 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult,
 	render checkout.Render[checkout.Payment],
 ) (checkout.Reply, error) {
-	return phaseThree(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
+	return phaseThree(ctx, s, call, render, settlePayment(begun, result, func(p checkout.Payment) error {
+		if p.Status != checkout.StatusProcessing || p.Attempt != begun.Attempt {
+			return errFenceLost
+		}
+		return nil
+	}))
+}
+
+// settlePayment settles a payment unless its fence, which looks at the payment
+// when it is locked, gives an error.
+func settlePayment(begun checkout.Payment, result checkout.GatewayResult, fence func(checkout.Payment) error) command[checkout.Payment] {
+	return func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
 		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: begun.OrderID}})
 		lockPayment := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: begun.ID}})
 		if err := tx.load(ctx); err != nil {
@@ -99,17 +110,22 @@ func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun
 		if err != nil {
 			return checkout.Payment{}, found("payment", err)
 		}
-		if row.Status != string(checkout.StatusProcessing) || row.Attempt != begun.Attempt {
-			return checkout.Payment{}, errFenceLost
+		payment := paymentOf(row)
+		if err := fence(payment); err != nil {
+			return checkout.Payment{}, err
 		}
-		payment := paymentOf(row).Settle(result, tx.now)
-		tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: payment.ID, Attempt: payment.Attempt,
-			Status: string(payment.Status), DeclineCode: payment.DeclineCode, ProviderID: payment.ProviderID, UpdatedAt: payment.UpdatedAt}})
-		if payment.Status == checkout.StatusDeclined {
-			return tx.declined(ctx, order, payment)
-		}
-		return payment, tx.paid(ctx, order, payment)
-	})
+		return tx.settlePayment(ctx, order, payment.Settle(result, tx.now))
+	}
+}
+
+// settlePayment queues a settled payment and what follows from it.
+func (tx *transaction) settlePayment(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
+	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: payment.ID, Attempt: payment.Attempt,
+		Status: string(payment.Status), DeclineCode: payment.DeclineCode, ProviderID: payment.ProviderID, UpdatedAt: payment.UpdatedAt}})
+	if payment.Status == checkout.StatusDeclined {
+		return tx.declined(ctx, order, payment)
+	}
+	return payment, tx.paid(ctx, order, payment)
 }
 
 // paid queues what follows from a succeeded payment.

@@ -82,7 +82,18 @@ func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted 
 func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun checkout.Refund, result checkout.GatewayResult,
 	render checkout.Render[checkout.Refund],
 ) (checkout.Reply, error) {
-	return phaseThree(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
+	return phaseThree(ctx, s, call, render, settleRefund(begun, result, func(r checkout.Refund) error {
+		if r.Status != checkout.StatusProcessing || r.Attempt != begun.Attempt {
+			return errFenceLost
+		}
+		return nil
+	}))
+}
+
+// settleRefund settles a refund unless its fence, which looks at the refund when
+// it is locked, gives an error.
+func settleRefund(begun checkout.Refund, result checkout.GatewayResult, fence func(checkout.Refund) error) command[checkout.Refund] {
+	return func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
 		paid := tx.lockPaid(ctx, begun.PaymentID)
 		lockRefund := tx.LockRefund(ctx, []dbsqlc.LockRefundParams{{AccountID: tx.account, ID: begun.ID}})
 		if err := tx.load(ctx); err != nil {
@@ -96,21 +107,28 @@ func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun 
 		if err != nil {
 			return checkout.Refund{}, found("refund", err)
 		}
-		if row.Status != string(checkout.StatusProcessing) || row.Attempt != begun.Attempt {
-			return checkout.Refund{}, errFenceLost
+		refund := refundOf(row)
+		if err := fence(refund); err != nil {
+			return checkout.Refund{}, err
 		}
-		refund := refundOf(row).Settle(result, tx.now)
+		refund = refund.Settle(result, tx.now)
 		tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: refund.ID, Attempt: refund.Attempt,
 			Status: string(refund.Status), DeclineCode: refund.DeclineCode, ProviderID: refund.ProviderID, UpdatedAt: refund.UpdatedAt}})
 		if refund.Status == checkout.StatusDeclined {
-			tx.setRefunded(ctx, payment, -refund.Amount.Amount)
-			if err := tx.publish(ctx, checkout.RefundEvent(refund)); err != nil {
-				return checkout.Refund{}, err
-			}
-			return checkout.Refund{}, checkout.RefundDeclined(refund.DeclineCode)
+			return tx.refundDeclined(ctx, payment, refund)
 		}
 		return refund, tx.refunded(ctx, order, payment, refund, settled)
-	})
+	}
+}
+
+// refundDeclined queues what follows from a declined refund, and gives the error
+// that is its reply.
+func (tx *transaction) refundDeclined(ctx context.Context, payment checkout.Payment, refund checkout.Refund) (checkout.Refund, error) {
+	tx.setRefunded(ctx, payment, -refund.Amount.Amount)
+	if err := tx.publish(ctx, checkout.RefundEvent(refund)); err != nil {
+		return checkout.Refund{}, err
+	}
+	return checkout.Refund{}, checkout.RefundDeclined(refund.DeclineCode)
 }
 
 // paidOrder is a payment with its order, both locked, and how much of it has

@@ -11,6 +11,9 @@ RETURNING now()::timestamptz AS now;
 -- name: GetKey :batchone
 SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 
+-- name: ReadKey :one
+SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
+
 -- name: LockKey :batchexec
 SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR NO KEY UPDATE;
 

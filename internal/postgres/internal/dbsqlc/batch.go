@@ -920,6 +920,55 @@ func (b *InsertWalletBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const judgePSPEvent = `-- name: JudgePSPEvent :batchexec
+UPDATE psp_events SET verdict = $1 WHERE event_id = $2
+`
+
+type JudgePSPEventBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type JudgePSPEventParams struct {
+	Verdict string
+	EventID string
+}
+
+func (q *Queries) JudgePSPEvent(ctx context.Context, arg []JudgePSPEventParams) *JudgePSPEventBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.Verdict,
+			a.EventID,
+		}
+		batch.Queue(judgePSPEvent, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &JudgePSPEventBatchResults{br, len(arg), false}
+}
+
+func (b *JudgePSPEventBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *JudgePSPEventBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const lockCustomer = `-- name: LockCustomer :batchone
 SELECT id, account_id, name, email, created_at, updated_at FROM customers WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
@@ -1827,6 +1876,62 @@ func (b *PointKeyBatchResults) Exec(f func(int, error)) {
 }
 
 func (b *PointKeyBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
+const recordPSPEvent = `-- name: RecordPSPEvent :batchone
+INSERT INTO psp_events (event_id, type, subject) VALUES ($1, $2, $3)
+ON CONFLICT (event_id) DO NOTHING
+RETURNING now()::timestamptz AS now
+`
+
+type RecordPSPEventBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type RecordPSPEventParams struct {
+	EventID string
+	Type    string
+	Subject string
+}
+
+// Waits for a transaction that is recording the same event; no row: it is known.
+func (q *Queries) RecordPSPEvent(ctx context.Context, arg []RecordPSPEventParams) *RecordPSPEventBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.EventID,
+			a.Type,
+			a.Subject,
+		}
+		batch.Queue(recordPSPEvent, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &RecordPSPEventBatchResults{br, len(arg), false}
+}
+
+func (b *RecordPSPEventBatchResults) QueryRow(f func(int, time.Time, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var now time.Time
+		if b.closed {
+			if f != nil {
+				f(t, now, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&now)
+		if f != nil {
+			f(t, now, err)
+		}
+	}
+}
+
+func (b *RecordPSPEventBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }

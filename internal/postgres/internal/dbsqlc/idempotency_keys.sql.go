@@ -7,6 +7,8 @@ package dbsqlc
 
 import (
 	"context"
+
+	"github.com/google/uuid"
 )
 
 const purgeKeys = `-- name: PurgeKeys :execrows
@@ -25,4 +27,33 @@ func (q *Queries) PurgeKeys(ctx context.Context, batchSize int32) (int64, error)
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const readKey = `-- name: ReadKey :one
+SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at FROM idempotency_keys WHERE account_id = $1 AND key = $2
+`
+
+type ReadKeyParams struct {
+	AccountID uuid.UUID
+	Key       string
+}
+
+func (q *Queries) ReadKey(ctx context.Context, arg ReadKeyParams) (IdempotencyKey, error) {
+	row := q.db.QueryRow(ctx, readKey, arg.AccountID, arg.Key)
+	var i IdempotencyKey
+	err := row.Scan(
+		&i.AccountID,
+		&i.Key,
+		&i.Fingerprint,
+		&i.Operation,
+		&i.Status,
+		&i.ResourceID,
+		&i.ResponseStatus,
+		&i.ResponseHeaders,
+		&i.ResponseBody,
+		&i.CreatedAt,
+		&i.CompletedAt,
+		&i.ExpiresAt,
+	)
+	return i, err
 }

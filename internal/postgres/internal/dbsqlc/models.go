@@ -160,6 +160,14 @@ type Product struct {
 	UpdatedAt     time.Time
 }
 
+type PspEvent struct {
+	EventID    string
+	Type       string
+	Subject    string
+	Verdict    string
+	ReceivedAt time.Time
+}
+
 type Refund struct {
 	ID          uuid.UUID
 	AccountID   uuid.UUID

@@ -1,0 +1,33 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+var _ idempotency.Reader = (*Store)(nil)
+
+// Lookup implements [idempotency.Reader].
+func (s *Store) Lookup(ctx context.Context, scope, key string) (*idempotency.Record, error) {
+	var raw string
+	err := repeated(ctx, func() (err error) {
+		raw, err = s.client.Get(ctx, s.keyOf(scope, key)).Result()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up: %w", translate(err))
+	}
+	var found idempotency.Record
+	if err := found.UnmarshalBinary([]byte(raw)); err != nil {
+		return nil, fmt.Errorf("look up: %w", err)
+	}
+	return &found, nil
+}
