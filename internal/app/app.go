@@ -80,7 +80,8 @@ func (a *App) connect(ctx context.Context) (err error) {
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
-		Observe: a.observeCheck, ObserveRequest: a.metrics.observeRequest,
+		WebhookSecret: a.cfg.WebhookSecret,
+		Observe:       a.observeCheck, ObserveRequest: a.metrics.observeRequest, ObserveNotice: a.metrics.observeNotice,
 	})
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)

@@ -46,6 +46,9 @@ type Config struct {
 	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what comes after the call must fit into
 	// PaymentDeadline.
 	PSPTimeout time.Duration `env:"PSP_TIMEOUT" envDefault:"45s"`
+	// WebhookSecret is what the provider signs its events with: whsec_ and base64 (Standard Webhooks). Without one they are refused,
+	// and unknown outcomes wait for the client or the reconciler.
+	WebhookSecret string `env:"PSP_WEBHOOK_SECRET"`
 
 	// Lease is how long a key stays taken after its holder fell silent, so how long a crash delays the retry. The holder says
 	// every third of it that it is alive, so slow handlers don't need a long one.

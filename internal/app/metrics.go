@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
@@ -27,6 +28,7 @@ type metrics struct {
 	checks         *prometheus.CounterVec
 	checkSeconds   *prometheus.HistogramVec
 	requestSeconds *prometheus.HistogramVec
+	notices        *prometheus.CounterVec
 }
 
 func newMetrics(pool *pgxpool.Pool) *metrics {
@@ -42,8 +44,11 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "http_request_duration_seconds", Help: "Time until a request was answered.", Buckets: requestBuckets,
 		}, []string{"method", "route", "status"}),
+		notices: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "psp_events_total", Help: "Events of the payment provider's by what became of them; conflicting ones need a person.",
+		}, []string{"verdict"}),
 	}
-	m.registry.MustRegister(m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
+	m.registry.MustRegister(m.notices, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -54,6 +59,10 @@ func (m *metrics) handler() http.Handler {
 
 func (m *metrics) observeRequest(r *http.Request, route string, status int, took time.Duration) {
 	m.requestSeconds.WithLabelValues(knownMethod(r.Method), route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func (m *metrics) observeNotice(_ checkout.Notice, verdict checkout.Verdict) {
+	m.notices.WithLabelValues(string(verdict)).Inc()
 }
 
 // knownMethod keeps what clients make up out of the labels.
