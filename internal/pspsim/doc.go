@@ -12,6 +12,10 @@
 //	defer sim.Close()
 //	err = sim.Serve(ctx, listener)
 //
+// With [WithWebhooks] it also sends a signed event for each outcome, at least
+// once. POST /v1/webhooks/replay?reference=<order> sends those of an order's
+// charges and refunds once more, the newest first.
+//
 // # Tokens
 //
 //	tok_visa, tok_mastercard  approve
@@ -19,5 +23,6 @@
 //	tok_insufficient_funds    declines with insufficient_funds
 //	tok_slow_<N>s             charges at once, answers N seconds (1 to 60) later
 //	tok_charged_no_answer     charges, and hangs up on the key's first arrival
+//	tok_charged_silent        the same, and sends no event
 //	tok_error_first           500 on the key's first arrival, before charging
 package pspsim

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -74,6 +75,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params) {
 	}
 	s.log.Info("arrived", "object", e.Object, "id", e.ID, "idempotency_key", key,
 		"reference", e.Reference, "status", e.Status, "attempts", e.Attempts)
+	if s.courier != nil {
+		s.courier.deliver(e)
+	}
 	s.answer(w, r, e)
 }
 
@@ -137,6 +141,40 @@ func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
 	}
 	s.write(w, http.StatusOK, struct {
 		Data []entry `json:"data"`
+	}{data})
+}
+
+// replayEvents sends the events of a reference's charges, and of their refunds,
+// once more: at once, the newest first, whether or not they were delivered. It
+// tells how each was answered, with 0 where it was not.
+func (s *Server) replayEvents(w http.ResponseWriter, r *http.Request) {
+	if s.courier == nil {
+		s.refuse(w, errNotFound)
+		return
+	}
+	reference := r.URL.Query().Get("reference")
+	settled, err := s.ledger.list(func(e *entry) bool {
+		if e.Object == objectRefund {
+			e = s.ledger.charges[e.Charge]
+		}
+		return e.Reference == reference
+	})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	type sent struct {
+		ID     string `json:"id"`
+		Status int    `json:"status"`
+	}
+	data := []sent{}
+	for _, e := range slices.Backward(settled) {
+		status, err := s.courier.post(r.Context(), e)
+		s.log.Info("replayed", "id", eventID(e), "status", status, "cause", err)
+		data = append(data, sent{eventID(e), status})
+	}
+	s.write(w, http.StatusOK, struct {
+		Data []sent `json:"data"`
 	}{data})
 }
 

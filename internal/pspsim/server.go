@@ -28,16 +28,29 @@ const (
 // Server is the provider: an http.Handler and its journal. Safe for concurrent
 // use.
 type Server struct {
-	ledger *ledger
-	log    *slog.Logger
-	router http.Handler
-	drain  time.Duration
+	ledger  *ledger
+	courier *courier // nil: no webhooks
+	log     *slog.Logger
+	router  http.Handler
+	drain   time.Duration
+}
+
+// Option configures a [Server].
+type Option func(*Server, string) error
+
+// WithWebhooks has the outcomes of charges and refunds sent as events. What was
+// delivered is noted in a file beside the journal.
+func WithWebhooks(to Webhooks) Option {
+	return func(s *Server, journalPath string) (err error) {
+		s.courier, err = newCourier(to, journalPath+".delivered", s.log)
+		return err
+	}
 }
 
 // New opens the provider whose charges are in the file at journalPath, which
 // is created if absent. It fails when the file is damaged other than by a torn
 // last line, or used by another process. Close it after use.
-func New(journalPath string, log *slog.Logger) (*Server, error) {
+func New(journalPath string, log *slog.Logger, options ...Option) (*Server, error) {
 	ledger, torn, err := openLedger(journalPath)
 	if err != nil {
 		return nil, err
@@ -47,7 +60,24 @@ func New(journalPath string, log *slog.Logger) (*Server, error) {
 	}
 	s := &Server{ledger: ledger, log: log, drain: drainTimeout}
 	s.router = s.routes()
-	return s, nil
+	for _, option := range options {
+		if err := option(s, journalPath); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, s.deliverRest()
+}
+
+// deliverRest takes up the events that were not delivered before the last stop.
+func (s *Server) deliverRest() error {
+	if s.courier == nil {
+		return nil
+	}
+	settled, err := s.ledger.list(func(*entry) bool { return true })
+	for _, e := range settled {
+		s.courier.deliver(e)
+	}
+	return err
 }
 
 func (s *Server) routes() http.Handler {
@@ -57,6 +87,7 @@ func (s *Server) routes() http.Handler {
 	r.Get("/v1/charges", s.listCharges)
 	r.Post("/v1/refunds", s.createRefund)
 	r.Get("/v1/refunds", s.listRefunds)
+	r.Post("/v1/webhooks/replay", s.replayEvents)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })
 	return r
@@ -70,7 +101,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close makes the journal durable and releases it. A request that is still
 // running then fails, without an answer that promises anything.
 func (s *Server) Close() error {
-	if err := s.ledger.close(); err != nil {
+	var delivering error
+	if s.courier != nil {
+		delivering = s.courier.close()
+	}
+	if err := errors.Join(delivering, s.ledger.close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

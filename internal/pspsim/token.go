@@ -11,6 +11,7 @@ type behaviour struct {
 	declineCode string        // empty: the charge succeeds
 	delay       time.Duration // from the charge to its answer
 	hangUpFirst bool          // charge, but don't answer the key's first arrival
+	silent      bool          // send no event of the charge
 	failFirst   bool          // fail the key's first arrival before charging
 }
 
@@ -30,6 +31,8 @@ func parseToken(token string) (behaviour, bool) {
 		return behaviour{declineCode: "insufficient_funds"}, true
 	case "tok_charged_no_answer":
 		return behaviour{hangUpFirst: true}, true
+	case "tok_charged_silent":
+		return behaviour{hangUpFirst: true, silent: true}, true
 	case "tok_error_first":
 		return behaviour{failFirst: true}, true
 	}

@@ -170,7 +170,8 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	case Proxy:
 		return n.ours("stack", log, nil, "proxy", "--control", n.addr(Proxy), "--port-offset", strconv.Itoa(n.offset))
 	case PSP:
-		return n.ours("pspsim", log, []string{"PSPSIM_ADDR=" + n.addr(PSP), "PSPSIM_DATA=" + filepath.Join(n.Dir, "pspsim.journal")})
+		return n.ours("pspsim", log, []string{"PSPSIM_ADDR=" + n.addr(PSP), "PSPSIM_DATA=" + filepath.Join(n.Dir, "pspsim.journal"),
+			"PSPSIM_WEBHOOK_URL=" + n.webhookURL(), "PSPSIM_WEBHOOK_SECRET=" + webhookSecret})
 	default:
 		return n.ours("oncepay", log, n.replicaEnv(name), "serve")
 	}
@@ -196,6 +197,7 @@ func (n *native) replicaEnv(name string) []string {
 		"DATABASE_URL=" + PostgresURL(n.via(name, Postgres)),
 		"REDIS_URL=" + RedisURL(n.via(name, Redis)),
 		"PSP_URL=http://" + n.via(name, PSP),
+		"PSP_WEBHOOK_SECRET=" + webhookSecret,
 	}, n.state.data.Env...)
 }
 

@@ -32,6 +32,12 @@ var basePorts = map[string]int{
 // opsPorts are where the replicas answer /livez, /readyz and /metrics.
 var opsPorts = map[string]int{API1: 9081, API2: 9082}
 
+// webhookSecret signs pspsim's events. Like the demo API keys it is no secret: a stack is for development.
+const webhookSecret = "whsec_Zm9yIGRldmVsb3BtZW50IG9ubHksIGtub3duIHRvIGFsbA=="
+
+// webhookURL is where pspsim sends its events: the public door, as a provider out in the world would.
+func (p ports) webhookURL() string { return "http://" + p.addr(Nginx) + "/v1/webhooks/psp" }
+
 // edge is a connection between services that goes through the proxy, so that it can be cut: from reaches to at port.
 type edge struct {
 	from, to string
