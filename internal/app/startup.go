@@ -87,10 +87,14 @@ func await(ctx context.Context, log *slog.Logger, what string, limit time.Durati
 	defer ticker.Stop()
 	began := time.Now()
 	var reminded time.Time
+	var err error
 	for {
-		err := askOnce(ctx, ask)
-		if err == nil {
+		answer := askOnce(ctx, ask)
+		if answer == nil {
 			return nil
+		}
+		if err == nil || ctx.Err() == nil { // an answer that was cut short says less than the one before
+			err = answer
 		}
 		if ctx.Err() == nil && time.Since(reminded) >= remindInterval {
 			reminded = time.Now()
