@@ -511,6 +511,11 @@ type CreateCustomerParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -525,6 +530,11 @@ type CreateTopUpParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -545,6 +555,11 @@ type CreateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -553,6 +568,11 @@ type UpdateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -561,6 +581,11 @@ type CreatePaymentParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -569,6 +594,11 @@ type CreateRefundParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -3109,81 +3139,83 @@ func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Req
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"5Fx5c9s4lv8qr7hT1d211OUjiZV/1pOe2U510nHZyWZrY68FkU8SRiTABkDLHJe/+xYOXiKpw1cytaku",
-	"tw4QD3j3e/hBd17A44QzZEp64ztvgSREYV5+4AFRlDP9OkQZCJrYt97XBQoEtUBguAKBkqciQAgIgymC",
-	"QBJ6vieDBcZEP6yyBL2xJ5WgbO7d3/veOSYRyZoTT5RIcQKcAdH/yRUKUAuiYEUkzOkNagIzLnAMjKsF",
-	"ZXPzTcgZApkTyjbSvfe9hAgSo3I7fJcKyUVzGZ8XCBOGt+o6MCMmwGdmuwmZo1uB53tUj/0zRZF5vsdI",
-	"rInZB2rLiMntB2RztfDGB8Oh78WU5e9Hfgtz3qVS8RjF+1/104ZIQtSiSsMOuKaazwL/TKnA0Btr5lUJ",
-	"z7iIifLGXpqakU1S70OME66QBdnv2CKPP0iMEtSCStBkUKoxpAkoDgfHxxAsiCCBZqYPUyIQuAAitejO",
-	"//4OTl4dj+DPlCsML5ml2YePZIlAjNpomf1M4MuX97/6IEn2CyRG2lqoGU9hRZjSlBYkSZD5QFh4yZaI",
-	"CVAFMy4Ab1BkIFCJrH+pJY+3JE4ivcU3ODw8ef0Ge0fD8Lh3dIhvetPg5LD36s3JETl+PTs5PDjKBWg1",
-	"vuRuhSc9zZRNHG5y9AONqWoy8je+gpiwDIgyihRzqTo0KDIzVKmEOCNppLT6+KVQKVOHB56v1YvGaeyN",
-	"R0653LtC3pQpnKMwy/tkFkSibYI/lYCRxJU2dB+mqbJKECwImyPEJAMSSa6tPSYhwoqqBU+Vlml/d75u",
-	"4uMnEW6wAK6/fbz6n5EsRqY6yST2+8cTuvj9SwcJuUw3zv0XgTNv7P3boHTTA/utHOhZjVcTKBPOJBqn",
-	"dib4NMJYvww4U8iMOpIkiaj154PEjvj3f0jr3Hejls9rKK7HA+2ikSlYCa7N/FwbJRwNT2BCS7FfU3ad",
-	"CD4XKOXEh6ODEx+Oh0P950D/ObxkhIVwPDwyCmUMRZIYYYnZWwi4EBgoICyzTkIrKMyokMqafyV0Gfq9",
-	"05nCFu9+gQFnodS+ZUWocv7cUDPOxIdVHt8EApUgeYyWZP7IbM3FNyzNMMlxTg84DUO9ayOJMKTWCM8E",
-	"T1AoquU2I5FE30sqH915AVXZWgQZbY0gvhfwlCnRYtXvLz7B4ejVq94ISJQsSE/7j4QohUJ//b/fTnv/",
-	"c3V3cP8Xr2XWiDIc7R3P7HMHbc81RiZcKhJdBzzExvjtYbO0oW9urb5lYH3ikj1XxSx8+g8MlF7CX0lE",
-	"WIBN1n3kDDObi2jvN0X4JwrurUuMxHpy/aoIRms++9WR1/TMvs4bhLaR2qPel4tfvW17dSQrU7Rt7F1E",
-	"kanPNEapSJw0N/gBZwqMD7epzoyyOYpEUKZ8kByINQ6z+4AIkZVh3AahXDivjlpEm+c0mu6ajgskCsNr",
-	"omquNCQKe4rG2KaKGBMatcQN36PhDg45d74tz6dJuOdq1qRh6Jnp82X61S3WKLTKyTHqnXlmT39R8KXU",
-	"IBKS/3Dv+gGP66I6OD6q2dXhBlbtm8VWmVLjx6ZdfzHM2brrmLLqp6NOPrzQXhv7+R2zC+V2sqbuXIti",
-	"X4V/kJHcJlSgdM/Ujf0LUzTSYY4ZW3eVFpWwxET5wFlQCX/WwncjurTJZONzzYLOYtLlxEvMTDWXSgxd",
-	"hC31OCHZtcn62qjmFWhnpcpNUQqrvJTUSauvyxUqYYo6sutPagQHN6OBy//kYDg6IeQoOOi9nh1j7/Vw",
-	"OOy90X+GlX8dCzOJ2bVURKWyub5Ps6oATHhxUqgu5mA4akn8m0FE5jq3VlVX8y5TOTuCGEKG6i1MCq2c",
-	"jOHg9vYtTGaERuYt0ZGARHB0e6sTIxosYEFCYBxwNtPq7nvIdMHxzauQMWHWzamVx8xWMf0OR7G0dYHZ",
-	"Rk3r25zGR1QLHn42H98ViwiI0BRXJIpQtVD0bSjf07OWcX0tLaCMC0gZVbIqsCPjNhphv1qqlf82F231",
-	"1KCZzx0djF7XFNfmDI2s7rAtq3tQKmFKs6cJ5NVOxi5xe5NP+6q9GWGQsoTQEIyzMD0jCVRJkIoHS5iS",
-	"YLmzM9txUVRhbDhQvNhURtnCVulCqpiLCEEyY8ALmiSUza9JWS9smiwvK5ztp7tRv7BDNX2uSLTtGWsv",
-	"T5Yc1btXbtk5F/MldSdNNSXoVM8HpU/7amNT8HsQ+zMlTLn6bmNPZ6t/kMt0t05BXRi281Aso42VMbl9",
-	"b7d2bFfh3o3WNXdt6rqILXc6RWVsoeFNOjP0jXzrZE4z0WdUXSeC2qRhB/Vv5Z5LbIs11ebt3PEZmbdk",
-	"hiFRZD8v0uZBKl3rlq7eVCJTwG3WFxGpTEd7q92apXVu56LwPHkMTpCFeh4dhrL8hTV+XV1HkUkKrB2H",
-	"5kuhKImi7FrgLGUh2n6be9kWww3hJ6oWnsTplulHvsGrnSoF14JsqkOZcezkmx8SfUMMIsqwaLg8NADG",
-	"JhFrbkG51GzjBsokbl3rzONtWld0f3dZXCL4DdXjgwURc3SPtWTqTtu2rDdvEO0ccZ2Ay5j7NFG00gF3",
-	"7PfL9K1iRUV83acJ4db8sCBqGk3Xqtpp2sSf9cZUTZ92YKxVIM/xCKW6Zpxt9+rndvAfZuw6h90CNrDm",
-	"Y7HEjaxZc7+gixNgiKEEAhPFl8jKs0WnqD/Jt0DcyDSe2rqc4Q0KIEGAicKw3+g7mqnqnR/Fl9c3VJJ6",
-	"y2eX/vFz2W3dFJplaiJ4gFJSNp+MayyBBZGmbJU6szclKzWFMuOgS8vUHMcW0aeYRut/GgSI1hacv2uP",
-	"KJVjk/qyzFnm0fFrcMcmEKIiNJINGeRutP7437kAUxWTWL4Fqcg0qjcaeKqu+eza1CftXlp1dTtRiLYw",
-	"/4kh6ECPLEBzUpogTyJsb1BYm+nwipX4VpS2w5O2PEtRFWFdAd9xNouo6RB0qti6gXw5f2+7IMydPCMs",
-	"KQu1jTj213iXCjbWFpyQbOy+H2/mZ5uu5quveEvHdN9zZwaW0zV+tWq44GEaqD3S2X1S0N1Tfb0Tvf21",
-	"HLnj7OHREamWDNsd5SvYHmssy54gJ86Z/92zYreQr4LuHT0f1IHeW4s6daOlQVWpPoetkIKWRn9dBTpY",
-	"ZDz7325ak99c7k1Yjs3igAuwSY4PRK6FT+ArBqdn70Eu+EqCAVN05dZ7nsxtTaFrBw7HnT2lHYaVp+bL",
-	"NoDGp1RIEwVLR+m61SVv1g97jneqSGqZ226FRLs3n1hZ9Sd6RRO7pP4ECAthUoRl+2UemSdvgasFCglE",
-	"ICxQJ0F6PJ0zLlzRmPt+N3s1wK/nOTv5/k1mXOrof6EIaZtnvym/WNt+mFrIBU7GbisWafAWJilbMr5i",
-	"eTN+ytMKroHPgBvpTgIXQW1GFHCmBNHEZHmSIVEpV0679Kf8RD9ORVy8dlOZLoWhr3efL3J7cz7faRuv",
-	"zq3CfY8qdsc6cL+isQT+7DL8u1aCNZBSpSwsqsEHlYBWoA+qAPeV+eMLxsdVfi17r4x4PqDE6OBNiy45",
-	"qFiljkPsTSN7blE91SG9fw57J1fu/72ru6H/6rAduvOZJ1+SRxvntMTG7NgheYkjoZ2GbT+HKKwl3+XW",
-	"40fD1P8XBtJyRNjGkK/2yLWhZg/Qmz114NGOtK4LpQpsdJLa8WOQCqqyC70HJ9yEtiNqbU66xMwHmQYL",
-	"nbdO5PJaabmEGPMJUAYh3mDEE9MSdgBCTXKKRFShDwuljFxXOF1wvrygc0ZUKrAVYDBxo3o0nPjlu0Kf",
-	"bEqmXdmUh1kXfDd/TBa0yjLLbtlgHimb8ZZV6LAkDZ0cU6F3a+EExl3qxIdKINGKZBIkmWEfLpDp9O+S",
-	"TdawwxOLDyVw9unis04gz04/v/vNQMRBotuMQY46xS/wpJcsB5Ta+wIGA2N6axlPTdKphcDTqRrr5HpB",
-	"DPzFQR3M/OaqgUFP9C/ZJfubAaGb9oBe/6QLZzuBn/NG0i8WrhrRAJnEsurzPr7/rHVORE7CcjwY8ASZ",
-	"Bbf0uZgP3EODmKpK18VzPRDP10matDwf9YcOecNIQr2xd9gf9g9tEFkYVR3kam/eJVwa8ymgOu9Db+xZ",
-	"B1fA9+o3KL61W3Q5ZLCGM7+/KnzRX7WudWOU98Mmr6Hm7uv2rUSK6yjpg+Hoyam3QaPtisI6PLl6s6Zt",
-	"Yjd0UIy7973/7hW8VL3y/symx90otyp3h6D9kYI3FZi378k0jonIim0AgVxlnAUywDhRGTi4je8pMpdV",
-	"jyq9Kz1TqWqDu4qzvdfrmWOL3v0nqorSrYlu+CKiM+2G4vtHs/AcSVhhYAev9jWwymUhbVwJUcGiyU17",
-	"UvpgK+64NfLc1uzOd3ey5pdRiXfm/suaNX9ny7RXcrYq1gYjHCie9NLERoFHad+GEGJrkB80flRz+RcO",
-	"HpYvbe6HJwmGkCY/kradpQpicxWCMsUrWveTfHAMGKyKwqErFHzNp342q3cUOsKAW+GTB4FtXHtUNNAs",
-	"r/SRe0vM5OBuiVk16jYPK9WCS4TVgkNA2E+mnRxy/SK/kFlk2HlybTLpPpzC0fAIJMnkJbNneO6KLpVg",
-	"2o15x2SJ2RgYryfnLtteaP4wl3D7l2xqbxXml244M2DOFcn68NXC14lyC50iKB6F7miYwPHw0GbaDXVa",
-	"8yoNLjfuQlJ7NmQNyi+uO5rbrdKHBEWgzRFZwG0nuuWm33LLXdL1Vv3mSwdXz2gLxe2Frqt+LQJ9Ats4",
-	"lUvb155ioIs0N/laCWfg8VnFXrRaOwdjup+y05F8oFLZSnTvOGSv9d77O1igOWTUI9cP5aPMgpKl3RmV",
-	"1ZDdfpe8hpTd+b7pc+pGCWBsUY5Te0Gez9xGn0AptMzcbD4wXGlNMHc+KxrgiF3db85APrnrIz9kBlJF",
-	"Lb9wBuKwpE1xnkUk+NcvXc0udEyxNwIIC0GgRHGD5b2ANmUqHcrgLj9W2Viv5vr1vLbXlaLwHBH8JBmK",
-	"41aHke1XPLqb/FvL0x/fPr9PQdop9h+3GjX9VwerBger1mEh1ytz985CpS0+YzfrKy7k7V+p1rTQBYlm",
-	"8LIAipXJgHmqAh5jOxCxOFo3qWZ+mU6nKJfseHhoQQ6VXyGYuG42VXnfef0HDsYub7WwhtDcwWxLX22M",
-	"yGHjP6i11AHELxzPct60RTR7C+FfO56RrIxmlMEsjaKKBRUmYm2ouMJ6V+IENkaxUrOezaFtENDnEsf0",
-	"dNV2UmyphUn7WlD5mzG2wm5l8MCinR7gp6rTb05nz3OM1w/pAWr4kRd2AI4zLep1Xl6M+GFCpl1TqaYm",
-	"Nup3wkBMqNpg3BZourniPcsHPXvN+5x1ZxUmvLHyLHjyRLVnPh9MM7j4/Uu1UUcUifg8xTVpDO7kMt3s",
-	"Yx1S+fn51eljS6z0E/nYYktt7NlX9QyIXfu/tCVRK41Vy8SCEQzyiipQZInmWsgSs34jdzpLa6x/hryn",
-	"ivx+4TJhg8SNt9Kl/L3/tJlWN8knOvd+uqNrg4pObC9gi7ZqY3ZwFzlIZFJFR7T1y0vodVEnkIgzzH8v",
-	"Q9I5c5Bdqkz73HgT09xMI9SV0SX7dqEIC4kI4asjffVzDgJZrVZ96b7OF9YPePxLH04Z4I0mrRZEXTJd",
-	"sUhXYthaJW+lOwNxfXRz4yE1vwLj2uWuhmkrOc4xQHqDdcz+lqb5HwUs3SzvbVnrIAkWoGiMjrK0s20E",
-	"HW35Ab4HtM6fxfYr7Hl5429i1VvM8jckIrRAKQt7UrxQB/sDqg82OAeFM7rQxKV9u9J8L63yM0aR0Ym8",
-	"zOYzIJXbHaS8w5CbaK752kLXCeaoO0cGxU27WpobPjwgEUhlIbUl3Go8GIwOXveH/WF/NH4zfDMc3IxM",
-	"FHILWJ8rT6xy+BwVRTMxb+AXTqV5HpAf1VUft2eBsnkCINsOFFxTfCZ4DNqxuR8oLK7cV38rs22CsxyJ",
-	"Z1uitmBZ/+3Ltge/1g9pSH5EUzvr6nyw1V8qjCLjFKmSGM0aHkDqauv/AgAA//8=",
+	"5HwJb9w4lv9XIfQfoLvxV10+kriCBdaTntkOOukYdrJebOx1saRXJU5JpJqkXNEY/u4LHrqpOnwlgw0a",
+	"7qoSyUc+vps/6s4LWJIyClQKb3rnRYBD4PrjBxZgSRhVn0MQASep+epdRsAByQgQhTXiIFjGA0ABpmgO",
+	"iAMOPd8TQQQJVp1lnoI39YTkhC69+3vfO4c0xnl34JnkGcwQowir/8QaOJIRlmiNBVqSW1AEFozDFFEm",
+	"I0KX+knIKCC8xIRupHvveynmOAFpV/gu44Lx7jQ+R4BmFL7Jm0C3mCG20MtN8RLsDDzfI6rtnxnw3PM9",
+	"ihNFzHRoTCPB3z4AXcrImx6Mx76XEFp8n/gO5rzLhGQJ8Pe/qt6aSIplVKdhGtwQxWcOf2aEQ+hNFfPq",
+	"hBeMJ1h6Uy/LdMsuqfchJCmTQIP8d3Dsxx84AYFkRARSZEDIKcpSJBk6OD5GQYQ5DhQzfTTHHBDjCAu1",
+	"ded/f4dOXh1P0J8ZkxBeUUNziD7iFSCsxUbt2c8Yffny/lcfCZz/glK922pTc5ahNaZSUYpwmgL1Eabh",
+	"FV0BpIhItGAcwS3wHHGQPB9e0St6GZEYEFaCAbyYL1oTGem9W0GOiEBzUARSzgIQAkJfP7OiRgQ6Gp8M",
+	"r+hl0cmoA5qdcVgAn6I1JvLfrrLx+DAQEDAaCv0FZuhntebXB0fjX9T8AqYYt46AGvllFK5ohAVaEEpE",
+	"BKFajqJHpLDUfcU+2wOQJAmo51k6RYdjJBCW+veECXlF1fJTnCdKa33EYZHRUOghJUsHWSp8NFGdSjYZ",
+	"tkIsYHillAS+4SSNlTS8gfHhyes3MDgah8eDo0N4M5gHJ4eDV29OjvDx68XJ4cFRIeuGG5Ug1sRnoORn",
+	"kzB2he8DSYjsytxvbI0STPP6inuULdYj1KmEsMBZLJWm+ZX8EyoPDzxfaSJJssSbTqwe2m+lahAqYQlc",
+	"T++TnhCOt+nIqdB8XSub6KN5Jo2+BBGmS0AJzhGOBVOGMcEhaHlkmZaI4e583cTHTzzcYCyYevp4S3Fm",
+	"pK2XjJXGxxO6+P1LDwmxyjaO/RcOC2/q/b9R5dFG5qkYqVG1A+AgUkYFaPt/xtk8hkR9DBiVQLU44jSN",
+	"iXF9o9S0+P//EMYP7katGFdTbLtO5c2ASrTmTFnEc2W/lNlBM1Jt+w2hNylnSw5CzHx0dHDio+PxWP05",
+	"UH8Or6jS9uPxUWXgBE60lXuLAsY5BBJhWlN8tCBcSKP+NS+v6Q9OFxIcjvDC2DhlhpXls65PU9N210fr",
+	"IhTg2lwJloAhWXRZtLxhR9M0kyznVIPTMFSr1jsRhsQo4RlnKXBJ1L4tcCzA99LaT3deQGTecraTrc7W",
+	"9wKWUckdWv3+4hM6nLx6NZggHKcRHij7kWIpgavH//P1dPDf13cH93/xHKPGhMJkb9dv+h24+nVapkxI",
+	"HN8ELIRO++0RRqVDX+1cfcPA5sAVe67LUdj8HxBINYW/4hjTALqs+8go5MbtKes3B/RP4Mxr7xhO1ODq",
+	"U+mMWjb71ZHXtcy+CrG40pFGV+/Lxa/etrVakrUhXAt7FxOg8jNJQEicpN0FfoCFRNqGm6hwQegSeMoJ",
+	"lT4SDGGjHHr1AeY8ryIe44SKzXl15NjaIvxTdFsyzgFLCG+wbJjSEEsYqHjBJYqQYBI7/IbvkXAHg1wY",
+	"X0f/LA33nE1rNzQ9PXwxTb++xAYF5z5ZRr3Tffa0FyVfKgnCIf53+20YsKS5VQfHRw29OtzAqn0D/jpT",
+	"GvzYtOovmjlbV50QWv910suHF1prZz2/Q34h7Upa4s7UVuwr8A9Skm8p4SBsn6ayf6GSxFVcXmUKK0il",
+	"jxgNau7PaPhuRFcmmOz8rljQm3fbmFjlMirxzQSE1sNWcpzi/EZHfS6qRbLem9Qznb+jdZF1q6BVpyZl",
+	"7qR+aRAc3U5GRTYyGk9OMD4KDgavF8cweD0ejwdv1J9x7V/PxHRgdiMklpnozu/Tor4B2r3YXahP5mA8",
+	"cQT+XSciCplrFSDqcZcuMliCEKIc5Fs0K6VyNkUH3769RbMFJrH+ipUnwDE6+vZNBUYkiFCEQ0QZgsVC",
+	"ibvvAVUJx1evRka7WTumEh49Wk31ewzFyuQFehkNqXcZjY8gIxZ+1j/flZMIMFcU1ziOQToo+saV72lZ",
+	"K7/eCgsIZRxllEhR37AjbTY6br+eqlX/NidtzdCgG88dHUxeNwTXxAydqO7QFdU9KJTQqdnTOPJ60WcX",
+	"v73Jpl0qa4YpymiKSYi0sdDlNVOPEJIFKzTHwWpnY7bjpIiERHOg/LApjTKJrVSJVDkW5hznWoEjkqaE",
+	"Lm9wlS9sGqxIK6zuZ7tRvzBNFX0mcbytj9GXJwuOmoU+O+2Ci8WU+oOmhhD0iueDwqd9pbG78XsQ+zPD",
+	"VNr8bmNNZ6t9EKtst0pBczNM5aGchouVCf723izt2MzCfpu0Jbc1dHOLDXd6t0rrQsea9EboG/nWy5xu",
+	"oE+JvEk5MUHDDuLv5J4NbMs5NcbtXfEZXjoiwxBLvJ8VcVmQWoHfUdWbC6ASMRP1xVhIXfzfqrd6ar3L",
+	"uSgtT+GDU6ChGke5obz4YJRfZddxrIMCo8ehfsglwXGc35iqL5h6m/3o8uGa8BNlC09idKvwo1jg9U6Z",
+	"gi1BdsWhijh2ss0P8b4hBDGhUBZcHuoAEx2IdZcgbWi2cQFVENeWOt3dJXVl9XeXyaWc3RLVPogwX4Lt",
+	"5ojUrbRtmW9RINrZ49oNrnzu03jRWgXcst+vwreaFpX+dZ8ihJ3zw5yoLjTdyHqlaRN/2oWphjztwFgj",
+	"QJ7lEQh5QxndbtXPTeM/dNs2h+0ENrDmYznFjaxpmV+kkhNEAUKBMJpJtgJaHcNaQf1JvEXYtsySucnL",
+	"KdwCRzgIIJUQDjt1Rz1Us/Ij2ermlgjcLPnsUj9+Lr1tqkI3TbXnl4QuZ9MGS1CEhU5bhYrsdcpKdKJM",
+	"GVKpZaZPrkvvUw6j5D8LAgCjC9beuT1K7dikOS197Ht0/BrZYxMUgsQkFp09KMxos/vfGUc6K8aJeIuE",
+	"xPO4WWhgmbxhixudn7ittOyrdgLnLjf/iQJSjh5oAPq0NAWWxuAuUBid6bGKNf9WprbjE1ecJYmMoSmA",
+	"7xhdxERXCHpFrK0gX87fmyoItYf0gFaEhkpHLPsbvMs4nSoNTnE+tc+nm/npktVi9jVraZnue/bMwHC6",
+	"wS+nhHMWZoHcI5zdJwTdPdRXK1HLb8XIPWcPj/ZIjWDYrKiYwXZfY1j2BDFxwfzvHhXbiVxysrf3fFAF",
+	"em8p6pUNR4Gqln2OnZACR6G/KQI9LNKW/W+3zuC32PcugslEcYhxCxDxERYt94nYmqLTs/dIRGwtkAZT",
+	"9MXWe57MbQ2hGwcOx701pR2aVafmKxdA41PGhfaClaG01eqKN+3DnuOdMpJG5LZbIuG25jOzV8OZmtHM",
+	"TGk404CeWemWzcPCM8/eIg10EghzjVPiFlO0pIzbpLGw/Xb0uoNvxzk72f5NalzJ6H8CD4nLst9WD1rL",
+	"DzMDuYDZ1C7FIA3eollGV5StaVGMn7OshmtgC8T07s4C60FNRBQwKjlWxER1kiFASptO2/Cn+kV1Jzwp",
+	"P9uhdJVC01erLya5vThfrNTFq3MjcN8ji90xD9wvaayAP7s0/66ZYAOkVEsLy2zwQSmg2dAHZYD77vnj",
+	"E8bHZX6OtddaPB9QYnLwxiFLFipWy+MABvPYnFvUT3Xw4J/jwcm1/f/g+m7svzp0Q3c+s/RL+mjlnFfY",
+	"mB0rJC9xJLRTs+3nEKW2FKvcevyomfp/QkEcR4QuhlyaI9eOmD1AbvaUgUcb0qYsVCKw0Ugqww9BxonM",
+	"L9Qa7OamxI2oNTHpCnIfiSyIVNw6E6sbqfYlhITNEKEohFuIWapLwhZAqEjOAfM69CGSUu/rGuYRY6sL",
+	"sqRYZhycAIOZbTUg4cyvvpXyZEIyZcrmLMz74LtFN1HSqtIss2SNeSR0wRyzUG7JYLkLTIVarYETaHOp",
+	"Ah8iEI7XOBdI4AUM0QVQFf5d0VkLOzwz+FCMzj5dfFYB5Nnp53e/aTQ9EmAXo5GjbcD8FS0ApeZqhcbA",
+	"6NpazjIddKpNYNlcTlVwHWENf7FQBz2+vpWh0RMan/83jdfX5QE1/1kfztZi6U+Ojl//YuCqMQmACqiy",
+	"Pu/j+89K5nhsd1hMRyOWAjXgliHjy5HtNEqIrFVdPFsD8XwVpAnD88lwbJE3FKfEm3qHw/Hw0DiRSIvq",
+	"qBB7/S1lQqtPCdV5H3pTzxi4Er7XvGzy1a3RVZNRC2d+f13aor8qWevHKO+HTW6h5u6b+i15Bm2U9MF4",
+	"8uTUXdBoM6OwCU+uX0JyDWybjsp29773X4OSl3JQXTXa1N22srOydwjcXUre1GDevieyJME8L5eBMCpE",
+	"xmogRZCkMkcWbuN7Ei9F3aIK71qNVIna6K5mbO/VfJbgkLv/AFkTutbWjV9k63S5oXz+aBaeAw5rDOzh",
+	"1b4KVrtXpZQrxTKIutw0J6UP1uKeWyPPrc32fHcnbX4ZkXin77+0tPk7a6a5krNVsDYo4cjer9Je4FHS",
+	"t8GFmBzkB/Uf9Vj+hZ2H4YvL/LA0hRBl6Y8kbWeZRIm+CkGoZDWp+0k82AeM1mXi0OcKLouhn03rLYUe",
+	"N2Bn+OROYBvXHuUNFMtrdeTBCnIxultBXve63cNKGTEBaB0xFGD6ky4nh0x9KO6ulhF2EVzrSHqITtHR",
+	"+AgJnIsras7w7G1mIpAuNxYVkxXkU0RZMzi30Xak+ENtwO1f0bm5VVhcumFUgznXOB+iy/IiqpnoHJBk",
+	"cWiPhjE6Hh+aSLsjTi2r0uFy5y4kobWLs3553VFfBBY+SoEHSh2BBsxUoh03/VZb7pK2S/WbLx1cP6Mu",
+	"lLcX+q76OTb0CXTjVKxMXXsOgUrS7OCtFE7D4/OaviixtgZGVz9FryH5QIQ0mejefshc6733d9BAfcio",
+	"WrYP5ePcgJKFWRkRdZftvnbfQMrufN/0OWWjAjA6hOPUvEuALexCn0Ao1J7Z0XxEYa0kQd/5rEmAJXZ9",
+	"vzkC+WSvj/yQEUgdtfzCEYjFkna38yzGwb9+6qpXoXyKuRGAaYg4COC3UN0LcAlTZVBGd8WxysZ8tZCv",
+	"59W9vhCFFYjgJ4lQLLd6lGy/5NHe5N+anv74+vl9EtLebf9xs1Fdf7WwamRh1cotFHKl794ZqLTBZ+ym",
+	"feWFvP0z1YYUWifRdV4GQLHWETDLZMAScAMRy6N1HWoWl+lUiHJFj8eHBuRQewvBzFaziSzqzu0XHExt",
+	"3GpgDaG+g+kKX42PKGDjP6i2NAHEL+zPCt64PJq5hfCv7c9wXnkzQtEii+OaBpUqYnSovMJ6V+EENnqx",
+	"SrKezaBt2KDPFY7p6bLttFySg0n7alD1zhiTYTsZPLJvL9rfTtWH3xzOnhcYrx/SAjTwIy9sACxnHOJ1",
+	"Xl2M+GFcpplTJabaN6pvXENMiNyg3AZoujnjPSsaPXvO+5x5Zx0mvDHzLHnyRLlnMR6a5+ji9y/1Qh2W",
+	"OGbLDFq7MboTq2yzjbVI5efnV6+NrbDST2RjyyW52LOv6GkQu7J/mSNQq5RV7YkBI2jkFZFI4hXoayEr",
+	"yIed2Oksa7D+GeKeOvL7hdOEDTuurZVK5e/9p420+kk+0bn30x1da1R0amoBW6RVKbOFu4hRKtI6OsJV",
+	"L6+g12WegGNGoXhfhiBLaiG7ROryubYmuriZxaAyoyv69UJiGmIeoktL+vrnAgSyXq+Hwj4uJjYMWPLL",
+	"EJ1SBLeKtIywvKLmFY0mxTC5SlFKtwpi6+j6xkOm3wJjy+U2h3GlHOcQALmFJmZ/S9H8jxKWrqf3tsp1",
+	"AAeRfROkpizMaBtBR1tewPeA0vmz6H6NPS+v/F2sukMtfwPMQwOUMrAnyUpxMO+afbDCWSicloUuLu3r",
+	"teJ7pZWfIY61TBRpNlsgXLvdgas7DIWKFpKvNLRNsEDdWTLAb91iqW/4sADHSEgDqa3gVtPRaHLwejge",
+	"joeT6Zvxm/HodqK9kJ1Ae6wisCrgc4SXxcSigF8ale55QHFUV+9uzgJF9wRAuA4UbFF8wVmClGGzLygs",
+	"r9zX35XpGuCsQOKZkqhJWNrvvnR1vGwe0uDiiKZx1tXb0WkvJcSxNopECogXHQsgVLb1vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -506,6 +506,11 @@ type CreateCustomerParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -520,6 +525,11 @@ type CreateTopUpParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -540,6 +550,11 @@ type CreateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -548,6 +563,11 @@ type UpdateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -556,6 +576,11 @@ type CreatePaymentParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -564,6 +589,11 @@ type CreateRefundParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
+	//
+	// While another request with the key is being processed, the answer is 409.
+	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
+	// has finished and is its answer, or when the time is up: 30 s at the most
+	// for payments, refunds and top-ups, 10 s for everything else.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 

@@ -2,10 +2,20 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/oncepay/oncepay/idempotency"
+)
+
+// What a client may ask for by Prefer: wait=<seconds>, instead of a 409 at once.
+const (
+	// maxMoneyWait covers most slow providers, and nginx waits longer.
+	maxMoneyWait = 30 * time.Second
+	// maxChangeWait is far above what a change takes. nginx passes requests that
+	// take 12 s on to the other replica.
+	maxChangeWait = 10 * time.Second
 )
 
 // keyedRoutes says for each route that takes a key how it treats it. What moves
@@ -15,12 +25,12 @@ import (
 func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 	money := idempotency.Policy{
 		Required: true, TTL: cfg.PaymentTTL, Lease: cfg.Lease, Deadline: cfg.PaymentDeadline,
-		OnUnavailable:  idempotency.FailClosed,
+		MaxWait: maxMoneyWait, OnUnavailable:  idempotency.FailClosed,
 		ExcludedFields: []string{"client_timestamp", "request_nonce"},
 	}
 	change := idempotency.Policy{
 		Required: true, TTL: cfg.OrderTTL, Lease: cfg.Lease, Deadline: cfg.OrderDeadline,
-		OnUnavailable: idempotency.FailOpen,
+		MaxWait: maxChangeWait, OnUnavailable: idempotency.FailOpen,
 	}
 	optional := change
 	optional.Required = false

@@ -77,9 +77,9 @@ func TestPoliciesAreThoseOfTheDesign(t *testing.T) {
 	cfg := Config{Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
 	money := idempotency.Policy{Required: true, TTL: 48 * time.Hour, Lease: 15 * time.Second, Deadline: time.Minute,
-		OnUnavailable: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
+		MaxWait: 30 * time.Second, OnUnavailable: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
 	change := idempotency.Policy{Required: true, TTL: 24 * time.Hour, Lease: 15 * time.Second, Deadline: 30 * time.Second,
-		OnUnavailable: idempotency.FailOpen}
+		MaxWait: 10 * time.Second, OnUnavailable: idempotency.FailOpen}
 	optional := change
 	optional.Required = false
 	require.Equal(t, map[string]*idempotency.Policy{

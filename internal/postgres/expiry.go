@@ -25,7 +25,9 @@ func (s *Store) ExpireOrders(ctx context.Context, limit int) (int, error) {
 	}
 	defer tx.close(ctx)
 	lock := tx.LockDueOrders(ctx, []int32{int32(limit)})
-	tx.send(ctx)
+	if err := tx.open(ctx); err != nil {
+		return 0, translate("begin a transaction", err)
+	}
 	due, err := many(lock)
 	if err != nil || len(due) == 0 {
 		return 0, translate("lock unpaid orders", err)
@@ -63,7 +65,7 @@ func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) 
 
 // PurgeKeys forgets finished keys whose time is up.
 func (s *Store) PurgeKeys(ctx context.Context, limit int) (int, error) {
-	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int, error) {
+	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int, error) {
 		purged, err := q.PurgeKeys(ctx, int32(limit))
 		return int(purged), translate("purge idempotency keys", err)
 	})

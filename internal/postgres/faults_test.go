@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -26,7 +27,8 @@ func requireUnavailable(t require.TestingT, err error) {
 }
 
 // TestOneEffectWhereverTheConnectionBreaks cuts the connection before and after
-// each round trip of each kind of operation. Whoever retries with the same key
+// each round trip of each kind of operation. The first one of a transaction is
+// made again, the second one, which commits, never is. Whoever retries with the same key
 // finds or makes one effect, and the money adds up.
 func TestOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 	t.Parallel()
@@ -69,7 +71,12 @@ func TestOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 					require.NoError(t, operation.run(b, store, "warm "+name, b.ready())) // connected, and all is prepared
 					customer := b.ready()
 					w.cut(trip, after)
-					requireUnavailable(t, operation.run(b, store, name, customer))
+					err := operation.run(b, store, name, customer)
+					if trip%2 == 1 {
+						require.NoError(t, err, name)
+					} else {
+						requireUnavailable(t, err)
+					}
 					require.NoError(t, operation.run(b, b.Store, name, customer), name)
 					require.Equal(t, 1, b.count(operation.effect, customer), name)
 					require.NoError(t, operation.run(b, b.Store, name, customer), name)
@@ -223,9 +230,83 @@ func TestTheStoreOutlivesAnOutage(t *testing.T) {
 	require.Error(t, CheckSchema(ctx, pool))
 
 	server.Start()
-	require.NoError(t, order())
-	require.NoError(t, order())
+	for range 20 { // more than there are connections
+		require.NoError(t, order())
+	}
 	require.Equal(t, 1, b.count("orders"))
+}
+
+// TestNobodyNoticesALostConnection ends all sessions again and again, as a
+// restart of the server does, and lets each kind of request be the first to find
+// out.
+func TestNobodyNoticesALostConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	store := b.impolite()
+	customer := b.customer().ID
+	order := b.order(customer, 1)
+	call, wanted := b.call("pay", 1), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	var begun checkout.Begun[checkout.Payment]
+	for name, request := range map[string]func() error{
+		"read":  func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
+		"put":   func() error { _, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1}); return err },
+		"order": func() error { _, err := store.PlaceOrder(b.ctx, b.call("o", 1), wants(customer, "mug-white", 1), render); return err },
+		"pay": func() (err error) {
+			if begun.Value.ID == uuid.Nil {
+				begun, err = store.BeginCardPayment(b.ctx, call, wanted, render)
+			}
+			return err
+		},
+		"expire": func() error { _, err := store.ExpireOrders(b.ctx, 1); return err },
+	} {
+		for range 3 {
+			b.endSessions(store)
+			require.NoError(t, request(), name)
+			require.NoError(t, request(), name)
+		}
+	}
+	b.endSessions(store)
+	reply, err := store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, reply, err).Status)
+	require.Equal(t, 2, b.count("orders"))
+	b.requireBooks()
+}
+
+// impolite is a second store on the bundle's database, whose pool does not look
+// whether a connection is alive before it hands it out.
+func (b *bundle) impolite() *Store {
+	b.t.Helper()
+	config := b.pool.Config()
+	config.MaxConns = 5
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	pool, err := pgxpool.NewWithConfig(b.ctx, config)
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return NewStore(pool, Options{})
+}
+
+// endSessions ends all connections of a store's full pool.
+func (b *bundle) endSessions(store *Store) {
+	b.t.Helper()
+	var held []*pgxpool.Conn
+	for range store.pool.Config().MaxConns {
+		conn, err := store.acquireLive(b.ctx)
+		require.NoError(b.t, err)
+		held = append(held, conn)
+	}
+	for _, conn := range held {
+		require.True(b.t, value[bool](b, "SELECT pg_terminate_backend($1, 5000)", conn.Conn().PgConn().PID()), "and it has ended")
+		conn.Release()
+	}
+}
+
+func TestAWriteThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	store := b.impolite()
+	b.endSessions(store)
+	_, err := store.TakePayments(b.ctx, time.Hour, 1)
+	requireUnavailable(t, err)
 }
 
 func TestErrorsAreTranslatedOnce(t *testing.T) {

@@ -35,7 +35,7 @@ func (i *Inbox) Subscriptions() []outbox.Subscription {
 }
 
 func (i *Inbox) confirmOrder(ctx context.Context, event outbox.Event) (first bool, err error) {
-	n, err := read(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.ConfirmOrder(ctx, dbsqlc.ConfirmOrderParams{Consumer: orderConfirmations, EventID: event.ID,
 			AccountID: event.AccountID, OrderID: event.Subject})
 	})
@@ -43,7 +43,7 @@ func (i *Inbox) confirmOrder(ctx context.Context, event outbox.Event) (first boo
 }
 
 func (i *Inbox) noticeWarehouse(ctx context.Context, event outbox.Event) (first bool, err error) {
-	n, err := read(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.NoticeWarehouse(ctx, dbsqlc.NoticeWarehouseParams{Consumer: warehouseNotices, EventID: event.ID,
 			AccountID: event.AccountID, OrderID: event.Subject})
 	})

@@ -48,7 +48,7 @@ func NewOutbox(pool *pgxpool.Pool) *Outbox { return &Outbox{store: NewStore(pool
 
 // Claim implements [outbox.Store].
 func (o *Outbox) Claim(ctx context.Context, claim uuid.UUID, limit int, lease time.Duration) ([]outbox.Event, error) {
-	rows, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ClaimEventsRow, error) {
+	rows, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ClaimEventsRow, error) {
 		return q.ClaimEvents(ctx, dbsqlc.ClaimEventsParams{Claim: claim, LeaseSeconds: lease.Seconds(), BatchSize: int32(limit)})
 	})
 	events := make([]outbox.Event, len(rows))
@@ -61,7 +61,7 @@ func (o *Outbox) Claim(ctx context.Context, claim uuid.UUID, limit int, lease ti
 
 // MarkPublished implements [outbox.Store].
 func (o *Outbox) MarkPublished(ctx context.Context, claim uuid.UUID, positions []int64) error {
-	_, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.MarkPublished(ctx, dbsqlc.MarkPublishedParams{Claim: claim, Ids: positions})
 	})
 	return err
@@ -69,7 +69,7 @@ func (o *Outbox) MarkPublished(ctx context.Context, claim uuid.UUID, positions [
 
 // MarkRefused implements [outbox.Store].
 func (o *Outbox) MarkRefused(ctx context.Context, claim uuid.UUID, refusal outbox.Refusal) error {
-	_, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.MarkRefused(ctx, dbsqlc.MarkRefusedParams{Claim: claim, ID: refusal.Position, Reason: &refusal.Reason,
 			PauseSeconds: refusal.Pause.Seconds(), Dead: refusal.Dead})
 	})
@@ -78,7 +78,7 @@ func (o *Outbox) MarkRefused(ctx context.Context, claim uuid.UUID, refusal outbo
 
 // Release implements [outbox.Store].
 func (o *Outbox) Release(ctx context.Context, claim uuid.UUID) error {
-	_, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.ReleaseEvents(ctx, claim)
 	})
 	return err
@@ -163,7 +163,7 @@ func (o *Outbox) Retry(ctx context.Context, positions []int64) (int64, error) {
 	if positions == nil {
 		positions = []int64{} // not NULL
 	}
-	n, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	n, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.RetryEvents(ctx, positions)
 	})
 	o.wakeRelays(ctx)

@@ -43,6 +43,17 @@ func (p *pipeline) send(ctx context.Context) {
 	p.queue, p.round, p.next = &pgx.Batch{}, p.round+1, 0
 }
 
+// rewind queues anew what was sent as the last round and not read, for another
+// connection.
+func (p *pipeline) rewind(conn dbsqlc.DBTX, queue *pgx.Batch) {
+	_ = p.finish()
+	p.drop()
+	for _, query := range queue.QueuedQueries { // these know the statements of the connection that they were sent on
+		p.queue.Queue(query.SQL, query.Arguments...)
+	}
+	p.DBTX, p.sent, p.round = conn, nil, p.round-1
+}
+
 // finish reads what is left of the last round and gives its first error.
 func (p *pipeline) finish() error {
 	if p.sent == nil {

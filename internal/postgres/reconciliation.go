@@ -15,7 +15,7 @@ var _ checkout.ReconcileStore = (*Store)(nil)
 // TakePayments takes the next attempt of card payments that nobody is at work
 // on. See [checkout.ReconcileStore].
 func (s *Store) TakePayments(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Payment], error) {
-	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Payment], error) {
+	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Payment], error) {
 		rows, err := q.TakePayments(ctx, dbsqlc.TakePaymentsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
 		taken := make([]checkout.Taken[checkout.Payment], len(rows))
 		for i, row := range rows {
@@ -28,7 +28,7 @@ func (s *Store) TakePayments(ctx context.Context, grace time.Duration, limit int
 
 // PutOffPayment makes a payment due later. See [checkout.ReconcileStore].
 func (s *Store) PutOffPayment(ctx context.Context, account uuid.UUID, payment checkout.Payment, wait time.Duration) error {
-	_, err := read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	_, err := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.PutOffPayment(ctx, dbsqlc.PutOffPaymentParams{AccountID: account, ID: payment.ID, Attempt: payment.Attempt,
 			WaitSeconds: wait.Seconds()})
 	})
@@ -38,7 +38,7 @@ func (s *Store) PutOffPayment(ctx context.Context, account uuid.UUID, payment ch
 // TakeRefunds takes the next attempt of card refunds that nobody is at work on.
 // See [checkout.ReconcileStore].
 func (s *Store) TakeRefunds(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Refund], error) {
-	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Refund], error) {
+	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Refund], error) {
 		rows, err := q.TakeRefunds(ctx, dbsqlc.TakeRefundsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
 		taken := make([]checkout.Taken[checkout.Refund], len(rows))
 		for i, row := range rows {
@@ -51,7 +51,7 @@ func (s *Store) TakeRefunds(ctx context.Context, grace time.Duration, limit int)
 
 // PutOffRefund makes a refund due later. See [checkout.ReconcileStore].
 func (s *Store) PutOffRefund(ctx context.Context, account uuid.UUID, refund checkout.Refund, wait time.Duration) error {
-	_, err := read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	_, err := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.PutOffRefund(ctx, dbsqlc.PutOffRefundParams{AccountID: account, ID: refund.ID, Attempt: refund.Attempt,
 			WaitSeconds: wait.Seconds()})
 	})

@@ -50,18 +50,47 @@ func NewStore(pool *pgxpool.Pool, options Options) *Store {
 	return &Store{pool: pool, unpaidFor: options.UnpaidFor}
 }
 
-// read makes one query outside of a transaction. It is bounded as a whole: by
-// the time that a statement may take and the wait for a connection.
-func read[T any](ctx context.Context, s *Store, query func(context.Context, *dbsqlc.Queries) (T, error)) (T, error) {
+// query is one statement.
+type query[T any] func(context.Context, *dbsqlc.Queries) (T, error)
+
+// read makes a query that changes nothing, or can as well be made twice, outside
+// of a transaction. It is bounded as a whole: by the time that a statement may
+// take and the wait for a connection. If the connection is lost it is made once
+// more.
+func read[T any](ctx context.Context, s *Store, q query[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
-	conn, err := s.acquire(ctx)
+	value, lost, err := ask(ctx, s.acquire, q)
+	if lost {
+		value, _, err = ask(ctx, s.acquireLive, q)
+	}
+	return value, err
+}
+
+// write makes a single statement that changes something, and commits by itself.
+// It is never repeated.
+func write[T any](ctx context.Context, s *Store, q query[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	value, _, err := ask(ctx, s.acquire, q)
+	return value, err
+}
+
+// ask makes a query on a connection, and tells whether that was lost.
+func ask[T any](ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), q query[T]) (value T, lost bool, err error) {
+	conn, err := acquire(ctx)
 	if err != nil {
-		var none T
-		return none, err
+		return value, false, err
 	}
 	defer conn.Release()
-	return query(ctx, dbsqlc.New(conn))
+	value, err = q(ctx, dbsqlc.New(conn))
+	return value, isLost(ctx, conn), err
+}
+
+// isLost tells that a connection has broken by itself: the server ended it, or
+// went away, and it was not that our patience ended.
+func isLost(ctx context.Context, conn *pgxpool.Conn) bool {
+	return ctx.Err() == nil && conn.Conn().IsClosed()
 }
 
 // acquire takes a connection from the pool.
@@ -70,6 +99,19 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
 	return conn, translate("connect to the database", err)
+}
+
+// acquireLive takes a connection that the database answers on. After a restart
+// of the database the pool has many that it doesn't; it drops those that are
+// found out.
+func (s *Store) acquireLive(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		conn, err := s.acquire(ctx)
+		if err != nil || conn.Ping(ctx) == nil {
+			return conn, err
+		}
+		conn.Release()
+	}
 }
 
 // newID makes the ID of a new resource. Version 7 (RFC 9562) sorts by time,

@@ -25,6 +25,7 @@ const beginSQL = "begin isolation level read committed read write"
 type transaction struct {
 	*dbsqlc.Queries
 	*pipeline
+	store   *Store
 	conn    *pgxpool.Conn
 	account uuid.UUID
 	started rowOf[time.Time] // the query whose result opens the first round trip
@@ -41,20 +42,45 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 	}
 	queries := newPipeline(conn)
 	queries.queue.Queue(beginSQL)
-	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, conn: conn, account: account}, nil
+	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, store: s, conn: conn, account: account}, nil
 }
 
 // load is the first round trip: it begins the transaction and sends all that is
 // queued. It gives errKeyTaken, and nothing may be decided, when the key that
 // was to be claimed is taken.
 func (tx *transaction) load(ctx context.Context) error {
-	tx.send(ctx)
-	var err error
-	tx.now, err = one(tx.started)
+	err := tx.open(ctx)
+	if err == nil {
+		tx.now, err = one(tx.started)
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errKeyTaken
 	}
 	return translate("begin a transaction", err)
+}
+
+// open sends the first round trip. If the connection turns out lost before the
+// transaction began it is made once more on another one: nothing can have been
+// committed.
+func (tx *transaction) open(ctx context.Context) error {
+	queue := tx.queue
+	err := tx.sendAndBegin(ctx)
+	if err == nil || !isLost(ctx, tx.conn) {
+		return err
+	}
+	tx.conn.Release()
+	if tx.conn, err = tx.store.acquireLive(ctx); err != nil {
+		return err
+	}
+	tx.rewind(tx.conn, queue)
+	return tx.sendAndBegin(ctx)
+}
+
+// sendAndBegin sends what is queued and reads the answer to its first statement.
+func (tx *transaction) sendAndBegin(ctx context.Context) error {
+	tx.send(ctx)
+	_, err := (&queuedResults{pipeline: tx.pipeline, round: tx.round}).Exec()
+	return err
 }
 
 // commit is the second round trip. After an error other than a domain error it
@@ -92,6 +118,9 @@ func (tx *transaction) rollback() {
 // close rolls back unless the transaction has ended, and gives the connection
 // back to the pool, which discards it unless it is idle and healthy.
 func (tx *transaction) close(ctx context.Context) {
+	if tx.conn == nil {
+		return // it was lost, and there was no other
+	}
 	defer tx.conn.Release()
 	_ = tx.finish()
 	conn := tx.conn.Conn()
