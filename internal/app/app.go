@@ -68,14 +68,17 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if a.pool, err = postgres.Open(ctx, postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns}); err != nil {
 		return fmt.Errorf("configuration: DATABASE_URL: %w", err)
 	}
+	if a.pool, err = failPool(ctx, a.pool); err != nil {
+		return err
+	}
 	if a.redis, err = redisstore.Open(a.cfg.RedisURL); err != nil {
 		return fmt.Errorf("configuration: REDIS_URL: %w", err)
 	}
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
 	a.metrics = newMetrics(a.pool)
 	a.api, err = httpapi.New(httpapi.Config{
-		Service: checkout.NewService(postgres.NewStore(a.pool, postgres.Options{}), a.gateway),
-		Store:   redisstore.New(a.redis),
+		Service: checkout.NewService(postgres.NewStore(a.pool, postgres.Options{}), failGateway(a.gateway)),
+		Store:   failStore(redisstore.New(a.redis)),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,

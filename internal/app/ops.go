@@ -26,6 +26,7 @@ func (a *App) newOpsServer() *http.Server {
 	})
 	mux.HandleFunc("GET /readyz", a.serveReadyz)
 	mux.Handle("GET /metrics", a.metrics.handler())
+	failRoutes(mux)
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: opsTimeout, WriteTimeout: opsTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),

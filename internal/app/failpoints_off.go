@@ -1,0 +1,23 @@
+//go:build !failpoints
+
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// Failpoints exist only with the build tag of that name; see failpoints.go.
+
+func failStore(store idempotency.Store) idempotency.Store { return store }
+
+func failGateway(gateway checkout.Gateway) checkout.Gateway { return gateway }
+
+func failPool(_ context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) { return pool, nil }
+
+func failRoutes(*http.ServeMux) {}
