@@ -26,6 +26,8 @@ Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx):
   stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
   flush redis                        Redis loses everything
   partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis
+  crash postgres                     end it at once, without a word to anybody; it recovers at the next start (native)
+  cut SERVICE SERVICE BYTES          end each connection after so many bytes of answers, mid-answer; heal ends that, too
   slow SERVICE SERVICE DELAY         delay the answers on a connection; heal ends that, too
 
 `
@@ -99,6 +101,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 		return nil
 	})
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
+	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
 	flags.BoolVar(&s.NoInstall, "no-install", false, "up: refuse when programs are missing, instead of installing them")
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")

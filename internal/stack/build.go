@@ -27,7 +27,7 @@ func (s *Stack) build(ctx context.Context, goos string) error {
 		return t.failed(err)
 	}
 	// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", s.binDir() + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.BuildTags, "-o", s.binDir() + string(filepath.Separator)}
 	for _, name := range programs {
 		args = append(args, "./cmd/"+name)
 	}

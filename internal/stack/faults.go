@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -43,6 +44,15 @@ func (f faults) slow(ctx context.Context, e edge, delay time.Duration) error {
 	err := f.add(ctx, e, toxic{"slow-" + delay.String(), "latency", "downstream", 1, map[string]any{"latency": delay.Milliseconds()}})
 	if err != nil {
 		return fmt.Errorf("slow %s: %w", e, err)
+	}
+	return nil
+}
+
+// cut ends each connection of an edge after so many bytes of answers, wherever in an answer that is.
+func (f faults) cut(ctx context.Context, e edge, bytes int) error {
+	err := f.add(ctx, e, toxic{"cut-" + strconv.Itoa(bytes), "limit_data", "downstream", 1, map[string]any{"bytes": bytes}})
+	if err != nil {
+		return fmt.Errorf("cut %s: %w", e, err)
 	}
 	return nil
 }

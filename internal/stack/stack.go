@@ -42,6 +42,8 @@ type Options struct {
 	Env []string
 	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the first. It counts for Up.
 	PortOffset int
+	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
+	BuildTags string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
 	// Out gets the progress; nil: nothing.

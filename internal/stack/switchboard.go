@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -42,6 +44,8 @@ var Faults = []Fault{
 	{"partition", "SERVICE SERVICE", onEdge(faults.partition), nil},
 	{"heal", "SERVICE SERVICE", onEdge(faults.heal), nil},
 	{"slow", "SERVICE SERVICE DELAY", slow, nil},
+	{"cut", "SERVICE SERVICE BYTES", cut, nil},
+	{"crash", "postgres", crash, []string{Postgres}},
 }
 
 // Do applies a verb of the switchboard, such as Do(ctx, "partition", "api-1", "redis"), and returns when it has taken effect.
@@ -134,4 +138,25 @@ func slow(ctx context.Context, s *Stack, args []string) error {
 		return err
 	}
 	return s.faults().slow(ctx, e, delay)
+}
+
+func cut(ctx context.Context, s *Stack, args []string) error {
+	e, err := findEdge(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	bytes, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	return s.faults().cut(ctx, e, bytes)
+}
+
+// crash is PostgreSQL's immediate shutdown: nothing is finished and nothing written, so the next start recovers from the log
+// ("Shutting Down the Server" in its manual).
+func crash(ctx context.Context, s *Stack, args []string) error {
+	if _, ok := s.driver.(*native); !ok {
+		return errors.New("only the native driver can do that")
+	}
+	return s.state.service(args[0]).Process.Stop(ctx, syscall.SIGQUIT, stopGrace)
 }
