@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What became of my request? Sending it again is one way to find out. This is the
+# one for those who don't want to, or no longer have the request: a support desk,
+# a nightly check.
+. "$(dirname "$0")/lib.sh"
+scenario "Ask what became of a key: in progress, completed, failed; also when Redis has forgotten it"
+shop
+place_order
+# Any character that a key may have, percent-encoded in the path.
+key="look/up $run 100%"
+url=$BASE_URL/v1/idempotency-keys/look%2Fup%20$run%20100%25
+charged() { probe "$PSP_URL/v1/charges?reference=$order" | jq -e '.data | length == 1'; }
+
+say "Nothing is known of the key yet."
+send before GET "$url"
+expect_problem before 404 idempotency_key_not_found
+
+say "While a payment is under way, its key is in progress, and says which payment it is."
+start paid POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d '{"method":{"type":"card","token":"tok_slow_3s"}}'
+wait_until "the provider has charged the card" charged
+send during GET "$url"
+expect "status" "$(status during)" 200
+expect "state" "$(field during .state)" in_progress
+expect "operation" "$(field during .operation)" pay_order
+send payment GET "$BASE_URL$(field during .resource)"
+expect "payment" "$(field payment .status)" processing
+
+say "Then it is completed."
+finish paid
+expect_status paid 201
+send after GET "$url"
+expect "key" "$(field after .key)" "$key"
+expect "state" "$(field after .state)" completed
+expect "status of the answer" "$(field after .response_status)" 201
+expect "resource, as the answer said" "$(field after .resource)" "$(header paid Location)"
+expect "it says until when the answer is kept" "$(field after '.expires_at > .completed_at and .completed_at > .created_at')" true
+
+say "Redis forgets everything, which changes nothing."
+stack 'flush redis'
+send flushed GET "$url"
+expect "the same is known" "$(answer_to cmp "$work/after.body" "$work/flushed.body")" yes
+
+say "A refusal is kept as well."
+place_order
+send declined POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: no-$run" -d '{"method":{"type":"card","token":"tok_declined"}}'
+expect_problem declined 402 payment_declined
+send failed GET "$BASE_URL/v1/idempotency-keys/no-$run"
+expect "state" "$(field failed .state)" failed
+expect "status of the answer" "$(field failed .response_status)" 402
+
+say "To another account the key means nothing."
+API_KEY=$OTHER_API_KEY send other GET "$url"
+expect_problem other 404 idempotency_key_not_found
