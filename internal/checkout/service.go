@@ -96,7 +96,7 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, re
 	}
 	result := s.gateway.Charge(ctx, begun.Value.charge())
 	if result.Outcome == OutcomeUnknown {
-		return Reply{}, outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause))
+		return s.settledElsewhere(ctx, call, outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause)))
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
@@ -132,11 +132,24 @@ func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund,
 	}
 	result := s.gateway.Refund(ctx, begun.Value.instruction())
 	if result.Outcome == OutcomeUnknown {
-		return Reply{}, outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause))
+		return s.settledElsewhere(ctx, call, outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause)))
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	return s.store.SettleCardRefund(ctx, call, begun.Value, result, render)
+}
+
+// settledElsewhere is for an attempt that did not learn the outcome, perhaps
+// because it lost its lease: a retry, the reconciler or a webhook may know it
+// meanwhile. Otherwise the outcome is unknown.
+func (s *Service) settledElsewhere(ctx context.Context, call Call, unknown *Error) (Reply, error) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
+	if err != nil || key.State == KeyInProgress {
+		return Reply{}, unknown
+	}
+	return key.Reply, nil
 }
 
 // settling is a context that outlives the handler's by at most settleGrace. An

@@ -248,9 +248,15 @@ func TestNobodyNoticesALostConnection(t *testing.T) {
 	call, wanted := b.call("pay", 1), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	var begun checkout.Begun[checkout.Payment]
 	for name, request := range map[string]func() error{
-		"read":  func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
-		"put":   func() error { _, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1}); return err },
-		"order": func() error { _, err := store.PlaceOrder(b.ctx, b.call("o", 1), wants(customer, "mug-white", 1), render); return err },
+		"read": func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
+		"put": func() error {
+			_, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1})
+			return err
+		},
+		"order": func() error {
+			_, err := store.PlaceOrder(b.ctx, b.call("o", 1), wants(customer, "mug-white", 1), render)
+			return err
+		},
 		"pay": func() (err error) {
 			if begun.Value.ID == uuid.Nil {
 				begun, err = store.BeginCardPayment(b.ctx, call, wanted, render)
