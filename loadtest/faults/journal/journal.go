@@ -1,0 +1,122 @@
+// Package journal keeps what clients did and saw: one line of JSON per attempt, written before anybody judges it, so that a
+// campaign's verdict can be checked again from the file alone.
+package journal
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Attempt is one request on the wire.
+type Attempt struct {
+	Invoke time.Duration `json:"invoke"` // nanoseconds since the campaign began
+	Return time.Duration `json:"return"`
+
+	Client      int    `json:"client"`
+	Account     string `json:"account"` // its API key
+	Key         string `json:"key"`
+	Operation   string `json:"operation"`   // order, payment, refund or top-up
+	Fingerprint string `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
+	Number      int    `json:"number"`      // of the attempt within its logical request, from one
+	Via         string `json:"via"`         // the door that it went through: nginx or a replica
+
+	Replica  string `json:"replica,omitempty"` // who answered
+	Status   int    `json:"status,omitempty"`
+	Code     string `json:"code,omitempty"` // of a problem
+	Replayed bool   `json:"replayed,omitempty"`
+	Body     string `json:"body,omitempty"`     // SHA-256 of the answer's body, in hexadecimal
+	Resource string `json:"resource,omitempty"` // ID in a 2xx
+	Error    string `json:"error,omitempty"`    // why there was no whole answer
+}
+
+// Outcome is what an attempt tells about its key.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded  Outcome = "succeeded"   // 2xx: the effect is there
+	Refused    Outcome = "refused"     // a final 4xx: there is no effect, and never will be
+	Reused     Outcome = "reused"      // the key belongs to another request
+	InProgress Outcome = "in progress" // somebody else is at it
+	Rejected   Outcome = "rejected"    // another 4xx: not executed, and the key is free
+	Unknown    Outcome = "unknown"     // no answer, or a 5xx
+)
+
+// retryable are the codes of 4xx answers that are not kept under the key (the table of errors in the API's description).
+var retryable = map[string]bool{
+	"order_being_paid": true, "payment_processing": true, "unknown_product": true, "email_taken": true,
+}
+
+// Outcome classifies the attempt.
+func (a Attempt) Outcome() Outcome {
+	switch {
+	case a.Error != "" || a.Status >= http.StatusInternalServerError || a.Status == 0:
+		return Unknown
+	case a.Status < http.StatusMultipleChoices:
+		return Succeeded
+	case a.Code == "idempotency_key_reused":
+		return Reused
+	case a.Code == "idempotency_in_progress":
+		return InProgress
+	case retryable[a.Code]:
+		return Rejected
+	case a.Status == http.StatusConflict, a.Status == http.StatusPaymentRequired, a.Status == http.StatusUnprocessableEntity:
+		return Refused
+	}
+	return Rejected
+}
+
+// Decided says that no retry can change what the client knows now.
+func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused }
+
+func (a Attempt) String() string {
+	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,
+		a.Operation, a.Number, a.Via, a.Replica, a.Fingerprint, a.Outcome(), a.Status, a.Code, a.Replayed, a.Body, a.Resource, a.Error)
+}
+
+// Writer appends attempts to a file and remembers them. Safe for concurrent use.
+type Writer struct {
+	mu       sync.Mutex
+	out      *bufio.Writer
+	encoder  *json.Encoder
+	attempts []Attempt
+	err      error
+}
+
+// NewWriter writes to out.
+func NewWriter(out io.Writer) *Writer {
+	buffered := bufio.NewWriter(out)
+	return &Writer{out: buffered, encoder: json.NewEncoder(buffered)}
+}
+
+// Add enters an attempt. What goes wrong with the file is told by Close.
+func (w *Writer) Add(a Attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attempts = append(w.attempts, a)
+	if err := w.encoder.Encode(a); err != nil && w.err == nil {
+		w.err = fmt.Errorf("write the journal: %w", err)
+	}
+}
+
+// Attempts are all that were entered so far.
+func (w *Writer) Attempts() []Attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attempts[:len(w.attempts):len(w.attempts)]
+}
+
+// Close writes what is buffered. It does not close the file.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.out.Flush(); err != nil && w.err == nil {
+		w.err = fmt.Errorf("write the journal: %w", err)
+	}
+	return w.err
+}

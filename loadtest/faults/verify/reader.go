@@ -1,0 +1,255 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+)
+
+// stream is where events are published (`oncepay:events`, see the outbox).
+const stream = "oncepay:events"
+
+// Reader reads the Books. It looks behind the API on purpose, and changes nothing.
+type Reader struct {
+	DatabaseURL, RedisAddr, ProviderURL string
+	APIKeys                             []string                    // of the accounts that the campaign uses
+	Opening                             map[string]map[string]int64 // stock at the beginning, by API key and SKU
+}
+
+// Read collects the books in one snapshot of the database, and the rest right after.
+func (r Reader) Read(ctx context.Context) (b Books, err error) {
+	conn, err := pgx.Connect(ctx, r.DatabaseURL)
+	if err != nil {
+		return b, fmt.Errorf("open the books: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return b, fmt.Errorf("open the books: %w", err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	for _, read := range []func(context.Context, pgx.Tx, *Books) error{r.keys, r.orders, r.money, r.products, r.events} {
+		if err := read(ctx, tx, &b); err != nil {
+			return b, fmt.Errorf("read the books: %w", err)
+		}
+	}
+	if b.Charges, err = r.charges(ctx, "charges"); err != nil {
+		return b, err
+	}
+	if b.PSPRefunds, err = r.charges(ctx, "refunds"); err != nil {
+		return b, err
+	}
+	return b, r.redis(ctx, &b)
+}
+
+// accounts maps an account's ID to its API key.
+func (r Reader) accounts(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
+	names := map[string]string{}
+	for _, key := range r.APIKeys {
+		hash := sha256.Sum256([]byte(key))
+		var id string
+		if err := tx.QueryRow(ctx, "SELECT account_id::text FROM api_keys WHERE hash = $1", hash[:]).Scan(&id); err != nil {
+			return nil, fmt.Errorf("account of %s: %w", key, err)
+		}
+		names[id] = key
+	}
+	return names, nil
+}
+
+func (r Reader) keys(ctx context.Context, tx pgx.Tx, b *Books) error {
+	names, err := r.accounts(ctx, tx)
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, "SELECT account_id::text, key, status, coalesce(response_status, 0), response_body FROM idempotency_keys",
+		func(rows pgx.Rows) error {
+			var row KeyRow
+			var body []byte
+			if err := rows.Scan(&row.Account, &row.Key, &row.Status, &row.ResponseStatus, &body); err != nil {
+				return err
+			}
+			var resource struct{ ID string }
+			_ = json.Unmarshal(body, &resource) // a problem has none
+			row.Account, row.Body, row.Resource = names[row.Account], digest(body), resource.ID
+			b.Keys = append(b.Keys, row)
+			return nil
+		})
+}
+
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func (r Reader) orders(ctx context.Context, tx pgx.Tx, b *Books) error {
+	return each(ctx, tx, `SELECT id::text, account_id::text, customer_id::text, status, total_amount,
+		(SELECT jsonb_object_agg(sku, quantity) FROM order_items WHERE order_id = orders.id) FROM orders`, func(rows pgx.Rows) error {
+		var o Order
+		if err := rows.Scan(&o.ID, &o.Account, &o.Customer, &o.Status, &o.Total, &o.Items); err != nil {
+			return err
+		}
+		b.Orders = append(b.Orders, o)
+		return nil
+	})
+}
+
+func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
+	err := each(ctx, tx, `SELECT id::text, order_id::text, customer_id::text, method, status, amount, refunded FROM payments`, func(rows pgx.Rows) error {
+		var p Payment
+		err := rows.Scan(&p.ID, &p.Order, &p.Customer, &p.Method, &p.Status, &p.Amount, &p.Refunded)
+		b.Payments = append(b.Payments, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = each(ctx, tx, `SELECT id::text, payment_id::text, order_id::text, status, amount FROM refunds`, func(rows pgx.Rows) error {
+		var f Refund
+		err := rows.Scan(&f.ID, &f.Payment, &f.Order, &f.Status, &f.Amount)
+		b.Refunds = append(b.Refunds, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = each(ctx, tx, `SELECT id::text, customer_id::text, amount FROM top_ups`, func(rows pgx.Rows) error {
+		var t TopUp
+		err := rows.Scan(&t.ID, &t.Customer, &t.Amount)
+		b.TopUps = append(b.TopUps, t)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.Wallets = map[string]int64{}
+	err = each(ctx, tx, `SELECT customers.id::text, coalesce(balance, 0) FROM customers LEFT JOIN wallets ON customer_id = customers.id`, func(rows pgx.Rows) error {
+		var customer string
+		var balance int64
+		err := rows.Scan(&customer, &balance)
+		b.Wallets[customer] = balance
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, `SELECT t.id::text, t.subject::text, coalesce(sum(e.amount), 0)::bigint, coalesce(sum(e.amount) FILTER (WHERE e.amount > 0), 0)::bigint
+		FROM ledger_transactions t LEFT JOIN ledger_entries e ON e.transaction_id = t.id GROUP BY t.id`, func(rows pgx.Rows) error {
+		var t Transaction
+		err := rows.Scan(&t.ID, &t.Subject, &t.Sum, &t.Volume)
+		b.Transactions = append(b.Transactions, t)
+		return err
+	})
+}
+
+func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
+	names, err := r.accounts(ctx, tx)
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, `SELECT account_id::text, sku, stock FROM products`, func(rows pgx.Rows) error {
+		var p Product
+		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock); err != nil {
+			return err
+		}
+		opening, ours := r.Opening[names[p.Account]][p.SKU]
+		if p.Opening = opening; ours {
+			b.Products = append(b.Products, p)
+		}
+		return nil
+	})
+}
+
+func (r Reader) events(ctx context.Context, tx pgx.Tx, b *Books) error {
+	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, published_at IS NOT NULL FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
+		var e Event
+		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Published)
+		b.Events, b.RelayRuns = append(b.Events, e), b.RelayRuns || e.Published
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.Effects = map[string]int{}
+	return each(ctx, tx, `SELECT order_id::text, count(*) FROM order_confirmations GROUP BY order_id`, func(rows pgx.Rows) error {
+		var order string
+		var n int
+		err := rows.Scan(&order, &n)
+		b.Effects[order] = n
+		return err
+	})
+}
+
+func each(ctx context.Context, tx pgx.Tx, query string, row func(pgx.Rows) error) error {
+	rows, err := tx.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (r Reader) charges(ctx context.Context, what string) ([]Charge, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.ProviderURL+"/v1/"+what, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("list the provider's %s: %w", what, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var list struct{ Data []Charge }
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("list the provider's %s: %s", what, answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil {
+		return nil, fmt.Errorf("list the provider's %s: %w", what, err)
+	}
+	return list.Data, nil
+}
+
+// redis reads the stream, and the records that are in progress.
+func (r Reader) redis(ctx context.Context, b *Books) error {
+	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
+	defer func() { _ = client.Close() }()
+	messages, err := client.XRange(ctx, stream, "-", "+").Result()
+	if err != nil {
+		return fmt.Errorf("read the stream: %w", err)
+	}
+	for _, m := range messages {
+		for _, field := range []string{"id", "event_id"} {
+			if id, ok := m.Values[field].(string); ok {
+				b.Stream = append(b.Stream, id)
+				break
+			}
+		}
+	}
+	keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
+	for keys.Next(ctx) {
+		record, err := client.Get(ctx, keys.Val()).Result()
+		if err == nil && strings.Contains(firstLine(record), `"status":"InProgress"`) {
+			b.Pending = append(b.Pending, keys.Val())
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("read Redis's records: %w", err)
+	}
+	return nil
+}
+
+func firstLine(record string) string {
+	line, _, _ := strings.Cut(record, "\n")
+	return line
+}

@@ -1,0 +1,150 @@
+package verify_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+// run is a healthy campaign in small: an order paid by card and partly refunded, one paid from the wallet, one refused.
+type run struct {
+	attempts []journal.Attempt
+	books    verify.Books
+}
+
+const account = "sk_test_demo"
+
+func attempt(key string, at int, status int, body string) journal.Attempt {
+	return journal.Attempt{Account: account, Key: key, Operation: "order", Fingerprint: "A", Number: 1, Invoke: time.Duration(at) * time.Second,
+		Return: time.Duration(at)*time.Second + 1, Status: status, Body: body}
+}
+
+func (r *run) see(key, resource string) {
+	a := attempt(key, len(r.attempts), 201, "body of "+resource)
+	a.Resource = resource
+	r.attempts = append(r.attempts, a)
+	r.books.Keys = append(r.books.Keys, verify.KeyRow{KeyID: verify.KeyID{Account: account, Key: key}, Status: "completed",
+		ResponseStatus: 201, Body: a.Body, Resource: resource})
+}
+
+func healthy() *run {
+	r := &run{}
+	for _, id := range []string{"c1", "t1", "o1", "p1", "r1", "o2", "p2"} {
+		r.see("key-"+id, id)
+	}
+	refused := attempt("key-no", 20, 402, "declined")
+	refused.Code = "payment_declined"
+	lost := attempt("key-o1", 0, 0, "")
+	lost.Error = "connection reset"
+	r.attempts = append(r.attempts, refused, lost)
+	r.books.Keys = append(r.books.Keys, verify.KeyRow{KeyID: verify.KeyID{Account: account, Key: "key-no"}, Status: "failed", ResponseStatus: 402, Body: "declined"})
+	r.books.TopUps = []verify.TopUp{{ID: "t1", Customer: "c1", Amount: 1000}}
+	r.books.Wallets = map[string]int64{"c1": 800}
+	r.books.Orders = []verify.Order{
+		{ID: "o1", Account: account, Customer: "c1", Status: "partially_refunded", Total: 200, Items: map[string]int64{"tee": 2}},
+		{ID: "o2", Account: account, Customer: "c1", Status: "paid", Total: 200, Items: map[string]int64{"tee": 2}},
+	}
+	r.books.Payments = []verify.Payment{
+		{ID: "p1", Order: "o1", Customer: "c1", Method: "card", Status: "succeeded", Amount: 200, Refunded: 50},
+		{ID: "p2", Order: "o2", Customer: "c1", Method: "wallet", Status: "succeeded", Amount: 200},
+	}
+	r.books.Refunds = []verify.Refund{{ID: "r1", Payment: "p1", Order: "o1", Status: "succeeded", Amount: 50}}
+	r.books.Transactions = []verify.Transaction{{"x1", "t1", 0, 1000}, {"x2", "p1", 0, 200}, {"x3", "p2", 0, 200}, {"x4", "r1", 0, 50}}
+	r.books.Products = []verify.Product{{Account: account, SKU: "tee", Opening: 10, Stock: 6}}
+	r.books.Charges = []verify.Charge{{ID: "ch_1", Key: "payment-p1", Status: "succeeded", Amount: 200}, {ID: "ch_2", Key: "payment-p0", Status: "declined", Amount: 9}}
+	r.books.PSPRefunds = []verify.Charge{{ID: "re_1", Key: "refund-r1", Status: "succeeded", Amount: 50}}
+	r.books.RelayRuns = true
+	r.books.Events = []verify.Event{{"e1", "o1", "order.placed", true}, {"e2", "o1", "payment.succeeded", true}}
+	r.books.Stream = []string{"e1", "e2", "e1"}
+	r.books.Effects = map[string]int{"o1": 1}
+	return r
+}
+
+func (r *run) verdict() []verify.Violation { return verify.All(r.attempts, r.books, time.Second) }
+
+func TestHealthyRunHasNoViolation(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, healthy().verdict())
+}
+
+// Each anomaly breaks one rule, and must be reported by that one alone.
+func TestPlantedAnomalies(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		rule  verify.Rule
+		plant func(*run)
+	}{
+		"two bodies under one key": {verify.OneHistory, func(r *run) {
+			// Both were seen, and the second is what is kept of another key's history: the rows can't tell, the order can.
+			r.attempts = append(r.attempts, journal.Attempt{Account: account, Key: "key-o1", Fingerprint: "B", Invoke: 1, Return: 2, Status: 201, Body: "body of o1"})
+		}},
+		"the right request is called another one": {verify.OneHistory, func(r *run) {
+			a := attempt("key-o1", 30, 422, "x")
+			a.Code = "idempotency_key_reused"
+			r.attempts = append(r.attempts, a)
+		}},
+		"acknowledged and not there": {verify.AnswersKept, func(r *run) {
+			a := attempt("key-gone", 30, 409, "out")
+			a.Code = "out_of_stock"
+			r.attempts = append(r.attempts, a)
+		}},
+		"kept with other bytes": {verify.AnswersKept, func(r *run) { r.books.Keys[2].Body = "other" }},
+		"order without a key": {verify.NoOrphans, func(r *run) {
+			r.books.Orders = append(r.books.Orders, verify.Order{ID: "o9", Account: account, Status: "cancelled"})
+		}},
+		"two keys for one order": {verify.NoOrphans, func(r *run) { r.see("key-o1-again", "o1") }},
+		"second charge": {verify.OneCharge, func(r *run) {
+			r.books.Charges = append(r.books.Charges, verify.Charge{ID: "ch_3", Key: "payment-p1", Status: "succeeded", Amount: 200})
+		}},
+		"payment without a charge":  {verify.OneCharge, func(r *run) { r.books.Charges = nil }},
+		"charge of another amount":  {verify.OneCharge, func(r *run) { r.books.Charges[0].Amount = 199 }},
+		"refund without the money":  {verify.OneRefund, func(r *run) { r.books.PSPRefunds = nil }},
+		"money refunded twice":      {verify.OneRefund, func(r *run) { r.books.PSPRefunds = append(r.books.PSPRefunds, r.books.PSPRefunds[0]) }},
+		"unbalanced transaction":    {verify.LedgerZero, func(r *run) { r.books.Transactions[0].Sum = 1 }},
+		"movement without a ledger": {verify.LedgerZero, func(r *run) { r.books.Transactions = r.books.Transactions[1:] }},
+		"wallet debited twice":      {verify.WalletsRight, func(r *run) { r.books.Wallets["c1"] -= 200 }},
+		"stock reserved twice":      {verify.StockRight, func(r *run) { r.books.Products[0].Stock -= 2 }},
+		"paid order is pending":     {verify.OrdersRight, func(r *run) { r.books.Orders[1].Status = "pending" }},
+		"key in progress in Redis":  {verify.NothingOpen, func(r *run) { r.books.Pending = []string{"idempotency:a:b"} }},
+		"payment processing": {verify.NothingOpen, func(r *run) {
+			r.books.Payments = append(r.books.Payments, verify.Payment{ID: "p3", Order: "o3", Method: "card", Status: "processing"})
+		}},
+		"event not published": {verify.EventsOnce, func(r *run) { r.books.Events[1].Published = false }},
+		"events out of order": {verify.EventsOnce, func(r *run) { r.books.Stream = []string{"e2", "e1"} }},
+		"effect twice":        {verify.EventsOnce, func(r *run) { r.books.Effects["o1"] = 2 }},
+		"never decided": {verify.Decided, func(r *run) {
+			r.attempts = append(r.attempts, attempt("key-lost", 30, 503, ""))
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := healthy()
+			test.plant(r)
+			found := r.verdict()
+			require.NotEmpty(t, found)
+			for _, v := range found {
+				require.Equal(t, test.rule, v.Rule, "%v", found)
+			}
+		})
+	}
+}
+
+// A refusal with an effect shows twice: as a key with two kinds of answers, and in the rows.
+func TestRefusedWithEffect(t *testing.T) {
+	t.Parallel()
+	r := healthy()
+	a := attempt("key-o2", 30, 402, "declined")
+	a.Code = "payment_declined"
+	r.attempts = append(r.attempts, a)
+	var rules []verify.Rule
+	for _, v := range r.verdict() {
+		rules = append(rules, v.Rule)
+	}
+	require.Contains(t, rules, verify.RefusedNoting)
+	require.Contains(t, rules, verify.OneHistory)
+}
