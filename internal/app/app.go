@@ -34,6 +34,7 @@ type App struct {
 
 	pool    *pgxpool.Pool
 	redis   *redis.Client
+	records *redisstore.Store
 	gateway *psp.Simulator
 	api     *httpapi.Server
 	ops     net.Listener
@@ -74,11 +75,12 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if a.redis, err = redisstore.Open(a.cfg.RedisURL); err != nil {
 		return fmt.Errorf("configuration: REDIS_URL: %w", err)
 	}
+	a.records = redisstore.New(a.redis)
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
 	a.metrics = newMetrics(a.pool)
 	a.api, err = httpapi.New(httpapi.Config{
 		Service: checkout.NewService(postgres.NewStore(a.pool, postgres.Options{}), failGateway(a.gateway)),
-		Store:   failStore(redisstore.New(a.redis)),
+		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,
@@ -186,6 +188,9 @@ func (a *App) drain(ctx context.Context, server *http.Server) error {
 func (a *App) closePools() {
 	if a.gateway != nil {
 		a.gateway.Close()
+	}
+	if a.records != nil {
+		_ = a.records.Close() // a subscription that may be broken already
 	}
 	if a.redis != nil {
 		_ = a.redis.Close() // it says only that it was closed before

@@ -25,7 +25,7 @@ const (
 func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 	money := idempotency.Policy{
 		Required: true, TTL: cfg.PaymentTTL, Lease: cfg.Lease, Deadline: cfg.PaymentDeadline,
-		MaxWait: maxMoneyWait, OnUnavailable:  idempotency.FailClosed,
+		MaxWait: maxMoneyWait, OnUnavailable: idempotency.FailClosed,
 		ExcludedFields: []string{"client_timestamp", "request_nonce"},
 	}
 	change := idempotency.Policy{

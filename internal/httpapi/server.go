@@ -96,6 +96,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.Se
 // before closing the store.
 func (s *Server) Wait() { s.idempotency.Wait() }
 
+// Waiting is how many requests are waiting right now for another one with their
+// key.
+func (s *Server) Waiting() int { return s.idempotency.Waiting() }
+
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
 	r.Use(matchEscaped, s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)

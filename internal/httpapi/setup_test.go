@@ -42,6 +42,8 @@ const (
 	pspTimeout   = 10 * time.Second
 
 	demo, other = "sk_test_demo", "sk_test_other"
+
+	webhookSecret = "whsec_dGhpcnR5LXR3byBieXRlcyBvZiB0aGUgdGVzdHM="
 )
 
 // shop is the whole system in one process: two replicas on real databases, and
@@ -121,13 +123,15 @@ func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Confi
 	pool, redisClient := s.openPostgres(on.postgres), s.openRedis(on.redis)
 	gateway := psp.NewSimulator(s.pspURL, pspTimeout)
 	s.t.Cleanup(gateway.Close)
+	store := redisstore.New(redisClient)
+	s.t.Cleanup(func() { _ = store.Close() })
 	cfg := httpapi.Config{
 		Service: checkout.NewService(postgres.NewStore(pool, postgres.Options{}), gateway),
-		Store:   redisstore.New(redisClient), Logger: slog.New(slog.DiscardHandler), Replica: name,
+		Store:   store, Logger: slog.New(slog.DiscardHandler), Replica: name,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		RateLimit:      100_000, AuthCacheTTL: time.Minute, Lease: 15 * time.Second,
 		PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour, PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,
-		Observe: s.observe,
+		WebhookSecret: webhookSecret, Observe: s.observe,
 	}
 	for _, change := range edit {
 		change(&cfg)

@@ -1,0 +1,133 @@
+package httpapi_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/internal/httpapi"
+)
+
+// signed makes an event's request, as the provider with this secret sends it at
+// that time.
+func (s *shop) signed(id, body, secret string, sent time.Time) request {
+	s.t.Helper()
+	signer, err := standardwebhooks.NewWebhook(secret)
+	require.NoError(s.t, err)
+	signature, err := signer.Sign(id, sent, []byte(body))
+	require.NoError(s.t, err)
+	return request{method: "POST", path: "/v1/webhooks/psp", body: body, edit: func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Set("webhook-id", id)
+		r.Header.Set("webhook-timestamp", strconv.FormatInt(sent.Unix(), 10))
+		r.Header.Set("webhook-signature", signature)
+	}}
+}
+
+// tell sends a signed event, and gives the verdict on it.
+func (s *shop) tell(id, body string) string {
+	s.t.Helper()
+	answer := s.do(s.signed(id, body, webhookSecret, time.Now()))
+	require.Equal(s.t, http.StatusOK, answer.status, answer.body)
+	return string(decode[api.ProviderEventVerdict](answer).Verdict)
+}
+
+func chargeEvent(kind string, payment uuid.UUID, amount int, charge string) string {
+	return fmt.Sprintf(`{"type":"charge.%s","timestamp":"2026-11-21T05:00:00Z","data":{"id":%q,"idempotency_key":"payment-%s",`+
+		`"amount":%d,"currency":"USD","decline_code":"card_declined","news":[{"a":1}]}}`, kind, charge, payment, amount)
+}
+
+// lostPayment is a payment that the provider charged without answering.
+func (s *shop) lostPayment(key string) (order api.Order, payment uuid.UUID) {
+	s.t.Helper()
+	order = s.order(s.customer().ID)
+	s.post(payments(order.ID), key, card("tok_charged_no_answer"), 503).problem(503, "payment_outcome_unknown")
+	return order, value[uuid.UUID](s, `SELECT id FROM payments WHERE order_id = $1`, order.ID)
+}
+
+func TestAPIWebhookSettlesWhatWasLost(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := newKey()
+	order, payment := s.lostPayment(key)
+	event := chargeEvent("succeeded", payment, int(order.Total.Amount), "ch_1")
+	require.Equal(t, "settled", s.tell("evt_1", event))
+	require.Equal(t, api.OrderStatusPaid, decode[api.Order](s.get("/v1/orders/"+order.ID.String())).Status)
+	effect := s.effect()
+
+	require.Equal(t, "duplicate", s.tell("evt_1", event))
+	require.Equal(t, "confirmed", s.tell("evt_2", event))
+	require.Equal(t, "conflicting", s.tell("evt_3", chargeEvent("declined", payment, int(order.Total.Amount), "ch_1")))
+	require.Equal(t, "unknown", s.tell("evt_4", chargeEvent("succeeded", uuid.New(), 1, "ch_2")))
+	require.Equal(t, "unknown", s.tell("evt_5", `{"type":"payout.created","data":{}}`))
+	require.Equal(t, effect, s.effect())
+
+	retry := s.do(request{method: "POST", path: payments(order.ID), key: key, body: card("tok_charged_no_answer"), replica: 1})
+	require.Equal(t, http.StatusCreated, retry.status, retry.body)
+	require.True(t, retry.replayed())
+	require.Equal(t, "/v1/payments/"+payment.String(), retry.header.Get("Location"))
+	require.Equal(t, "ch_1", *decode[api.Payment](retry).ProviderChargeID)
+	require.Equal(t, retry.body, s.get("/v1/payments/"+payment.String()).body)
+	require.Equal(t, effect, s.effect())
+	require.Equal(t, 1, s.charges(order.ID))
+}
+
+func TestAPIWebhookThatIsNotTheProvidersIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	order, payment := s.lostPayment(newKey())
+	event := chargeEvent("succeeded", payment, int(order.Total.Amount), "ch_1")
+	now := time.Now()
+	changed := func(change func(*http.Request)) request {
+		r := s.signed("evt_1", event, webhookSecret, now)
+		sign := r.edit
+		r.edit = func(r *http.Request) { sign(r); change(r) }
+		return r
+	}
+	tampered := s.signed("evt_1", event, webhookSecret, now)
+	tampered.body = strings.Replace(event, "succeeded", "declined", 1)
+	footprint := s.footprint()
+	for name, r := range map[string]request{
+		"tampered":          tampered,
+		"wrong secret":      s.signed("evt_1", event, "whsec_"+base64.StdEncoding.EncodeToString([]byte("another")), now),
+		"empty secret":      s.signed("evt_1", event, "whsec_", now),
+		"stale":             s.signed("evt_1", event, webhookSecret, now.Add(-6*time.Minute)),
+		"from the future":   s.signed("evt_1", event, webhookSecret, now.Add(6*time.Minute)),
+		"another event":     changed(with("webhook-id", "evt_2")),
+		"a later time":      changed(with("webhook-timestamp", strconv.FormatInt(now.Unix()+1, 10))),
+		"no ID":             changed(without("webhook-id")),
+		"no time":           changed(without("webhook-timestamp")),
+		"no signature":      changed(without("webhook-signature")),
+		"an API key is not": changed(func(r *http.Request) { r.Header.Del("webhook-signature"); as(demo)(r) }),
+	} {
+		answer := s.do(r)
+		require.Equal(t, http.StatusUnauthorized, answer.status, name)
+		answer.problem(401, "invalid_signature")
+	}
+	require.Equal(t, footprint, s.footprint())
+	require.Zero(t, value[int](s, `SELECT count(*) FROM psp_events`))
+	require.Equal(t, api.OrderStatusPaying, decode[api.Order](s.get("/v1/orders/"+order.ID.String())).Status)
+
+	for _, body := range []string{`{"data":{}}`, `{"type":"charge.succeeded"}`, `{"type":1,"data":{}}`, `{`, `{"type":"a","type":"b","data":{}}`} {
+		require.Equal(t, http.StatusBadRequest, s.do(s.signed("evt_1", body, webhookSecret, now)).status, body)
+	}
+	long := strings.Repeat("e", 256)
+	s.do(s.signed(long, event, webhookSecret, now)).problem(400, "invalid_request")
+	require.Zero(t, value[int](s, `SELECT count(*) FROM psp_events`))
+	require.Equal(t, "settled", s.tell("evt_1", event), "none of them took the event's place")
+}
+
+func TestAPIWebhooksWithoutASecretAreRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *httpapi.Config) { c.WebhookSecret = "" })
+	s.do(s.signed("evt_1", `{"type":"a","data":{}}`, "whsec_", time.Now())).problem(401, "invalid_signature")
+}
