@@ -24,7 +24,8 @@ import (
 //
 //	POST /failpoints/{name}?skip=N&pause=4s
 //
-// skip lets so many pass first; without pause the process dies. It disarms itself when it fires. These are the points of a request:
+// skip lets so many pass first; without pause the process dies. It disarms itself when it fires, and DELETE
+// /failpoints disarms all. These are the points of a request:
 const (
 	afterAcquire   = "after-acquire"   // the key is held, nothing has begun
 	beforeProvider = "before-provider" // a payment has begun and no money moved
@@ -70,6 +71,12 @@ func reach(name string) {
 }
 
 func failRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("DELETE /failpoints", func(w http.ResponseWriter, _ *http.Request) {
+		failpoints.Lock()
+		clear(failpoints.armed)
+		failpoints.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("POST /failpoints/{name}", func(w http.ResponseWriter, r *http.Request) {
 		name, point := r.PathValue("name"), &failpoint{}
 		if !slices.Contains(failpointNames, name) {
