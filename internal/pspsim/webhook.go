@@ -67,8 +67,11 @@ type courier struct {
 // delivered, at path, can't be kept.
 func newCourier(to Webhooks, path string, log *slog.Logger) (*courier, error) {
 	signer, err := standardwebhooks.NewWebhook(to.Secret)
-	if err != nil || strings.TrimPrefix(to.Secret, "whsec_") == "" {
-		return nil, fmt.Errorf("webhook secret must be whsec_ and base64: %w", errors.Join(err))
+	if err == nil && strings.TrimPrefix(to.Secret, "whsec_") == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
 	book, err := openDeliveries(path)
 	if err != nil {
