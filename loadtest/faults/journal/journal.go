@@ -25,13 +25,14 @@ type Attempt struct {
 	Number      int    `json:"number"`      // of the attempt within its logical request, from one
 	Via         string `json:"via"`         // the door that it went through: nginx or a replica
 
-	Replica  string `json:"replica,omitempty"` // who answered
-	Status   int    `json:"status,omitempty"`
-	Code     string `json:"code,omitempty"` // of a problem
-	Replayed bool   `json:"replayed,omitempty"`
-	Body     string `json:"body,omitempty"`     // SHA-256 of the answer's body, in hexadecimal
-	Resource string `json:"resource,omitempty"` // ID in a 2xx
-	Error    string `json:"error,omitempty"`    // why there was no whole answer
+	Replica    string        `json:"replica,omitempty"` // who answered
+	Status     int           `json:"status,omitempty"`
+	Code       string        `json:"code,omitempty"` // of a problem
+	Replayed   bool          `json:"replayed,omitempty"`
+	Body       string        `json:"body,omitempty"`     // SHA-256 of the answer's body, in hexadecimal
+	Resource   string        `json:"resource,omitempty"` // ID in a 2xx
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	Error      string        `json:"error,omitempty"` // why there was no whole answer
 }
 
 // Outcome is what an attempt tells about its key.

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/faults/workload"
+)
+
+const (
+	// warmUp is before the first fault, so that there is something to hurt, and a baseline to come back to.
+	warmUp = 5 * time.Second
+	// settleTimeout bounds the time that open keys get after everything is healed.
+	settleTimeout = 90 * time.Second
+	// quiet is longer than a lease and what it takes to give up idle work, so that whatever is left over is left over for good.
+	quiet = nemesis.Lease + 5*time.Second
+	// patience bounds the check of one key's history.
+	patience = 10 * time.Second
+	// healTries are for a service that another fault keeps from starting.
+	healTries = 3
+)
+
+var accounts = []string{"sk_test_demo", "sk_test_other"}
+
+// injury is a fault as it happened.
+type injury struct {
+	Name      string        `json:"name"`
+	Kind      string        `json:"kind"`
+	Injected  time.Duration `json:"injected"` // since the campaign began
+	Healed    time.Duration `json:"healed"`
+	Recovered time.Duration `json:"recovered"` // when every door answered again; 0: there was no look
+	InFlight  int           `json:"in_flight"` // requests that it overlapped
+	NotFired  bool          `json:"not_fired,omitempty"`
+}
+
+type campaign struct {
+	cfg     config
+	out     io.Writer
+	stack   *stack.Stack
+	target  nemesis.Target
+	file    *os.File
+	journal *journal.Writer
+	wire    *workload.Wire
+	shop    *workload.Shop
+	clients *workload.Clients
+
+	phase      atomic.Value // string, for the progress
+	injuries   []injury
+	count      atomic.Int64
+	baseline   map[string]usage
+	books      verify.Books
+	violations []verify.Violation
+	stopped    time.Duration // when the clients stopped
+}
+
+func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
+	c := &campaign{cfg: cfg, out: out, stack: st, target: nemesis.Target{Stack: st, Ops: map[string]string{
+		stack.API1: fmt.Sprintf("127.0.0.1:%d", 9081+cfg.Offset), stack.API2: fmt.Sprintf("127.0.0.1:%d", 9082+cfg.Offset)}}}
+	var err error
+	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Out, 0o755); err != nil {
+		return nil, err
+	}
+	if c.file, err = os.Create(filepath.Join(cfg.Out, c.name()+".journal")); err != nil {
+		return nil, err
+	}
+	c.journal = journal.NewWriter(c.file)
+	doors := map[string]string{"nginx": st.URL(), "api-1": "http://" + st.Addr(stack.API1), "api-2": "http://" + st.Addr(stack.API2)}
+	c.wire = workload.NewWire(doors, c.journal)
+	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
+	return c, nil
+}
+
+func (c *campaign) name() string { return fmt.Sprintf("faults-%d", c.cfg.Seed) }
+
+func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
+
+// run is the whole campaign: shop, hurt, heal, settle, be quiet, judge.
+func (c *campaign) run(ctx context.Context) error {
+	defer c.wire.Close()
+	stopProgress := c.showProgress()
+	defer stopProgress()
+	shopping, stopShopping := context.WithCancel(ctx)
+	defer stopShopping()
+	shopped := make(chan struct{})
+	go func() { defer close(shopped); c.clients.Run(shopping) }()
+
+	c.enter("warm-up")
+	wait(ctx, warmUp)
+	c.baseline = c.measure(ctx)
+	hurtErr := c.hurt(ctx)
+	stopShopping()
+	c.enter("last answers")
+	<-shopped
+	c.stopped = c.elapsed()
+	if err := errors.Join(hurtErr, ctx.Err()); err != nil {
+		return err
+	}
+	c.enter("settling")
+	settling, cancel := context.WithTimeout(ctx, settleTimeout)
+	c.clients.Settle(settling)
+	cancel()
+	c.enter("quiet")
+	wait(ctx, quiet)
+	c.enter("judging")
+	if err := c.judge(ctx); err != nil {
+		return err
+	}
+	return errors.Join(c.journal.Close(), c.file.Close(), ctx.Err())
+}
+
+func (c *campaign) enter(phase string) { c.phase.Store(phase) }
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// hurt injects and heals until the time is over.
+func (c *campaign) hurt(ctx context.Context) error {
+	scheduler := nemesis.NewScheduler(c.target, c.cfg.Seed)
+	for end := c.elapsed() + c.cfg.Duration; c.elapsed() < end && ctx.Err() == nil; {
+		faults := []*nemesis.Fault{scheduler.Next()}
+		if scheduler.Pair() {
+			faults = append(faults, scheduler.Next())
+		}
+		if err := c.strike(ctx, faults); err != nil {
+			return err
+		}
+		c.enter("between faults")
+		wait(ctx, scheduler.Pause(c.cfg.Shortest, c.cfg.Longest))
+	}
+	return c.startAll(ctx)
+}
+
+// strike injects faults side by side, holds them, heals them and waits until the service is back.
+func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
+	first, hold := len(c.injuries), time.Duration(0)
+	for _, f := range faults {
+		c.enter(f.Name)
+		i := injury{Name: f.Name, Kind: f.Kind, Injected: c.elapsed()}
+		if err := f.Inject(ctx); err != nil {
+			// Beside another fault it may be impossible: what is dead can't be paused. It then hurts nobody, and does not count.
+			if !errors.Is(err, nemesis.ErrNotFired) && len(faults) == 1 {
+				return err
+			}
+			i.NotFired = true
+		}
+		hold = max(hold, f.Hold)
+		c.injuries = append(c.injuries, i)
+		c.count.Add(1)
+	}
+	wait(ctx, hold)
+	// Also after Ctrl-C: whoever looks at a stack that was kept wants it whole.
+	if err := c.heal(context.WithoutCancel(ctx), faults); err != nil {
+		return err
+	}
+	for i := range c.injuries[first:] {
+		c.injuries[first+i].Healed = c.elapsed()
+	}
+	c.enter("recovering")
+	recovered := c.awaitService(ctx)
+	for i := range c.injuries[first:] {
+		c.injuries[first+i].Recovered = recovered
+	}
+	return nil
+}
+
+func (c *campaign) heal(ctx context.Context, faults []*nemesis.Fault) error {
+	slices.SortStableFunc(faults, func(a, b *nemesis.Fault) int { return a.Rank() - b.Rank() })
+	var err error
+	for range healTries {
+		err = nil
+		for _, f := range faults {
+			err = errors.Join(err, ignoreNotRunning(f.Heal(ctx)))
+		}
+		if err == nil {
+			return c.startAll(ctx) // one that died of something else, such as a failpoint that fired late
+		}
+	}
+	return err
+}
+
+// ignoreNotRunning: a paused process that another fault killed can't be resumed, and startAll starts it.
+func ignoreNotRunning(err error) error {
+	if err != nil && errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// startAll starts whatever does not run.
+func (c *campaign) startAll(ctx context.Context) error {
+	services, _, err := c.stack.Status(ctx)
+	for _, service := range services {
+		if service.State == "stopped" {
+			err = errors.Join(err, c.stack.Do(ctx, "start", service.Name))
+		}
+		if service.State == "paused" {
+			err = errors.Join(err, c.stack.Do(ctx, "resume", service.Name))
+		}
+	}
+	return err
+}

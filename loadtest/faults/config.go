@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// config is read from the environment.
+type config struct {
+	Duration time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
+	Clients  int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
+	Seed     uint64        `env:"SEED"`                      // of every choice; 0: from the clock
+	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
+	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
+	Floor    float64       `env:"FLOOR" envDefault:"20"` // answered attempts per second, on average, below which a run proves nothing
+	Keep     bool          `env:"KEEP"`                  // leave the stack up, to look at
+	Offset   int           `env:"PORT_OFFSET" envDefault:"3000"`
+	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`
+	Out      string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
+}
+
+func parseConfig(environ []string) (config, error) {
+	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: withoutEmpty(env.ToMap(environ))})
+	if err != nil {
+		return config{}, fmt.Errorf("read environment: %w", err)
+	}
+	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
+		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
+	}
+	return cfg, nil
+}
+
+func withoutEmpty(set map[string]string) map[string]string {
+	for name, value := range set {
+		if value == "" {
+			delete(set, name)
+		}
+	}
+	return set
+}
+
+// command repeats the run.
+func (c config) command() string {
+	return fmt.Sprintf("task test:faults SEED=%d DURATION=%s CLIENTS=%d", c.Seed, c.Duration, c.Clients)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+const (
+	// readTimeout bounds the reading of the books.
+	readTimeout = time.Minute
+	// publishTimeout bounds the wait for the relays: they back off while Redis is away.
+	publishTimeout = 40 * time.Second
+	// publishAgain is how often the outbox is looked at meanwhile.
+	publishAgain = 2 * time.Second
+)
+
+// judge reads everything back and applies every rule.
+func (c *campaign) judge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+publishTimeout)
+	defer cancel()
+	reader := verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: c.stack.Addr(stack.Redis),
+		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening}
+	for deadline := time.Now().Add(publishTimeout); ; wait(ctx, publishAgain) {
+		var err error
+		if c.books, err = reader.Read(ctx); err != nil {
+			return err
+		}
+		if !c.books.RelayRuns || allPublished(c.books) || time.Now().After(deadline) {
+			break
+		}
+	}
+	attempts := c.journal.Attempts()
+	c.violations = slices.Concat(verify.All(attempts, c.books, patience), c.recoveries(), c.leftOver(ctx), c.proof(attempts))
+	return nil
+}
+
+func allPublished(b verify.Books) bool {
+	return !slices.ContainsFunc(b.Events, func(e verify.Event) bool { return !e.Published })
+}
+
+// recoveries wants the service back soon after each healing.
+func (c *campaign) recoveries() []verify.Violation {
+	var found []verify.Violation
+	for _, i := range c.injuries {
+		if took := i.Recovered - i.Healed; took > backWithin {
+			found = append(found, verify.Violation{Rule: verify.Recovery, Detail: fmt.Sprintf("%s at %.1fs: back after %.1fs", i.Name, i.Injected.Seconds(), took.Seconds())})
+		}
+	}
+	return found
+}
+
+// leftOver compares what the replicas hold with what they held before; those that were restarted are compared with that, too.
+func (c *campaign) leftOver(ctx context.Context) []verify.Violation {
+	var found []verify.Violation
+	after := c.measure(ctx)
+	for name := range c.target.Ops {
+		before, is := c.baseline[name], after[name]
+		if is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines || is.connections > slackConnections {
+			found = append(found, verify.Violation{Rule: verify.Resources, Detail: fmt.Sprintf("%s: %.0f goroutines (%.0f before), %.0f connections in use",
+				name, is.goroutines, before.goroutines, is.connections)})
+		}
+	}
+	return found
+}
+
+// proof fails a run that proves nothing: faults that met no request, or a load that was none.
+func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
+	var found []verify.Violation
+	complain := func(format string, args ...any) {
+		found = append(found, verify.Violation{Rule: verify.Proof, Detail: fmt.Sprintf(format, args...)})
+	}
+	met := map[string]int{}
+	for n := range c.injuries {
+		i := &c.injuries[n]
+		for _, a := range attempts {
+			if a.Invoke < i.Healed && a.Return > i.Injected {
+				i.InFlight++
+			}
+		}
+		if !i.NotFired {
+			met[i.Kind] += i.InFlight
+		} else {
+			met[i.Kind] += 0
+		}
+	}
+	for kind, n := range met {
+		if n == 0 {
+			complain("%s met no request in flight", kind)
+		}
+	}
+	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
+		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
+	}
+	if len(c.injuries) == 0 {
+		complain("nothing was hurt")
+	}
+	return found
+}

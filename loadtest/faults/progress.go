@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	ttyInterval  = time.Second
+	fileInterval = 10 * time.Second // a log should stay short
+)
+
+// showProgress prints how far the campaign is, until it is stopped.
+func (c *campaign) showProgress() (stop func()) {
+	interval, start, end := fileInterval, "", "\n"
+	if isTerminal(c.out) {
+		interval, start, end = ttyInterval, "\r\x1b[K", ""
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(c.out, "%s%4.0fs  faults %3d  attempts %6d  in flight %3d  %v%s", start, c.elapsed().Seconds(), c.count.Load(),
+					len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load(), end)
+			case <-done:
+				fmt.Fprint(c.out, start)
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

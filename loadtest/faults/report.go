@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/timeline"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+// maxHistories bounds how many keys are printed in full, and maxShown how many violations of a rule.
+const maxHistories, maxShown = 5, 5
+
+// summary is the report as JSON.
+type summary struct {
+	Seed       uint64                  `json:"seed"`
+	Command    string                  `json:"command"` // repeats the run
+	Date       time.Time               `json:"date"`
+	Duration   time.Duration           `json:"duration"`
+	Faults     int                     `json:"faults"`
+	Attempts   int                     `json:"attempts"`
+	Keys       int                     `json:"keys"`
+	Effects    map[string]int          `json:"effects"`
+	Outcomes   map[journal.Outcome]int `json:"outcomes"`
+	Kinds      map[string]tally        `json:"kinds"`
+	Injuries   []injury                `json:"injuries"`
+	Violations []verify.Violation      `json:"violations"`
+	Unchecked  []string                `json:"unchecked,omitempty"`
+}
+
+// tally is what a kind of fault amounted to.
+type tally struct {
+	Faults   int           `json:"faults"`
+	InFlight int           `json:"in_flight"`
+	Slowest  time.Duration `json:"slowest_recovery"`
+}
+
+func (c *campaign) summarize() summary {
+	attempts := c.journal.Attempts()
+	s := summary{Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC(), Duration: c.stopped, Faults: len(c.injuries), Attempts: len(attempts),
+		Keys: len(verify.History(attempts)), Outcomes: map[journal.Outcome]int{}, Kinds: map[string]tally{}, Injuries: c.injuries, Violations: c.violations,
+		Effects: map[string]int{"orders": len(c.books.Orders), "payments": len(c.books.Payments), "refunds": len(c.books.Refunds), "top-ups": len(c.books.TopUps),
+			"charges": len(c.books.Charges), "ledger transactions": len(c.books.Transactions), "events": len(c.books.Events)}}
+	for _, a := range attempts {
+		s.Outcomes[a.Outcome()]++
+	}
+	for _, i := range c.injuries {
+		t := s.Kinds[i.Kind]
+		if !i.NotFired {
+			t.Faults++
+			t.InFlight += i.InFlight
+			t.Slowest = max(t.Slowest, i.Recovered-i.Healed)
+		}
+		s.Kinds[i.Kind] = t
+	}
+	if !c.books.RelayRuns {
+		s.Unchecked = append(s.Unchecked, string(verify.EventsOnce)+": no replica of this build publishes events")
+	}
+	return s
+}
+
+// report prints the verdict and writes the files.
+func (c *campaign) report() error {
+	s := c.summarize()
+	c.printTable(s)
+	c.printVerdicts(s)
+	c.printHistories(s)
+	raw, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(c.cfg.Out, c.name())
+	if err := os.WriteFile(base+".json", raw, 0o644); err != nil {
+		return err
+	}
+	page, err := os.Create(base + ".html")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = page.Close() }()
+	fmt.Fprintf(c.out, "\nreport: %s.html, .json and .journal\nagain:  %s\n", base, s.Command)
+	return timeline.Write(page, c.page(s))
+}
+
+func (c *campaign) printTable(s summary) {
+	fmt.Fprintf(c.out, "\n%-32s %6s %10s %10s\n", "FAULT", "TIMES", "IN FLIGHT", "BACK AFTER")
+	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
+		t := s.Kinds[kind]
+		fmt.Fprintf(c.out, "%-32s %6d %10d %9.1fs\n", kind, t.Faults, t.InFlight, t.Slowest.Seconds())
+	}
+	fmt.Fprintf(c.out, "\n%d faults, %d attempts (%.0f/s), %d keys\n", s.Faults, s.Attempts, float64(s.Attempts)/s.Duration.Seconds(), s.Keys)
+	for _, name := range slices.Sorted(maps.Keys(s.Effects)) {
+		fmt.Fprintf(c.out, "  %-20s %7d\n", name, s.Effects[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Outcomes)) {
+		fmt.Fprintf(c.out, "  answers: %-11s %7d\n", name, s.Outcomes[name])
+	}
+}
+
+func (c *campaign) printVerdicts(s summary) {
+	count := map[verify.Rule]int{}
+	for _, v := range s.Violations {
+		count[v.Rule]++
+	}
+	fmt.Fprintf(c.out, "\n%-52s VERDICT\n", "PROMISE")
+	for _, rule := range verify.Rules {
+		fmt.Fprintf(c.out, "%-52s %s\n", rule, c.verdict(rule, count[rule]))
+	}
+	shown := map[verify.Rule]int{}
+	for _, v := range s.Violations {
+		if shown[v.Rule]++; shown[v.Rule] <= maxShown {
+			fmt.Fprintln(c.out, "VIOLATION", v)
+		}
+	}
+}
+
+func (c *campaign) verdict(rule verify.Rule, n int) string {
+	switch {
+	case n > 0:
+		return fmt.Sprintf("BROKEN %d times", n)
+	case rule == verify.EventsOnce && !c.books.RelayRuns:
+		return "not checked: no relay runs in this build"
+	}
+	return "kept"
+}
+
+func (c *campaign) printHistories(s summary) {
+	histories, printed := verify.History(c.journal.Attempts()), map[verify.KeyID]bool{}
+	for _, v := range s.Violations {
+		id := verify.KeyID{Account: v.Account, Key: v.Key}
+		if v.Key == "" || printed[id] || len(printed) == maxHistories {
+			continue
+		}
+		printed[id] = true
+		fmt.Fprintf(c.out, "\nhistory of %s of %s (%s):\n", v.Key, v.Account, v.Rule)
+		for _, a := range sorted(histories[id]) {
+			fmt.Fprintln(c.out, " ", a)
+		}
+	}
+}
+
+func sorted(attempts []journal.Attempt) []journal.Attempt {
+	return slices.SortedFunc(slices.Values(attempts), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+}
+
+// page is the summary for people.
+func (c *campaign) page(s summary) timeline.Page {
+	p := timeline.Page{Title: "oncepay fault campaign", Command: s.Command, Facts: []string{
+		fmt.Sprintf("%d faults", s.Faults), fmt.Sprintf("%d attempts", s.Attempts), fmt.Sprintf("%d keys", s.Keys),
+		fmt.Sprintf("%d charges", s.Effects["charges"]), fmt.Sprintf("%d violations", len(s.Violations)), s.Date.Format(time.RFC3339)}}
+	for _, a := range c.journal.Attempts() {
+		p.Attempts = append(p.Attempts, timeline.Attempt{At: a.Return, Took: a.Return - a.Invoke, OK: a.Outcome() != journal.Unknown})
+	}
+	for _, i := range c.injuries {
+		p.Faults = append(p.Faults, timeline.Fault{Name: i.Name, From: i.Injected, To: i.Healed, Back: i.Recovered, InFlight: i.InFlight})
+	}
+	count := map[verify.Rule]int{}
+	for _, v := range s.Violations {
+		count[v.Rule]++
+	}
+	for _, rule := range verify.Rules {
+		p.Verdicts = append(p.Verdicts, timeline.Verdict{Promise: string(rule), Verdict: c.verdict(rule, count[rule]), Broken: count[rule] > 0})
+	}
+	return p
+}
