@@ -30,7 +30,7 @@ func TestAPITellsWhatBecameOfAKey(t *testing.T) {
 		status                       int
 		key                          string
 	}{
-		{"/v1/orders", orderOf(customer, "tee-black", 1), "place_order", "completed", 201, "order " + newKey()},
+		{"/v1/orders", orderOf(customer, "tee-black", 1), "place_order", "completed", 201, "100%41 " + newKey()},
 		{payments(order), card("tok_declined"), "pay_order", "failed", 402, "declined/" + newKey()},
 		{payments(order), card("tok_visa"), "pay_order", "completed", 201, "a/b c%"},
 		{"/v1/orders", orderOf(customer, "limited-print", 11), "place_order", "failed", 409, "%41%2F../?#" + newKey()},
