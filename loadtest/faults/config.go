@@ -15,9 +15,9 @@ type config struct {
 	Seed     uint64        `env:"SEED"`                      // of every choice; 0: from the clock
 	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
-	Floor    float64       `env:"FLOOR" envDefault:"20"` // answered attempts per second, on average, below which a run proves nothing
-	Keep     bool          `env:"KEEP"`                  // leave the stack up, to look at
-	Offset   int           `env:"PORT_OFFSET" envDefault:"3000"`
+	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
+	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
+	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`
 	Out      string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
 }
