@@ -3,8 +3,8 @@
 //
 // A replica is an API server, an operations server beside it (/livez, /readyz, /metrics), and the pools they use:
 //
-//	start:  operations server → wait for PostgreSQL → wait a little for Redis → API server → ready
-//	stop:   not ready → API drained → work that outlived its requests → pools → operations server
+//	start:  operations server → wait for PostgreSQL → wait a little for Redis → workers → API server → ready
+//	stop:   not ready → API drained → work that outlived its requests → workers → pools → operations server
 package app
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/postgres"
@@ -32,12 +32,15 @@ type App struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	pool    *pgxpool.Pool
-	redis   *redis.Client
-	records *redisstore.Store
-	gateway *psp.Simulator
-	api     *httpapi.Server
-	ops     net.Listener
+	pool         *pgxpool.Pool
+	redis        *redis.Client // nil without REDIS_URL
+	stream       *redis.Client // of events; nil without REDIS_URL
+	records      idempotency.Store
+	closeRecords func()
+	gateway      *psp.Simulator
+	workers      []worker
+	api          *httpapi.Server
+	ops          net.Listener
 
 	phase atomic.Int32  // phaseStarting, phaseServing or phaseDraining
 	ready chan struct{} // closed when the API serves
@@ -72,14 +75,17 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if a.pool, err = failPool(ctx, a.pool); err != nil {
 		return err
 	}
-	if a.redis, err = redisstore.Open(a.cfg.RedisURL); err != nil {
-		return fmt.Errorf("configuration: REDIS_URL: %w", err)
+	if err := a.openRecords(); err != nil {
+		return err
 	}
-	a.records = redisstore.New(a.redis)
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
 	a.metrics = newMetrics(a.pool)
+	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL})
+	if a.workers, err = a.newWorkers(ctx, store); err != nil {
+		return err
+	}
 	a.api, err = httpapi.New(httpapi.Config{
-		Service: checkout.NewService(postgres.NewStore(a.pool, postgres.Options{}), failGateway(a.gateway)),
+		Service: checkout.NewService(store, failGateway(a.gateway)),
 		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
@@ -142,6 +148,7 @@ func (a *App) serveAPI(ctx context.Context) error {
 		a.closePools()
 		return fmt.Errorf("listen (HTTP_ADDR): %w", err)
 	}
+	a.startWorkers(ctx)
 	server := a.newAPIServer(a.api)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -174,6 +181,7 @@ func (a *App) drain(ctx context.Context, server *http.Server) error {
 	go func() {
 		defer close(finished)
 		a.api.Wait()
+		a.stopWorkers()
 		a.closePools() // waits for connections that are in use
 	}()
 	select {
@@ -189,11 +197,13 @@ func (a *App) closePools() {
 	if a.gateway != nil {
 		a.gateway.Close()
 	}
-	if a.records != nil {
-		_ = a.records.Close() // a subscription that may be broken already
+	if a.closeRecords != nil {
+		a.closeRecords()
 	}
-	if a.redis != nil {
-		_ = a.redis.Close() // it says only that it was closed before
+	for _, client := range []*redis.Client{a.redis, a.stream} {
+		if client != nil {
+			_ = client.Close() // it says only that it was closed before
+		}
 	}
 	if a.pool != nil {
 		a.pool.Close()

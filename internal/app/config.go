@@ -38,8 +38,11 @@ type Config struct {
 	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a second, and two replicas, a
 	// migration and a psql stay well below PostgreSQL's default of 100.
 	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
-	// RedisURL is the Redis that decides quickly, redis://host:port/0.
+	// RedisURL is the Redis that decides quickly, redis://host:port/0. Events go through it, too.
 	RedisURL string `env:"REDIS_URL"`
+	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis and costs more round trips to
+	// the database. PostgreSQL decides finally either way.
+	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
 	// PSPURL is the payment provider's base URL.
 	PSPURL string `env:"PSP_URL"`
@@ -61,6 +64,20 @@ type Config struct {
 	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
 	// OrderDeadline bounds all other handlers.
 	OrderDeadline time.Duration `env:"ORDER_DEADLINE" envDefault:"30s"`
+
+	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to find one's wallet.
+	UnpaidOrderTTL time.Duration `env:"UNPAID_ORDER_TTL" envDefault:"30m"`
+	// ExpiryInterval is how often unpaid orders are looked for that have held it for too long.
+	ExpiryInterval time.Duration `env:"EXPIRY_INTERVAL" envDefault:"5s"`
+	// ReconcileGrace is how long a payment may be processing before the reconciler asks the provider itself: longer than
+	// PSPTimeout, so that it leaves handlers alone that are about to succeed.
+	ReconcileGrace time.Duration `env:"RECONCILE_GRACE" envDefault:"1m"`
+	// ReconcileInterval is how often such payments are looked for.
+	ReconcileInterval time.Duration `env:"RECONCILE_INTERVAL" envDefault:"5s"`
+	// SettleDeadline is when a payment that is still processing is reported as overdue.
+	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
+	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer.
+	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
 
 	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would ask PostgreSQL.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
@@ -141,6 +158,13 @@ func (c Config) check() error {
 	require(c.OrderTTL > 0, "IDEMPOTENCY_ORDER_TTL", positive)
 	require(c.PaymentDeadline > 0, "PAYMENT_DEADLINE", positive)
 	require(c.OrderDeadline > 0, "ORDER_DEADLINE", positive)
+	require(c.Store == StoreRedis || c.Store == StorePostgres, "IDEMPOTENCY_STORE", "redis or postgres")
+	require(c.UnpaidOrderTTL > 0, "UNPAID_ORDER_TTL", positive)
+	require(c.ExpiryInterval > 0, "EXPIRY_INTERVAL", positive)
+	require(c.ReconcileGrace > 0, "RECONCILE_GRACE", positive)
+	require(c.ReconcileInterval > 0, "RECONCILE_INTERVAL", positive)
+	require(c.SettleDeadline > 0, "PAYMENT_SETTLE_DEADLINE", positive)
+	require(c.PurgeInterval > 0, "PURGE_INTERVAL", positive)
 	require(c.StartupDeadline > 0, "STARTUP_DEADLINE", positive)
 	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.
@@ -155,7 +179,11 @@ func (c Config) RequireDatabase() error { return requireSet("DATABASE_URL", c.Da
 
 // RequireServe fails unless everything is set that serve needs.
 func (c Config) RequireServe() error {
-	return errors.Join(c.RequireDatabase(), requireSet("REDIS_URL", c.RedisURL), requireSet("PSP_URL", c.PSPURL))
+	errs := []error{c.RequireDatabase(), requireSet("PSP_URL", c.PSPURL)}
+	if c.Store != StorePostgres {
+		errs = append(errs, requireSet("REDIS_URL", c.RedisURL))
+	}
+	return errors.Join(errs...)
 }
 
 func requireSet(variable, value string) error {

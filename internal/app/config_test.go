@@ -23,6 +23,8 @@ func TestConfigHasDefaults(t *testing.T) {
 		DatabaseMaxConns: 20, PSPTimeout: 45 * time.Second,
 		Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,
+		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
+		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
 		AuthCacheTTL: 2 * time.Second, RateLimit: 1000,
 		StartupDeadline: time.Minute, ShutdownDeadline: 70 * time.Second,
 	}, cfg)

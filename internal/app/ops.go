@@ -58,8 +58,10 @@ func (a *App) serveReadyz(w http.ResponseWriter, r *http.Request) {
 		answer.Status = "draining"
 	default:
 		database := runCheck(r.Context(), true, a.pool.Ping)
-		redis := runCheck(r.Context(), false, func(ctx context.Context) error { return a.redis.Ping(ctx).Err() })
-		answer.Checks = map[string]check{"postgres": database, "redis": redis}
+		answer.Checks = map[string]check{"postgres": database}
+		if a.redis != nil {
+			answer.Checks["redis"] = runCheck(r.Context(), false, a.pingRedis)
+		}
 		if !database.OK {
 			answer.Status = "unavailable"
 		}

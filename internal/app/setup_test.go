@@ -20,7 +20,10 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) {
+	QuietRedis(slog.New(slog.DiscardHandler))
+	testenv.Main(m, testenv.NoLeaks())
+}
 
 const (
 	// patience bounds every wait of these tests.

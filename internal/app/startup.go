@@ -39,6 +39,9 @@ func (a *App) awaitServers(ctx context.Context) error {
 	if err := a.awaitSchema(ctx); err != nil {
 		return err
 	}
+	if a.cfg.Store != StoreRedis {
+		return nil
+	}
 	return a.awaitRedis(ctx)
 }
 
