@@ -62,16 +62,6 @@ func (s *Server) identify(next http.Handler) http.Handler {
 	})
 }
 
-// matchEscaped has the router always match the path as it was sent. It would
-// otherwise see some paths unescaped, and what follows can't tell which: a%2541
-// would be read as aA.
-func matchEscaped(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL.RawPath = r.URL.EscapedPath()
-		next.ServeHTTP(w, r)
-	})
-}
-
 // clientIP finds the client behind the trusted proxies. It is used in logs
 // alone.
 func (s *Server) clientIP() func(http.Handler) http.Handler {

@@ -102,7 +102,7 @@ func (s *Server) Waiting() int { return s.idempotency.Waiting() }
 
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
-	r.Use(matchEscaped, s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)
+	r.Use(s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) })
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(
@@ -124,9 +124,13 @@ func (s *Server) operations() api.ServerInterface {
 
 // methodNotAllowed tells which methods the path has (RFC 9110, section 15.5.6).
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if s.routes.Match(chi.NewRouteContext(), method, r.URL.RawPath) {
+		if s.routes.Match(chi.NewRouteContext(), method, path) {
 			allowed = append(allowed, method)
 		}
 	}

@@ -107,9 +107,13 @@ func (v *validator) check(r *http.Request) error {
 func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error) {
 	params := make(map[string]string, len(routing.URLParams.Keys))
 	for i, name := range routing.URLParams.Keys {
-		value, err := url.PathUnescape(routing.URLParams.Values[i]) // see matchEscaped
-		if err != nil {
-			return nil, invalidRequest("%s is not valid.", name)
+		value := routing.URLParams.Values[i]
+		if r.URL.RawPath != "" { // the router matched the escaped path
+			unescaped, err := url.PathUnescape(value)
+			if err != nil {
+				return nil, invalidRequest("%s is not valid.", name)
+			}
+			value = unescaped
 		}
 		if containsCardNumber(value) {
 			return nil, errCardNumber
