@@ -66,6 +66,8 @@ trap finish EXIT
 trap 'status=130; exit' INT TERM
 
 down >/dev/null 2>&1 || true # what a run left that was killed
-go run ./cmd/stack up --dir "$dir" --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" 2>&1 | show
+# The reconciler is patient with handlers; a scenario that waits for it need not be.
+go run ./cmd/stack up --dir "$dir" --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
+  --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s 2>&1 | show
 status=0
 "$@" || status=$?
