@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The same, and the client never returns; nor does the provider tell by itself
+# what it did. A reconciler, which every replica runs, asks it for the same
+# charge again and finishes the payment, with nobody there to hear the answer.
+. "$(dirname "$0")/lib.sh"
+scenario "Charged without an answer, and the client never returns: the reconciler finishes the payment"
+shop
+place_order
+key=pay-$run
+pay='{"method":{"type":"card","token":"tok_charged_silent"}}'
+# A live handler would have a minute to finish by itself.
+heal_seconds=100
+paid() { probe -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/orders/$order" | jq -e '.status == "paid"'; }
+
+say "Pay. The card is charged, and the provider hangs up and sends no event."
+send first POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+expect_problem first 503 payment_outcome_unknown
+expect_order "$order" paying
+
+say "Nobody tries again. The payment doesn't stay as it is."
+wait_until "the order is paid" paid
+expect_order "$order" paid
+expect_charges "$order" "succeeded, attempts 2"
+
+say "Should the client come back after all, it gets the answer, and the provider isn't asked."
+send late POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
+expect "status" "$(status late)" 201
+expect "X-Idempotent-Replay" "$(header late X-Idempotent-Replay)" true
+expect "payment" "$(field late .status)" succeeded
+expect_charges "$order" "succeeded, attempts 2"
