@@ -20,6 +20,9 @@ Usage:
   oncepay serve                     answer requests until SIGTERM or SIGINT, then drain
   oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it
   oncepay seed                      add the demo data; with ENVIRONMENT=development only
+  oncepay outbox list               show the events that are not published yet
+  oncepay outbox retry [ID …]       give events that were refused another chance
+  oncepay outbox replay --since 10m publish again what was published since, after Redis lost data
   oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
   oncepay help                      show this
 
@@ -75,6 +78,10 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("%w: %s takes no arguments", errUsage, command)
 		}
+	case "outbox":
+		if _, err := parseOutbox(rest); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("%w: unknown command %q", errUsage, command)
 	}
@@ -93,6 +100,12 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 		return migrate(ctx, args[0], cfg, log, stdout)
 	case "seed":
 		return seed(ctx, cfg, log, stdout)
+	case "outbox":
+		command, err := parseOutbox(args)
+		if err != nil {
+			return err
+		}
+		return runOutbox(ctx, command, cfg, log, stdout)
 	case "healthcheck":
 		return healthcheck(ctx, cfg)
 	default:

@@ -44,7 +44,8 @@ func oncepay(t *testing.T, environ []string, args ...string) (string, error) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"serve", "--port=1"}, {"seed", "x"}} {
+	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"serve", "--port=1"}, {"seed", "x"},
+		{"outbox"}, {"outbox", "drop"}, {"outbox", "list", "all"}, {"outbox", "retry", "one"}, {"outbox", "replay"}, {"outbox", "replay", "--since=0s"}} {
 		_, err := oncepay(t, nil, args...)
 		require.ErrorIs(t, err, errUsage, "%q", args)
 	}
@@ -177,5 +178,22 @@ func awaitLine(t *testing.T, logs *json.Decoder, message string) map[string]stri
 			}
 		}
 		return text
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + testenv.Postgres(t)}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"outbox", "list"}, "every event is published"},
+		{[]string{"outbox", "retry", "7"}, "0 events will be tried again"},
+		{[]string{"outbox", "replay", "--since", "10m"}, "0 events will be published again"},
+	} {
+		out, err := oncepay(t, environ, c.args...)
+		require.NoError(t, err)
+		require.Contains(t, out, c.want)
 	}
 }

@@ -3,10 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
@@ -41,4 +44,25 @@ func withDatabase(ctx context.Context, cfg Config, log *slog.Logger, do func(*pg
 		return err
 	}
 	return do(pool)
+}
+
+// ListEvents writes a table of the events that are not published yet, refused ones first.
+func ListEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, limit int) error {
+	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
+		return outbox.List(ctx, postgres.NewOutbox(pool), w, limit)
+	})
+}
+
+// RetryEvents gives refused events another chance; without ids, all of them.
+func RetryEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, ids ...int64) error {
+	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
+		return outbox.Retry(ctx, postgres.NewOutbox(pool), w, ids...)
+	})
+}
+
+// ReplayEvents has everything published again that was published within this long, after Redis lost data.
+func ReplayEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, since time.Duration) error {
+	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
+		return outbox.Replay(ctx, postgres.NewOutbox(pool), w, since)
+	})
 }
