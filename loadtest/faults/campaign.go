@@ -60,6 +60,7 @@ type campaign struct {
 	count      atomic.Int64
 	baseline   map[string]usage
 	books      verify.Books
+	unfinished []verify.Violation // by the system alone, while nobody asked
 	violations []verify.Violation
 	stopped    time.Duration // when the clients stopped
 }
@@ -111,10 +112,17 @@ func (c *campaign) run(ctx context.Context) error {
 	}
 	c.enter("settling")
 	settling, cancel := context.WithTimeout(ctx, settleTimeout)
-	c.clients.Settle(settling)
+	c.clients.Settle(settling, false)
 	cancel()
 	c.enter("quiet")
 	wait(ctx, quiet)
+	if err := c.awaitReconciled(ctx); err != nil {
+		return err
+	}
+	c.enter("those who walked away come back")
+	settling, cancel = context.WithTimeout(ctx, settleTimeout)
+	c.clients.Settle(settling, true)
+	cancel()
 	c.enter("judging")
 	if err := c.judge(ctx); err != nil {
 		return err

@@ -14,6 +14,9 @@ import (
 const (
 	// readTimeout bounds the reading of the books.
 	readTimeout = time.Minute
+	// reconcileTimeout is the deadline of a payment that nobody asks for: the grace, and pauses up to a minute between the
+	// questions to a provider that was in trouble.
+	reconcileTimeout = 75 * time.Second
 	// publishTimeout bounds the wait for the relays: they back off while Redis is away.
 	publishTimeout = 40 * time.Second
 	// publishAgain is how often the outbox is looked at meanwhile.
@@ -24,8 +27,7 @@ const (
 func (c *campaign) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+publishTimeout)
 	defer cancel()
-	reader := verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: c.stack.Addr(stack.Redis),
-		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening}
+	reader := c.reader()
 	for deadline := time.Now().Add(publishTimeout); ; wait(ctx, publishAgain) {
 		var err error
 		if c.books, err = reader.Read(ctx); err != nil {
@@ -36,8 +38,29 @@ func (c *campaign) judge(ctx context.Context) error {
 		}
 	}
 	attempts := c.journal.Attempts()
-	c.violations = slices.Concat(verify.All(attempts, c.books, patience), c.recoveries(), c.leftOver(ctx), c.proof(attempts))
+	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.recoveries(), c.leftOver(ctx), c.proof(attempts))
 	return nil
+}
+
+func (c *campaign) reader() verify.Reader {
+	return verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: c.stack.Addr(stack.Redis),
+		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening}
+}
+
+// awaitReconciled gives the reconcilers their time, and enters what they have left open.
+func (c *campaign) awaitReconciled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
+	defer cancel()
+	for deadline := time.Now().Add(reconcileTimeout); ; wait(ctx, publishAgain) {
+		books, err := c.reader().Read(ctx)
+		if err != nil {
+			return err
+		}
+		c.unfinished = verify.Unfinished(books)
+		if len(c.unfinished) == 0 || time.Now().After(deadline) {
+			return nil
+		}
+	}
 }
 
 func allPublished(b verify.Books) bool {

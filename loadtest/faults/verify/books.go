@@ -201,8 +201,8 @@ func orders(b Books) []Violation {
 	return found
 }
 
-// open wants nothing half done.
-func open(b Books) []Violation {
+// Unfinished wants nothing half done: no key in progress and no money on its way.
+func Unfinished(b Books) []Violation {
 	var found []Violation
 	for _, row := range b.Keys {
 		if row.Status == "in_progress" {

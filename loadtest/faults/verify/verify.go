@@ -149,7 +149,7 @@ func All(attempts []journal.Attempt, b Books, patience time.Duration) []Violatio
 	var all []Violation
 	for _, found := range [][]Violation{
 		histories(history, patience), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
-		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), open(b), events(b),
+		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), Unfinished(b), events(b),
 	} {
 		all = append(all, found...)
 	}

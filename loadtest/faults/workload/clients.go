@@ -17,6 +17,8 @@ const (
 	thinkTime = 250 * time.Millisecond
 	// resend is the share of finished requests that are sent again later.
 	resend = 0.10
+	// neverBack is the share of payments and refunds whose client does not come back, whatever it was told.
+	neverBack = 0.08
 	// maxBurst is how many send one request at once.
 	maxBurst = 8
 	// settlers resolve what was left open side by side.
@@ -33,11 +35,12 @@ type Clients struct {
 	mu       sync.Mutex
 	requests map[string][]Request // by account and key: all that the key was used for
 	finished []Request            // to be sent again
+	left     map[string]bool      // by account and key: whose client went away for good
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
 func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
-	return &Clients{wire: wire, shop: shop, seed: seed, n: n, requests: map[string][]Request{}}
+	return &Clients{wire: wire, shop: shop, seed: seed, n: n, requests: map[string][]Request{}, left: map[string]bool{}}
 }
 
 // Run shops until ctx ends, and returns when every client has its last answer.
@@ -58,12 +61,13 @@ func (c *Clients) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Settle sends again whatever nobody knows the end of, until all of it is decided or ctx ends.
-func (c *Clients) Settle(ctx context.Context) (open int) {
+// Settle sends again whatever nobody knows the end of, until all of it is decided or ctx ends. What a client walked away from is for
+// the system to finish; only with everything are those keys asked for, too.
+func (c *Clients) Settle(ctx context.Context, everything bool) {
 	for {
-		undecided := c.undecided()
+		undecided := c.undecided(everything)
 		if len(undecided) == 0 || ctx.Err() != nil {
-			return len(undecided)
+			return
 		}
 		work := make(chan Request)
 		var group sync.WaitGroup
@@ -84,7 +88,7 @@ func (c *Clients) Settle(ctx context.Context) (open int) {
 	}
 }
 
-func (c *Clients) undecided() []Request {
+func (c *Clients) undecided(everything bool) []Request {
 	known := map[string]bool{}
 	for _, a := range c.wire.Journal.Attempts() {
 		if o := a.Outcome(); o == journal.Succeeded || o == journal.Refused {
@@ -95,7 +99,7 @@ func (c *Clients) undecided() []Request {
 	defer c.mu.Unlock()
 	var open []Request
 	for id, r := range c.requests {
-		if !known[id] {
+		if !known[id] && (everything || !c.left[id]) {
 			open = append(open, r...)
 		}
 	}
@@ -173,6 +177,9 @@ func (c *client) buy(ctx context.Context, account string, items []any) {
 
 func (c *client) pay(ctx context.Context, account, order string) {
 	payment := c.request(account, "payment", "/orders/"+order+"/payments", map[string]any{"method": c.method()})
+	if c.walksAway(ctx, payment) {
+		return
+	}
 	var paid journal.Attempt
 	if c.random.IntN(4) == 0 {
 		paid = c.burst(ctx, payment)
@@ -185,12 +192,27 @@ func (c *client) pay(ctx context.Context, account, order string) {
 			body["amount"] = money(1 + c.random.Int64N(200))
 		}
 		refund := c.request(account, "refund", "/payments/"+paid.Resource+"/refunds", body)
-		if c.random.IntN(4) == 0 {
+		switch {
+		case c.walksAway(ctx, refund):
+		case c.random.IntN(4) == 0:
 			c.burst(ctx, refund)
-		} else {
+		default:
 			c.do(ctx, refund)
 		}
 	}
+}
+
+// walksAway has some clients send a request once and never ask again.
+func (c *client) walksAway(ctx context.Context, r Request) bool {
+	if c.random.Float64() >= neverBack {
+		return false
+	}
+	c.mu.Lock()
+	c.left[r.Account+" "+r.Key] = true
+	c.mu.Unlock()
+	r.Via = door(c.random)
+	c.wire.Once(ctx, r, 1)
+	return true
 }
 
 // method is a wallet, or a card of any temper.
