@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/timeline"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	cfg, err := parseConfig([]string{"SEED=", "DURATION=8h"})
+	require.NoError(t, err)
+	require.NotZero(t, cfg.Seed, "drawn, and printed")
+	require.Equal(t, 8*time.Hour, cfg.Duration)
+	require.Contains(t, cfg.command(), "DURATION=8h0m0s")
+	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x"} {
+		_, err := parseConfig([]string{wrong})
+		require.Error(t, err, wrong)
+	}
+}
+
+// campaignOf has ten seconds of load, one attempt every tenth of a second, and one fault in the middle.
+func campaignOf() (*campaign, []journal.Attempt) {
+	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second,
+		injuries: []injury{{Name: "kill api-1", Kind: "replica kill", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}
+	var attempts []journal.Attempt
+	for at := time.Duration(0); at < c.stopped; at += time.Second / 10 {
+		attempts = append(attempts, journal.Attempt{Invoke: at, Return: at + time.Millisecond, Status: 201})
+	}
+	return c, attempts
+}
+
+func TestProof(t *testing.T) {
+	t.Parallel()
+	c, attempts := campaignOf()
+	require.Empty(t, c.proof(attempts))
+	require.Equal(t, 20, c.injuries[0].InFlight)
+
+	tests := map[string]func(c *campaign){
+		"nothing was hurt":        func(c *campaign) { c.injuries = nil },
+		"below the floor":         func(c *campaign) { c.cfg.Floor = 11 },
+		"met no request":          func(c *campaign) { c.injuries[0].Injected, c.injuries[0].Healed = 11*time.Second, 12*time.Second },
+		"kill met no request in ": func(c *campaign) { c.injuries[0].NotFired = true },
+	}
+	for want, change := range tests {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			c, attempts := campaignOf()
+			change(c)
+			found := c.proof(attempts)
+			require.Len(t, found, 1)
+			require.Equal(t, verify.Proof, found[0].Rule)
+			require.Contains(t, found[0].Detail, want)
+		})
+	}
+}
+
+func TestSlowRecovery(t *testing.T) {
+	t.Parallel()
+	c, _ := campaignOf()
+	require.Empty(t, c.recoveries())
+	c.injuries[0].Recovered = c.injuries[0].Healed + backWithin + time.Millisecond
+	found := c.recoveries()
+	require.Len(t, found, 1)
+	require.Equal(t, verify.Recovery, found[0].Rule)
+}
+
+// The same seed draws the same faults; each kind comes before any comes again.
+func TestScheduleFollowsFromTheSeed(t *testing.T) {
+	t.Parallel()
+	draw := func(seed uint64) (names []string, kinds map[string]bool) {
+		s, kinds := nemesis.NewScheduler(nemesis.Target{}, seed), map[string]bool{}
+		for range 24 {
+			f := s.Next()
+			names, kinds[f.Kind] = append(names, f.Name), true
+			require.Positive(t, f.Hold)
+		}
+		return names, kinds
+	}
+	one, kinds := draw(1)
+	again, _ := draw(1)
+	other, _ := draw(2)
+	require.Equal(t, one, again)
+	require.NotEqual(t, one, other)
+	require.Len(t, kinds, 24)
+	require.Len(t, stack.Replicas, 2)
+}
+
+func TestTimeline(t *testing.T) {
+	t.Parallel()
+	var page bytes.Buffer
+	require.NoError(t, timeline.Write(&page, timeline.Page{Title: "campaign", Command: "task test:faults SEED=7",
+		Attempts: []timeline.Attempt{{At: time.Second, Took: time.Millisecond, OK: true}, {At: 2 * time.Second, Took: time.Second}},
+		Faults:   []timeline.Fault{{Name: "kill <api-1>", From: time.Second, To: 2 * time.Second, Back: 2500 * time.Millisecond}},
+		Verdicts: []timeline.Verdict{{Promise: "one charge", Verdict: "BROKEN 2 times", Broken: true}}}))
+	for _, want := range []string{"SEED=7", "kill &lt;api-1&gt;", "back after 0.50 s", `class="broken"`, "polyline"} {
+		require.Contains(t, page.String(), want)
+	}
+	require.NotContains(t, page.String(), "http", "self-contained")
+}
