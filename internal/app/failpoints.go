@@ -24,8 +24,8 @@ import (
 //
 //	POST /failpoints/{name}?skip=N&pause=4s
 //
-// skip lets so many pass first; without pause the process dies. It disarms itself when it fires, and DELETE
-// /failpoints disarms all. These are the points of a request:
+// skip lets so many pass first; without pause the process dies. It disarms itself when it fires; GET tells
+// by 204 or 404 whether it is still armed, and DELETE /failpoints disarms all. These are the points of a request:
 const (
 	afterAcquire   = "after-acquire"   // the key is held, nothing has begun
 	beforeProvider = "before-provider" // a payment has begun and no money moved
@@ -71,6 +71,15 @@ func reach(name string) {
 }
 
 func failRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /failpoints/{name}", func(w http.ResponseWriter, r *http.Request) {
+		failpoints.Lock()
+		defer failpoints.Unlock()
+		if failpoints.armed[r.PathValue("name")] == nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("DELETE /failpoints", func(w http.ResponseWriter, _ *http.Request) {
 		failpoints.Lock()
 		clear(failpoints.armed)

@@ -143,11 +143,7 @@ func wait(ctx context.Context, d time.Duration) {
 func (c *campaign) hurt(ctx context.Context) error {
 	scheduler := nemesis.NewScheduler(c.target, c.cfg.Seed)
 	for end := c.elapsed() + c.cfg.Duration; c.elapsed() < end && ctx.Err() == nil; {
-		faults := []*nemesis.Fault{scheduler.Next()}
-		if scheduler.Pair() {
-			faults = append(faults, scheduler.Next())
-		}
-		if err := c.strike(ctx, faults); err != nil {
+		if err := c.strike(ctx, scheduler.Draw()); err != nil {
 			return err
 		}
 		c.enter("between faults")

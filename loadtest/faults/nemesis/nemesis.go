@@ -3,12 +3,14 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +48,9 @@ type Fault struct {
 	Hold   time.Duration
 	inject func(context.Context) error
 	heal   func(context.Context) error
-	rank   int // lower ones are healed first: a replica needs its stores
+	rank   int    // lower ones are healed first: a replica needs its stores
+	victim string // the service that can't take a second injury; empty: none
+	needs  bool   // requests that get somewhere, or it won't happen: it goes first
 }
 
 // Inject hurts.
@@ -95,8 +99,28 @@ func (s *Scheduler) Next() *Fault {
 	return f
 }
 
-// Pair says whether the next fault comes with another one.
-func (s *Scheduler) Pair() bool { return s.random.IntN(3) == 0 }
+// Draw gives a fault, and now and then a second one beside it that hurts somebody else. They are to be injected in this order.
+func (s *Scheduler) Draw() []*Fault {
+	faults := []*Fault{s.Next()}
+	if s.random.IntN(3) != 0 {
+		return faults
+	}
+	second := s.Next()
+	if second.victim != "" && second.victim == faults[0].victim {
+		s.bag = append(s.bag, func() *Fault { return second }) // later, then
+		return faults
+	}
+	faults = append(faults, second)
+	slices.SortStableFunc(faults, func(a, b *Fault) int { return cmp.Compare(order(a), order(b)) })
+	return faults
+}
+
+func order(f *Fault) int {
+	if f.needs {
+		return 0
+	}
+	return 1
+}
 
 // Pause draws the time between two faults.
 func (s *Scheduler) Pause(shortest, longest time.Duration) time.Duration {
@@ -133,17 +157,17 @@ func (s *Scheduler) do(verb string, args ...string) func(context.Context) error 
 func nothing(context.Context) error { return nil }
 
 func (s *Scheduler) process(kind, hurt, service, heal string) *Fault {
-	return &Fault{Name: kind, Kind: kind, inject: s.do(hurt, service), heal: s.do(heal, service)}
+	return &Fault{Name: kind, Kind: kind, victim: service, inject: s.do(hurt, service), heal: s.do(heal, service)}
 }
 
 func (s *Scheduler) kill() *Fault {
 	r := s.replica()
-	return &Fault{Name: "kill " + r, Kind: "replica kill", rank: 1, inject: s.do("kill", r), heal: s.do("start", r)}
+	return &Fault{Name: "kill " + r, Kind: "replica kill", rank: 1, victim: r, inject: s.do("kill", r), heal: s.do("start", r)}
 }
 
 func (s *Scheduler) pauseReplica() *Fault {
 	r := s.replica()
-	return &Fault{Name: "pause " + r + " past its lease", Kind: "replica pause", Hold: pastLease, rank: 1, inject: s.do("pause", r), heal: s.do("resume", r)}
+	return &Fault{Name: "pause " + r + " past its lease", Kind: "replica pause", Hold: pastLease, rank: 1, victim: r, inject: s.do("pause", r), heal: s.do("resume", r)}
 }
 
 // diePoint has a replica die at an instruction.
@@ -152,12 +176,12 @@ func (s *Scheduler) diePoint(point string) *Fault {
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
 	}
-	return &Fault{Name: "kill " + r + " " + point, Kind: "kill " + point, rank: 1,
+	return &Fault{Name: "kill " + r + " " + point, Kind: "kill " + point, rank: 1, victim: r, needs: true,
 		inject: func(ctx context.Context) error {
 			if err := s.arm(ctx, r, fmt.Sprintf("%s?skip=%d", point, skip)); err != nil {
 				return err
 			}
-			return s.awaitDeath(ctx, r)
+			return until(ctx, func() bool { return !s.lives(ctx, r) })
 		},
 		heal: func(ctx context.Context) error {
 			_ = s.ops(ctx, http.MethodDelete, r, "/failpoints") // a dead replica has none armed
@@ -169,9 +193,14 @@ func (s *Scheduler) diePoint(point string) *Fault {
 func (s *Scheduler) pausePoint() *Fault {
 	points := []string{"after-acquire", "before-provider", "after-provider", "before-commit", "after-commit", "before-complete"}
 	r, point := s.replica(), points[s.random.IntN(len(points))]
-	return &Fault{Name: "pause a request of " + r + " " + point, Kind: "request pause", Hold: pastLease,
-		inject: func(ctx context.Context) error { return s.arm(ctx, r, point+"?pause="+pastLease.String()) },
-		heal:   func(ctx context.Context) error { return s.ops(ctx, http.MethodDelete, r, "/failpoints") }}
+	return &Fault{Name: "pause a request of " + r + " " + point, Kind: "request pause", Hold: pastLease, victim: r, needs: true,
+		inject: func(ctx context.Context) error {
+			if err := s.arm(ctx, r, point+"?pause="+pastLease.String()); err != nil {
+				return err
+			}
+			return until(ctx, func() bool { return s.ops(ctx, http.MethodGet, r, "/failpoints/"+point) != nil })
+		},
+		heal: func(ctx context.Context) error { return s.ops(ctx, http.MethodDelete, r, "/failpoints") }}
 }
 
 func (s *Scheduler) arm(ctx context.Context, replica, point string) error {
@@ -196,12 +225,9 @@ func (s *Scheduler) ops(ctx context.Context, method, replica, path string) error
 	return errors.Join(err, answer.Body.Close())
 }
 
-func (s *Scheduler) awaitDeath(ctx context.Context, replica string) error {
-	deadline := time.After(fireTimeout)
-	for {
-		if !s.lives(ctx, replica) {
-			return nil
-		}
+// until waits for a failpoint to fire.
+func until(ctx context.Context, fired func() bool) error {
+	for deadline := time.After(fireTimeout); !fired(); {
 		select {
 		case <-time.After(tick):
 		case <-deadline:
@@ -210,6 +236,7 @@ func (s *Scheduler) awaitDeath(ctx context.Context, replica string) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // lives asks the operations port, which is there as long as the process is.
@@ -229,12 +256,12 @@ func (s *Scheduler) withRedis(ctx context.Context, command ...any) error {
 }
 
 func (s *Scheduler) redis(kind string, command ...any) *Fault {
-	return &Fault{Name: kind, Kind: kind, Hold: shortHold, heal: nothing,
+	return &Fault{Name: kind, Kind: kind, Hold: shortHold, victim: stack.Redis, heal: nothing,
 		inject: func(ctx context.Context) error { return s.withRedis(ctx, command...) }}
 }
 
 func (s *Scheduler) outOfMemory() *Fault {
-	return &Fault{Name: "redis out of memory", Kind: "redis out of memory",
+	return &Fault{Name: "redis out of memory", Kind: "redis out of memory", victim: stack.Redis,
 		inject: func(ctx context.Context) error { return s.withRedis(ctx, "CONFIG", "SET", "maxmemory", "1") },
 		heal:   func(ctx context.Context) error { return s.withRedis(ctx, "CONFIG", "SET", "maxmemory", "0") }}
 }
@@ -264,7 +291,7 @@ func (s *Scheduler) lockTable() *Fault {
 	tables := []string{"orders", "idempotency_keys", "payments", "outbox", "wallets"}
 	table := tables[s.random.IntN(len(tables))]
 	var conn *pgx.Conn
-	return &Fault{Name: "lock " + table, Kind: "postgres table locked",
+	return &Fault{Name: "lock " + table, Kind: "postgres table locked", victim: stack.Postgres,
 		inject: func(ctx context.Context) (err error) {
 			if conn, err = pgx.Connect(ctx, stack.PostgresURL(s.target.Stack.Addr(stack.Postgres))); err != nil {
 				return err
