@@ -22,6 +22,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
+	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/psp"
 )
@@ -39,6 +40,8 @@ type App struct {
 	closeRecords func()
 	gateway      *psp.Simulator
 	workers      []worker
+	reconciler   *checkout.Reconciler
+	relay        *outbox.Relay // nil without REDIS_URL
 	api          *httpapi.Server
 	ops          net.Listener
 
@@ -97,6 +100,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
 	}
+	a.metrics.watch(a)
 	if a.ops, err = net.Listen("tcp", a.cfg.OpsAddr); err != nil {
 		return fmt.Errorf("listen for operations (OPS_ADDR): %w", err)
 	}

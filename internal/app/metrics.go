@@ -26,6 +26,7 @@ var checkBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .
 type metrics struct {
 	registry       *prometheus.Registry
 	checks         *prometheus.CounterVec
+	watched        map[idempotency.Result]prometheus.Counter // the results that people watch, by names of their own
 	checkSeconds   *prometheus.HistogramVec
 	requestSeconds *prometheus.HistogramVec
 	notices        *prometheus.CounterVec
@@ -48,9 +49,29 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 			Name: "psp_events_total", Help: "Events of the payment provider's by what became of them; conflicting ones need a person.",
 		}, []string{"verdict"}),
 	}
+	m.watched = watchedResults(m.registry)
 	m.registry.MustRegister(m.notices, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchedResults counts some results without a label, for dashboards and alerts. Several results may share a counter.
+func watchedResults(registry *prometheus.Registry) map[idempotency.Result]prometheus.Counter {
+	counters := map[idempotency.Result]prometheus.Counter{}
+	count := func(name, help string, results ...idempotency.Result) {
+		counter := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		registry.MustRegister(counter)
+		for _, result := range results {
+			counters[result] = counter
+		}
+	}
+	count("idempotency_replay_total", "Requests that got the answer that was given before.", idempotency.ResultReplay)
+	count("idempotency_conflict_total", "Requests answered 409 because another attempt was in progress.", idempotency.ResultConflict)
+	count("idempotency_mismatch_total", "Requests answered 422 because their key belongs to another request.", idempotency.ResultMismatch)
+	count("idempotency_processing_timeout_total", "Handlers that lost their lease before they had answered.", idempotency.ResultLost)
+	count("idempotency_redis_error_total", "Checks in which the store could not answer or could not be told.",
+		idempotency.ResultUnavailable, idempotency.ResultBypassed, idempotency.ResultIncomplete)
+	return counters
 }
 
 func (m *metrics) handler() http.Handler {
@@ -78,6 +99,9 @@ func knownMethod(method string) string {
 func (a *App) observeCheck(r *http.Request, route string, check idempotency.Check) {
 	a.metrics.checks.WithLabelValues(string(check.Result), route).Inc()
 	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
+	if counter := a.metrics.watched[check.Result]; counter != nil {
+		counter.Inc()
+	}
 
 	attrs := []slog.Attr{
 		slog.String("event", "idempotency_check"), slog.String("key", check.Key), slog.String("endpoint", r.Method+" "+route),

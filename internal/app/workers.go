@@ -22,9 +22,10 @@ type worker interface {
 
 // newWorkers makes all that a replica does besides answering requests.
 func (a *App) newWorkers(ctx context.Context, store *postgres.Store) ([]worker, error) {
+	a.reconciler = checkout.NewReconciler(store, failGateway(a.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
+		checkout.ReconcilerOptions{Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline})
 	workers := []worker{
-		checkout.NewReconciler(store, failGateway(a.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx), checkout.ReconcilerOptions{
-			Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline}),
+		a.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
 		checkout.NewPurger(store, a.every(a.cfg.PurgeInterval)),
 	}
@@ -50,7 +51,8 @@ func (a *App) eventWorkers() ([]worker, error) {
 	if a.stream, err = outbox.OpenRedis(a.cfg.RedisURL); err != nil {
 		return nil, fmt.Errorf("configuration: REDIS_URL: %w", err)
 	}
-	workers := []worker{outbox.NewRelay(postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream), outbox.RelayConfig{Logger: a.log})}
+	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream), outbox.RelayConfig{Logger: a.log})
+	workers := []worker{a.relay}
 	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {
 		workers = append(workers, outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log}))
 	}
