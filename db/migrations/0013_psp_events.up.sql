@@ -9,5 +9,5 @@ CREATE TABLE psp_events (
                 CONSTRAINT psp_events_verdict CHECK (verdict IN ('settled', 'confirmed', 'conflicting', 'unknown')),
     received_at timestamptz NOT NULL DEFAULT now()
 );
--- For a person's eye.
-CREATE INDEX psp_events_conflicting ON psp_events (received_at) WHERE verdict = 'conflicting';
+-- For purging. What conflicts stays, for a person's eye.
+CREATE INDEX psp_events_age ON psp_events (received_at) WHERE verdict <> 'conflicting';

@@ -247,3 +247,27 @@ func TestANoticeOfADeclinedRefundGivesItsAmountBack(t *testing.T) {
 	require.Equal(t, 1, b.count("ledger_transactions"))
 	b.requireBooks()
 }
+
+func TestOldNoticesAreForgottenInSmallBatches(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	payment := b.stored(c)
+	for _, event := range []string{"1", "2", "3"} {
+		_, err := b.heed(noticeOf(event, payment))
+		require.NoError(t, err)
+	}
+	b.requireVerdict(checkout.VerdictConflicting, declinedNotice("conflicting", payment))
+	_, err := b.pool.Exec(b.ctx, "UPDATE psp_events SET received_at = received_at - interval '91 days'")
+	require.NoError(t, err)
+	b.requireVerdict(checkout.VerdictConfirmed, noticeOf("recent", payment))
+	purger := checkout.NewPurger(b.Store, checkout.Schedule{Batch: 2})
+	for _, want := range []int{2, 1, 0} {
+		n, err := purger.RunOnce(b.ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	require.Equal(t, 2, b.count("psp_events WHERE event_id IN ('conflicting', 'recent')"))
+	require.Equal(t, 2, b.count("psp_events"))
+	b.requirePaidOnce(p, c)
+}

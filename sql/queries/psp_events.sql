@@ -18,3 +18,11 @@ WHERE p.id = @id;
 SELECT sqlc.embed(r), k.key, k.fingerprint, k.operation
 FROM refunds r LEFT JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
 WHERE r.id = @id;
+
+-- name: PurgePSPEvents :execrows
+WITH old AS (
+    SELECT event_id FROM psp_events
+    WHERE verdict <> 'conflicting' AND received_at < now() - make_interval(secs => @age_seconds)
+    ORDER BY received_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+)
+DELETE FROM psp_events e USING old WHERE e.event_id = old.event_id;

@@ -90,3 +90,25 @@ func (q *Queries) FindRefund(ctx context.Context, id uuid.UUID) (FindRefundRow, 
 	)
 	return i, err
 }
+
+const purgePSPEvents = `-- name: PurgePSPEvents :execrows
+WITH old AS (
+    SELECT event_id FROM psp_events
+    WHERE verdict <> 'conflicting' AND received_at < now() - make_interval(secs => $1)
+    ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM psp_events e USING old WHERE e.event_id = old.event_id
+`
+
+type PurgePSPEventsParams struct {
+	AgeSeconds float64
+	BatchSize  int32
+}
+
+func (q *Queries) PurgePSPEvents(ctx context.Context, arg PurgePSPEventsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, purgePSPEvents, arg.AgeSeconds, arg.BatchSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
