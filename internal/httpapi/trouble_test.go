@@ -252,7 +252,7 @@ func TestAPIWithoutPostgres(t *testing.T) {
 	require.True(t, s.post("/v1/orders", replayable, orderOf(customer, "tee-black", 1), http.StatusCreated).replayed())
 
 	database.Start()
-	s.pool.Reset() // of the test itself; the replicas must find out
+	s.pool.Reset()      // of the test itself; the replicas must find out
 	for i := range 20 { // more than a replica has connections, none of which is left
 		require.Equal(t, http.StatusOK, s.do(request{method: "GET", path: "/v1/products", replica: i % 2}).status, "at once")
 		placed := s.do(request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "mug-white", 1), replica: i % 2})
