@@ -45,12 +45,12 @@ func noOrphans(b Books) []Violation {
 	return found
 }
 
-// charges pairs what the provider charged with the payments by card that succeeded.
+// charges pairs what the provider charged with the payments by card that succeeded, by the order; keys are ours to get wrong.
 func charges(b Books) []Violation {
 	want := map[string]int64{}
 	for _, p := range b.Payments {
 		if p.Method == "card" && p.Status == "succeeded" {
-			want["payment-"+p.ID] = p.Amount
+			want[p.Order] = p.Amount
 		}
 	}
 	return pair(OneCharge, want, b.Charges)
@@ -64,7 +64,7 @@ func providerRefunds(b Books) []Violation {
 	want := map[string]int64{}
 	for _, r := range b.Refunds {
 		if card[r.Payment] && r.Status == "succeeded" {
-			want["refund-"+r.ID] = r.Amount
+			want[r.ID] = r.Amount
 		}
 	}
 	return pair(OneRefund, want, b.PSPRefunds)
@@ -76,14 +76,14 @@ func pair(rule Rule, want map[string]int64, is []Charge) []Violation {
 		if c.Status != "succeeded" {
 			continue
 		}
-		amount, ok := want[c.Key]
-		delete(want, c.Key)
+		amount, ok := want[c.Reference]
+		delete(want, c.Reference) // so that a second one finds none
 		if !ok || amount != c.Amount {
-			found = append(found, broken(rule, "the provider moved %d (%s) for %s, ours is %d (known: %t)", c.Amount, c.ID, c.Key, amount, ok))
+			found = append(found, broken(rule, "the provider moved %d (%s) for %s, ours is %d (known: %t)", c.Amount, c.ID, c.Reference, amount, ok))
 		}
 	}
-	for key, amount := range want {
-		found = append(found, broken(rule, "%s of %d: the provider moved nothing", key, amount))
+	for reference, amount := range want {
+		found = append(found, broken(rule, "%s of %d: the provider moved nothing", reference, amount))
 	}
 	return found
 }

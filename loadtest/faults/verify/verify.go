@@ -126,10 +126,10 @@ type (
 	}
 	// Charge is an entry of the provider's list.
 	Charge struct {
-		ID     string `json:"id"`
-		Key    string `json:"idempotency_key"`
-		Status string `json:"status"`
-		Amount int64  `json:"amount"`
+		ID        string `json:"id"`
+		Reference string `json:"reference"` // the order of a charge, our refund of a refund
+		Status    string `json:"status"`
+		Amount    int64  `json:"amount"`
 	}
 )
 

@@ -55,8 +55,8 @@ func healthy() *run {
 	r.books.Refunds = []verify.Refund{{ID: "r1", Payment: "p1", Order: "o1", Status: "succeeded", Amount: 50}}
 	r.books.Transactions = []verify.Transaction{{"x1", "t1", 0, 1000}, {"x2", "p1", 0, 200}, {"x3", "p2", 0, 200}, {"x4", "r1", 0, 50}}
 	r.books.Products = []verify.Product{{Account: account, SKU: "tee", Opening: 10, Stock: 6}}
-	r.books.Charges = []verify.Charge{{ID: "ch_1", Key: "payment-p1", Status: "succeeded", Amount: 200}, {ID: "ch_2", Key: "payment-p0", Status: "declined", Amount: 9}}
-	r.books.PSPRefunds = []verify.Charge{{ID: "re_1", Key: "refund-r1", Status: "succeeded", Amount: 50}}
+	r.books.Charges = []verify.Charge{{ID: "ch_1", Reference: "o1", Status: "succeeded", Amount: 200}, {ID: "ch_2", Reference: "o0", Status: "declined", Amount: 9}}
+	r.books.PSPRefunds = []verify.Charge{{ID: "re_1", Reference: "r1", Status: "succeeded", Amount: 50}}
 	r.books.RelayRuns = true
 	r.books.Events = []verify.Event{{"e1", "o1", "order.placed", true}, {"e2", "o1", "payment.succeeded", true}}
 	r.books.Stream = []string{"e1", "e2", "e1"}
@@ -98,7 +98,7 @@ func TestPlantedAnomalies(t *testing.T) {
 		}},
 		"two keys for one order": {verify.NoOrphans, func(r *run) { r.see("key-o1-again", "o1") }},
 		"second charge": {verify.OneCharge, func(r *run) {
-			r.books.Charges = append(r.books.Charges, verify.Charge{ID: "ch_3", Key: "payment-p1", Status: "succeeded", Amount: 200})
+			r.books.Charges = append(r.books.Charges, verify.Charge{ID: "ch_3", Reference: "o1", Status: "succeeded", Amount: 200})
 		}},
 		"payment without a charge":  {verify.OneCharge, func(r *run) { r.books.Charges = nil }},
 		"charge of another amount":  {verify.OneCharge, func(r *run) { r.books.Charges[0].Amount = 199 }},
