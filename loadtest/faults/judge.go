@@ -38,7 +38,7 @@ func (c *campaign) judge(ctx context.Context) error {
 		}
 	}
 	attempts := c.journal.Attempts()
-	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.recoveries(), c.leftOver(ctx), c.proof(attempts))
+	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.recoveries(), leftOver(c.baseline, c.measure(ctx)), c.proof(attempts))
 	return nil
 }
 
@@ -79,11 +79,10 @@ func (c *campaign) recoveries() []verify.Violation {
 }
 
 // leftOver compares what the replicas hold with what they held before; those that were restarted are compared with that, too.
-func (c *campaign) leftOver(ctx context.Context) []verify.Violation {
+func leftOver(baseline, after map[string]usage) []verify.Violation {
 	var found []verify.Violation
-	after := c.measure(ctx)
-	for name := range c.target.Ops {
-		before, is := c.baseline[name], after[name]
+	for name, before := range baseline {
+		is := after[name] // nothing, if it did not answer
 		if is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines || is.connections > slackConnections {
 			found = append(found, verify.Violation{Rule: verify.Resources, Detail: fmt.Sprintf("%s: %.0f goroutines (%.0f before), %.0f connections in use",
 				name, is.goroutines, before.goroutines, is.connections)})
@@ -119,6 +118,9 @@ func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
 	}
 	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
 		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
+	}
+	if len(c.baseline) != len(c.target.Ops) {
+		complain("only %d replicas told what they held before", len(c.baseline))
 	}
 	if len(c.injuries) == 0 {
 		complain("nothing was hurt")

@@ -64,6 +64,19 @@ func TestProof(t *testing.T) {
 	}
 }
 
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	baseline := map[string]usage{"api-1": {goroutines: 100, connections: 3}}
+	require.Empty(t, leftOver(baseline, map[string]usage{"api-1": {120, 0}}))
+	for name, after := range map[string]map[string]usage{
+		"goroutines": {"api-1": {1000, 0}}, "connections": {"api-1": {100, 21}}, "no answer": {},
+	} {
+		found := leftOver(baseline, after)
+		require.Len(t, found, 1, name)
+		require.Equal(t, verify.Resources, found[0].Rule)
+	}
+}
+
 func TestSlowRecovery(t *testing.T) {
 	t.Parallel()
 	c, _ := campaignOf()

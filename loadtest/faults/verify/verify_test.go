@@ -127,7 +127,9 @@ func TestPlantedAnomalies(t *testing.T) {
 			r.attempts = append(r.attempts, attempt("key-lost", 30, 503, ""))
 		}},
 	}
+	broken := map[verify.Rule]bool{verify.Resources: true, verify.Recovery: true, verify.Proof: true} // the campaign's own tests break these
 	for name, test := range tests {
+		broken[test.rule] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := healthy()
@@ -138,5 +140,8 @@ func TestPlantedAnomalies(t *testing.T) {
 				require.Equal(t, test.rule, v.Rule, "%v", found)
 			}
 		})
+	}
+	for _, rule := range verify.Rules {
+		require.True(t, broken[rule], "no anomaly breaks: %s", rule)
 	}
 }
