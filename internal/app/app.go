@@ -42,6 +42,7 @@ type App struct {
 	workers      []worker
 	reconciler   *checkout.Reconciler
 	relay        *outbox.Relay // nil without REDIS_URL
+	consumers    consumers     // of events, by group
 	api          *httpapi.Server
 	ops          net.Listener
 

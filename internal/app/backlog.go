@@ -38,7 +38,7 @@ var _ prometheus.Collector = (*backlog)(nil)
 
 // watch adds the figures of the parts that were made after the metrics.
 func (m *metrics) watch(a *App) {
-	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, reconciler: a.reconciler, relay: a.relay, log: a.log})
+	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers)
 }
 
 func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }

@@ -53,8 +53,11 @@ func (a *App) eventWorkers() ([]worker, error) {
 	}
 	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream), outbox.RelayConfig{Logger: a.log})
 	workers := []worker{a.relay}
+	a.consumers = consumers{}
 	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {
-		workers = append(workers, outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log}))
+		consumer := outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})
+		a.consumers[subscription.Group] = consumer
+		workers = append(workers, consumer)
 	}
 	return workers, nil
 }
