@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -29,6 +30,8 @@ type summary struct {
 	Keys       int                     `json:"keys"`
 	Effects    map[string]int          `json:"effects"`
 	Outcomes   map[journal.Outcome]int `json:"outcomes"`
+	Orphans    int                     `json:"orphans"`        // keys whose replica died under them
+	Orphan     time.Duration           `json:"slowest_orphan"` // from such a death to the key's answer; clients pause for up to 2 s more than asked
 	Kinds      map[string]tally        `json:"kinds"`
 	Injuries   []injury                `json:"injuries"`
 	Violations []verify.Violation      `json:"violations"`
@@ -60,10 +63,37 @@ func (c *campaign) summarize() summary {
 		}
 		s.Kinds[i.Kind] = t
 	}
+	s.Orphans, s.Orphan = orphans(attempts, c.injuries)
 	if !c.books.RelayRuns {
 		s.Unchecked = append(s.Unchecked, string(verify.EventsOnce)+": no replica of this build publishes events")
 	}
 	return s
+}
+
+// orphans finds the keys that lost an attempt to the death of a replica, and how long the slowest of them took to be decided then.
+func orphans(attempts []journal.Attempt, injuries []injury) (n int, slowest time.Duration) {
+	decided := map[verify.KeyID]time.Duration{}
+	for _, a := range attempts {
+		id := verify.KeyID{Account: a.Account, Key: a.Key}
+		if at, known := decided[id]; a.Outcome().Decided() && (!known || a.Return < at) {
+			decided[id] = a.Return
+		}
+	}
+	seen := map[verify.KeyID]bool{}
+	for _, i := range injuries {
+		if i.NotFired || !strings.HasPrefix(i.Name, "kill api-") {
+			continue
+		}
+		for _, a := range attempts {
+			id := verify.KeyID{Account: a.Account, Key: a.Key}
+			if a.Outcome() != journal.Unknown || a.Invoke > i.Healed || a.Return < i.Injected || seen[id] || decided[id] < a.Return {
+				continue
+			}
+			seen[id] = true
+			slowest = max(slowest, decided[id]-a.Return)
+		}
+	}
+	return len(seen), slowest
 }
 
 // report prints the verdict and writes the files.
@@ -96,6 +126,7 @@ func (c *campaign) printTable(s summary) {
 		fmt.Fprintf(c.out, "%-32s %6d %10d %9.1fs\n", kind, t.Faults, t.InFlight, t.Slowest.Seconds())
 	}
 	fmt.Fprintf(c.out, "\n%d faults, %d attempts (%.0f/s), %d keys\n", s.Faults, s.Attempts, float64(s.Attempts)/s.Duration.Seconds(), s.Keys)
+	fmt.Fprintf(c.out, "%d keys lost an attempt while a replica was dead; the slowest was decided %.1fs later\n", s.Orphans, s.Orphan.Seconds())
 	for _, name := range slices.Sorted(maps.Keys(s.Effects)) {
 		fmt.Fprintf(c.out, "  %-20s %7d\n", name, s.Effects[name])
 	}
