@@ -132,7 +132,16 @@ func TestTheAccessLogSaysWhatAndNotWith(t *testing.T) {
 
 	log.Reset()
 	serve(t, change, func(http.ResponseWriter, *http.Request) {}, func(r *http.Request) { r.URL.Path = "/v1/products/4242424242424242" })
-	require.NotContains(t, log.String(), "4242")
+	require.NotContains(t, log.String(), "42424242", "four digits may be anything")
+}
+
+func TestTheAccessLogHidesTheKeyInAPath(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := testServer(t, func(c *Config) { c.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
+	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/idempotency-keys/hidden", http.NoBody))
+	require.Contains(t, log.String(), `"path":"/v1/idempotency-keys/{key}"`)
+	require.NotContains(t, log.String(), "hidden")
 }
 
 // A route that the description doesn't have is a mistake of ours, found by the

@@ -121,3 +121,11 @@ func TestAConfigurationThatLetsNobodyInIsRefused(t *testing.T) {
 	_, err := New(Config{OrderDeadline: time.Second})
 	require.ErrorContains(t, err, "rate limit")
 }
+
+func TestASecretThatAnybodyKnowsIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"whsec_", "whsec_not base64"} {
+		_, err := New(Config{RateLimit: 1, OrderDeadline: time.Second, WebhookSecret: secret})
+		require.ErrorContains(t, err, "webhook secret", secret)
+	}
+}
