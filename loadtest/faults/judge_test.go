@@ -77,6 +77,22 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
+// Of two keys that lost their attempt to a death, one was asked for again.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	c, _ := campaignOf()
+	at := func(key string, invoke, back time.Duration, status int) journal.Attempt {
+		return journal.Attempt{Key: key, Invoke: invoke, Return: back, Status: status}
+	}
+	n, slowest := orphans([]journal.Attempt{
+		at("waited", 3*time.Second, 5*time.Second, 0), at("waited", 6*time.Second, 8*time.Second, 201),
+		at("left", 3*time.Second, 5*time.Second, 0), at("left", 60*time.Second, 61*time.Second, 201),
+		at("before", time.Second, 2*time.Second, 0), at("before", 2*time.Second, 3*time.Second, 201),
+	}, c.injuries)
+	require.Equal(t, 1, n)
+	require.Equal(t, 3*time.Second, slowest)
+}
+
 func TestSlowRecovery(t *testing.T) {
 	t.Parallel()
 	c, _ := campaignOf()

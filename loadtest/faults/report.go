@@ -16,6 +16,9 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
+// soon is longer than any pause of a client that goes on: Retry-After and up to 2 s more.
+const soon = 8 * time.Second
+
 // maxHistories bounds how many keys are printed in full, and maxShown how many violations of a rule.
 const maxHistories, maxShown = 5, 5
 
@@ -79,7 +82,7 @@ func orphans(attempts []journal.Attempt, injuries []injury) (n int, slowest time
 			decided[id] = a.Return
 		}
 	}
-	seen := map[verify.KeyID]bool{}
+	seen, histories := map[verify.KeyID]bool{}, verify.History(attempts)
 	for _, i := range injuries {
 		if i.NotFired || !strings.HasPrefix(i.Name, "kill api-") {
 			continue
@@ -89,11 +92,19 @@ func orphans(attempts []journal.Attempt, injuries []injury) (n int, slowest time
 			if a.Outcome() != journal.Unknown || a.Invoke > i.Healed || a.Return < i.Injected || seen[id] || decided[id] < a.Return {
 				continue
 			}
+			if !asked(histories[id], a.Return) {
+				continue // its client had walked away: nobody waited
+			}
 			seen[id] = true
 			slowest = max(slowest, decided[id]-a.Return)
 		}
 	}
 	return len(seen), slowest
+}
+
+// asked says whether a client tried again soon.
+func asked(attempts []journal.Attempt, since time.Duration) bool {
+	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool { return a.Invoke > since && a.Invoke < since+soon })
 }
 
 // report prints the verdict and writes the files.
