@@ -1,0 +1,262 @@
+package idempotency_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
+)
+
+// These tests use net/http's own transport, and real connections.
+
+func quick(t *testing.T) *idempotency.Transport {
+	t.Helper()
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	return &idempotency.Transport{Base: base, BaseDelay: time.Millisecond, MaxDelay: 20 * time.Millisecond}
+}
+
+func post(t *testing.T, transport http.RoundTripper, url, body string) (int, string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	response, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	read, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(read), err
+}
+
+// TestOneEffectWhateverBreaks has client and server play together: answers get
+// lost on the way, and handlers fail before they have done anything.
+func TestOneEffectWhateverBreaks(t *testing.T) {
+	t.Parallel()
+	var effects, requests atomic.Int64
+	keys := idempotency.New(memstore.New(), idempotency.Always(idempotency.Policy{Required: true}))
+	handler := keys.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Load()%3 == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, "effect %d", effects.Add(1))
+	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1)%3 == 2 {
+			handler.ServeHTTP(httptest.NewRecorder(), r) // and nobody hears of it
+			panic(http.ErrAbortHandler)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	transport := quick(t)
+	for i := range 20 {
+		code, body, err := post(t, transport, server.URL, fmt.Sprint(i))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusCreated, code)
+		require.Equal(t, fmt.Sprint("effect ", i+1), body)
+	}
+	require.Equal(t, int64(60), requests.Load(), "failed, lost, replayed")
+}
+
+func TestAnAttemptTimesOutButNotItsBody(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if requests.Add(1) == 1 {
+			<-r.Context().Done() // until the client gives up
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-release
+		write(w, "late")
+	}))
+	defer server.Close()
+	transport := quick(t)
+	transport.AttemptTimeout = 200 * time.Millisecond
+	transport.OnRetry = func(_ int, reason string, _ time.Duration) { require.Contains(t, reason, "no answer in time") }
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("x"))
+	require.NoError(t, err)
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Request.Context().Err())
+	timer := time.AfterFunc(2*transport.AttemptTimeout, func() { close(release) })
+	defer timer.Stop()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, "late", string(body))
+	require.NoError(t, response.Body.Close())
+	require.ErrorIs(t, response.Request.Context().Err(), context.Canceled, "what the attempt held is free")
+	require.Equal(t, int64(2), requests.Load())
+}
+
+func TestTheLastTimeoutIsAnError(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	transport := quick(t)
+	transport.AttemptTimeout, transport.MaxAttempts = 50*time.Millisecond, 2
+	_, _, err := post(t, transport, server.URL, "x")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "attempt 2: no answer in time")
+}
+
+// TestRetriesShareAConnection: responses that nobody wants are drained.
+func TestRetriesShareAConnection(t *testing.T) {
+	t.Parallel()
+	var connections, requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1) < 5 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			write(w, strings.Repeat("x", 32<<10))
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	code, _, err := post(t, quick(t), server.URL, "x")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, int64(5), requests.Load())
+	require.Equal(t, int64(1), connections.Load())
+}
+
+// TestOneAttemptIsOneRequest has the server drop a connection from the client's
+// pool just when the second request has come: net/http would send it again by
+// itself, since it has a key.
+func TestOneAttemptIsOneRequest(t *testing.T) {
+	t.Parallel()
+	server := startDropping(t)
+	transport := quick(t)
+	var retries atomic.Int64
+	transport.OnRetry = func(int, string, time.Duration) { retries.Add(1) }
+	for range 2 {
+		code, body, err := post(t, transport, server.url, "body")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "ok", body)
+	}
+	require.Equal(t, int64(3), server.requests.Load())
+	require.Equal(t, int64(1), retries.Load(), "the one that was sent again is an attempt that was counted")
+}
+
+// dropping answers every request on its connections but the second one over
+// all, at which it closes the connection.
+type dropping struct {
+	url      string
+	requests atomic.Int64
+}
+
+func startDropping(t *testing.T) *dropping {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	d := &dropping{url: "http://" + listener.Addr().String()}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { d.serve(conn) })
+		}
+	})
+	t.Cleanup(running.Wait)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	return d
+}
+
+func (d *dropping) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	reader := bufio.NewReader(conn)
+	for {
+		r, err := http.ReadRequest(reader)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		if d.requests.Add(1) == 2 {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	}
+}
+
+func TestAnUntrustedServerIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	transport := quick(t)
+	transport.OnRetry = func(_ int, reason string, _ time.Duration) { require.Fail(t, "retried", reason) }
+	_, _, err := post(t, transport, server.URL, "x")
+	require.ErrorContains(t, err, "certificate")
+}
+
+func TestTransportWorksForManyAtOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		seen[r.Header.Get(idempotency.HeaderKey)]++
+		first := seen[r.Header.Get(idempotency.HeaderKey)] == 1
+		mu.Unlock()
+		if first {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	transport := quick(t)
+	var running sync.WaitGroup
+	for i := range 32 {
+		running.Go(func() {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(fmt.Sprint(i)))
+			response, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = response.Body.Close() }()
+			if body, err := io.ReadAll(response.Body); err != nil || string(body) != fmt.Sprint(i) {
+				t.Errorf("request %d got %q, %v", i, body, err)
+			}
+		})
+	}
+	running.Wait()
+	require.Len(t, seen, 32)
+	for key, n := range seen {
+		require.Equal(t, 2, n, key)
+	}
+}
