@@ -6,11 +6,12 @@
 #
 # The stack has its own folder and ports, and leaves one that is up alone.
 # STACK_DRIVER is native, compose or auto. LEASE_SECONDS is the replicas' lease;
-# it is short because the scenarios wait for it. The command finds the stack by
-# the variables that are exported here.
+# it is short because the scenarios wait for it. IDEMPOTENCY_STORE=postgres has
+# the records kept there. The command finds the stack by the variables that are
+# exported here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
 dir=.stack-test
 offset=6000 # puts PostgreSQL and Redis above the ports that Linux gives to clients
@@ -68,6 +69,7 @@ trap 'status=130; exit' INT TERM
 down >/dev/null 2>&1 || true # what a run left that was killed
 # The reconciler is patient with handlers; a scenario that waits for it need not be.
 go run ./cmd/stack up --dir "$dir" --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
-  --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s 2>&1 | show
+  --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s \
+  --env IDEMPOTENCY_STORE="${IDEMPOTENCY_STORE:-redis}" 2>&1 | show
 status=0
 "$@" || status=$?
