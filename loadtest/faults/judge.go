@@ -33,7 +33,7 @@ func (c *campaign) judge(ctx context.Context) error {
 		if c.books, err = reader.Read(ctx); err != nil {
 			return err
 		}
-		if !c.books.RelayRuns || allPublished(c.books) || time.Now().After(deadline) {
+		if allPublished(c.books) || time.Now().After(deadline) {
 			break
 		}
 	}

@@ -38,7 +38,6 @@ type summary struct {
 	Kinds      map[string]tally        `json:"kinds"`
 	Injuries   []injury                `json:"injuries"`
 	Violations []verify.Violation      `json:"violations"`
-	Unchecked  []string                `json:"unchecked,omitempty"`
 }
 
 // tally is what a kind of fault amounted to.
@@ -67,9 +66,6 @@ func (c *campaign) summarize() summary {
 		s.Kinds[i.Kind] = t
 	}
 	s.Orphans, s.Orphan = orphans(attempts, c.injuries)
-	if !c.books.RelayRuns {
-		s.Unchecked = append(s.Unchecked, string(verify.EventsOnce)+": no replica of this build publishes events")
-	}
 	return s
 }
 
@@ -153,7 +149,7 @@ func (c *campaign) printVerdicts(s summary) {
 	}
 	fmt.Fprintf(c.out, "\n%-52s VERDICT\n", "PROMISE")
 	for _, rule := range verify.Rules {
-		fmt.Fprintf(c.out, "%-52s %s\n", rule, c.verdict(rule, count[rule]))
+		fmt.Fprintf(c.out, "%-52s %s\n", rule, verdict(count[rule]))
 	}
 	shown := map[verify.Rule]int{}
 	for _, v := range s.Violations {
@@ -163,12 +159,9 @@ func (c *campaign) printVerdicts(s summary) {
 	}
 }
 
-func (c *campaign) verdict(rule verify.Rule, n int) string {
-	switch {
-	case n > 0:
-		return fmt.Sprintf("BROKEN %d times", n)
-	case rule == verify.EventsOnce && !c.books.RelayRuns:
-		return "not checked: no relay runs in this build"
+func verdict(broken int) string {
+	if broken > 0 {
+		return fmt.Sprintf("BROKEN %d times", broken)
 	}
 	return "kept"
 }
@@ -208,7 +201,7 @@ func (c *campaign) page(s summary) timeline.Page {
 		count[v.Rule]++
 	}
 	for _, rule := range verify.Rules {
-		p.Verdicts = append(p.Verdicts, timeline.Verdict{Promise: string(rule), Verdict: c.verdict(rule, count[rule]), Broken: count[rule] > 0})
+		p.Verdicts = append(p.Verdicts, timeline.Verdict{Promise: string(rule), Verdict: verdict(count[rule]), Broken: count[rule] > 0})
 	}
 	return p
 }

@@ -170,7 +170,7 @@ func (r Reader) events(ctx context.Context, tx pgx.Tx, b *Books) error {
 	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, published_at IS NOT NULL FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
 		var e Event
 		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Published)
-		b.Events, b.RelayRuns = append(b.Events, e), b.RelayRuns || e.Published
+		b.Events = append(b.Events, e)
 		return err
 	})
 	if err != nil {

@@ -75,7 +75,6 @@ type Books struct {
 	Charges      []Charge       // the provider's
 	PSPRefunds   []Charge
 	Pending      []string // Redis records in progress
-	RelayRuns    bool     // whether anybody publishes events in this build
 }
 
 // The rows, as far as the rules need them. Amounts are in minor units.

@@ -57,7 +57,6 @@ func healthy() *run {
 	r.books.Products = []verify.Product{{Account: account, SKU: "tee", Opening: 10, Stock: 6}}
 	r.books.Charges = []verify.Charge{{ID: "ch_1", Reference: "o1", Status: "succeeded", Amount: 200}, {ID: "ch_2", Reference: "o0", Status: "declined", Amount: 9}}
 	r.books.PSPRefunds = []verify.Charge{{ID: "re_1", Reference: "r1", Status: "succeeded", Amount: 50}}
-	r.books.RelayRuns = true
 	r.books.Events = []verify.Event{{"e1", "o1", "order.placed", true}, {"e2", "o1", "payment.succeeded", true}}
 	r.books.Stream = []string{"e1", "e2", "e1"}
 	r.books.Effects = map[string]int{"o1": 1}
