@@ -128,17 +128,15 @@ func (b *answerBody) Close() error {
 // when. Then it is that and a little more, so that those who were told the same
 // don't come back together.
 func (t *Transport) pauseAfter(attempt int, response *http.Response) time.Duration {
-	base, most := orDefault(t.BaseDelay, DefaultBaseDelay), orDefault(t.MaxDelay, DefaultMaxDelay)
+	most := orDefault(t.MaxDelay, DefaultMaxDelay)
+	delay := min(orDefault(t.BaseDelay, DefaultBaseDelay), most)
 	if told, ok := t.retryAfter(response); ok {
-		return told + t.part(base)
+		return told + t.part(delay)
 	}
 	for range attempt - 1 {
-		if base >= most/2 {
-			return t.part(most)
-		}
-		base *= 2
+		delay = min(2*delay, most) // step by step: a shift would overflow
 	}
-	return t.part(min(base, most))
+	return t.part(delay)
 }
 
 func (t *Transport) part(d time.Duration) time.Duration {
