@@ -7,14 +7,14 @@
 # The stack has its own folder and ports, and leaves one that is up alone.
 # STACK_DRIVER is native, compose or auto. LEASE_SECONDS is the replicas' lease;
 # it is short because the scenarios wait for it. IDEMPOTENCY_STORE=postgres has
-# the records kept there. The command finds the stack by the variables that are
-# exported here.
+# the records kept there. PORT_OFFSET moves every port. The command finds the
+# stack by the variables that are exported here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
 dir=.stack-test
-offset=6000 # puts PostgreSQL and Redis above the ports that Linux gives to clients
+offset=${PORT_OFFSET:-6000} # puts PostgreSQL and Redis above the ports that Linux gives to clients
 lock=$dir.lock
 logs=$dir.logs
 
