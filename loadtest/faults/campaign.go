@@ -141,7 +141,10 @@ func wait(ctx context.Context, d time.Duration) {
 
 // hurt injects and heals until the time is over.
 func (c *campaign) hurt(ctx context.Context) error {
-	scheduler := nemesis.NewScheduler(c.target, c.cfg.Seed)
+	scheduler, err := nemesis.NewScheduler(c.target, c.cfg.Seed, c.cfg.Nemeses...)
+	if err != nil {
+		return err
+	}
 	for end := c.elapsed() + c.cfg.Duration; c.elapsed() < end && ctx.Err() == nil; {
 		if err := c.strike(ctx, scheduler.Draw()); err != nil {
 			return err

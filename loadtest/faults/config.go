@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 )
 
 // config is read from the environment.
@@ -16,6 +19,7 @@ type config struct {
 	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
+	Nemeses  []string      `env:"NEMESES"`                       // only these kinds, by name with commas between; none: all
 	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`
@@ -29,6 +33,9 @@ func parseConfig(environ []string) (config, error) {
 	}
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
+	}
+	if _, err := nemesis.NewScheduler(nemesis.Target{}, cfg.Seed, cfg.Nemeses...); err != nil {
+		return config{}, err
 	}
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
@@ -47,5 +54,9 @@ func withoutEmpty(set map[string]string) map[string]string {
 
 // command repeats the run.
 func (c config) command() string {
-	return fmt.Sprintf("task test:faults SEED=%d DURATION=%s CLIENTS=%d", c.Seed, c.Duration, c.Clients)
+	again := fmt.Sprintf("task test:faults SEED=%d DURATION=%s CLIENTS=%d", c.Seed, c.Duration, c.Clients)
+	if len(c.Nemeses) > 0 {
+		again += fmt.Sprintf(" NEMESES='%s'", strings.Join(c.Nemeses, ","))
+	}
+	return again
 }

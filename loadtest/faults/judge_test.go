@@ -8,9 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 	"github.com/oncepay/oncepay/loadtest/faults/timeline"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -22,7 +20,10 @@ func TestConfig(t *testing.T) {
 	require.NotZero(t, cfg.Seed, "drawn, and printed")
 	require.Equal(t, 8*time.Hour, cfg.Duration)
 	require.Contains(t, cfg.command(), "DURATION=8h0m0s")
-	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x"} {
+	cfg, err = parseConfig([]string{"SEED=7", "NEMESES=replica kill,redis flush"})
+	require.NoError(t, err)
+	require.Contains(t, cfg.command(), "SEED=7 DURATION=2m0s CLIENTS=64 NEMESES='replica kill,redis flush'")
+	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "NEMESES=earthquake"} {
 		_, err := parseConfig([]string{wrong})
 		require.Error(t, err, wrong)
 	}
@@ -101,27 +102,6 @@ func TestSlowRecovery(t *testing.T) {
 	found := c.recoveries()
 	require.Len(t, found, 1)
 	require.Equal(t, verify.Recovery, found[0].Rule)
-}
-
-// The same seed draws the same faults; each kind comes before any comes again.
-func TestScheduleFollowsFromTheSeed(t *testing.T) {
-	t.Parallel()
-	draw := func(seed uint64) (names []string, kinds map[string]bool) {
-		s, kinds := nemesis.NewScheduler(nemesis.Target{}, seed), map[string]bool{}
-		for range 24 {
-			f := s.Next()
-			names, kinds[f.Kind] = append(names, f.Name), true
-			require.Positive(t, f.Hold)
-		}
-		return names, kinds
-	}
-	one, kinds := draw(1)
-	again, _ := draw(1)
-	other, _ := draw(2)
-	require.Equal(t, one, again)
-	require.NotEqual(t, one, other)
-	require.Len(t, kinds, 24)
-	require.Len(t, stack.Replicas, 2)
 }
 
 func TestTimeline(t *testing.T) {

@@ -1,0 +1,75 @@
+package nemesis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// kind is a way to hurt; draw makes one fault of it.
+type kind struct {
+	name string
+	draw func(*Scheduler) *Fault
+}
+
+// points are the instructions of a request at which a replica can die or pause.
+var points = []string{"after-acquire", "before-provider", "after-provider", "before-commit", "after-commit", "before-complete"}
+
+// catalogue has every kind once. Its order is part of what a seed means.
+var catalogue = slices.Concat([]kind{
+	{"replica kill", (*Scheduler).kill},
+	{"replica pause", (*Scheduler).pauseReplica},
+	{"request pause", (*Scheduler).pausePoint},
+	{"redis kill", process("kill", stack.Redis, "start")},
+	{"redis pause", process("pause", stack.Redis, "resume")},
+	{"redis flush", redisCommand("FLUSHALL")},
+	{"redis script flush", redisCommand("SCRIPT", "FLUSH")},
+	{"redis out of memory", (*Scheduler).outOfMemory},
+	{"redis cut off from one replica", (*Scheduler).cutRedisOff},
+	{"provider kill", process("kill", stack.PSP, "start")},
+	{"provider pause", process("pause", stack.PSP, "resume")},
+	{"postgres crash", process("crash", stack.Postgres, "start")},
+	{"postgres silent", (*Scheduler).silencePostgres},
+	{"postgres table locked", (*Scheduler).lockTable},
+	{"nginx cut off from one replica", (*Scheduler).cutNginxOff},
+	{"slow link", (*Scheduler).slow},
+	{"answers cut in half", (*Scheduler).cutNginxAnswers},
+	{"inner answers cut in half", (*Scheduler).cutInnerAnswers},
+}, deaths())
+
+// deaths are kinds of their own: one for each point.
+func deaths() []kind {
+	var kinds []kind
+	for _, point := range points {
+		kinds = append(kinds, kind{"kill " + point, func(s *Scheduler) *Fault { return s.diePoint(point) }})
+	}
+	return kinds
+}
+
+// Kinds are the names of all nemeses.
+func Kinds() []string { return names(catalogue) }
+
+func names(kinds []kind) []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.name
+	}
+	return list
+}
+
+// choose finds kinds by name; no names at all are all of them.
+func choose(only []string) ([]kind, error) {
+	if len(only) == 0 {
+		return catalogue, nil
+	}
+	var chosen []kind
+	for _, name := range only {
+		i := slices.IndexFunc(catalogue, func(k kind) bool { return k.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no nemesis is called %q; these are: %q", name, Kinds())
+		}
+		chosen = append(chosen, catalogue[i])
+	}
+	return chosen, nil
+}

@@ -1,0 +1,93 @@
+package nemesis
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func scheduler(t *testing.T, seed uint64, only ...string) *Scheduler {
+	t.Helper()
+	s, err := NewScheduler(Target{}, seed, only...)
+	require.NoError(t, err)
+	return s
+}
+
+func draws(t *testing.T, seed uint64) (names []string) {
+	t.Helper()
+	s := scheduler(t, seed)
+	for range 100 {
+		for _, f := range s.Draw() {
+			names = append(names, fmt.Sprint(f.Name, f.Hold))
+		}
+		names = append(names, "then")
+	}
+	return names
+}
+
+func TestScheduleFollowsFromTheSeed(t *testing.T) {
+	t.Parallel()
+	first, again, other := draws(t, 1), draws(t, 1), draws(t, 2)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+}
+
+func TestEachKindComesBeforeAnyComesAgain(t *testing.T) {
+	t.Parallel()
+	s := scheduler(t, 3)
+	for range 20 {
+		var round []string
+		for range catalogue {
+			f := s.next()
+			require.Positive(t, f.Hold)
+			round = append(round, f.Kind)
+		}
+		require.ElementsMatch(t, Kinds(), round)
+	}
+}
+
+func TestFaultsSideBySideHurtDifferentServices(t *testing.T) {
+	t.Parallel()
+	s, together := scheduler(t, 4), map[int]int{}
+	for range 3000 {
+		faults := s.Draw()
+		together[len(faults)]++
+		hurt := map[string]string{}
+		for i, f := range faults {
+			require.False(t, i > 0 && f.needs && !faults[i-1].needs, "what needs requests goes first")
+			for _, victim := range f.victims {
+				require.Empty(t, hurt[victim], "%s is hurt by %s, too", victim, f.Name)
+				hurt[victim] = f.Name
+			}
+		}
+	}
+	require.Positive(t, together[1])
+	require.Positive(t, together[2])
+	require.Positive(t, together[3])
+	require.Greater(t, together[1], together[2])
+	require.Greater(t, together[2], together[3])
+}
+
+func TestOnlySomeKinds(t *testing.T) {
+	t.Parallel()
+	s, seen := scheduler(t, 5, "redis flush", "replica kill"), map[string]bool{}
+	for range 10 {
+		for _, f := range s.Draw() {
+			seen[f.Kind] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"redis flush": true, "replica kill": true}, seen)
+	_, err := NewScheduler(Target{}, 5, "earthquake")
+	require.ErrorContains(t, err, "earthquake")
+	require.ErrorContains(t, err, "redis flush", "tells what there is")
+}
+
+func TestKindsAreUnique(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, name := range Kinds() {
+		require.False(t, seen[name], name)
+		seen[name] = true
+	}
+}
