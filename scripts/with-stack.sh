@@ -7,24 +7,24 @@
 # The stack has its own folder and ports, and leaves one that is up alone.
 # STACK_DRIVER is native, compose or auto. LEASE_SECONDS is the replicas' lease;
 # it is short because the scenarios wait for it. IDEMPOTENCY_STORE=postgres has
-# the records kept there. PORT_OFFSET moves every port. The command finds the
-# stack by the variables that are exported here.
+# the records kept there. STACK_DIR and PORT_OFFSET make it another one, beside
+# the usual. The command finds the stack by the variables that are exported here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
-dir=.stack-test
-offset=${PORT_OFFSET:-6000} # puts PostgreSQL and Redis above the ports that Linux gives to clients
+dir=${STACK_DIR:-.stack-test}
+: "${PORT_OFFSET:=6000}" # puts PostgreSQL and Redis above the ports that Linux gives to clients
 lock=$dir.lock
 logs=$dir.logs
 
-at() { echo "127.0.0.1:$((offset + $1))"; }
+at() { echo "127.0.0.1:$((PORT_OFFSET + $1))"; }
 BASE_URL=http://$(at 8080) API1_URL=http://$(at 8081) API2_URL=http://$(at 8082)
 OPS1_URL=http://$(at 9081) OPS2_URL=http://$(at 9082) PSP_URL=http://$(at 8090)
-REDIS_ADDR=$(at 56379)
+REDIS_ADDR=$(at 56379) DATABASE_URL="postgres://oncepay:oncepay@$(at 55432)/oncepay?sslmode=disable"
 STACK="$PWD/$dir/bin/stack --dir $PWD/$dir"
-: "${LEASE_SECONDS:=3}"
-export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR STACK LEASE_SECONDS
+: "${LEASE_SECONDS:=3}" "${IDEMPOTENCY_STORE:=redis}"
+export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR DATABASE_URL STACK LEASE_SECONDS IDEMPOTENCY_STORE PORT_OFFSET
 
 # down uses the program that brought the stack up: it must work while the code
 # does not compile.
@@ -68,8 +68,8 @@ trap 'status=130; exit' INT TERM
 
 down >/dev/null 2>&1 || true # what a run left that was killed
 # The reconciler is patient with handlers; a scenario that waits for it need not be.
-go run ./cmd/stack up --dir "$dir" --port-offset "$offset" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
+go run ./cmd/stack up --dir "$dir" --port-offset "$PORT_OFFSET" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
   --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s \
-  --env IDEMPOTENCY_STORE="${IDEMPOTENCY_STORE:-redis}" 2>&1 | show
+  --env IDEMPOTENCY_STORE="$IDEMPOTENCY_STORE" 2>&1 | show
 status=0
 "$@" || status=$?

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The first request with a key is executed, and its answer is kept: in
-# PostgreSQL, which decides, and in Redis, which decides quickly.
+# PostgreSQL, which decides, and in the store, which decides quickly.
 . "$(dirname "$0")/lib.sh"
-scenario "The first request: 201, and a record of it in Redis"
+scenario "The first request: 201, and a record of it in the store"
 shop
 
 say "Place an order under a key of our own making."
@@ -17,8 +17,8 @@ expect_order "$(field first .id)" pending
 expect_orders 1
 expect_stock 98
 
-say "The record: one line that people can read, then the body as it was sent."
-expect "records in Redis" "$(records "$key" | grep -c .)" 1
+say "The record: metadata that people can read, and the body as it was sent."
+expect "records in the store" "$(count_records "$key")" 1
 record kept "$key"
 meta() { jq -r "$1" "$work/kept.record"; }
 expect "key" "$(meta .key)" "$key"
@@ -27,8 +27,8 @@ expect "responseStatusCode" "$(meta .responseStatusCode)" 201
 expect "requestFingerprint is a SHA-256" "$(meta .requestFingerprint | grep -cE '^[0-9a-f]{64}$')" 1
 expect "kept body is the body sent, byte for byte" "$(answer_to cmp "$work/first.body" "$work/kept.kept")" yes
 
-say "It goes by itself when it expires: Redis and the record agree on when."
-seconds_left=$(($(redis PTTL "$(records "$key")") / 1000))
+say "It goes by itself when it expires: the store and the record agree on when."
+seconds_left=$(($(milliseconds_left "$key") / 1000))
 by_record=$(meta '.expiresAt | sub("\\.[0-9]+"; "") | fromdateiso8601 - now | floor')
-echo "  Redis: $seconds_left s, the record: $by_record s"
+echo "  the store: $seconds_left s, the record: $by_record s"
 expect "they differ by less than 5 s" "$(answer_to test $((seconds_left - by_record + 5)) -lt 10 -a $((by_record - seconds_left + 5)) -lt 10)" yes

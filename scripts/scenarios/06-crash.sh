@@ -27,7 +27,7 @@ fault 'kill api-1' 'start api-1'
 finish first
 expect "status (000 is no answer at all)" "$(status first)" 000
 
-lease_left=$(redis PTTL "$(records "$key")")
+lease_left=$(milliseconds_left "$key")
 say "Nobody renews its lease any more; it ends in $lease_left ms. Until then api-2 says 409."
 retry_while 409 $((lease_left / 1000 + 5)) second POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 expect "it was told to wait, before" "$(answer_to test "$retries" -gt 0)" yes

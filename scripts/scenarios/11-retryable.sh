@@ -11,7 +11,7 @@ key=customer-2-$run
 say "A second customer with the first one's e-mail address."
 send duplicate POST "$BASE_URL/v1/customers" -H "Idempotency-Key: $key" -d '{"name":"Grace Hopper","email":"'"$taken"'"}'
 expect_problem duplicate 409 email_taken
-expect "records of the key in Redis" "$(records "$key" | grep -c . || true)" 0
+expect "records of the key in the store" "$(count_records "$key")" 0
 
 say "Unchanged, it fails again, by itself and not as a replay."
 send unchanged POST "$BASE_URL/v1/customers" -H "Idempotency-Key: $key" -d '{"name":"Grace Hopper","email":"'"$taken"'"}'

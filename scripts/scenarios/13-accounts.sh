@@ -40,4 +40,4 @@ send again POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$my_cart"
 expect_replay mine again
 expect_orders 1
 expect_stock 98
-expect "records of the key in Redis, one for each account" "$(records "$key" | grep -c . || true)" 2
+expect "records of the key in the store, one for each account" "$(count_records "$key")" 2

@@ -35,8 +35,8 @@ expect "status of the answer" "$(field after .response_status)" 201
 expect "resource, as the answer said" "$(field after .resource)" "$(header paid Location)"
 expect "it says until when the answer is kept" "$(field after '.expires_at > .completed_at and .completed_at > .created_at')" true
 
-say "Redis forgets everything, which changes nothing."
-stack 'flush redis'
+say "The store forgets everything, which changes nothing."
+lose_records
 send flushed GET "$url"
 expect "the same is known" "$(answer_to cmp "$work/after.body" "$work/flushed.body")" yes
 

@@ -10,6 +10,8 @@ set -euo pipefail
 : "${API2_URL:=http://127.0.0.1:8082}" # replica api-2 itself
 : "${PSP_URL:=http://127.0.0.1:8090}"  # the payment provider's simulator
 : "${REDIS_ADDR:=127.0.0.1:56379}"
+: "${DATABASE_URL:=postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable}"
+: "${IDEMPOTENCY_STORE:=redis}" # where the replicas keep their records: redis or postgres
 : "${API_KEY:=sk_test_demo}"
 : "${OTHER_API_KEY:=sk_test_other}"  # of a second account
 : "${STACK:=go run ./cmd/stack}"     # breaks things and mends them
@@ -32,6 +34,9 @@ bold='' green='' red='' dim='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
   bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
 fi
+
+# shellcheck source=scripts/scenarios/records.sh
+. scripts/scenarios/records.sh
 
 # --- telling -----------------------------------------------------------------
 
@@ -231,60 +236,6 @@ place_order() {
   quietly send order POST "$BASE_URL/v1/orders" -H "Idempotency-Key: order-$placed-$run" -d "$cart"
   order=$(field order .id)
   printf '%sOrder %s has been placed.%s\n' "$dim" "$order" "$plain"
-}
-
-# --- Redis -------------------------------------------------------------------
-
-# redis COMMAND [ARGUMENT…]: one command, in the protocol's own words, so that
-# nothing needs to be installed. Prints the answer, one element a line.
-redis() (
-  LC_ALL=C # lengths are bytes
-  exec 3<>"/dev/tcp/${REDIS_ADDR%:*}/${REDIS_ADDR##*:}"
-  {
-    printf '*%d\r\n' $#
-    for word; do printf '$%d\r\n%s\r\n' "${#word}" "$word"; done
-  } >&3
-  redis_answer <&3
-)
-
-redis_answer() {
-  local head size line
-  IFS= read -r -t 5 head
-  head=${head%$'\r'}
-  case $head in
-    '*'*) for ((size = ${head#?}; size > 0; size--)); do redis_answer && echo; done ;;
-    '$-1') ;;
-    '$'*)
-      size=${head#?}
-      while IFS= read -r -t 5 line; do
-        if [ "${#line}" -ge "$size" ]; then # the rest of the line is the final \r
-          printf '%s' "${line:0:size}"
-          return
-        fi
-        printf '%s\n' "$line"
-        size=$((size - ${#line} - 1))
-      done
-      return 1
-      ;;
-    -*) printf '%s\n' "$head" >&2 && return 1 ;;
-    *) printf '%s' "${head#?}" ;;
-  esac
-}
-
-# records KEY: the names of a key's records in Redis, one per account.
-records() { redis KEYS "idempotency:*:$1"; }
-
-# record NAME KEY: shows a key's record, of the only account that has one, and
-# keeps its line of metadata as NAME.record and the bytes after it as NAME.kept.
-record() {
-  local name
-  name=$(records "$2")
-  rm -f "$work/$1".*
-  redis GET "$name" >"$work/$1.raw"
-  head -n 1 "$work/$1.raw" >"$work/$1.record"
-  tail -n +2 "$work/$1.raw" >"$work/$1.kept"
-  printf '%s  $ redis-cli -h %s -p %s get %s%s\n' "$dim" "${REDIS_ADDR%:*}" "${REDIS_ADDR##*:}" "$(quote "$name")" "$plain"
-  sed 's/^/  /' "$work/$1.raw"
 }
 
 # --- breaking and mending ----------------------------------------------------
