@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
 
 // open makes a client as programs do.
-func open(t testing.TB, server string) *redis.Client {
+func open(t testing.TB, server string) redis.UniversalClient {
 	t.Helper()
 	client, err := redisstore.Open(server)
 	require.NoError(t, err)

@@ -185,7 +185,7 @@ func TestAServerThatIsSilentIsUnavailable(t *testing.T) {
 }
 
 // requireServed also covers scripts that a new server doesn't know yet.
-func requireServed(t *testing.T, client *redis.Client) {
+func requireServed(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	store, record := redisstore.New(client), pending("served again")
 	require.Eventually(t, func() bool {
@@ -214,7 +214,7 @@ func TestAServerThatRefusesIsUnavailable(t *testing.T) {
 	}
 }
 
-func requireUnavailable(t *testing.T, client *redis.Client) {
+func requireUnavailable(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	store := redisstore.New(client)
 	for name, step := range steps {

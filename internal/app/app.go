@@ -34,8 +34,9 @@ type App struct {
 	metrics *metrics
 
 	pool         *pgxpool.Pool
-	redis        *redis.Client // nil without REDIS_URL
-	stream       *redis.Client // of events; nil without REDIS_URL
+	redis        redis.UniversalClient // nil without REDIS_URL
+	redisHosts   string                // where it begins to look, for the log
+	stream       redis.UniversalClient // of events; nil without REDIS_URL
 	records      idempotency.Store
 	closeRecords func()
 	gateway      *psp.Simulator
@@ -85,9 +86,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL})
-	if a.workers, err = a.newWorkers(ctx, store); err != nil {
-		return err
-	}
+	a.workers = a.newWorkers(ctx, store)
 	a.api, err = httpapi.New(httpapi.Config{
 		Service: checkout.NewService(store, failGateway(a.gateway)),
 		Store:   failStore(a.records),
@@ -205,7 +204,7 @@ func (a *App) closePools() {
 	if a.closeRecords != nil {
 		a.closeRecords()
 	}
-	for _, client := range []*redis.Client{a.redis, a.stream} {
+	for _, client := range []redis.UniversalClient{a.redis, a.stream} {
 		if client != nil {
 			_ = client.Close() // it says only that it was closed before
 		}

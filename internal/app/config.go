@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/oncepay/oncepay/idempotency/redisstore"
 )
 
 // Config is everything that can be set from outside, by the environment variable in the tag. Durations are written like 15s or
@@ -38,7 +40,8 @@ type Config struct {
 	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a second, and two replicas, a
 	// migration and a psql stay well below PostgreSQL's default of 100.
 	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
-	// RedisURL is the Redis that decides quickly, redis://host:port/0. Events go through it, too.
+	// RedisURL is the Redis that decides quickly: redis://user:password@host:port/0, redis+sentinel://host:port,host:port/master-name
+	// or redis+cluster://host:port,host:port, and with rediss for TLS; see redisstore.Options. Events go through it, too.
 	RedisURL string `env:"REDIS_URL"`
 	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis and costs more round trips to
 	// the database. PostgreSQL decides finally either way.
@@ -169,8 +172,12 @@ func (c Config) check() error {
 	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.
 	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")
-	require(c.RedisURL == "" || isURL(c.RedisURL, "redis", "rediss"), "REDIS_URL", "redis://host:port/0")
 	require(c.PSPURL == "" || isURL(c.PSPURL, "http", "https"), "PSP_URL", "http://host:port")
+	if c.RedisURL != "" {
+		if _, err := redisstore.Options(c.RedisURL); err != nil { // which doesn't repeat it either
+			errs = append(errs, fmt.Errorf("REDIS_URL: %w", err))
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -56,7 +56,7 @@ func TestConfigNamesTheVariableThatIsWrong(t *testing.T) {
 		"TRUSTED_PROXIES":         {"127.0.0.1", "127.0.0.0/8,nonsense"},
 		"DATABASE_URL":            {"mysql://user:hunter2@host/db", "host=hunter2"},
 		"DATABASE_MAX_CONNS":      {"0", "many"},
-		"REDIS_URL":               {"host:6379", "redis://:hunter2%@host"},
+		"REDIS_URL":               {"host:6379", "redis://:hunter2%@host", "redis+sentinel://:hunter2@a:1,b:2"},
 		"PSP_URL":                 {"127.0.0.1:8090"},
 		"PSP_TIMEOUT":             {"45", "0s"},
 		"IDEMPOTENCY_LEASE":       {"999ms", "soon"},

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/oncepay/oncepay/idempotency/pgstore"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/outbox"
 )
 
 // Values of Config.Store.
@@ -14,12 +16,27 @@ const (
 	StorePostgres = "postgres"
 )
 
+// openRedis makes the clients of Redis, if there is one: one for records, which requests wait for, and one for events, which has time.
+func (a *App) openRedis() error {
+	if a.cfg.RedisURL == "" {
+		return nil
+	}
+	forRecords, err := redisstore.Options(a.cfg.RedisURL)
+	if err != nil {
+		return fmt.Errorf("configuration: REDIS_URL: %w", err)
+	}
+	a.redis, a.redisHosts = redisstore.NewClient(forRecords), strings.Join(forRecords.Addrs, ",")
+
+	forEvents := *forRecords
+	outbox.SetTimeouts(&forEvents)
+	a.stream = redisstore.NewClient(&forEvents)
+	return nil
+}
+
 // openRecords opens the store that decides quickly on idempotency keys.
-func (a *App) openRecords() (err error) {
-	if a.cfg.RedisURL != "" {
-		if a.redis, err = redisstore.Open(a.cfg.RedisURL); err != nil {
-			return fmt.Errorf("configuration: REDIS_URL: %w", err)
-		}
+func (a *App) openRecords() error {
+	if err := a.openRedis(); err != nil {
+		return err
 	}
 	if a.cfg.Store == StorePostgres {
 		records := pgstore.New(a.pool)

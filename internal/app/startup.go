@@ -63,7 +63,7 @@ func (a *App) awaitSchema(ctx context.Context) error {
 func (a *App) awaitRedis(ctx context.Context) error {
 	var unusable error
 	limit := min(redisPatience, a.cfg.StartupDeadline)
-	err := await(ctx, a.log, "Redis at "+a.redis.Options().Addr, limit, func(ctx context.Context) error {
+	err := await(ctx, a.log, "Redis at "+a.redisHosts, limit, func(ctx context.Context) error {
 		err := redisstore.CheckServer(ctx, a.redis)
 		if err != nil && !errors.Is(err, idempotency.ErrUnavailable) {
 			unusable = err

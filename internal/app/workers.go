@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ type worker interface {
 }
 
 // newWorkers makes all that a replica does besides answering requests.
-func (a *App) newWorkers(ctx context.Context, store *postgres.Store) ([]worker, error) {
+func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 	a.reconciler = checkout.NewReconciler(store, failGateway(a.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
 		checkout.ReconcilerOptions{Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline})
 	workers := []worker{
@@ -32,8 +31,7 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) ([]worker, 
 	if records, ok := a.records.(*pgstore.Store); ok {
 		workers = append(workers, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})
 	}
-	events, err := a.eventWorkers()
-	return append(workers, events...), err
+	return append(workers, a.eventWorkers()...)
 }
 
 // every is a schedule; what is zero has the service's default.
@@ -42,14 +40,10 @@ func (a *App) every(interval time.Duration) checkout.Schedule {
 }
 
 // eventWorkers publish what the outbox holds and consume it. They need Redis; without it the events wait.
-func (a *App) eventWorkers() ([]worker, error) {
+func (a *App) eventWorkers() []worker {
 	if a.cfg.RedisURL == "" {
 		a.log.Warn("no REDIS_URL: events wait in the outbox")
-		return nil, nil
-	}
-	var err error
-	if a.stream, err = outbox.OpenRedis(a.cfg.RedisURL); err != nil {
-		return nil, fmt.Errorf("configuration: REDIS_URL: %w", err)
+		return nil
 	}
 	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream), outbox.RelayConfig{Logger: a.log})
 	workers := []worker{a.relay}
@@ -59,7 +53,7 @@ func (a *App) eventWorkers() ([]worker, error) {
 		a.consumers[subscription.Group] = consumer
 		workers = append(workers, consumer)
 	}
-	return workers, nil
+	return workers
 }
 
 // startWorkers lets them run until stopWorkers: they outlive the order to stop, and end only after the API has drained.

@@ -54,7 +54,7 @@ type shop struct {
 	replicas [2]*httptest.Server
 	http     *http.Client
 	pool     *pgxpool.Pool // for looking behind the API
-	redis    *redis.Client
+	redis    redis.UniversalClient
 	pspURL   string
 
 	mu     sync.Mutex
@@ -97,7 +97,7 @@ func (s *shop) openPostgres(url string) *pgxpool.Pool {
 	return pool
 }
 
-func (s *shop) openRedis(url string) *redis.Client {
+func (s *shop) openRedis(url string) redis.UniversalClient {
 	s.t.Helper()
 	c, err := redisstore.Open(url)
 	require.NoError(s.t, err)

@@ -59,8 +59,8 @@ type Consumer struct {
 }
 
 // NewConsumer makes a consumer of [DefaultStream], to be started, by a client
-// without retries, such as one of [OpenRedis]. Its name must be unique in the
-// group and survive a restart, as that of a replica does.
+// without retries and with the timeouts of [SetTimeouts]. Its name must be
+// unique in the group and survive a restart, as that of a replica does.
 func NewConsumer(client redis.UniversalClient, name string, sub Subscription, cfg ConsumerConfig) *Consumer {
 	if cfg.Takeover == 0 {
 		cfg.Takeover = DefaultTakeover

@@ -23,7 +23,7 @@ const soon = 50 * time.Millisecond
 // shop is an outbox with a stream, and the sample consumers.
 type shop struct {
 	*bundle
-	client *redis.Client
+	client redis.UniversalClient
 	inbox  *postgres.Inbox
 	stream *outbox.RedisStream
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 const (
@@ -33,22 +32,12 @@ const (
 	redisTimeout = time.Second
 )
 
-// OpenRedis makes a client for a [RedisStream] and its consumers, from a URL
-// such as redis://user:password@host:port/db or, for TLS, rediss://. It doesn't
-// connect yet. The library's own retries are off: a command whose reply was lost
-// may have had its effect, and to send it again is the relay's decision.
-func OpenRedis(url string) (*redis.Client, error) {
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("parse redis url: %w", err)
-	}
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = redisDialTimeout, redisTimeout, redisTimeout, redisTimeout
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = -1 // 0 would mean three
-	o.DialerRetries = 1
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(o), nil
+// SetTimeouts makes the options of a client fit for a [RedisStream] and its
+// consumers. They must have retries off: a command whose reply was lost may have
+// had its effect, and to send it again is the relay's decision.
+func SetTimeouts(o *redis.UniversalOptions) {
+	o.DialTimeout = redisDialTimeout
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = redisTimeout, redisTimeout, redisTimeout
 }
 
 // RedisStream publishes events to a Redis stream, one entry each.
@@ -60,8 +49,8 @@ type RedisStream struct {
 
 var _ Publisher = (*RedisStream)(nil)
 
-// NewRedisStream publishes to [DefaultStream] by a client without retries, such
-// as one of [OpenRedis], which remains the caller's to close.
+// NewRedisStream publishes to [DefaultStream] by a client without retries and
+// with the timeouts of [SetTimeouts], which remains the caller's to close.
 func NewRedisStream(client redis.UniversalClient) *RedisStream {
 	return &RedisStream{client: client, stream: DefaultStream, maxLen: DefaultMaxLen}
 }

@@ -2,7 +2,6 @@ package outbox_test
 
 import (
 	"net/url"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,12 +13,11 @@ import (
 // viaProxy is a shop whose stream is reached by a proxy.
 func viaProxy(t *testing.T) (*shop, *testenv.Proxy) {
 	t.Helper()
-	s := setupShop(t, testenv.Redis(t))
-	at, err := url.Parse("redis://" + s.client.Options().Addr)
+	at, err := url.Parse(testenv.Redis(t))
 	require.NoError(t, err)
+	s := setupShop(t, at.String())
 	proxy := testenv.NewProxy(t, at.Host)
-	options := *s.client.Options()
-	at.Host, at.Path = proxy.Addr, "/"+strconv.Itoa(options.DB)
+	at.Host = proxy.Addr
 	s.stream = outbox.NewRedisStream(open(t, at.String()))
 	return s, proxy
 }

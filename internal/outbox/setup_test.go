@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/testenv"
@@ -220,10 +221,12 @@ func upTo(n int) (numbers []int) {
 }
 
 // open makes a client of a Redis.
-func open(t *testing.T, url string) *redis.Client {
+func open(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	client, err := outbox.OpenRedis(url)
+	options, err := redisstore.Options(url)
 	require.NoError(t, err)
+	outbox.SetTimeouts(options)
+	client := redisstore.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

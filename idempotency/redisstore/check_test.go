@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,23 +9,6 @@ import (
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	o, err := redisstore.Options("rediss://user:secret@cache.example:6380/3?read_timeout=1s&max_retries=5")
-	require.NoError(t, err)
-	require.Equal(t, "cache.example:6380", o.Addr)
-	require.Equal(t, 3, o.DB)
-	require.NotNil(t, o.TLSConfig)
-	require.Equal(t, time.Second, o.ReadTimeout, "what the URL asks for")
-	require.Equal(t, redisstore.WriteTimeout, o.WriteTimeout)
-	require.Equal(t, redisstore.DialTimeout, o.DialTimeout)
-	require.Equal(t, -1, o.MaxRetries, "whatever the URL asks for")
-	require.True(t, o.ContextTimeoutEnabled)
-
-	_, err = redisstore.Open("http://cache.example")
-	require.ErrorContains(t, err, "parse redis url")
-}
 
 func TestCheckServer(t *testing.T) {
 	t.Parallel()

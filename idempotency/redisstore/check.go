@@ -1,0 +1,129 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// oldestMajor is the first version that takes SET with both NX and GET.
+const oldestMajor = 7
+
+// NoEviction is the one maxmemory-policy that forgets nothing (redis.conf).
+const NoEviction = "noeviction"
+
+// CheckServer refuses a server that can't keep records: one older than Redis
+// 7.0, or one that doesn't take SET with NX and GET. Of a cluster it looks at
+// every master. Call it when starting. It writes a key that expires after a
+// second.
+func CheckServer(ctx context.Context, client redis.UniversalClient) error {
+	servers, err := masters(ctx, client)
+	if err != nil {
+		return fmt.Errorf("check redis: %w", translate(err))
+	}
+	for _, server := range servers {
+		version, err := infoField(ctx, server, "server", "redis_version")
+		if err != nil && !redis.HasErrorPrefix(err, "NOPERM") { // then the probe alone has to do
+			return fmt.Errorf("check redis: %w", translate(err))
+		}
+		if tooOld(version) {
+			return fmt.Errorf("check redis: version %s is too old, %d.0 is needed for SET with NX and GET", version, oldestMajor)
+		}
+		if err := probe(ctx, server, keyAt(ctx, client, server)); err != nil {
+			return fmt.Errorf("check redis: SET NX GET: %w", err)
+		}
+	}
+	return nil
+}
+
+// EvictionPolicy returns the server's maxmemory-policy, or of a cluster's
+// masters the first that isn't noeviction. With any other, a server that is full
+// forgets records before their time. It is empty when the server doesn't say,
+// and an error when the user may not ask (INFO).
+func EvictionPolicy(ctx context.Context, client redis.UniversalClient) (policy string, err error) {
+	servers, err := masters(ctx, client)
+	for _, server := range servers {
+		policy, err = infoField(ctx, server, "memory", "maxmemory_policy")
+		if err != nil || policy != NoEviction {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask redis for its eviction policy: %w", translate(err))
+	}
+	return policy, nil
+}
+
+// masters are clients of the servers that are written to: one, but for a cluster.
+func masters(ctx context.Context, client redis.UniversalClient) (servers []redis.UniversalClient, err error) {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return []redis.UniversalClient{client}, nil
+	}
+	var mu sync.Mutex
+	err = cluster.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		servers = append(servers, server)
+		return nil
+	})
+	return servers, err
+}
+
+// infoField reads a line of INFO; absent lines are empty.
+func infoField(ctx context.Context, server redis.UniversalClient, section, name string) (string, error) {
+	info, err := server.Info(ctx, section).Result()
+	for line := range strings.Lines(info) {
+		if value, found := strings.CutPrefix(strings.TrimSpace(line), name+":"); found {
+			return value, nil
+		}
+	}
+	return "", err
+}
+
+func tooOld(version string) bool {
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n < oldestMajor
+}
+
+// keyAt makes up a key that this server keeps: in a cluster, each keeps some. It
+// gives up when the server keeps hardly any.
+func keyAt(ctx context.Context, client, server redis.UniversalClient) (key string) {
+	const slots = 16384
+	for range slots {
+		key = DefaultPrefix + "probe:" + string(idempotency.NewOwner())
+		cluster, ok := client.(*redis.ClusterClient)
+		if !ok {
+			break
+		}
+		if keeper, err := cluster.MasterForKey(ctx, key); err != nil || keeper == server {
+			break
+		}
+	}
+	return key
+}
+
+// probe sets a new key twice: the second time must answer with the first value.
+func probe(ctx context.Context, server redis.UniversalClient, key string) error {
+	args := redis.SetArgs{Mode: "NX", Get: true, TTL: time.Second}
+	if err := server.SetArgs(ctx, key, "first", args).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		return translate(err)
+	}
+	kept, err := server.SetArgs(ctx, key, "second", args).Result()
+	if err != nil {
+		return translate(err)
+	}
+	if kept != "first" {
+		return fmt.Errorf("answered %q instead of what was there", kept)
+	}
+	return nil
+}
