@@ -82,8 +82,7 @@ func (c *call) unavailable(err error, next http.Handler) {
 		c.run(next, false)
 		return
 	}
-	// The store may hold our record although its answer never came.
-	c.cleanup(c.r.Context(), c.release)
+	c.tidyUp(c.release)
 	c.reject(ResultUnavailable, storeUnavailable(err))
 }
 
@@ -208,13 +207,19 @@ func (c *call) settle(response Response) {
 		step = func(ctx context.Context) error { return c.store.Complete(ctx, done, c.policy.TTL) }
 	}
 	if c.beat == nil {
-		// Failed open. The store may hold our record although its answer never
-		// came, but nothing was promised of it.
-		c.cleanup(c.r.Context(), step)
+		c.tidyUp(step)
 		return
 	}
 	lost := c.beat.stop()
 	c.settledWith(lost, detached(c.r.Context(), step))
+}
+
+// tidyUp is for a key that could not be acquired. The store may hold our record
+// although its answer never came, but nothing was promised of it.
+func (c *call) tidyUp(step func(context.Context) error) {
+	if !errors.Is(c.check.Err, ErrBreakerOpen) { // or else the store wasn't asked
+		c.cleanup(c.r.Context(), step)
+	}
 }
 
 // settledWith notes what went wrong with the lease or at the last step.

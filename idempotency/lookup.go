@@ -12,15 +12,14 @@ type Reader interface {
 	Lookup(ctx context.Context, scope, key string) (*Record, error)
 }
 
-var errNotReadable = errors.New("the store is no Reader")
-
 // Lookup asks a store for a record, within the time that each step at a store is
 // given. It gives nil when there is no record, and [ErrUnavailable] also when
-// the store is no [Reader]: what can't be asked for may be there.
+// the store is no [Reader], together with [errors.ErrUnsupported]: what can't be
+// asked for may be there. What decorates a store is a Reader by calling it.
 func Lookup(ctx context.Context, store Store, scope, key string) (*Record, error) {
 	reader, ok := store.(Reader)
 	if !ok {
-		return nil, fmt.Errorf("look up: %w: %w", ErrUnavailable, errNotReadable)
+		return nil, fmt.Errorf("look up: %w: %w", ErrUnavailable, errors.ErrUnsupported)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -49,5 +49,16 @@ type Notifier interface {
 	// receive without a reason, and should once after changes may have been
 	// missed; the end of a lease is no change. stop ends the watch, and may be
 	// called again.
+	// What decorates a store that is no Notifier gives a nil channel.
 	Watch(scope, key string) (changed <-chan struct{}, stop func())
+}
+
+// Watch has a store say when to look at a record, if it can; otherwise changed
+// is nil. What decorates a store is a [Notifier] by calling it.
+func Watch(store Store, scope, key string) (changed <-chan struct{}, stop func()) {
+	notifier, ok := store.(Notifier)
+	if !ok {
+		return nil, func() {}
+	}
+	return notifier.Watch(scope, key)
 }

@@ -36,13 +36,14 @@ func (c *call) wait(met *Record) *Record {
 	defer leave()
 	ctx, cancel := context.WithTimeout(c.r.Context(), bound)
 	defer cancel()
-	changed, stop := c.watch()
+	changed, stop := Watch(c.store, c.pending.Scope, c.pending.Key)
 	defer stop()
 
 	unsure := false
 	for look := firstLook; awaitChange(ctx, changed, untilLook(look, met)); look = min(2*look, lastLook) {
 		existing, err := c.ask()
 		switch {
+		case errors.Is(err, ErrBreakerOpen): // the store wasn't asked
 		case err != nil:
 			unsure = true
 		case !c.inTheWay(existing):
@@ -82,15 +83,6 @@ func (c *call) mayWait() (bound time.Duration, leave func()) {
 		c.w.Header().Set(headerPreferenceApplied, "wait="+strconv.Itoa(wholeSeconds(bound)))
 	}
 	return bound, leave
-}
-
-// watch asks the store to say when to look, if it can.
-func (c *call) watch() (changed <-chan struct{}, stop func()) {
-	notifier, ok := c.store.(Notifier)
-	if !ok {
-		return nil, func() {}
-	}
-	return notifier.Watch(c.pending.Scope, c.pending.Key)
 }
 
 // untilLook spreads those who wait, and has them look when the lease has just

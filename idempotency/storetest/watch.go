@@ -13,7 +13,9 @@ import (
 // watchCases are for stores that are an [idempotency.Notifier].
 func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	t.Helper()
-	if _, ok := setup(t).Store.(idempotency.Notifier); !ok {
+	changed, stop := idempotency.Watch(setup(t).Store, "scope", "key")
+	stop()
+	if changed == nil {
 		return
 	}
 	run("a watch is told when it has begun", func(t *testing.T, b *bench) {
@@ -62,7 +64,7 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	})
 	run("a stopped watch is told nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
-		changed, stop := b.Store.(idempotency.Notifier).Watch(pending.Scope, pending.Key)
+		changed, stop := idempotency.Watch(b.Store, pending.Scope, pending.Key)
 		requireChange(t, changed)
 		still := b.watched(t, pending)
 		stop()
@@ -74,7 +76,7 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	run("many watch at once", func(t *testing.T, b *bench) {
 		b.together(t, func(i int) error {
 			pending := b.pending(fmt.Sprintf("key-%d", i%8))
-			changed, stop := b.Store.(idempotency.Notifier).Watch(pending.Scope, pending.Key)
+			changed, stop := idempotency.Watch(b.Store, pending.Scope, pending.Key)
 			defer stop()
 			select {
 			case <-changed:
@@ -89,7 +91,7 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 // watched begins a watch, and returns when it has begun.
 func (b *bench) watched(t *testing.T, r idempotency.Record) <-chan struct{} {
 	t.Helper()
-	changed, stop := b.Store.(idempotency.Notifier).Watch(r.Scope, r.Key)
+	changed, stop := idempotency.Watch(b.Store, r.Scope, r.Key)
 	t.Cleanup(stop)
 	requireChange(t, changed)
 	return changed

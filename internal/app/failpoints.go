@@ -101,20 +101,7 @@ func failRoutes(mux *http.ServeMux) {
 	})
 }
 
-// failStore wraps a store that is a Notifier or a Reader so that it still is one.
-func failStore(store idempotency.Store) idempotency.Store {
-	wrapped := failingStore{store}
-	notifier, notifies := store.(idempotency.Notifier)
-	reader, reads := store.(idempotency.Reader)
-	if notifies && reads {
-		return struct {
-			failingStore
-			idempotency.Notifier
-			idempotency.Reader
-		}{wrapped, notifier, reader}
-	}
-	return wrapped
-}
+func failStore(store idempotency.Store) idempotency.Store { return failingStore{store} }
 
 type failingStore struct{ idempotency.Store }
 
@@ -129,6 +116,14 @@ func (s failingStore) Acquire(ctx context.Context, pending idempotency.Record, l
 func (s failingStore) Complete(ctx context.Context, done idempotency.Record, ttl time.Duration) error {
 	reach(beforeComplete)
 	return s.Store.Complete(ctx, done, ttl)
+}
+
+func (s failingStore) Watch(scope, key string) (<-chan struct{}, func()) {
+	return idempotency.Watch(s.Store, scope, key)
+}
+
+func (s failingStore) Lookup(ctx context.Context, scope, key string) (*idempotency.Record, error) {
+	return idempotency.Lookup(ctx, s.Store, scope, key)
 }
 
 func failGateway(gateway checkout.Gateway) checkout.Gateway { return failingGateway{gateway} }
