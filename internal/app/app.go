@@ -38,6 +38,7 @@ type App struct {
 	redisHosts   string                // where it begins to look, for the log
 	stream       redis.UniversalClient // of events; nil without REDIS_URL
 	records      idempotency.Store
+	breaker      *idempotency.Breaker // nil without Redis in the records' way
 	closeRecords func()
 	gateway      *psp.Simulator
 	workers      []worker

@@ -38,7 +38,10 @@ var _ prometheus.Collector = (*backlog)(nil)
 
 // watch adds the figures of the parts that were made after the metrics.
 func (m *metrics) watch(a *App) {
-	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers)
+	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
+		}, a.breakerOpen))
 }
 
 func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }

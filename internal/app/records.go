@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/pgstore"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -44,8 +45,17 @@ func (a *App) openRecords() error {
 		return nil
 	}
 	records := redisstore.New(a.redis)
-	a.records, a.closeRecords = records, func() { _ = records.Close() } // a subscription that may be broken already
+	a.breaker = idempotency.NewBreaker(records, idempotency.WithBreakerLogger(a.log))
+	a.records, a.closeRecords = a.breaker, func() { _ = records.Close() } // a subscription that may be broken already
 	return nil
+}
+
+// breakerOpen is 1 while Redis is taken to be away, and 0 otherwise.
+func (a *App) breakerOpen() float64 {
+	if a.breaker != nil && a.breaker.Open() {
+		return 1
+	}
+	return 0
 }
 
 // pingRedis says whether Redis answers.
