@@ -30,6 +30,7 @@ func (r *refusal) Error() string { return r.Code + ": " + r.Message }
 var (
 	errTooLarge  = &refusal{http.StatusRequestEntityTooLarge, problem{"body_too_large", "The body must not exceed 64 KiB."}}
 	errFailFirst = &refusal{http.StatusInternalServerError, problem{"internal_error", "Something failed before anything was charged. Try again."}}
+	errFailLate  = &refusal{http.StatusInternalServerError, problem{"internal_error", "Something failed."}}
 	errNotFound  = &refusal{http.StatusNotFound, problem{"not_found", "There is nothing at this path."}}
 	errMethod    = &refusal{http.StatusMethodNotAllowed, problem{"method_not_allowed", "This path does not take this method."}}
 )

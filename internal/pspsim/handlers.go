@@ -67,6 +67,10 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params) {
 		s.refuse(w, err)
 		return
 	}
+	if s.troubles.answers(AnswersFail) {
+		s.refuse(w, errFailFirst)
+		return
+	}
 	e, err := s.ledger.submit(key, p)
 	if err != nil {
 		s.log.Warn("not done", "object", p.Object, "idempotency_key", key, "reference", p.Reference, "cause", err)
@@ -78,7 +82,14 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params) {
 	if s.courier != nil {
 		s.courier.deliver(e)
 	}
-	s.answer(w, r, e)
+	switch {
+	case s.troubles.answers(AnswersFailedLate):
+		s.refuse(w, errFailLate)
+	case s.troubles.answers(AnswersGarbage):
+		_, _ = io.WriteString(w, garbage)
+	default:
+		s.answer(w, r, e)
+	}
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {

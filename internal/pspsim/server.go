@@ -28,11 +28,12 @@ const (
 // Server is the provider: an http.Handler and its journal. Safe for concurrent
 // use.
 type Server struct {
-	ledger  *ledger
-	courier *courier // nil: no webhooks
-	log     *slog.Logger
-	router  http.Handler
-	drain   time.Duration
+	ledger   *ledger
+	courier  *courier // nil: no webhooks
+	troubles *troubles
+	log      *slog.Logger
+	router   http.Handler
+	drain    time.Duration
 }
 
 // Option configures a [Server].
@@ -42,7 +43,7 @@ type Option func(*Server, string) error
 // delivered is noted in a file beside the journal.
 func WithWebhooks(to Webhooks) Option {
 	return func(s *Server, journalPath string) (err error) {
-		s.courier, err = newCourier(to, journalPath+".delivered", s.log)
+		s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles)
 		return err
 	}
 }
@@ -58,7 +59,7 @@ func New(journalPath string, log *slog.Logger, options ...Option) (*Server, erro
 	if torn > 0 {
 		log.Warn("cut a torn last line off the journal", "bytes", torn)
 	}
-	s := &Server{ledger: ledger, log: log, drain: drainTimeout}
+	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout}
 	s.router = s.routes()
 	for _, option := range options {
 		if err := option(s, journalPath); err != nil {
@@ -88,6 +89,8 @@ func (s *Server) routes() http.Handler {
 	r.Post("/v1/refunds", s.createRefund)
 	r.Get("/v1/refunds", s.listRefunds)
 	r.Post("/v1/webhooks/replay", s.replayEvents)
+	r.Put("/v1/trouble", s.startTrouble)
+	r.Delete("/v1/trouble", s.endTrouble)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })
 	return r

@@ -61,11 +61,13 @@ type courier struct {
 	slots  chan struct{}
 	first  time.Duration // the first pause
 	runs   *runs
+
+	troubles *troubles
 }
 
 // newCourier fails when the secret is no secret, or the book of what was
 // delivered, at path, can't be kept.
-func newCourier(to Webhooks, path string, log *slog.Logger) (*courier, error) {
+func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) (*courier, error) {
 	signer, err := standardwebhooks.NewWebhook(to.Secret)
 	if err == nil && strings.TrimPrefix(to.Secret, "whsec_") == "" {
 		err = errors.New("it is empty")
@@ -79,7 +81,7 @@ func newCourier(to Webhooks, path string, log *slog.Logger) (*courier, error) {
 	}
 	return &courier{Webhooks: to, signer: signer, log: log, book: book, first: firstPause,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout},
-		slots:  make(chan struct{}, maxPosting), runs: newRuns()}, nil
+		slots:  make(chan struct{}, maxPosting), runs: newRuns(), troubles: troubles}, nil
 }
 
 // deliver sends an outcome's event in the background, unless it was delivered or
@@ -90,7 +92,17 @@ func (c *courier) deliver(e entry) {
 		return
 	}
 	c.runs.start(func(ctx context.Context) {
+		if c.troubles.webhooks(WebhooksRepeated) {
+			c.postAgain(ctx, e) // and once more when it is due
+		}
 		if !pause(ctx, max(0, time.Until(e.CreatedAt.Add(token.delay)))+c.Delay) {
+			return
+		}
+		if c.troubles.webhooks(WebhooksLost) {
+			c.delivered(e)
+			return
+		}
+		if over := c.troubles.delay(); over != nil && !waitFor(ctx, over) {
 			return
 		}
 		for attempt := range maxDeliveries {
@@ -107,6 +119,24 @@ func (c *courier) deliver(e entry) {
 		}
 		c.log.Error("event given up", "id", eventID(e))
 	})
+}
+
+// postAgain sends an event and those before it, the newest first, and does not
+// care for the answers.
+func (c *courier) postAgain(ctx context.Context, e entry) {
+	for _, one := range c.troubles.again(e) {
+		_, _ = c.post(ctx, one)
+	}
+}
+
+// waitFor reports false when the context ended before.
+func waitFor(ctx context.Context, closed <-chan struct{}) bool {
+	select {
+	case <-closed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (c *courier) delivered(e entry) {

@@ -1,0 +1,144 @@
+package pspsim
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+)
+
+// trouble starts one, or with an empty body ends it and gives what it met.
+func (b *testBundle) trouble(body string) (status, met int) {
+	b.t.Helper()
+	method := http.MethodPut
+	if body == "" {
+		method = http.MethodDelete
+	}
+	request, err := http.NewRequestWithContext(b.t.Context(), method, b.url+"/v1/trouble", strings.NewReader(body))
+	require.NoError(b.t, err)
+	response, err := b.client.Do(request)
+	require.NoError(b.t, err)
+	defer response.Body.Close()
+	var told struct {
+		Met int `json:"met"`
+	}
+	require.NoError(b.t, json.UnmarshalRead(response.Body, &told))
+	return response.StatusCode, told.Met
+}
+
+func (b *testBundle) isTroubled(kind, way string) {
+	b.t.Helper()
+	status, _ := b.trouble(fmt.Sprintf(`{%q:%q}`, kind, way))
+	require.Equal(b.t, http.StatusOK, status)
+}
+
+func (b *testBundle) isWellAgain(met int) {
+	b.t.Helper()
+	_, is := b.trouble("")
+	require.Equal(b.t, met, is)
+}
+
+func TestAnswersFailWithAndWithoutACharge(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.isTroubled("answers", AnswersFail)
+	status, _ := b.charge("k1", "tok_visa")
+	require.Equal(t, http.StatusInternalServerError, status)
+	require.Empty(t, b.list("/v1/charges"))
+
+	b.isTroubled("answers", AnswersFailedLate)
+	status, _ = b.charge("k1", "tok_visa")
+	require.Equal(t, http.StatusInternalServerError, status)
+	charged := b.list("/v1/charges")
+	require.Len(t, charged, 1)
+
+	b.isWellAgain(1)
+	status, charge := b.charge("k1", "tok_visa")
+	require.Equal(t, http.StatusCreated, status)
+	require.Equal(t, charged[0].ID, charge.ID)
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.isTroubled("answers", AnswersGarbage)
+	status, _, err := b.post(t.Context(), "/v1/charges", "k1", chargeOf("tok_visa"))
+	require.Error(t, err, "not JSON")
+	require.Equal(t, http.StatusOK, status)
+	require.Len(t, b.list("/v1/charges"), 1)
+	b.isWellAgain(1)
+}
+
+func TestEventsAreRepeatedTheNewestFirst(t *testing.T) {
+	t.Parallel()
+	e := newEar(t, always(200))
+	b := tellingTo(t, e)
+	b.isTroubled("webhooks", WebhooksRepeated)
+	_, charge := b.charge("k1", "tok_visa")
+	require.Equal(t, "evt_"+charge.ID, e.next().id, "at once")
+	require.Equal(t, "evt_"+charge.ID, e.next().id, "and when it is due")
+	_, refund := b.refund("k2", charge.ID, 100)
+	for _, want := range []string{refund.ID, charge.ID, refund.ID} {
+		require.Equal(t, "evt_"+want, e.next().id)
+	}
+	b.isWellAgain(2)
+	_, other := b.charge("k3", "tok_visa")
+	require.Equal(t, "evt_"+other.ID, e.next().id)
+	require.NoError(t, b.sim.Close(), "which ends all deliveries")
+	require.Empty(t, e.events)
+}
+
+func TestEventsAreLost(t *testing.T) {
+	t.Parallel()
+	e := newEar(t, always(200))
+	b := tellingTo(t, e)
+	b.isTroubled("webhooks", WebhooksLost)
+	_, lost := b.charge("k1", "tok_visa")
+	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	b.isWellAgain(1)
+	_, heard := b.charge("k2", "tok_visa")
+	require.Equal(t, "evt_"+heard.ID, e.next().id)
+	require.False(t, b.sim.courier.book.begin("evt_"+lost.ID), "given up for good")
+}
+
+func TestEventsAreDelayed(t *testing.T) {
+	t.Parallel()
+	e := newEar(t, always(200))
+	b := tellingTo(t, e)
+	b.isTroubled("webhooks", WebhooksDelayed)
+	_, charge := b.charge("k1", "tok_visa")
+	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	require.Empty(t, e.events)
+	b.isWellAgain(1)
+	require.Equal(t, "evt_"+charge.ID, e.next().id)
+}
+
+func TestDelayedEventsEndWithTheProvider(t *testing.T) {
+	t.Parallel()
+	b := tellingTo(t, newEar(t, always(200)))
+	b.isTroubled("webhooks", WebhooksDelayed)
+	b.charge("k1", "tok_visa")
+	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	require.NoError(t, b.sim.Close())
+}
+
+func TestNoSuchTrouble(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, body := range []string{`{"answers":"late"}`, `{"webhooks":"fail"}`, `{"clock":"wrong"}`, `{`} {
+		status, _ := b.trouble(body)
+		require.Equal(t, http.StatusBadRequest, status, body)
+	}
+}
+
+const tick = time.Millisecond
+
+func (t *troubles) metSoFar() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.met
+}
