@@ -22,7 +22,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   logs [-f] [SERVICE …]      what the services have printed
 
 Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx):
-  kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not postgres and nginx
+  kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
   stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
   flush redis                        Redis loses everything
   partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis

@@ -17,6 +17,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/outbox"
 )
 
 // A failpoint is an instruction at which a replica can be made to die, as if by kill -9, or to pause. Fault campaigns arm one at the
@@ -25,7 +26,7 @@ import (
 //	POST /failpoints/{name}?skip=N&pause=4s
 //
 // skip lets so many pass first; without pause the process dies. It disarms itself when it fires; GET tells
-// by 204 or 404 whether it is still armed, and DELETE /failpoints disarms all. These are the points of a request:
+// by 204 or 404 whether it is still armed, and DELETE /failpoints disarms all. All but the last are points of a request:
 const (
 	afterAcquire   = "after-acquire"   // the key is held, nothing has begun
 	beforeProvider = "before-provider" // a payment has begun and no money moved
@@ -33,9 +34,10 @@ const (
 	beforeCommit   = "before-commit"   // of any transaction
 	afterCommit    = "after-commit"    // the effect is there, the answer is not
 	beforeComplete = "before-complete" // as above, and Redis does not know either
+	afterPublish   = "after-publish"   // events are in the stream, and not yet marked as published
 )
 
-var failpointNames = []string{afterAcquire, beforeProvider, afterProvider, beforeCommit, afterCommit, beforeComplete}
+var failpointNames = []string{afterAcquire, beforeProvider, afterProvider, beforeCommit, afterCommit, beforeComplete, afterPublish}
 
 // failpoints are those of the process: it dies as a whole.
 var failpoints = struct {
@@ -140,6 +142,18 @@ func (g failingGateway) Refund(ctx context.Context, r checkout.RefundRequest) ch
 	reach(beforeProvider)
 	defer reach(afterProvider)
 	return g.next.Refund(ctx, r)
+}
+
+func failPublisher(publisher outbox.Publisher) outbox.Publisher { return failingPublisher{publisher} }
+
+type failingPublisher struct{ next outbox.Publisher }
+
+func (p failingPublisher) Publish(ctx context.Context, events []outbox.Event) []error {
+	errs := p.next.Publish(ctx, events)
+	if slices.Contains(errs, nil) {
+		reach(afterPublish)
+	}
+	return errs
 }
 
 // failPool makes the pool anew with a tracer that sees the commits.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/outbox"
 )
 
 // Failpoints exist only with the build tag of that name; see failpoints.go.
@@ -17,6 +18,8 @@ import (
 func failStore(store idempotency.Store) idempotency.Store { return store }
 
 func failGateway(gateway checkout.Gateway) checkout.Gateway { return gateway }
+
+func failPublisher(publisher outbox.Publisher) outbox.Publisher { return publisher }
 
 func failPool(_ context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) { return pool, nil }
 

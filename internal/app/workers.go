@@ -45,7 +45,7 @@ func (a *App) eventWorkers() []worker {
 		a.log.Warn("no REDIS_URL: events wait in the outbox")
 		return nil
 	}
-	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream), outbox.RelayConfig{Logger: a.log})
+	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), failPublisher(outbox.NewRedisStream(a.stream)), outbox.RelayConfig{Logger: a.log})
 	workers := []worker{a.relay}
 	a.consumers = consumers{}
 	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {

@@ -231,12 +231,13 @@ func (n *native) kill(_ context.Context, name string) error {
 	return n.state.service(name).Process.kill()
 }
 
+// pause stops every process of a service: one session of PostgreSQL that went on would answer.
 func (n *native) pause(_ context.Context, name string) error {
-	return n.state.service(name).Process.Signal(syscall.SIGSTOP)
+	return n.state.service(name).Process.SignalTree(syscall.SIGSTOP)
 }
 
 func (n *native) resume(_ context.Context, name string) error {
-	return n.state.service(name).Process.Signal(syscall.SIGCONT)
+	return n.state.service(name).Process.SignalTree(syscall.SIGCONT)
 }
 
 func (n *native) conditions(context.Context) (map[string]condition, error) {

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,9 +12,28 @@ import (
 // nginxConf is the configuration of both drivers, below the repository's root. It is complete as it is, for docker compose.
 const nginxConf = "deploy/nginx/nginx.conf"
 
-// renderNginx puts a native stack's addresses into the configuration.
+// passedOnLog, in nginx's folder, has a line for each request that was passed on to a second replica.
+const passedOnLog = "passed_on.log"
+
+// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up. Only the native driver knows.
+func (s *Stack) PassedOn() (int, error) {
+	text, err := os.ReadFile(filepath.Join(s.state.service(Nginx).Dir, passedOnLog))
+	if err != nil {
+		return 0, fmt.Errorf("count what nginx passed on: %w", err)
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("POST ")) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// renderNginx puts a native stack's addresses into the configuration, and has it note what is passed on.
 func renderNginx(conf string, p ports) (string, error) {
 	for _, change := range [][2]string{
+		{"access_log off;", "access_log " + passedOnLog + " passed_on if=$oncepay_passed_on;"},
 		{"listen 8080;", "listen " + p.addr(Nginx) + ";"},
 		{"server 127.0.0.1:20081 ", "server " + p.via(Nginx, API1) + " "},
 		{"server 127.0.0.1:20082 ", "server " + p.via(Nginx, API2) + " "},

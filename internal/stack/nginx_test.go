@@ -14,7 +14,8 @@ func TestRenderNginxMovesEveryAddress(t *testing.T) {
 	t.Parallel()
 	conf, err := renderNginx(readRepo(t, nginxConf), ports{1000})
 	require.NoError(t, err)
-	for _, want := range []string{"listen 127.0.0.1:9080;", "server 127.0.0.1:21081 max_fails", "server 127.0.0.1:21082 max_fails"} {
+	for _, want := range []string{"listen 127.0.0.1:9080;", "server 127.0.0.1:21081 max_fails", "server 127.0.0.1:21082 max_fails",
+		"    access_log passed_on.log passed_on if="} {
 		require.Contains(t, conf, want)
 	}
 	for _, old := range []string{"listen 8080", ":20081", ":20082"} {
@@ -35,4 +36,18 @@ func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.dir)) })
 	out, err := exec.CommandContext(testContext(t), run.path, append(run.args, "-t")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+func TestPassedOnCountsPosts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := &Stack{state: &state{path: filepath.Join(dir, "state.json")}}
+	require.NoError(t, s.state.setService(Nginx, serviceState{Dir: dir}))
+	_, err := s.PassedOn()
+	require.ErrorIs(t, err, os.ErrNotExist)
+	lines := "POST /v1/orders r1 127.0.0.1:1, 127.0.0.1:2 502, 201\nGET /v1/orders r2 127.0.0.1:1, 127.0.0.1:2 502, 200\nPOST /v1/orders r3 a, b -, 409\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, passedOnLog), []byte(lines), 0o600))
+	n, err := s.PassedOn()
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
 }

@@ -67,6 +67,24 @@ func (p Process) Signal(sig syscall.Signal) error {
 	return handle.Signal(sig)
 }
 
+// SignalTree sends SIGSTOP or SIGCONT to the process and then to its children, which are the sessions of a PostgreSQL server. A
+// process that was stopped makes no more of them meanwhile. It returns os.ErrProcessDone when the process is gone.
+func (p Process) SignalTree(sig syscall.Signal) error {
+	if err := p.Signal(sig); err != nil {
+		return err
+	}
+	pids, err := children(p.PID)
+	if err != nil {
+		return fmt.Errorf("find the children of process %d: %w", p.PID, err)
+	}
+	for _, pid := range pids {
+		if child, err := identify(pid); err == nil { // one that has ended has nothing to hear
+			_ = child.Signal(sig)
+		}
+	}
+	return nil
+}
+
 // Stop sends sig and waits until the process is gone; after grace, or when ctx ends, it sends SIGKILL. A process that is gone
 // already is no error.
 func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
@@ -75,7 +93,7 @@ func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Durati
 	} else if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.PID, err)
 	}
-	_ = p.Signal(syscall.SIGCONT) // a paused process would not hear sig
+	_ = p.SignalTree(syscall.SIGCONT) // a paused process would not hear sig
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	if p.waitGone(ctx) {

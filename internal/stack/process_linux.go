@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +33,25 @@ func startStamp(pid int) (string, error) {
 func isPaused(pid int) bool {
 	fields, err := procStat(pid)
 	return err == nil && fields[0][0] == 'T'
+}
+
+// children lists the processes whose parent a process is: the second field after the name in /proc/<pid>/stat.
+func children(parent int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields, err := procStat(pid); err == nil && string(fields[1]) == strconv.Itoa(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // procStat returns the fields of /proc/<pid>/stat from the third on, which is the state.

@@ -31,6 +31,19 @@ func isPaused(pid int) bool {
 	return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
 }
 
+// children asks pgrep, which fails when there are none.
+func children(parent int) (pids []int, err error) {
+	out, _ := exec.CommandContext(context.Background(), "pgrep", "-P", strconv.Itoa(parent)).Output()
+	for _, text := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
 // processName returns the program name of a process, or "".
 func processName(pid int) string {
 	out, _ := exec.CommandContext(context.Background(), "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,26 @@ func TestStopEndsAPausedProcess(t *testing.T) {
 	require.Eventually(t, func() bool { return isPaused(p.PID) }, testTimeout, pollInterval)
 	require.NoError(t, p.Stop(t.Context(), syscall.SIGTERM, testTimeout))
 	require.False(t, p.Alive())
+}
+
+// A server's sessions are processes of their own: PostgreSQL that is half paused would go on answering.
+func TestAPauseReachesTheChildren(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	p, exited, err := launch(launchConfig{path: "/bin/sh", args: []string{"-c", "sleep 600 & echo $!; wait"}, log: log, parentDeath: syscall.SIGKILL})
+	require.NoError(t, err)
+	var child int
+	require.Eventually(t, func() bool { child, err = strconv.Atoi(tail(log)); return err == nil }, testTimeout, pollInterval)
+	require.NoError(t, p.SignalTree(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return isPaused(p.PID) && isPaused(child) }, testTimeout, pollInterval)
+	require.NoError(t, p.SignalTree(syscall.SIGCONT))
+	require.Eventually(t, func() bool { return !isPaused(p.PID) && !isPaused(child) }, testTimeout, pollInterval)
+	orphan, err := identify(child)
+	require.NoError(t, err)
+	require.NoError(t, orphan.kill())
+	require.NoError(t, p.kill())
+	waitClosed(t, exited)
+	require.ErrorIs(t, p.SignalTree(syscall.SIGSTOP), os.ErrProcessDone)
 }
 
 func TestStopKillsWhatDoesNotListen(t *testing.T) {

@@ -25,18 +25,19 @@ type Fault struct {
 	on []string
 }
 
-// stoppable are all services but the proxy, which is the switchboard's own; crashable are those of a single process, which
-// SIGKILL and SIGSTOP meet as a whole.
+// stoppable are all services but the proxy, which is the switchboard's own; crashable are those of a single process, which SIGKILL
+// meets as a whole.
 var (
 	stoppable = []string{API1, API2, PSP, Redis, Postgres, Nginx}
 	crashable = []string{API1, API2, PSP, Redis}
+	pausable  = []string{API1, API2, PSP, Redis, Postgres}
 )
 
 // Faults are the verbs of the switchboard.
 var Faults = []Fault{
 	{"kill", "SERVICE", onService((driver).kill), crashable},
-	{"pause", "SERVICE", onService((driver).pause), crashable},
-	{"resume", "SERVICE", onService((driver).resume), crashable},
+	{"pause", "SERVICE", onService((driver).pause), pausable},
+	{"resume", "SERVICE", onService((driver).resume), pausable},
 	{"stop", "SERVICE", onService((driver).stop), stoppable},
 	{"start", "SERVICE", startService, stoppable},
 	{"restart", "SERVICE", restartService, stoppable},
