@@ -16,8 +16,8 @@
 // once. POST /v1/webhooks/replay?reference=<order> sends those of an order's
 // charges and refunds once more, the newest first.
 //
-// PUT /v1/trouble has it treat everybody badly, see [Trouble]; DELETE ends that
-// and tells how many answers and events were met.
+// PUT /v1/trouble has it treat everybody badly, see [Trouble]; DELETE ends that;
+// both it and GET tell how many answers and events it met.
 //
 // # Tokens
 //

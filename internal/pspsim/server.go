@@ -90,6 +90,7 @@ func (s *Server) routes() http.Handler {
 	r.Get("/v1/refunds", s.listRefunds)
 	r.Post("/v1/webhooks/replay", s.replayEvents)
 	r.Put("/v1/trouble", s.startTrouble)
+	r.Get("/v1/trouble", s.showTrouble)
 	r.Delete("/v1/trouble", s.endTrouble)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })

@@ -59,6 +59,12 @@ func (t *troubles) set(to Trouble) (met int) {
 	return met
 }
 
+func (t *troubles) metSoFar() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.met
+}
+
 // answers tells whether answers are spoilt in this way, and counts it.
 func (t *troubles) answers(way string) bool {
 	t.mu.Lock()
@@ -114,7 +120,12 @@ func (s *Server) startTrouble(w http.ResponseWriter, r *http.Request) {
 	s.write(w, http.StatusOK, to)
 }
 
-// endTrouble tells how many answers and events it met.
+// showTrouble tells how many answers and events it has met so far.
+func (s *Server) showTrouble(w http.ResponseWriter, _ *http.Request) {
+	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.metSoFar()})
+}
+
+// endTrouble tells how many it met in all.
 func (s *Server) endTrouble(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.set(Trouble{})})
 }

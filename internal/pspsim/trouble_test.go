@@ -11,13 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trouble starts one, or with an empty body ends it and gives what it met.
-func (b *testBundle) trouble(body string) (status, met int) {
+// trouble asks for one, or tells what it met.
+func (b *testBundle) trouble(method, body string) (status, met int) {
 	b.t.Helper()
-	method := http.MethodPut
-	if body == "" {
-		method = http.MethodDelete
-	}
 	request, err := http.NewRequestWithContext(b.t.Context(), method, b.url+"/v1/trouble", strings.NewReader(body))
 	require.NoError(b.t, err)
 	response, err := b.client.Do(request)
@@ -32,14 +28,18 @@ func (b *testBundle) trouble(body string) (status, met int) {
 
 func (b *testBundle) isTroubled(kind, way string) {
 	b.t.Helper()
-	status, _ := b.trouble(fmt.Sprintf(`{%q:%q}`, kind, way))
+	status, _ := b.trouble(http.MethodPut, fmt.Sprintf(`{%q:%q}`, kind, way))
 	require.Equal(b.t, http.StatusOK, status)
 }
 
 func (b *testBundle) isWellAgain(met int) {
 	b.t.Helper()
-	_, is := b.trouble("")
-	require.Equal(b.t, met, is)
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		_, is := b.trouble(method, "")
+		require.Equal(b.t, met, is)
+	}
+	_, is := b.trouble(http.MethodGet, "")
+	require.Zero(b.t, is)
 }
 
 func TestAnswersFailWithAndWithoutACharge(t *testing.T) {
@@ -130,15 +130,9 @@ func TestNoSuchTrouble(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, body := range []string{`{"answers":"late"}`, `{"webhooks":"fail"}`, `{"clock":"wrong"}`, `{`} {
-		status, _ := b.trouble(body)
+		status, _ := b.trouble(http.MethodPut, body)
 		require.Equal(t, http.StatusBadRequest, status, body)
 	}
 }
 
 const tick = time.Millisecond
-
-func (t *troubles) metSoFar() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.met
-}

@@ -39,8 +39,9 @@ type injury struct {
 	Kind      string        `json:"kind"`
 	Injected  time.Duration `json:"injected"` // since the campaign began
 	Healed    time.Duration `json:"healed"`
-	Recovered time.Duration `json:"recovered"` // when every door answered again; 0: there was no look
-	InFlight  int           `json:"in_flight"` // requests that it overlapped
+	Recovered time.Duration `json:"recovered"`      // when every door answered again; 0: there was no look
+	InFlight  int           `json:"in_flight"`      // requests that it overlapped
+	Hits      *int          `json:"hits,omitempty"` // how often it met something, where that is counted
 	NotFired  bool          `json:"not_fired,omitempty"`
 }
 
@@ -177,8 +178,11 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 	if err := c.heal(context.WithoutCancel(ctx), faults); err != nil {
 		return err
 	}
-	for i := range c.injuries[first:] {
+	for i, f := range faults {
 		c.injuries[first+i].Healed = c.elapsed()
+		if f.Counts {
+			c.injuries[first+i].Hits = &f.Hits
+		}
 	}
 	c.enter("recovering")
 	recovered := c.awaitService(ctx)
@@ -189,7 +193,7 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 }
 
 func (c *campaign) heal(ctx context.Context, faults []*nemesis.Fault) error {
-	slices.SortStableFunc(faults, func(a, b *nemesis.Fault) int { return a.Rank() - b.Rank() })
+	faults = slices.SortedStableFunc(slices.Values(faults), func(a, b *nemesis.Fault) int { return a.Rank() - b.Rank() })
 	var err error
 	for range healTries {
 		err = nil

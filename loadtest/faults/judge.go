@@ -97,7 +97,7 @@ func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
 	complain := func(format string, args ...any) {
 		found = append(found, verify.Violation{Rule: verify.Proof, Detail: fmt.Sprintf(format, args...)})
 	}
-	met := map[string]int{}
+	met, hits := map[string]int{}, map[string]int{}
 	for n := range c.injuries {
 		i := &c.injuries[n]
 		for _, a := range attempts {
@@ -109,6 +109,14 @@ func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
 			met[i.Kind] += i.InFlight
 		} else {
 			met[i.Kind] += 0
+		}
+		if i.Hits != nil {
+			hits[i.Kind] += *i.Hits
+		}
+	}
+	for kind, n := range hits {
+		if n == 0 {
+			complain("%s met nothing that it could spoil", kind)
 		}
 	}
 	for kind, n := range met {

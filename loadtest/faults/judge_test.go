@@ -51,6 +51,7 @@ func TestProof(t *testing.T) {
 		"below the floor":         func(c *campaign) { c.cfg.Floor = 11 },
 		"met no request":          func(c *campaign) { c.injuries[0].Injected, c.injuries[0].Healed = 11*time.Second, 12*time.Second },
 		"kill met no request in ": func(c *campaign) { c.injuries[0].NotFired = true },
+		"could spoil":             func(c *campaign) { c.injuries[0].Hits = new(int) },
 	}
 	for want, change := range tests {
 		t.Run(want, func(t *testing.T) {

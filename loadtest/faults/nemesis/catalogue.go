@@ -19,16 +19,26 @@ var points = []string{"after-acquire", "before-provider", "after-provider", "bef
 // catalogue has every kind once. Its order is part of what a seed means.
 var catalogue = slices.Concat([]kind{
 	{"replica kill", (*Scheduler).kill},
+	{"both replicas kill", (*Scheduler).killBoth},
+	{"nginx passes on while a replica dies", (*Scheduler).dieUnderLoad},
 	{"replica pause", (*Scheduler).pauseReplica},
 	{"request pause", (*Scheduler).pausePoint},
 	{"redis kill", process("kill", stack.Redis, "start")},
 	{"redis pause", process("pause", stack.Redis, "resume")},
+	{"redis pause past the lease", pausedPastLease(stack.Redis)},
 	{"redis flush", redisCommand("FLUSHALL")},
 	{"redis script flush", redisCommand("SCRIPT", "FLUSH")},
 	{"redis out of memory", (*Scheduler).outOfMemory},
 	{"redis cut off from one replica", (*Scheduler).cutRedisOff},
 	{"provider kill", process("kill", stack.PSP, "start")},
 	{"provider pause", process("pause", stack.PSP, "resume")},
+	{"provider slow", (*Scheduler).slowProvider},
+	{"provider fails", (*Scheduler).failProvider},
+	{"provider answers garbage", (*Scheduler).garbleProvider},
+	{"webhooks repeated and reordered", (*Scheduler).repeatWebhooks},
+	{"webhooks lost", (*Scheduler).loseWebhooks},
+	{"webhooks delayed", (*Scheduler).delayWebhooks},
+	{"postgres pause", process("pause", stack.Postgres, "resume")},
 	{"postgres crash", process("crash", stack.Postgres, "start")},
 	{"postgres silent", (*Scheduler).silencePostgres},
 	{"postgres table locked", (*Scheduler).lockTable},
@@ -38,10 +48,10 @@ var catalogue = slices.Concat([]kind{
 	{"inner answers cut in half", (*Scheduler).cutInnerAnswers},
 }, deaths())
 
-// deaths are kinds of their own: one for each point.
+// deaths are kinds of their own: one for each point of a request, and the relay's between publishing and marking.
 func deaths() []kind {
 	var kinds []kind
-	for _, point := range points {
+	for _, point := range slices.Concat(points, []string{"after-publish"}) {
 		kinds = append(kinds, kind{"kill " + point, func(s *Scheduler) *Fault { return s.diePoint(point) }})
 	}
 	return kinds

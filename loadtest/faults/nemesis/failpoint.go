@@ -24,7 +24,7 @@ func (s *Scheduler) diePoint(point string) *Fault {
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
 	}
-	return &Fault{Name: "kill " + r + " " + point, rank: 1, victims: []string{r}, needs: true,
+	return &Fault{Name: "kill " + r + " " + point, Dies: r, rank: 1, victims: []string{r}, needs: true,
 		inject: func(ctx context.Context) error {
 			if err := s.arm(ctx, r, fmt.Sprintf("%s?skip=%d", point, skip)); err != nil {
 				return err

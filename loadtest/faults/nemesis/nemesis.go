@@ -32,6 +32,9 @@ type Fault struct {
 	Name    string
 	Kind    string // the nemesis: faults of a kind count together
 	Hold    time.Duration
+	Dies    string // the replica whose process ends when this is injected; empty: none or several
+	Counts  bool   // it can tell how often it met something, in Hits
+	Hits    int    // set by Heal
 	inject  func(context.Context) error
 	heal    func(context.Context) error
 	rank    int      // lower ones are healed first: a replica needs its stores

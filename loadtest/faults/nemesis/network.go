@@ -15,7 +15,7 @@ func (s *Scheduler) partition(from, to string) *Fault {
 }
 
 func (s *Scheduler) slow() *Fault {
-	links := [][2]string{{stack.Postgres, "150ms"}, {stack.Redis, "80ms"}, {stack.PSP, "1500ms"}, {stack.Nginx, "500ms"}}
+	links := [][2]string{{stack.Postgres, "150ms"}, {stack.Redis, "80ms"}, {stack.Nginx, "500ms"}}
 	r, link := s.replica(), links[s.random.IntN(len(links))]
 	return &Fault{Name: "slow " + r + " and " + link[0], inject: s.do("slow", r, link[0], link[1]), heal: s.do("heal", r, link[0])}
 }
