@@ -40,12 +40,14 @@ const (
 //	answer                                      what is done
 //	none: connection error, AttemptTimeout      again with the same key
 //	409 idempotency_in_progress                 again
+//	any other 409 with Retry-After              again
 //	408, 425, 429, 500, 502, 503, 504           again
 //	anything else, other 409s and 422 included  returned
 //
 // 408, 425 and 429 say that nothing was executed and invite another try (RFC
 // 9110, section 15.5.9, RFC 8470, section 5.2, and RFC 6585, section 4); the
-// middleware keeps none of them. A pause is random, up to min(BaseDelay·2ⁿ,
+// middleware keeps none of them. A 409 with Retry-After says that the conflict
+// ends by itself; a server must not keep it. A pause is random, up to min(BaseDelay·2ⁿ,
 // MaxDelay), or what Retry-After says and up to BaseDelay more. Whatever ends
 // the budget, be it attempts, time or the request's context, has the last
 // response or a wrapped error returned; also when the pause would go beyond it.

@@ -46,7 +46,7 @@ func (a *answer) retryReason(ctx context.Context) (reason string, again bool) {
 	code := a.response.StatusCode
 	switch code {
 	case http.StatusConflict:
-		again = a.inProgress
+		again = a.inProgress || a.response.Header.Get("Retry-After") != ""
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true

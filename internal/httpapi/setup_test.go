@@ -291,9 +291,11 @@ func (s *shop) customer() api.Customer {
 	return decode[api.Customer](reply{t: s.t, body: string(made.Body)})
 }
 
+// client is for those who want an answer, and repeats requests; do makes one attempt.
 func (s *shop) client() *client.ClientWithResponses {
 	s.t.Helper()
-	c, err := client.NewClientWithResponses(s.replicas[0].URL+"/v1", client.WithHTTPClient(s.http),
+	retrying := &http.Client{Transport: &idempotency.Transport{Base: s.http.Transport}, Timeout: testTimeout}
+	c, err := client.NewClientWithResponses(s.replicas[0].URL+"/v1", client.WithHTTPClient(retrying),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			as(demo)(r)
 			return nil

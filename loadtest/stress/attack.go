@@ -10,6 +10,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"github.com/tsenart/vegeta/v12/lib/plot"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
@@ -71,22 +72,15 @@ func attack(ctx context.Context, cfg config, s *shop, out io.Writer) (*outcome, 
 	}
 }
 
-// loadClient sends every planned request exactly once: net/http would send a
-// request with an Idempotency-Key again by itself, if its connection had gone.
+// loadClient sends every planned request exactly once: repeating them is the
+// plan's business. Without the Transport net/http would send a request with an
+// Idempotency-Key again by itself, if its connection had gone.
 func loadClient() *http.Client {
+	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}
 	return &http.Client{
 		Timeout:   answerTimeout,
-		Transport: once{&http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}},
+		Transport: &idempotency.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1},
 	}
-}
-
-type once struct{ next http.RoundTripper }
-
-// RoundTrip takes away what a resend needs.
-func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.GetBody = nil
-	return o.next.RoundTrip(r)
 }
 
 func newOutcome(pace pacer) *outcome {

@@ -27,7 +27,9 @@ type fakeShop struct {
 	wallets   map[string]int64
 	forgetful bool // a raced duplicate has a second effect
 	uncharged bool // card payments are never charged
-	failEvery int  // every n-th POST of the load is a 500
+	busy      bool // each resource is refused once before it can be read
+	refused   map[string]bool
+	failEvery int // every n-th POST of the load is a 500
 	posts     int
 }
 
@@ -50,7 +52,7 @@ func newFakeShop(t *testing.T) (*fakeShop, string) {
 	t.Helper()
 	f := &fakeShop{
 		answers: map[string]fakeAnswer{}, products: map[string]*fakeProduct{},
-		payments: map[string]map[string]any{}, wallets: map[string]int64{},
+		payments: map[string]map[string]any{}, wallets: map[string]int64{}, refused: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /v1/products/{sku}", f.putProduct)
@@ -66,9 +68,24 @@ func newFakeShop(t *testing.T) (*fakeShop, string) {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# HELP x y\n%s 3.3554432e+07\n", residentMetric)
 	})
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.isBusy(r) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	return f, server.URL
+}
+
+func (f *fakeShop) isBusy(r *http.Request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := !f.refused[r.URL.String()]
+	f.refused[r.URL.String()] = true
+	return f.busy && first && r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/")
 }
 
 // once is idempotency by one lock around everything.

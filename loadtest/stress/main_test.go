@@ -66,6 +66,13 @@ func TestHealthyShopPasses(t *testing.T) {
 	require.Empty(t, plots, "files belong into STRESS_OUT")
 }
 
+func TestTheAuditIsPatient(t *testing.T) {
+	t.Parallel()
+	text, s, err := drive(t, func(f *fakeShop) { f.busy = true })
+	require.NoError(t, err, text)
+	require.Empty(t, s.Unread)
+}
+
 func TestFaultyShopsAreCaught(t *testing.T) {
 	t.Parallel()
 	t.Run("an order per duplicate", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/api/client"
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
@@ -24,9 +25,12 @@ const (
 
 	// setupParallel keeps the set-up short.
 	setupParallel = 8
-	// setupTimeout is for single requests outside the load: none of them
-	// waits for a provider, but some for a system that is still busy.
-	setupTimeout = time.Minute
+	// setupTimeout is for single requests outside the load, with all their
+	// attempts: none of them waits for a provider, but some for a system that
+	// has just been driven to its limits.
+	setupTimeout  = time.Minute
+	setupAttempts = 60
+	setupPause    = time.Second
 )
 
 type product struct {
@@ -45,7 +49,7 @@ type shop struct {
 
 // openShop creates the run's products and customers, with money to spend.
 func openShop(ctx context.Context, cfg config) (*shop, error) {
-	httpClient := &http.Client{Timeout: setupTimeout, Transport: audit.Patient(http.DefaultTransport)}
+	httpClient := &http.Client{Timeout: setupTimeout, Transport: &idempotency.Transport{MaxAttempts: setupAttempts, MaxDelay: setupPause}}
 	api, err := client.NewClientWithResponses(cfg.BaseURL+"/v1", client.WithHTTPClient(httpClient),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+cfg.APIKey)
