@@ -73,6 +73,7 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 			"IDEMPOTENCY_LEASE=" + nemesis.Lease.String(),
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",
 			"RECONCILE_GRACE=6s", "RECONCILE_INTERVAL=1s", // longer than the provider is given and a settlement takes
+			"UNPAID_ORDER_TTL=20s", "EXPIRY_INTERVAL=1s", // what is scarce comes back while the campaign lasts
 			"RATE_LIMIT=100000", // the campaign is one account, and no runaway
 		}})
 	if err != nil {

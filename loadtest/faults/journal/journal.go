@@ -17,13 +17,14 @@ type Attempt struct {
 	Invoke time.Duration `json:"invoke"` // nanoseconds since the campaign began
 	Return time.Duration `json:"return"`
 
-	Client      int    `json:"client"`
-	Account     string `json:"account"` // its API key
-	Key         string `json:"key"`
-	Operation   string `json:"operation"`   // order, payment, refund or top-up
-	Fingerprint string `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
-	Number      int    `json:"number"`      // of the attempt within its logical request, from one
-	Via         string `json:"via"`         // the door that it went through: nginx or a replica
+	Client      int     `json:"client"`
+	Account     string  `json:"account"` // its API key
+	Key         string  `json:"key"`
+	Operation   string  `json:"operation"` // order, payment, refund, top-up or cancel
+	Purpose     Purpose `json:"purpose,omitempty"`
+	Fingerprint string  `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
+	Number      int     `json:"number"`      // of the attempt within its logical request, from one
+	Via         string  `json:"via"`         // the door that it went through: nginx or a replica
 
 	Replica    string        `json:"replica,omitempty"` // who answered
 	Status     int           `json:"status,omitempty"`
@@ -34,6 +35,23 @@ type Attempt struct {
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	Error      string        `json:"error,omitempty"` // why there was no whole answer
 }
+
+// Purpose is why a client sent a request.
+type Purpose string
+
+// The purposes.
+const (
+	Alone        Purpose = "alone"         // one client wants one thing
+	Burst        Purpose = "burst"         // one of several places that send one request at once
+	Storm        Purpose = "storm"         // one of several requests at once for what is scarce
+	Reuse        Purpose = "reuse"         // another request had the key
+	OtherAccount Purpose = "other account" // another account uses the key, too
+	Race         Purpose = "race"          // against another request about the same thing
+	WalkAway     Purpose = "walk away"     // its client does not ask again
+	Again        Purpose = "again"         // it was answered some time ago
+	Settling     Purpose = "settling"      // nobody knew its end
+	Probe        Purpose = "probe"         // to see whether the service is back
+)
 
 // Outcome is what an attempt tells about its key.
 type Outcome string

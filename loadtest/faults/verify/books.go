@@ -5,11 +5,18 @@ import (
 	"slices"
 )
 
-// noOrphans wants each order, settled payment, refund and top-up under exactly one key.
+// updateOrder is the operation that makes nothing, but changes an order; the campaign's clients only ever cancel by it.
+const updateOrder = "update_order"
+
+// noOrphans wants each order, settled payment, refund and top-up under exactly one key, and so each cancellation.
 func noOrphans(b Books) []Violation {
-	keys := map[string]int{}
+	keys, cancels := map[string]int{}, map[string]int{}
 	for _, row := range b.Keys {
-		if row.Status == "completed" {
+		switch {
+		case row.Status != "completed":
+		case row.Operation == updateOrder:
+			cancels[row.Resource]++
+		default:
 			keys[row.Resource]++
 		}
 	}
@@ -22,6 +29,9 @@ func noOrphans(b Books) []Violation {
 	}
 	for _, o := range b.Orders {
 		check("order", o.ID)
+		if isCancelled := o.Status == "cancelled"; isCancelled != (cancels[o.ID] == 1) || cancels[o.ID] > 1 {
+			found = append(found, broken(NoOrphans, "order %s is %s, and was cancelled by %d keys", o.ID, o.Status, cancels[o.ID]))
+		}
 	}
 	for _, p := range b.Payments {
 		if p.Status == "succeeded" {

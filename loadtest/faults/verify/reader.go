@@ -68,11 +68,11 @@ func (r Reader) keys(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, "SELECT account_id::text, key, status, coalesce(response_status, 0), response_body FROM idempotency_keys",
+	return each(ctx, tx, "SELECT account_id::text, key, operation, status, coalesce(response_status, 0), response_body FROM idempotency_keys",
 		func(rows pgx.Rows) error {
 			var row KeyRow
 			var body []byte
-			if err := rows.Scan(&row.Account, &row.Key, &row.Status, &row.ResponseStatus, &body); err != nil {
+			if err := rows.Scan(&row.Account, &row.Key, &row.Operation, &row.Status, &row.ResponseStatus, &body); err != nil {
 				return err
 			}
 			var resource struct{ ID string }

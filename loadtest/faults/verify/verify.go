@@ -82,6 +82,7 @@ type (
 	// KeyRow is the authority's row of a key.
 	KeyRow struct {
 		KeyID
+		Operation      string // place_order and so on, as the service calls it
 		Status         string // in_progress, completed or failed
 		ResponseStatus int
 		Body           string // SHA-256 of the kept body, in hexadecimal

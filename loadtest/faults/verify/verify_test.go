@@ -95,6 +95,22 @@ func TestPlantedAnomalies(t *testing.T) {
 		"order without a key": {verify.NoOrphans, func(r *run) {
 			r.books.Orders = append(r.books.Orders, verify.Order{ID: "o9", Account: account, Status: "cancelled"})
 		}},
+		"cancelled by nobody": {verify.NoOrphans, func(r *run) {
+			r.see("key-o3", "o3")
+			r.books.Orders = append(r.books.Orders, verify.Order{ID: "o3", Account: account, Status: "cancelled"})
+		}},
+		"cancellation that was lost": {verify.NoOrphans, func(r *run) {
+			r.see("key-o1-cancel", "o1")
+			r.books.Keys[len(r.books.Keys)-1].Operation = "update_order"
+		}},
+		"cancelled twice": {verify.NoOrphans, func(r *run) {
+			r.see("key-o3", "o3")
+			for _, key := range []string{"key-cancel", "key-cancel-again"} {
+				r.see(key, "o3")
+				r.books.Keys[len(r.books.Keys)-1].Operation = "update_order"
+			}
+			r.books.Orders = append(r.books.Orders, verify.Order{ID: "o3", Account: account, Status: "cancelled"})
+		}},
 		"two keys for one order": {verify.NoOrphans, func(r *run) { r.see("key-o1-again", "o1") }},
 		"second charge": {verify.OneCharge, func(r *run) {
 			r.books.Charges = append(r.books.Charges, verify.Charge{ID: "ch_3", Reference: "o1", Status: "succeeded", Amount: 200})

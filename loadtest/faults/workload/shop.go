@@ -1,22 +1,27 @@
 package workload
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/oncepay/oncepay/api/client"
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 const (
 	customersPerAccount = 12
 	// topUp is enough for a long campaign: a wallet that is empty is a refusal like any other, but a dull one.
 	topUp = 100_000_000
-	// ample and scarce stock: the scarce product sells out within the first minute.
-	ampleStock, scarceStock = 1_000_000, 40
+	// ample stock never ends. scarce stock is less than what clients want at any time: none of it is ever paid, so that it comes back,
+	// by cancelling and by expiry, and is fought for until the end.
+	ampleStock, scarceStock = 100_000_000, 10
 	scarce                  = "faults-scarce"
+	// setupTimeout is for one request of the set-up, with its retries.
+	setupTimeout = 15 * time.Second
 )
 
 var ample = []string{"faults-cup", "faults-hat", "faults-pen"}
@@ -35,64 +40,68 @@ type Shop struct {
 func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error) {
 	s := &Shop{Accounts: accounts, Customers: map[string][]string{}, Opening: map[string]map[string]int64{}}
 	for _, account := range accounts {
-		s.Opening[account] = map[string]int64{}
-		for sku, price := range prices {
-			stock := int64(ampleStock)
-			if sku == scarce {
-				stock = scarceStock
-			}
-			product := map[string]any{"name": sku, "price": money(price), "stock": stock}
-			if _, err := ask(ctx, http.MethodPut, base+"/v1/products/"+sku, account, "", product); err != nil {
-				return nil, fmt.Errorf("open the shop: %w", err)
-			}
-			s.Opening[account][sku] = stock
-		}
-		for i := range customersPerAccount {
-			name := fmt.Sprintf("faults-%s-%d", account, i)
-			id, err := ask(ctx, http.MethodPost, base+"/v1/customers", account, name, map[string]any{"name": name, "email": name + "@example.com"})
-			if err == nil {
-				_, err = ask(ctx, http.MethodPost, base+"/v1/customers/"+id+"/top-ups", account, name+"-top-up", map[string]any{"amount": money(topUp)})
-			}
-			if err != nil {
-				return nil, fmt.Errorf("open the shop: %w", err)
-			}
-			s.Customers[account] = append(s.Customers[account], id)
+		if err := s.open(ctx, base, account); err != nil {
+			return nil, fmt.Errorf("open the shop: %w", err)
 		}
 	}
 	return s, nil
 }
 
-func money(amount int64) map[string]any { return map[string]any{"amount": amount, "currency": "USD"} }
-
-// ask makes one request of the set-up, and gives the resource's ID.
-func ask(ctx context.Context, method, url, account, key string, body any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	raw, err := json.Marshal(body)
+func (s *Shop) open(ctx context.Context, base, account string) error {
+	keeper := &http.Client{Transport: &idempotency.Transport{}, Timeout: setupTimeout}
+	api, err := client.NewClientWithResponses(base+"/v1", client.WithHTTPClient(keeper),
+		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+account)
+			return nil
+		}))
 	if err != nil {
-		return "", err
+		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(raw))
-	if err != nil {
-		return "", err
+	s.Opening[account] = map[string]int64{}
+	for _, sku := range slices.Sorted(maps.Keys(prices)) {
+		stock := int64(ampleStock)
+		if sku == scarce {
+			stock = scarceStock
+		}
+		put, err := api.PutProductWithResponse(ctx, sku, client.ProductWrite{Name: sku, Price: dollars(prices[sku]), Stock: stock})
+		if err := succeeded(put, err); err != nil {
+			return fmt.Errorf("product %s: %w", sku, err)
+		}
+		s.Opening[account][sku] = stock
 	}
-	request.Header.Set("Authorization", "Bearer "+account)
-	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("Idempotency-Key", key)
+	for i := range customersPerAccount {
+		id, err := welcome(ctx, api, fmt.Sprintf("faults-%s-%d", account, i))
+		if err != nil {
+			return err
+		}
+		s.Customers[account] = append(s.Customers[account], id)
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return "", err
-	}
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		return "", fmt.Errorf("%s %s: %s %s", method, url, answer.Status, text)
-	}
-	var resource struct{ ID string }
-	return resource.ID, json.Unmarshal(text, &resource)
+	return nil
 }
+
+// welcome makes a customer with money.
+func welcome(ctx context.Context, api *client.ClientWithResponses, name string) (id string, err error) {
+	made, err := api.CreateCustomerWithResponse(ctx, &client.CreateCustomerParams{IdempotencyKey: name},
+		client.CustomerCreate{Name: name, Email: name + "@example.com"})
+	if err := succeeded(made, err); err != nil {
+		return "", fmt.Errorf("customer %s: %w", name, err)
+	}
+	paid, err := api.CreateTopUpWithResponse(ctx, made.JSON201.ID, &client.CreateTopUpParams{IdempotencyKey: name + "-top-up"},
+		client.TopUpCreate{Amount: dollars(topUp)})
+	if err := succeeded(paid, err); err != nil {
+		return "", fmt.Errorf("top-up of %s: %w", name, err)
+	}
+	return made.JSON201.ID.String(), nil
+}
+
+func succeeded(answer interface{ StatusCode() int }, err error) error {
+	if err != nil {
+		return err
+	}
+	if status := answer.StatusCode(); status >= http.StatusMultipleChoices {
+		return fmt.Errorf("the answer is %d", status)
+	}
+	return nil
+}
+
+func dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }

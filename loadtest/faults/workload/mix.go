@@ -1,0 +1,232 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+// The mix: what clients do, in parts of a hundred.
+const (
+	buys        = 52                                             // an order, its payment, and sometimes money back
+	storms      = 6                                              // several orders at once for the last of something
+	topUps      = 10                                             // money into a wallet
+	bursts      = 14                                             // one order from several places at once
+	reuses      = 8                                              // another request with a key that was used
+	twoAccounts = 100 - buys - storms - topUps - bursts - reuses // one key in two accounts
+)
+
+const (
+	// maxBurst is how many send something at once; two at least.
+	maxBurst = 8
+	// neverBack is the share of payments and refunds whose client does not come back, whatever it was told.
+	neverBack = 0.08
+	// duplicated payments and refunds are sent as a burst, refunded payments get money back, and regretted orders are cancelled while
+	// they are paid, or when something scarce was won.
+	duplicated, refunded, regretted = 0.25, 0.25, 0.12
+	givenUp                         = 0.50
+)
+
+// act does one thing that people, and their networks, do.
+func (a *action) act(ctx context.Context) {
+	account := a.shop.Accounts[0]
+	if a.random.IntN(8) == 0 {
+		account = a.shop.Accounts[1]
+	}
+	draw := a.random.IntN(100)
+	for _, part := range []struct {
+		size int
+		do   func(context.Context, string)
+	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse}, {twoAccounts, a.shareKey}} {
+		if draw -= part.size; draw < 0 {
+			part.do(ctx, account)
+			return
+		}
+	}
+}
+
+func (a *action) buy(ctx context.Context, account string) {
+	placed := a.do(ctx, a.order(account, a.ampleItems()))
+	if placed.Resource == "" {
+		return
+	}
+	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": a.method()})
+	var paid journal.Attempt
+	if a.chance(regretted) {
+		paid = a.payAndCancel(ctx, payment, a.cancel(account, placed.Resource))
+	} else {
+		paid = a.sendAnyhow(ctx, payment)
+	}
+	if paid.Resource != "" && a.chance(refunded) {
+		a.sendAnyhow(ctx, a.refund(account, paid.Resource))
+	}
+}
+
+// sendAnyhow sends a request that moves money once and never again, as a burst, or as one should.
+func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
+	switch {
+	case a.chance(neverBack):
+		r.Via, r.Purpose = randomDoor(a.random), journal.WalkAway
+		a.abandon(ctx, r)
+		return journal.Attempt{}
+	case a.chance(duplicated):
+		return a.burst(ctx, r)
+	}
+	return a.do(ctx, r)
+}
+
+// payAndCancel has a payment and a cancellation of its order race each other, one of which wins.
+func (a *action) payAndCancel(ctx context.Context, payment, cancel Request) (paid journal.Attempt) {
+	payment.Purpose, cancel.Purpose = journal.Race, journal.Race
+	payment.Via, cancel.Via = api1, api2
+	a.finish(payment)
+	a.finish(cancel)
+	a.together(ctx, []Request{payment, cancel}, func(i int, is journal.Attempt) {
+		if i == 0 {
+			paid = is
+		}
+	})
+	return paid
+}
+
+// storm asks for the same scarce product in several requests at once, each with a key of its own. Winners never pay: some cancel,
+// and what the others hold comes back when their orders expire.
+func (a *action) storm(ctx context.Context, account string) {
+	requests := make([]Request, 2+a.random.IntN(maxBurst-1))
+	for i := range requests {
+		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))})
+		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, doors[i%len(doors)]
+		a.finish(r)
+		requests[i] = r
+	}
+	won := make([]string, len(requests))
+	a.together(ctx, requests, func(i int, is journal.Attempt) { won[i] = is.Resource })
+	for i, order := range won {
+		if givesUp := a.chance(givenUp); order != "" && givesUp {
+			r := a.cancel(account, order)
+			r.Key = fmt.Sprintf("%s-%d", r.Key, i)
+			a.do(ctx, r)
+		}
+	}
+}
+
+func (a *action) topUp(ctx context.Context, account string) {
+	path := "/customers/" + a.customer(account) + "/top-ups"
+	a.do(ctx, a.request(account, "top-up", path, map[string]any{"amount": dollars(1 + a.random.Int64N(500))}))
+}
+
+func (a *action) burstOfOrders(ctx context.Context, account string) {
+	a.burst(ctx, a.order(account, a.ampleItems()))
+}
+
+var doors = []string{api1, api2, nginx}
+
+// burst sends one request from 2 to 8 places at once, at both replicas and nginx; each place retries for itself. It gives an answer
+// that has the resource, if there is one.
+func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
+	places := make([]Request, 2+a.random.IntN(maxBurst-1))
+	for i := range places {
+		places[i] = r
+		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, doors[i%len(doors)], preference(a.random)
+	}
+	a.finish(r)
+	answers := make([]journal.Attempt, len(places))
+	a.together(ctx, places, func(i int, is journal.Attempt) { answers[i] = is })
+	for _, is := range answers {
+		if is.Resource != "" {
+			return is
+		}
+	}
+	return answers[0]
+}
+
+// reuse sends a request, and at the same time or after it another one with its key.
+func (a *action) reuse(ctx context.Context, account string) {
+	first := a.order(account, []any{item(ample[0], 1)})
+	second := a.order(account, []any{item(ample[1], 2)})
+	second.Purpose = journal.Reuse
+	if a.chance(0.5) {
+		a.do(ctx, first)
+		a.call(ctx, second, a.fork())
+		return
+	}
+	a.finish(first)
+	a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
+}
+
+// shareKey has two accounts use the same key, each for an order of its own.
+func (a *action) shareKey(ctx context.Context, _ string) {
+	for _, account := range a.shop.Accounts {
+		r := a.order(account, a.ampleItems())
+		r.Purpose = journal.OtherAccount
+		a.do(ctx, r)
+	}
+}
+
+// together sends requests side by side and tells of each answer, in no order.
+func (a *action) together(ctx context.Context, requests []Request, answered func(i int, is journal.Attempt)) {
+	var group sync.WaitGroup
+	for i, r := range requests {
+		random := a.fork()
+		group.Go(func() { answered(i, a.call(ctx, r, random)) })
+	}
+	group.Wait()
+}
+
+// request makes a new logical request, whose key tells who made it and what for.
+func (a *action) request(account, operation, path string, body any) Request {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation, Path: path, Body: raw,
+		Client: a.id, Purpose: journal.Alone}
+}
+
+func (a *action) order(account string, items []any) Request {
+	return a.request(account, "order", "/orders", map[string]any{"customer_id": a.customer(account), "items": items})
+}
+
+func (a *action) cancel(account, order string) Request {
+	r := a.request(account, "cancel", "/orders/"+order, map[string]any{"status": "cancelled"})
+	r.Method = http.MethodPatch
+	return r
+}
+
+// refund is one of all or of a part.
+func (a *action) refund(account, payment string) Request {
+	body := map[string]any{}
+	if a.chance(0.5) {
+		body["amount"] = dollars(1 + a.random.Int64N(200))
+	}
+	return a.request(account, "refund", "/payments/"+payment+"/refunds", body)
+}
+
+// method is a wallet, or a card of any temper.
+func (a *action) method() map[string]any {
+	tokens := []string{"tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_declined", "tok_insufficient_funds",
+		"tok_charged_no_answer", "tok_charged_silent", "tok_error_first", "tok_slow_1s"}
+	if a.random.IntN(3) == 0 {
+		return map[string]any{"type": "wallet"}
+	}
+	return map[string]any{"type": "card", "token": tokens[a.random.IntN(len(tokens))]}
+}
+
+func (a *action) customer(account string) string {
+	all := a.shop.Customers[account]
+	return all[a.random.IntN(len(all))]
+}
+
+func (a *action) ampleItems() []any {
+	items := []any{}
+	for _, i := range a.random.Perm(len(ample))[:1+a.random.IntN(2)] {
+		items = append(items, item(ample[i], 1+a.random.Int64N(3)))
+	}
+	return items
+}
+
+func item(sku string, quantity int64) any { return map[string]any{"sku": sku, "quantity": quantity} }
