@@ -96,6 +96,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	}
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
 	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (default $STACK_DRIVER, then auto)")
+	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel for a replicated one (native; default $STACK_REDIS, then single)")
 	flags.Func("env", "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again", func(pair string) error {
 		s.Env = append(s.Env, pair)
 		return nil

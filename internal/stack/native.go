@@ -29,9 +29,11 @@ type native struct{ *Stack }
 
 func (n *native) logPath(name string) string { return filepath.Join(n.Dir, "logs", name+".log") }
 
+func (n *native) makeDirs() error { return os.MkdirAll(filepath.Join(n.Dir, "logs"), 0o755) }
+
 // up starts the data stores while the programs are being built, and the replicas when the schema is there.
 func (n *native) up(ctx context.Context) error {
-	if err := os.MkdirAll(filepath.Join(n.Dir, "logs"), 0o755); err != nil {
+	if err := n.makeDirs(); err != nil {
 		return err
 	}
 	if err := n.checkAllPorts(); err != nil {
@@ -42,7 +44,7 @@ func (n *native) up(ctx context.Context) error {
 	}
 	stores, storesCtx := errgroup.WithContext(ctx)
 	stores.Go(func() error { return n.ensure(storesCtx, Postgres) })
-	stores.Go(func() error { return n.ensure(storesCtx, Redis) })
+	stores.Go(func() error { return n.ensureRedis(storesCtx) })
 	stores.Go(func() error {
 		if err := n.build(storesCtx, ""); err != nil {
 			return err
@@ -64,7 +66,7 @@ func (n *native) up(ctx context.Context) error {
 // checkAllPorts looks before anything is started, so that a stranger on a port is named at once.
 func (n *native) checkAllPorts() error {
 	var errs []error
-	for _, name := range Services {
+	for _, name := range n.services() {
 		if !n.state.service(name).Process.Alive() {
 			errs = append(errs, checkPorts(name, n.allPorts(name)))
 		}
@@ -162,9 +164,14 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	case Postgres:
 		run, _, err = preparePostgres(ctx, PostgresConfig{Dir: dir, Port: n.port(Postgres), Fsync: true, Log: log})
 		return run, err
-	case Redis:
-		run, _, err = prepareRedis(RedisConfig{Dir: dir, Port: n.port(Redis), Log: log})
+	case Redis, RedisReplica:
+		run, _, err = prepareRedis(RedisConfig{Dir: dir, Port: n.port(name), Log: log})
+		if err == nil && n.isReplicated() {
+			err = n.replicate(ctx, name, &run)
+		}
 		return run, err
+	case Sentinel1, Sentinel2, Sentinel3:
+		return n.prepareSentinel(ctx, name, dir, log)
 	case Nginx:
 		return prepareNginx(n.root, dir, log, n.ports)
 	case Proxy:
@@ -195,7 +202,7 @@ func (n *native) replicaEnv(name string) []string {
 		"HTTP_ADDR=" + n.addr(name),
 		"OPS_ADDR=" + n.ops(name),
 		"DATABASE_URL=" + PostgresURL(n.via(name, Postgres)),
-		"REDIS_URL=" + RedisURL(n.via(name, Redis)),
+		"REDIS_URL=" + n.redisURL(name),
 		"PSP_URL=http://" + n.via(name, PSP),
 		"PSP_WEBHOOK_SECRET=" + webhookSecret,
 	}, n.state.data.Env...)
@@ -242,7 +249,7 @@ func (n *native) resume(_ context.Context, name string) error {
 
 func (n *native) conditions(context.Context) (map[string]condition, error) {
 	all := map[string]condition{}
-	for _, name := range Services {
+	for _, name := range n.services() {
 		p := n.state.service(name).Process
 		c := condition{state: stopped}
 		if p.Alive() {
@@ -258,7 +265,7 @@ func (n *native) conditions(context.Context) (map[string]condition, error) {
 
 // down stops from the front door inwards, so that nobody meets a service whose stores are gone.
 func (n *native) down(ctx context.Context, keepData bool) error {
-	for _, group := range [][]string{{Nginx}, {API1, API2}, {PSP, Redis, Postgres, Proxy}} {
+	for _, group := range [][]string{{Nginx}, {API1, API2}, sentinels, {PSP, Redis, RedisReplica, Postgres, Proxy}} {
 		var stopping errgroup.Group
 		for _, name := range group {
 			stopping.Go(func() error {
@@ -273,7 +280,7 @@ func (n *native) down(ctx context.Context, keepData bool) error {
 		}
 	}
 	var errs []error
-	for _, name := range Services {
+	for _, name := range n.services() {
 		dir := n.state.service(name).Dir
 		if n.isOutside(dir) && (!keepData || name != Postgres) {
 			errs = append(errs, os.RemoveAll(dir))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,13 +40,15 @@ func portOf(t *testing.T, l net.Listener) int {
 func TestNoTwoServicesShareAPort(t *testing.T) {
 	t.Parallel()
 	owner := map[int]string{}
-	for _, name := range Services {
+	for _, name := range slices.Concat(Services, sentinelServices) {
 		for _, port := range (ports{7}).allPorts(name) {
 			require.Empty(t, owner[port], "port %d of %s", port, name)
 			owner[port] = name
 		}
 	}
-	require.LessOrEqual(t, (ports{maxOffset}).port(Redis), 65535)
+	for name := range basePorts {
+		require.LessOrEqual(t, (ports{maxOffset}).port(name), 65535)
+	}
 }
 
 func TestEdgesAreFoundInEitherOrder(t *testing.T) {

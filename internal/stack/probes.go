@@ -23,8 +23,10 @@ func (s *Stack) probe(ctx context.Context, service string) error {
 		return getOK(ctx, "http://"+s.addr(Proxy)+"/version")
 	case Postgres:
 		return ensureDatabase(ctx, s.addr(Postgres))
-	case Redis:
-		return pingRedis(ctx, s.addr(Redis))
+	case Redis, RedisReplica:
+		return s.probeRedis(ctx, service)
+	case Sentinel1, Sentinel2, Sentinel3:
+		return probeSentinel(ctx, s.addr(service))
 	case PSP:
 		return getOK(ctx, "http://"+s.addr(PSP)+"/healthz")
 	case API1, API2:

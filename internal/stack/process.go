@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -139,6 +140,7 @@ type launchConfig struct {
 	user        *syscall.Credential // nil: us
 	parentDeath syscall.Signal      // sent by the kernel when we die (Linux); 0: the process outlives us
 	content     string              // of its configuration file and the like: only counts for digest
+	passing     []string            // further arguments, of this start alone: they don't count for digest
 }
 
 // digest tells one set of settings from another.
@@ -155,7 +157,7 @@ func launch(cfg launchConfig) (Process, <-chan struct{}, error) {
 		return Process{}, nil, fmt.Errorf("open log: %w", err)
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command(cfg.path, cfg.args...) //nolint:noctx // a server outlives the call that starts it
+	cmd := exec.Command(cfg.path, slices.Concat(cfg.args, cfg.passing)...) //nolint:noctx // a server outlives the call that starts it
 	cmd.Env, cmd.Dir = cfg.env, cfg.dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = sysProcAttr(cfg.user, cfg.parentDeath)

@@ -10,6 +10,9 @@ import (
 // slowStep is when a step that isn't done yet gets a line to say so: a first build takes a minute.
 const slowStep = 5 * time.Second
 
+// minNameWidth lets columns look the same wherever names are short.
+const minNameWidth = 9
+
 // step is a line of progress that is printed when it is done: name, address, state, seconds.
 type step struct {
 	s     *Stack
@@ -21,13 +24,22 @@ type step struct {
 
 func (s *Stack) step(name, where string) step {
 	t := step{s: s, name: name, where: where, begun: time.Now()}
-	t.slow = time.AfterFunc(slowStep, func() { s.printf("  %-9s %-17s …\n", name, where) })
+	t.slow = time.AfterFunc(slowStep, func() { s.printf("  %-*s %-17s …\n", s.nameWidth(), name, where) })
 	return t
 }
 
 func (t step) done(state string) {
 	t.slow.Stop()
-	t.s.printf("  %-9s %-17s %-28s %5.1f s\n", t.name, t.where, state, time.Since(t.begun).Seconds())
+	t.s.printf("  %-*s %-17s %-28s %5.1f s\n", t.s.nameWidth(), t.name, t.where, state, time.Since(t.begun).Seconds())
+}
+
+// nameWidth is how much room the longest of the services' names takes.
+func (s *Stack) nameWidth() int {
+	width := 0
+	for _, name := range s.services() {
+		width = max(width, len(name))
+	}
+	return max(width, minNameWidth)
 }
 
 // printf shows something to the user; when nobody can see it, the work goes on. One call is one write: the lines of parallel

@@ -16,9 +16,15 @@ const (
 	API1     = "api-1"
 	API2     = "api-2"
 	Nginx    = "nginx"
+
+	// With Sentinel only.
+	RedisReplica = "redis-replica"
+	Sentinel1    = "sentinel-1"
+	Sentinel2    = "sentinel-2"
+	Sentinel3    = "sentinel-3"
 )
 
-// Services are all services, in the order in which they are listed.
+// Services are the services of a stack with a single Redis, in the order in which they are listed.
 var Services = []string{Proxy, Postgres, Redis, PSP, API1, API2, Nginx}
 
 // Replicas are the services that answer the API behind nginx.
@@ -27,6 +33,7 @@ var Replicas = []string{API1, API2}
 // basePorts are where the services listen when the port offset is 0; the proxy's is its own control port.
 var basePorts = map[string]int{
 	Proxy: 20000, Postgres: 55432, Redis: 56379, PSP: 8090, API1: 8081, API2: 8082, Nginx: 8080,
+	RedisReplica: 56380, Sentinel1: 56381, Sentinel2: 56382, Sentinel3: 56383,
 }
 
 // opsPorts are where the replicas answer /livez, /readyz and /metrics.
@@ -61,10 +68,15 @@ func (e edge) name() string { return e.from + "-to-" + e.to }
 
 func (e edge) String() string { return e.from + " → " + e.to }
 
+// joins reports whether the edge is between a and b, in either order.
+func (e edge) joins(a, b string) bool {
+	return (e.from == a && e.to == b) || (e.from == b && e.to == a)
+}
+
 // findEdge returns the edge between two services, named in either order.
 func findEdge(a, b string) (edge, error) {
 	for _, e := range edges {
-		if (e.from == a && e.to == b) || (e.from == b && e.to == a) {
+		if e.joins(a, b) {
 			return e, nil
 		}
 	}
@@ -72,7 +84,7 @@ func findEdge(a, b string) (edge, error) {
 }
 
 // maxOffset keeps the highest port below 65536.
-const maxOffset = 65535 - 56379
+const maxOffset = 65535 - 56383
 
 // ports computes the addresses of a stack from its port offset.
 type ports struct{ offset int }

@@ -38,6 +38,9 @@ type Options struct {
 	Dir string
 	// Driver is Auto (also when empty), Native or Compose. It counts for Up; later commands know what Up chose.
 	Driver string
+	// Redis is Single (also when empty) or Sentinel: a primary and a replica with three sentinels, on the native driver. It counts
+	// for Up; empty means what the stack that is up has.
+	Redis string
 	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s. They count for Up.
 	Env []string
 	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the first. It counts for Up.
@@ -100,6 +103,9 @@ func New(opts Options) (*Stack, error) {
 	if !slices.Contains([]string{"", Auto, Native, Compose}, opts.Driver) {
 		return nil, fmt.Errorf("unknown driver %q: auto, native or compose", opts.Driver)
 	}
+	if !slices.Contains([]string{"", Single, Sentinel}, opts.Redis) {
+		return nil, fmt.Errorf("unknown kind of Redis %q: single or sentinel", opts.Redis)
+	}
 	if opts.PortOffset < 0 || opts.PortOffset > maxOffset {
 		return nil, fmt.Errorf("the port offset must be between 0 and %d", maxOffset)
 	}
@@ -159,7 +165,7 @@ func (s *Stack) Logs(ctx context.Context, services []string, follow bool) error 
 		return fmt.Errorf("%w in %s", ErrNoStack, s.Dir)
 	}
 	if len(services) == 0 {
-		services = Services
+		services = s.services()
 	}
 	return s.driver.logs(ctx, services, follow)
 }

@@ -18,6 +18,8 @@ type ServiceStatus struct {
 	ID string
 	// Why is the reason when a running service is not ready.
 	Why string
+	// Role is of a Redis server that Sentinel looks after: master or replica, as Sentinel sees it.
+	Role string
 }
 
 // Status asks every service how it is, and lists the faults that are in force on the connections between them.
@@ -29,9 +31,10 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
-	services = make([]ServiceStatus, len(Services))
+	names := s.services()
+	services = make([]ServiceStatus, len(names))
 	var asking errgroup.Group
-	for i, name := range Services {
+	for i, name := range names {
 		asking.Go(func() error {
 			services[i] = s.statusOf(ctx, name, conditions[name])
 			return nil
@@ -41,11 +44,17 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	if conditions[Proxy].state == running {
 		active, err = s.faults().active(ctx)
 	}
+	if s.isReplicated() && s.replicationIsCut(ctx) {
+		active = append(active, replication.String()+": partition")
+	}
 	return services, active, err
 }
 
 func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
 	status := ServiceStatus{Name: name, Addr: s.addr(name), State: c.state, ID: c.id}
+	if s.isReplicated() && (name == Redis || name == RedisReplica) {
+		status.Role = s.redisRole(ctx, name)
+	}
 	if c.state != running {
 		return status
 	}
@@ -64,7 +73,7 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	}
 	s.printf("%s driver, %s\n", s.state.data.Driver, s.Dir)
 	for _, line := range services {
-		text := fmt.Sprintf("  %-9s %-17s %-10s %-14s %s", line.Name, line.Addr, line.State, line.ID, line.Why)
+		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.nameWidth(), line.Name, line.Addr, line.State, line.ID, line.Role+" "+line.Why)
 		s.printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {

@@ -28,9 +28,9 @@ type Fault struct {
 // stoppable are all services but the proxy, which is the switchboard's own; crashable are those of a single process, which SIGKILL
 // meets as a whole.
 var (
-	stoppable = []string{API1, API2, PSP, Redis, Postgres, Nginx}
-	crashable = []string{API1, API2, PSP, Redis}
-	pausable  = []string{API1, API2, PSP, Redis, Postgres}
+	crashable = append([]string{API1, API2, PSP, Redis}, sentinelServices...)
+	pausable  = slices.Concat(crashable, []string{Postgres})
+	stoppable = slices.Concat(pausable, []string{Nginx})
 )
 
 // Faults are the verbs of the switchboard.
@@ -42,8 +42,8 @@ var Faults = []Fault{
 	{"start", "SERVICE", startService, stoppable},
 	{"restart", "SERVICE", restartService, stoppable},
 	{"flush", "redis", flush, []string{Redis}},
-	{"partition", "SERVICE SERVICE", onEdge(faults.partition), nil},
-	{"heal", "SERVICE SERVICE", onEdge(faults.heal), nil},
+	{"partition", "SERVICE SERVICE", onEdge(faults.partition, (*Stack).cutReplication), nil},
+	{"heal", "SERVICE SERVICE", onEdge(faults.heal, (*Stack).healReplication), nil},
 	{"slow", "SERVICE SERVICE DELAY", slow, nil},
 	{"cut", "SERVICE SERVICE BYTES", cut, nil},
 	{"crash", "postgres", crash, []string{Postgres}},
@@ -64,6 +64,9 @@ func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 	}
 	begun := time.Now()
 	return s.onStack(ctx, func(ctx context.Context) error {
+		if f.on != nil && !slices.Contains(s.services(), args[0]) {
+			return fmt.Errorf("this stack has one Redis, and so no %s: `stack up --redis sentinel` makes one that has", args[0])
+		}
 		if err := f.run(ctx, s, args); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, strings.Join(args, " "), err)
 		}
@@ -85,7 +88,7 @@ func onService(do func(driver, context.Context, string) error) func(context.Cont
 }
 
 // startService waits until the service is ready. For a replica that is as far as the faults in force let it: one that runs
-// without its stores is no error.
+// without its stores, or a copy of Redis that is cut off, is no error.
 func startService(ctx context.Context, s *Stack, args []string) error {
 	name := args[0]
 	if err := s.driver.start(ctx, name); err != nil {
@@ -96,7 +99,7 @@ func startService(ctx context.Context, s *Stack, args []string) error {
 		return notReady
 	}
 	conditions, err := s.driver.conditions(ctx)
-	if err == nil && conditions[name].state == running && slices.Contains(Replicas, name) {
+	if err == nil && conditions[name].state == running && (slices.Contains(Replicas, name) || s.isReplicated()) {
 		s.printf("%s runs, but is %v\n", name, notReady)
 		return nil
 	}
@@ -112,16 +115,25 @@ func restartService(ctx context.Context, s *Stack, args []string) error {
 
 // flush empties Redis, as if it had lost everything.
 func flush(ctx context.Context, s *Stack, _ []string) error {
-	answer, err := askRedis(ctx, s.addr(Redis), "FLUSHALL")
+	master, err := s.RedisMaster(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := askRedis(ctx, master, "FLUSHALL")
 	if err == nil && answer != "+OK" {
 		err = errors.New(answer)
 	}
 	return err
 }
 
-func onEdge(do func(faults, context.Context, edge) error) func(context.Context, *Stack, []string) error {
+// onEdge does something to a connection; the one between the two servers of a replicated Redis has its own way.
+func onEdge(do func(faults, context.Context, edge) error, toReplication func(*Stack, context.Context) error,
+) func(context.Context, *Stack, []string) error {
 	return func(ctx context.Context, s *Stack, args []string) error {
-		e, err := findEdge(args[0], args[1])
+		if s.isReplicated() && replication.joins(args[0], args[1]) {
+			return toReplication(s, ctx)
+		}
+		e, err := s.findEdge(args[0], args[1])
 		if err != nil {
 			return err
 		}
@@ -130,7 +142,7 @@ func onEdge(do func(faults, context.Context, edge) error) func(context.Context, 
 }
 
 func slow(ctx context.Context, s *Stack, args []string) error {
-	e, err := findEdge(args[0], args[1])
+	e, err := s.findEdge(args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -142,7 +154,7 @@ func slow(ctx context.Context, s *Stack, args []string) error {
 }
 
 func cut(ctx context.Context, s *Stack, args []string) error {
-	e, err := findEdge(args[0], args[1])
+	e, err := s.findEdge(args[0], args[1])
 	if err != nil {
 		return err
 	}

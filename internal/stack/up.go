@@ -26,6 +26,9 @@ func (s *Stack) up(ctx context.Context) error {
 	}
 	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
 	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
+	if s.isReplicated() {
+		_ = s.healReplication(ctx)
+	}
 	err = s.driver.up(ctx)
 	if errors.Is(err, errNothingStarted) && isNew {
 		return errors.Join(err, removeLocked(s.Dir))
@@ -51,8 +54,14 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 		return "", fmt.Errorf("the stack in %s is on the %s driver: take it down first", s.Dir, known.Driver)
 	case known.Driver != "" && s.PortOffset != 0 && s.PortOffset != known.PortOffset:
 		return "", fmt.Errorf("the stack in %s has port offset %d: take it down first", s.Dir, known.PortOffset)
+	case known.Driver != "" && s.Redis != "" && s.isReplicated() != (s.Redis == Sentinel):
+		return "", fmt.Errorf("the stack in %s has another kind of Redis: take it down first", s.Dir)
 	case known.Driver != "":
 		name, why = known.Driver, "as before"
+	case s.Redis == Sentinel && name == Compose:
+		return "", errors.New("only the native driver can do --redis sentinel: leave --driver out, or say --driver native")
+	case s.Redis == Sentinel:
+		name, why = Native, "as Redis with Sentinel needs it"
 	case name == "" || name == Auto:
 		name, why = s.chooseDriver(ctx)
 	default:
@@ -60,7 +69,12 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 	}
 	env := slices.Clone(s.Env)
 	slices.Sort(env)
-	err = s.state.update(func(d *stateData) { d.Driver, d.PortOffset, d.Env = name, s.offset, env })
+	err = s.state.update(func(d *stateData) {
+		d.Driver, d.PortOffset, d.Env = name, s.offset, env
+		if s.Redis == Sentinel {
+			d.Redis = Sentinel
+		}
+	})
 	s.driver = s.newDriver(name)
 	return why, err
 }

@@ -1,0 +1,150 @@
+package stack
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// replicatedStack runs the Redis of a stack with Sentinel and nothing else.
+func replicatedStack(t *testing.T) *Stack {
+	t.Helper()
+	s := emptyStack(t, Options{Redis: Sentinel})
+	require.NoError(t, s.state.update(func(d *stateData) { d.Redis = Sentinel }))
+	require.NoError(t, (&native{s}).makeDirs())
+	t.Cleanup(func() { require.NoError(t, s.driver.down(context.WithoutCancel(t.Context()), false)) })
+	require.NoError(t, (&native{s}).ensureRedis(testContext(t)))
+	return s
+}
+
+// emptyStack is one in which nothing runs, at ports that are free.
+func emptyStack(t *testing.T, opts Options) *Stack {
+	t.Helper()
+	opts.Dir = t.TempDir()
+	var s *Stack
+	require.Eventually(t, func() bool {
+		opts.PortOffset = rand.IntN(maxOffset)
+		var err error
+		s, err = New(opts)
+		require.NoError(t, err)
+		for _, name := range slices.Concat(sentinelServices, []string{Redis}) {
+			if checkPorts(name, s.allPorts(name)) != nil {
+				return false
+			}
+		}
+		return true
+	}, testTimeout, pollInterval)
+	s.driver = &native{s}
+	return s
+}
+
+func redisAt(t *testing.T, addr string, do func(*redis.Client) error) error {
+	t.Helper()
+	return withRedis(t, RedisURL(addr), do)
+}
+
+func TestSentinelAppointsAReplicaThatHasMissedWrites(t *testing.T) {
+	t.Parallel()
+	s, ctx := replicatedStack(t), testContext(t)
+	first, second := s.addr(Redis), s.addr(RedisReplica)
+	master, err := s.RedisMaster(ctx)
+	require.NoError(t, err)
+	require.Equal(t, first, master)
+	copied := func(key string) func() bool {
+		return func() bool {
+			return redisAt(t, second, func(c *redis.Client) error { return c.Get(ctx, key).Err() }) == nil
+		}
+	}
+	require.NoError(t, redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "kept", 1, 0).Err() }))
+	require.Eventually(t, copied("kept"), testTimeout, pollInterval)
+
+	require.NoError(t, s.cutReplication(ctx))
+	require.True(t, s.replicationIsCut(ctx))
+	require.NoError(t, redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "lost", 1, 0).Err() }))
+	require.NoError(t, s.driver.kill(ctx, Redis))
+	appointed := func() bool { master, err := s.RedisMaster(ctx); return err == nil && master == second }
+	require.Eventually(t, appointed, testTimeout, pollInterval)
+	require.True(t, copied("kept")())
+	require.False(t, copied("lost")(), "it never got there")
+
+	// The old primary starts as what it is from now on.
+	require.NoError(t, s.driver.start(ctx, Redis))
+	require.NoError(t, await(ctx, testTimeout, nil, func(ctx context.Context) error { return pingRedis(ctx, first) }))
+	err = redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "astray", 1, 0).Err() })
+	require.ErrorContains(t, err, "READONLY")
+
+	require.NoError(t, s.healReplication(ctx))
+	require.False(t, s.replicationIsCut(ctx))
+	for _, name := range slices.Concat(sentinelServices, []string{Redis}) {
+		require.NoError(t, await(ctx, testTimeout, nil, func(ctx context.Context) error { return s.probe(ctx, name) }), name)
+	}
+	require.Equal(t, "replica", s.redisRole(ctx, Redis))
+	require.Equal(t, "master", s.redisRole(ctx, RedisReplica))
+}
+
+func TestASentinelKeepsItsNameOverARestart(t *testing.T) {
+	t.Parallel()
+	s, ctx := replicatedStack(t), testContext(t)
+	id := func() (id string) {
+		require.NoError(t, redisAt(t, s.addr(Sentinel1), func(c *redis.Client) (err error) {
+			id, err = c.Do(ctx, "SENTINEL", "MYID").Text()
+			return err
+		}))
+		return id
+	}
+	before := id()
+	require.NoError(t, s.driver.kill(ctx, Sentinel1))
+	require.NoError(t, s.driver.start(ctx, Sentinel1))
+	require.NoError(t, await(ctx, testTimeout, nil, func(ctx context.Context) error { return s.probe(ctx, Sentinel1) }))
+	require.Equal(t, before, id(), "as a stranger it would raise the number of those who must agree")
+}
+
+func TestWithSentinelRedisIsFoundPastTheSwitchboard(t *testing.T) {
+	t.Parallel()
+	s := emptyStack(t, Options{})
+	_, err := s.findEdge(API1, Redis)
+	require.NoError(t, err)
+	require.Equal(t, RedisURL(s.via(API1, Redis)), s.redisURL(API1))
+
+	require.NoError(t, s.state.update(func(d *stateData) { d.Redis = Sentinel }))
+	_, err = s.findEdge(Redis, API1)
+	require.ErrorContains(t, err, "past the switchboard")
+	_, err = s.findEdge(API1, Postgres)
+	require.NoError(t, err)
+	require.Equal(t, "redis+sentinel://"+s.addr(Sentinel1)+","+s.addr(Sentinel2)+","+s.addr(Sentinel3)+"/oncepay", s.redisURL(API1))
+}
+
+func TestTheKindOfRedisIsSettledAtTheFirstUp(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	s := emptyStack(t, Options{Redis: Sentinel, Driver: Compose})
+	_, err := s.settle(ctx)
+	require.ErrorContains(t, err, "only the native driver")
+
+	s = emptyStack(t, Options{Redis: Sentinel})
+	_, err = s.settle(ctx)
+	require.NoError(t, err)
+	require.Equal(t, Native, s.state.data.Driver)
+	require.Contains(t, s.services(), RedisReplica)
+
+	s.Redis = "" // as a later command has it
+	_, err = s.settle(ctx)
+	require.NoError(t, err)
+	require.True(t, s.isReplicated())
+
+	s.Redis = Single
+	_, err = s.settle(ctx)
+	require.ErrorContains(t, err, "take it down first")
+}
+
+func TestASingleRedisHasNoReplicaToKill(t *testing.T) {
+	t.Parallel()
+	s := emptyStack(t, Options{Driver: Native})
+	require.NoError(t, s.locked(testContext(t), func(ctx context.Context) error { _, err := s.settle(ctx); return err }))
+	err := s.Do(testContext(t), "kill", RedisReplica)
+	require.ErrorContains(t, err, "--redis sentinel")
+}
