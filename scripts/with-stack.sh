@@ -7,11 +7,12 @@
 # The stack has its own folder and ports, and leaves one that is up alone.
 # STACK_DRIVER is native, compose or auto. LEASE_SECONDS is the replicas' lease;
 # it is short because the scenarios wait for it. IDEMPOTENCY_STORE=postgres has
-# the records kept there. STACK_DIR and PORT_OFFSET make it another one, beside
-# the usual. The command finds the stack by the variables that are exported here.
+# the records kept there, STACK_REDIS=sentinel replicates Redis. STACK_DIR and
+# PORT_OFFSET make it another one, beside the usual. The command finds the stack
+# by the variables that are exported here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
 dir=${STACK_DIR:-.stack-test}
 : "${PORT_OFFSET:=6000}" # puts PostgreSQL and Redis above the ports that Linux gives to clients

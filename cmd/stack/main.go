@@ -21,11 +21,12 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
 
-Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx):
+Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
   kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
   stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
   flush redis                        Redis loses everything
   partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis
+  partition redis-replica redis      with Sentinel: the replica stays behind, and would be appointed without what it missed
   crash postgres                     end it at once, without a word to anybody; it recovers at the next start (native)
   cut SERVICE SERVICE BYTES          end each connection after so many bytes of answers, mid-answer; heal ends that, too
   slow SERVICE SERVICE DELAY         delay the answers on a connection; heal ends that, too
