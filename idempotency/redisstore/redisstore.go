@@ -10,14 +10,16 @@
 // effect of its first attempt; [Open] makes one that doesn't. The store repeats
 // a step once, by itself and knowing its owner.
 //
+// A server may be one alone, one that Sentinels appoint, or a cluster; see
+// [Options]. Its user needs no more than [ACLRules].
+//
 // Run the server with maxmemory-policy noeviction where nothing below the
 // handlers would notice a second execution: an evicted record is a forgotten
 // one.
 //
 // Those who wait for a key ([idempotency.Policy].Wait) are woken over the channel
 // idempotency:changes, through one connection that is opened when the first of
-// them comes. A user with an ACL needs &idempotency:changes for it; without, they
-// look every second or so.
+// them comes. Where the user may not use it, they look every second or so.
 package redisstore
 
 import (

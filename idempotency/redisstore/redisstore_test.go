@@ -16,22 +16,8 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
-	"github.com/oncepay/oncepay/idempotency/storetest"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
-
-func TestStore(t *testing.T) {
-	t.Parallel()
-	client := open(t, testenv.Redis(t))
-	storetest.Run(t, func(t *testing.T) storetest.Bench {
-		return storetest.Bench{
-			Store: closing(t, redisstore.New(client)),
-			Plant: func(t testing.TB, scope, key string, data []byte) {
-				require.NoError(t, client.Set(t.Context(), "idempotency:"+scope+":"+key, data, time.Hour).Err())
-			},
-		}
-	})
-}
 
 func pending(key string) idempotency.Record {
 	return idempotency.Record{

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 
 // minRedis is the oldest major version that knows SET … NX GET.
 const minRedis = 7
+
+// redisConfigFile is the name of the configuration file in the server's directory.
+const redisConfigFile = "redis.conf"
 
 // RedisConfig says how StartRedis runs a server.
 type RedisConfig struct {
@@ -25,6 +29,10 @@ type RedisConfig struct {
 	Port int
 	// Log is the file for the server's output; empty: redis.log in Dir.
 	Log string
+	// Settings are further ones, as on the command line: "--maxmemory", "1mb". They win over ours.
+	Settings []string
+	// ConfigFile is the content of a configuration file. A Sentinel needs one, to which it then adds what it learns.
+	ConfigFile string
 	// DieWithParent stops the server when this process dies, however it dies (Linux only).
 	DieWithParent bool
 }
@@ -59,7 +67,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 		return nil, fmt.Errorf("prepare Redis: %w", err)
 	}
 	server, err := onFreePort(cfg.Port, func(port int) (*Server, error) {
-		run.args = redisArgs(run.dir, port)
+		run.args = cfg.args(run.dir, port)
 		return startServer(ctx, run, port, RedisURL, syscall.SIGTERM, pingRedis)
 	})
 	if err != nil {
@@ -86,8 +94,11 @@ func prepareRedis(cfg RedisConfig) (run launchConfig, temporary bool, err error)
 	if err != nil {
 		return run, false, err
 	}
+	if err := cfg.writeFile(dir, user); err != nil {
+		return run, false, err
+	}
 	return launchConfig{
-		path: program, args: redisArgs(dir, cfg.Port), env: []string{serverPath},
+		path: program, args: cfg.args(dir, cfg.Port), env: []string{serverPath},
 		dir: dir, log: logFile(cfg.Log, dir, "redis"), user: user,
 		parentDeath: signalIf(cfg.DieWithParent, syscall.SIGKILL),
 	}, temporary, nil
@@ -96,16 +107,35 @@ func prepareRedis(cfg RedisConfig) (run launchConfig, temporary bool, err error)
 // RedisURL is the connection URL of a Redis at addr (host:port).
 func RedisURL(addr string) string { return "redis://" + addr + "/0" }
 
-// redisArgs are the settings that differ from the defaults (redis.conf).
-func redisArgs(dir string, port int) []string {
-	return []string{
+// args are the settings that differ from the defaults (redis.conf).
+func (cfg RedisConfig) args(dir string, port int) (args []string) {
+	if cfg.ConfigFile != "" {
+		args = append(args, filepath.Join(dir, redisConfigFile))
+	}
+	args = append(args,
 		"--bind", "127.0.0.1",
 		"--port", strconv.Itoa(port),
 		"--dir", dir,
 		"--save", "",
 		"--appendonly", "no",
 		"--daemonize", "no",
+	)
+	return append(args, cfg.Settings...)
+}
+
+// writeFile writes the configuration file, but leaves one alone that is there from an earlier start.
+func (cfg RedisConfig) writeFile(dir string, user *syscall.Credential) error {
+	path := filepath.Join(dir, redisConfigFile)
+	if _, err := os.Stat(path); cfg.ConfigFile == "" || err == nil {
+		return nil
 	}
+	if err := os.WriteFile(path, []byte(cfg.ConfigFile), 0o600); err != nil {
+		return err
+	}
+	if user == nil {
+		return nil
+	}
+	return os.Chown(path, int(user.Uid), int(user.Gid))
 }
 
 // pingRedis asks once, in Redis's inline protocol: a client library would retry and log.

@@ -127,12 +127,12 @@ func (d *docker) startPostgres(ctx context.Context) (instance, error) {
 	}, func(ctx context.Context, c *dockerInstance) error { return pingPostgres(ctx, c.url()) })
 }
 
-func (d *docker) startRedis(ctx context.Context) (instance, error) {
+func (d *docker) startRedis(ctx context.Context, settings ...string) (instance, error) {
 	return d.run(ctx, "6379/tcp", testcontainers.ContainerRequest{
 		Image: d.redisImage,
-		Cmd: []string{
+		Cmd: append([]string{
 			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
-		},
+		}, settings...),
 	}, func(addr string) string {
 		return "redis://" + addr + "/0"
 	}, func(ctx context.Context, c *dockerInstance) error { return pingRedis(ctx, c.addr()) })

@@ -42,9 +42,14 @@ func (native) startPostgres(ctx context.Context) (instance, error) {
 	})
 }
 
-func (native) startRedis(ctx context.Context) (instance, error) {
+func (native) startRedis(ctx context.Context, settings ...string) (instance, error) {
+	return startNativeRedis(ctx, stack.RedisConfig{Settings: settings})
+}
+
+func startNativeRedis(ctx context.Context, cfg stack.RedisConfig) (instance, error) {
 	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*stack.Server, error) {
-		return stack.StartRedis(ctx, stack.RedisConfig{Dir: dir, Port: port, DieWithParent: true})
+		cfg.Dir, cfg.Port, cfg.DieWithParent = dir, port, true
+		return stack.StartRedis(ctx, cfg)
 	})
 }
 

@@ -38,16 +38,16 @@ func Redis(t testing.TB) string {
 	return strings.TrimSuffix(server.url(), "/0") + "/" + strconv.FormatInt(number, 10)
 }
 
-// RedisServer starts a server for this test alone, which the test may stop.
-func RedisServer(t testing.TB) *Server {
+// RedisServer starts a server for this test alone, which the test may stop. Settings are as on the command line: "--maxmemory", "1mb".
+func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newRedisServer(t, env.outageBackend(t))
+	return newRedisServer(t, env.outageBackend(t), settings...)
 }
 
-func newRedisServer(t testing.TB, b backend) *Server {
+func newRedisServer(t testing.TB, b backend, settings ...string) *Server {
 	t.Helper()
 	return newServer(t, func(ctx context.Context) (instance, error) {
-		i, err := b.startRedis(ctx)
+		i, err := b.startRedis(ctx, settings...)
 		if err == nil {
 			reportRedis(ctx, b, i)
 		}

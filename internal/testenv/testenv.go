@@ -110,7 +110,7 @@ type shared struct {
 type backend interface {
 	name() string
 	startPostgres(ctx context.Context) (instance, error)
-	startRedis(ctx context.Context) (instance, error)
+	startRedis(ctx context.Context, settings ...string) (instance, error)
 	close() error
 }
 

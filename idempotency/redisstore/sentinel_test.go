@@ -1,0 +1,85 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// TestAFailoverInMidRequest kills the primary while a handler runs. Its answer is stored only where its key is still held: by the
+// new primary, if it heard of the key.
+func TestAFailoverInMidRequest(t *testing.T) {
+	t.Parallel()
+	for name, replicated := range map[string]bool{"with the key": true, "without the key": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := testenv.RedisSentinel(t)
+			store, record := redisstore.New(open(t, servers.URL)), pending("key")
+			if !replicated {
+				servers.CutReplication()
+			}
+			existing, err := store.Acquire(t.Context(), record, time.Minute)
+			require.NoError(t, err)
+			require.Nil(t, existing)
+			if replicated {
+				servers.Primary.Do("WAIT", 1, 5000)
+			}
+			servers.Primary.Stop()
+			require.ErrorIs(t, store.Complete(t.Context(), done(record), time.Minute), idempotency.ErrUnavailable)
+			servers.AwaitPromotion()
+
+			require.Eventually(t, func() bool {
+				err = store.Complete(t.Context(), done(record), time.Minute)
+				return !errors.Is(err, idempotency.ErrUnavailable)
+			}, patience, 10*time.Millisecond)
+			stored, lookupErr := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
+			require.NoError(t, lookupErr)
+			if replicated {
+				require.NoError(t, err)
+				require.Equal(t, idempotency.StatusCompleted, stored.Status)
+				return
+			}
+			require.ErrorIs(t, err, idempotency.ErrLost)
+			require.Nil(t, stored)
+
+			servers.Sentinels[0].Stop()
+			requireServed(t, open(t, servers.URL))
+		})
+	}
+}
+
+// TestAPrimaryThatWasReplacedIsLeft has the primary hang until it is replaced, and come back believing that it still is one.
+func TestAPrimaryThatWasReplacedIsLeft(t *testing.T) {
+	t.Parallel()
+	servers := testenv.RedisSentinel(t)
+	client := open(t, servers.URL)
+	require.NoError(t, client.Ping(t.Context()).Err(), "it has a connection to the old one")
+	servers.Primary.Pause()
+	servers.AwaitPromotion()
+	servers.Primary.Resume()
+	requireServed(t, client)
+	stored, err := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "served again")
+	require.NoError(t, err)
+	require.NotNil(t, stored, "by the new one")
+}
+
+// TestAnOrderlyFailoverLosesNothing moves the primary by order, under way.
+func TestAnOrderlyFailoverLosesNothing(t *testing.T) {
+	t.Parallel()
+	servers := testenv.RedisSentinel(t)
+	store, record := redisstore.New(open(t, servers.URL)), pending("key")
+	_, err := store.Acquire(t.Context(), record, time.Minute)
+	require.NoError(t, err)
+	servers.Sentinels[0].Do("SENTINEL", "FAILOVER", "oncepay")
+	servers.AwaitPromotion()
+	require.Eventually(t, func() bool { return store.Complete(t.Context(), done(record), time.Minute) == nil }, patience, 10*time.Millisecond)
+	stored, err := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
+	require.NoError(t, err)
+	require.Equal(t, idempotency.StatusCompleted, stored.Status)
+}
