@@ -32,11 +32,13 @@ type call struct {
 func (c *call) prepare(body []byte) {
 	c.claim = &Claim{
 		Scope: c.check.Scope, Key: c.check.Key, Owner: NewOwner(), TTL: c.policy.TTL,
+		TraceParent: c.traceParent(c.r.Context()),
 		Fingerprint: FingerprintOf(c.r, body, c.policy.ExcludedFields...),
 	}
 	c.pending = Record{
 		Scope: c.claim.Scope, Key: c.claim.Key, Status: StatusInProgress,
 		Fingerprint: c.claim.Fingerprint, Owner: c.claim.Owner, CreatedAt: time.Now(),
+		TraceParent: c.claim.TraceParent,
 	}
 }
 
@@ -89,6 +91,7 @@ func (c *call) unavailable(err error, next http.Handler) {
 // answer speaks for a record that was there before us. The fingerprint comes
 // first: another request learns nothing of the state of this one.
 func (c *call) answer(existing *Record) {
+	c.check.Original = existing.TraceParent
 	switch {
 	case existing.Fingerprint != c.pending.Fingerprint:
 		c.reject(ResultMismatch, KeyReused())
@@ -203,7 +206,7 @@ func (c *call) settle(response Response) {
 	step := c.release
 	if status, final := c.outcome(response.StatusCode); final {
 		done := c.pending
-		done.Status, done.Response = status, response
+		done.Status, done.Response, done.TraceParent = status, response, c.claim.origin()
 		step = func(ctx context.Context) error { return c.store.Complete(ctx, done, c.policy.TTL) }
 	}
 	if c.beat == nil {
@@ -240,6 +243,9 @@ func (c *call) settledWith(lost, err error) {
 func (c *call) release(ctx context.Context) error { return c.store.Release(ctx, c.pending) }
 
 func (c *call) reportRun() {
+	if original := c.claim.original.Load(); original != nil {
+		c.check.Original = *original
+	}
 	if c.claim.replayed.Load() && (c.check.Result == ResultAcquired || c.check.Result == ResultBypassed) {
 		c.check.Result = ResultReplay
 	}

@@ -18,7 +18,12 @@ type Claim struct {
 	// nobody but the handler's own authority guards this key now.
 	Bypassed bool
 
+	// TraceParent names this request for [Claim.ReplayedFrom]. It is empty
+	// without [WithTraceParent].
+	TraceParent string
+
 	released, replayed atomic.Bool
+	original           atomic.Pointer[string] // the TraceParent of what is replayed
 }
 
 type claimKey struct{}
@@ -40,3 +45,18 @@ func (c *Claim) Release() { c.released.Store(true) }
 // with X-Idempotent-Replay: true, put back into the store, and counts as a
 // replay. Call it before writing the response.
 func (c *Claim) Replayed() { c.replayed.Store(true) }
+
+// ReplayedFrom is [Claim.Replayed] by an authority that kept the TraceParent of
+// the request whose answer this was, too. Later replays tell of that request.
+func (c *Claim) ReplayedFrom(traceParent string) {
+	c.original.Store(&traceParent)
+	c.Replayed()
+}
+
+// origin is the TraceParent that a finished record keeps.
+func (c *Claim) origin() string {
+	if original := c.original.Load(); original != nil {
+		return *original
+	}
+	return c.TraceParent
+}

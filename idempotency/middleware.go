@@ -28,6 +28,7 @@ type Middleware struct {
 	scope       func(*http.Request) string
 	writeError  func(http.ResponseWriter, *http.Request, *Error)
 	observe     func(*http.Request, Check)
+	traceParent func(context.Context) string
 	headers     headerFilter
 	maxBody     int64
 	maxResponse int
@@ -43,11 +44,12 @@ type Middleware struct {
 func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Middleware {
 	m := &Middleware{
 		store: store, policyFor: policyFor,
-		scope:      func(*http.Request) string { return "" },
-		writeError: WriteProblem,
-		observe:    func(*http.Request, Check) {},
-		headers:    newHeaderFilter(defaultHeaders),
-		maxBody:    DefaultMaxBody, maxResponse: DefaultMaxResponse,
+		scope:       func(*http.Request) string { return "" },
+		writeError:  WriteProblem,
+		observe:     func(*http.Request, Check) {},
+		traceParent: func(context.Context) string { return "" },
+		headers:     newHeaderFilter(defaultHeaders),
+		maxBody:     DefaultMaxBody, maxResponse: DefaultMaxResponse,
 		log:          slog.Default(),
 		cleanupSlots: make(chan struct{}, maxCleanups),
 		waitSlots:    make(chan struct{}, DefaultMaxWaiters),

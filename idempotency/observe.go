@@ -28,5 +28,9 @@ type Check struct {
 	Result     Result
 	Duration   time.Duration // spent on the check, without the handler's time and without Waited
 	Waited     time.Duration // for another attempt with the key, see [Policy].Wait
-	Err        error         // the cause of unavailable, bypassed, lost, incomplete and rejected
+	// Original is the TraceParent of the record that was met, if any: of the
+	// request that a replay repeats, and of the one that a conflict or a mismatch
+	// is with. It is empty when that request had none.
+	Original string
+	Err      error // the cause of unavailable, bypassed, lost, incomplete and rejected
 }

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 )
@@ -32,6 +33,13 @@ func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error
 // called from many goroutines at once and should be quick.
 func WithObserver(observe func(*http.Request, Check)) Option {
 	return func(m *Middleware) { m.observe = observe }
+}
+
+// WithTraceParent has records say which request wrote them, as traceparent tells
+// by a request's context, usually in the notation of W3C Trace Context. Whoever
+// replays a record is told by [Check].Original. The library only keeps it.
+func WithTraceParent(traceParent func(context.Context) string) Option {
+	return func(m *Middleware) { m.traceParent = traceParent }
 }
 
 // WithHeaderAllowList replaces the names of the response headers that are kept

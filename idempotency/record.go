@@ -49,6 +49,9 @@ type Record struct {
 	Owner       Owner
 	Response    Response // empty while in progress
 	CreatedAt   time.Time
+	// TraceParent names the request that wrote the record, in whatever notation
+	// [WithTraceParent] gives. The answer to a replay isn't touched by it.
+	TraceParent string
 	// ExpiresAt is written by the store, on the clock of the process that wrote
 	// the record last; the store's own expiry is what counts.
 	ExpiresAt time.Time
@@ -68,6 +71,7 @@ type metadata struct {
 	StatusCode  int         `json:"responseStatusCode,omitempty"`
 	Header      http.Header `json:"responseHeaders,omitempty"`
 	BodyOmitted bool        `json:"responseBodyOmitted,omitempty"`
+	TraceParent string      `json:"traceParent,omitempty"`
 }
 
 // MarshalBinary gives one line of JSON metadata, "\n", and the body's raw
@@ -77,6 +81,7 @@ func (r Record) MarshalBinary() ([]byte, error) {
 		Scope: r.Scope, Key: r.Key, Status: r.Status, Fingerprint: r.Fingerprint.String(), Owner: r.Owner,
 		CreatedAt: r.CreatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 		StatusCode: r.Response.StatusCode, Header: r.Response.Header, BodyOmitted: r.Response.BodyOmitted,
+		TraceParent: r.TraceParent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal record: %w", err)
@@ -103,7 +108,7 @@ func (r *Record) UnmarshalBinary(data []byte) error {
 	}
 	*r = Record{
 		Scope: m.Scope, Key: m.Key, Status: m.Status, Fingerprint: fingerprint, Owner: m.Owner,
-		CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt,
+		CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt, TraceParent: m.TraceParent,
 		Response: Response{StatusCode: m.StatusCode, Header: m.Header, Body: bytes.Clone(body), BodyOmitted: m.BodyOmitted},
 	}
 	return nil

@@ -17,6 +17,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	want := idempotency.Record{
 		Scope: "acct_1", Key: `a"b`, Status: idempotency.StatusFailed, Owner: idempotency.NewOwner(), Fingerprint: fingerprint("x"),
 		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), ExpiresAt: time.Date(2026, 1, 4, 3, 4, 5, 6, time.UTC),
+		TraceParent: "00-1-2-01",
 		Response: idempotency.Response{
 			StatusCode: 402, Header: http.Header{"Link": {"<a>", "<b>"}}, Body: []byte("{\n\x00\xff}\n"),
 		},
@@ -33,6 +34,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		`"key":"a\"b"`, `"scope":"acct_1"`, `"status":"Failed"`, `"requestFingerprint":"` + want.Fingerprint.String() + `"`,
 		`"owner":"` + string(want.Owner) + `"`, `"responseStatusCode":402`, `"responseHeaders":{"Link":["\u003ca\u003e","\u003cb\u003e"]}`,
 		`"createdAt":"2026-01-02T03:04:05.000000006Z"`, `"expiresAt":"2026-01-04T03:04:05.000000006Z"`,
+		`"traceParent":"00-1-2-01"`,
 	} {
 		require.Contains(t, string(line), member)
 	}

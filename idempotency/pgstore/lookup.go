@@ -13,7 +13,7 @@ var _ idempotency.Reader = (*Store)(nil)
 
 const lookupSQL = `
 SELECT owner, status, fingerprint, created_at, expires_at - clock_timestamp(),
-	response_status, response_headers, response_body, body_omitted
+	response_status, response_headers, response_body, body_omitted, trace_parent
 FROM idempotency_records WHERE scope = $1 AND key = $2 AND expires_at > clock_timestamp()`
 
 // Lookup implements [idempotency.Reader].

@@ -117,7 +117,7 @@ func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease t
 // next one can.
 func (s *Store) claim(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
 	rows, err := s.db.Query(ctx, s.sql.acquire, pending.Scope, pending.Key, pending.Fingerprint[:], string(pending.Owner),
-		pending.CreatedAt, atLeastMicrosecond(lease))
+		pending.CreatedAt, atLeastMicrosecond(lease), pending.TraceParent)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,8 @@ func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.
 	}
 	return s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
 		s.sql.complete, done.Scope, done.Key, string(done.Owner), atLeastMicrosecond(ttl), string(done.Status),
-		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, s.notice(done))
+		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, done.TraceParent,
+		s.notice(done))
 }
 
 // Release implements [idempotency.Store].

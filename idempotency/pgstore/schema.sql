@@ -10,6 +10,7 @@ CREATE TABLE IF NOT EXISTS idempotency_records (
     response_headers  json,  -- the ones that are replayed
     response_body     bytea, -- replayed byte by byte
     body_omitted      boolean NOT NULL DEFAULT false, -- it was too large to be kept
+    trace_parent      text, -- names the request that wrote the row
     created_at        timestamptz NOT NULL,
     expires_at        timestamptz NOT NULL, -- the lease's end while in progress
     PRIMARY KEY (scope, key),

@@ -32,7 +32,7 @@ func TestTheServicesMigrationsMakeTheSameTable(t *testing.T) {
 	t.Parallel()
 	service, _ := open(t, testenv.Postgres(t))
 	want := shape(t, migrated(t))
-	require.Len(t, want, 11+5+2, "columns, constraints, indexes")
+	require.Len(t, want, 12+5+2, "columns, constraints, indexes")
 	require.Equal(t, want, shape(t, service))
 }
 

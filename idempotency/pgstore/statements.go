@@ -23,17 +23,17 @@ type statements struct{ acquire, extend, complete, release, look, sweep string }
 const acquireSQL = `
 WITH existing AS (
 	SELECT owner, status, fingerprint, created_at, expires_at - clock_timestamp() AS remaining,
-		response_status, response_headers, response_body, body_omitted
+		response_status, response_headers, response_body, body_omitted, trace_parent
 	FROM idempotency_records WHERE scope = $1 AND key = $2 AND expires_at > clock_timestamp()
 ), claimed AS (
-	INSERT INTO idempotency_records AS record (scope, key, status, fingerprint, owner, created_at, expires_at)
-	SELECT $1, $2, 'InProgress', $3, $4, $5, clock_timestamp() + $6::interval WHERE NOT EXISTS (SELECT FROM existing)
+	INSERT INTO idempotency_records AS record (scope, key, status, fingerprint, owner, created_at, expires_at, trace_parent)
+	SELECT $1, $2, 'InProgress', $3, $4, $5, clock_timestamp() + $6::interval, NULLIF($7, '') WHERE NOT EXISTS (SELECT FROM existing)
 	ON CONFLICT (scope, key) DO UPDATE SET status = excluded.status, fingerprint = excluded.fingerprint, owner = excluded.owner,
-		created_at = excluded.created_at, expires_at = clock_timestamp() + $6::interval,
+		created_at = excluded.created_at, expires_at = clock_timestamp() + $6::interval, trace_parent = excluded.trace_parent,
 		response_status = NULL, response_headers = NULL, response_body = NULL, body_omitted = false
 	WHERE record.expires_at <= clock_timestamp()
 	RETURNING owner, status, fingerprint, created_at, expires_at - clock_timestamp(),
-		response_status, response_headers, response_body, body_omitted
+		response_status, response_headers, response_body, body_omitted, trace_parent
 )
 SELECT * FROM claimed UNION ALL SELECT * FROM existing`
 
@@ -46,9 +46,9 @@ UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval WHE
 const completeSQL = `
 WITH changed AS (
 	UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
-		response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9
+		response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9, trace_parent = NULLIF($10, '')
 	WHERE ` + held + `
-	RETURNING $10::text AS notice
+	RETURNING $11::text AS notice
 )` + notifySQL
 
 // releaseSQL doesn't ask for the lease: what has ended may go.
@@ -91,14 +91,19 @@ func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
 		fingerprint []byte
 		headers     []byte
 		code        *int
+		parent      *string
 		remaining   time.Duration
 	)
-	err := row.Scan(&r.Owner, &r.Status, &fingerprint, &r.CreatedAt, &remaining, &code, &headers, &r.Response.Body, &r.Response.BodyOmitted)
+	err := row.Scan(&r.Owner, &r.Status, &fingerprint, &r.CreatedAt, &remaining, &code, &headers, &r.Response.Body, &r.Response.BodyOmitted,
+		&parent)
 	if err != nil {
 		return r, err
 	}
 	r.ExpiresAt = time.Now().Add(remaining)
 	copy(r.Fingerprint[:], fingerprint)
+	if parent != nil {
+		r.TraceParent = *parent
+	}
 	if code == nil {
 		return r, nil
 	}

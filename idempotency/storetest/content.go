@@ -34,6 +34,23 @@ func contentCases(run cases) {
 			Header: http.Header{"Location": {"/v1/orders/1"}, "Link": {"<a>; rel=x", `<b>; title="é\n"`}, "Content-Type": {}},
 		})
 	})
+	run("the trace parent comes back, of the pending record and of the finished one", func(t *testing.T, b *bench) {
+		pending := b.pending("key")
+		pending.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		existing, err := b.Store.Acquire(t.Context(), pending, long)
+		require.NoError(t, err)
+		require.Nil(t, existing)
+		require.Equal(t, pending.TraceParent, b.look(t, "key").TraceParent)
+
+		finished := done(pending, "answer")
+		finished.TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" // an earlier one's
+		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
+		require.Equal(t, finished.TraceParent, b.look(t, "key").TraceParent)
+	})
+	run("a record without a trace parent has none", func(t *testing.T, b *bench) {
+		require.NoError(t, b.Store.Complete(t.Context(), done(b.held(t, "key", long), "answer"), long))
+		require.Empty(t, b.look(t, "key").TraceParent)
+	})
 	run("scope and key together name a record", func(t *testing.T, b *bench) {
 		base := b.scope
 		for _, scope := range []string{base, base + ":a", base + ":a:b", base + "%3Aa", base + " ", base + "é", base + "*"} {

@@ -19,6 +19,7 @@ type Claim struct {
 	Fingerprint [32]byte      // of the request; another one under the same key is refused
 	Operation   string        // what the key was used for, such as "place_order"
 	TTL         time.Duration // how long the reply is kept
+	TraceParent string        // names the request for those who trace it; may be empty
 }
 
 // Reply is the answer to a command. It is rendered before the commit and stored
@@ -28,6 +29,9 @@ type Reply struct {
 	Header   map[string]string
 	Body     []byte
 	Replayed bool // this reply was given before; the command ran earlier and not now
+	// TraceParent names the request whose claim the reply answered, if it is
+	// replayed and its claim told.
+	TraceParent string
 }
 
 // Render makes the reply to an outcome: to the value, or to a final error. It

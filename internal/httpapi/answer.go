@@ -61,7 +61,8 @@ func callOf(ctx context.Context, operation string) checkout.Call {
 	call := checkout.Call{Account: exchangeOf(ctx).account}
 	if claim := idempotency.ClaimFrom(ctx); claim != nil {
 		call.Claim = &checkout.Claim{
-			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL}
+			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL,
+			TraceParent: claim.TraceParent}
 	}
 	return call
 }
@@ -70,7 +71,7 @@ func callOf(ctx context.Context, operation string) checkout.Call {
 // the authority had it from before.
 func answered(ctx context.Context, reply checkout.Reply, err error) (answer, error) {
 	if claim := idempotency.ClaimFrom(ctx); err == nil && reply.Replayed && claim != nil {
-		claim.Replayed()
+		claim.ReplayedFrom(reply.TraceParent)
 	}
 	return answer(reply), err
 }

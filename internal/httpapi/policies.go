@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -48,7 +49,12 @@ func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 // idempotent is the idempotency stage. An account is the scope of its keys.
 func (s *Server) idempotent(policies map[string]*idempotency.Policy) *idempotency.Middleware {
 	policyFor := func(r *http.Request) *idempotency.Policy { return policies[r.Method+" "+routeOf(r)] }
+	traceParent := s.cfg.TraceParent
+	if traceParent == nil {
+		traceParent = func(context.Context) string { return "" }
+	}
 	return idempotency.New(s.cfg.Store, policyFor,
+		idempotency.WithTraceParent(traceParent),
 		idempotency.WithScope(func(r *http.Request) string { return exchangeOf(r.Context()).account.String() }),
 		idempotency.WithErrorWriter(func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) { s.fail(w, r, e) }),
 		idempotency.WithObserver(s.observe),

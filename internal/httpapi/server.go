@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,9 @@ type Config struct {
 	// Webhooks writes it: whsec_ and base64. Without one, all events are refused.
 	WebhookSecret string
 
+	// TraceParent names the request that a context belongs to, for replays to tell
+	// of it by Check.Original. It may be nil.
+	TraceParent func(context.Context) string
 	// Observe is told of every idempotency check, and ObserveRequest of every
 	// request once it is answered; both with the pattern of the route, which is
 	// empty where there is none. Either may be nil. They are called from many

@@ -69,7 +69,8 @@ func (tx *transaction) claim(ctx context.Context, call checkout.Call) {
 		return
 	}
 	tx.started = tx.ClaimKey(ctx, []dbsqlc.ClaimKeyParams{{AccountID: call.Account, Key: call.Claim.Key,
-		Fingerprint: call.Claim.Fingerprint[:], Operation: call.Claim.Operation, TtlSeconds: call.Claim.TTL.Seconds()}})
+		Fingerprint: call.Claim.Fingerprint[:], Operation: call.Claim.Operation, TtlSeconds: call.Claim.TTL.Seconds(),
+		TraceParent: call.Claim.TraceParent}})
 }
 
 // keep renders the outcome, keeps it under the key and commits. It passes on a
@@ -163,6 +164,9 @@ func replay(claim checkout.Claim, key dbsqlc.IdempotencyKey) (checkout.Reply, er
 // replyOf is the reply that a finished key has kept.
 func replyOf(key dbsqlc.IdempotencyKey) (checkout.Reply, error) {
 	reply := checkout.Reply{Status: int(*key.ResponseStatus), Body: key.ResponseBody, Replayed: true}
+	if key.TraceParent != nil {
+		reply.TraceParent = *key.TraceParent
+	}
 	if err := json.Unmarshal(key.ResponseHeaders, &reply.Header); err != nil {
 		return checkout.Reply{}, fmt.Errorf("decode the kept reply's header: %w", err)
 	}

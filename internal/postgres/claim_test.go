@@ -27,6 +27,25 @@ func TestReplayIsByteIdentical(t *testing.T) {
 	require.EqualValues(t, plenty-2, b.stock("mug-white"))
 }
 
+func TestAReplayNamesTheRequestThatItAnswered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := wants(b.customer().ID, "mug-white", 2)
+	call := b.call("k", wanted)
+	call.Claim.TraceParent = "first"
+	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.Empty(t, first.TraceParent)
+
+	call.Claim.TraceParent = "second"
+	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	require.NoError(t, err)
+	require.Equal(t, "first", again.TraceParent)
+	known, err := b.Key(b.ctx, b.account, "k")
+	require.NoError(t, err)
+	require.Equal(t, "first", known.Reply.TraceParent)
+}
+
 func TestAReplyMayBeEmpty(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

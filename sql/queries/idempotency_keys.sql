@@ -3,8 +3,9 @@ SELECT now()::timestamptz AS now FROM accounts WHERE id = @account_id;
 
 -- name: ClaimKey :batchone
 -- Waits for a transaction that is writing the same key; no row: the key is taken.
-INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at)
-VALUES (@account_id, @key, @fingerprint, @operation, 'in_progress', now() + make_interval(secs => @ttl_seconds))
+INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at, trace_parent)
+VALUES (@account_id, @key, @fingerprint, @operation, 'in_progress', now() + make_interval(secs => @ttl_seconds),
+    nullif(@trace_parent::text, ''))
 ON CONFLICT (account_id, key) DO NOTHING
 RETURNING now()::timestamptz AS now;
 

@@ -70,8 +70,9 @@ func (b *AddStockBatchResults) Close() error {
 }
 
 const claimKey = `-- name: ClaimKey :batchone
-INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at)
-VALUES ($1, $2, $3, $4, 'in_progress', now() + make_interval(secs => $5))
+INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at, trace_parent)
+VALUES ($1, $2, $3, $4, 'in_progress', now() + make_interval(secs => $5),
+    nullif($6::text, ''))
 ON CONFLICT (account_id, key) DO NOTHING
 RETURNING now()::timestamptz AS now
 `
@@ -88,6 +89,7 @@ type ClaimKeyParams struct {
 	Fingerprint []byte
 	Operation   string
 	TtlSeconds  float64
+	TraceParent string
 }
 
 // Waits for a transaction that is writing the same key; no row: the key is taken.
@@ -100,6 +102,7 @@ func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyB
 			a.Fingerprint,
 			a.Operation,
 			a.TtlSeconds,
+			a.TraceParent,
 		}
 		batch.Queue(claimKey, vals...)
 	}
@@ -242,7 +245,7 @@ func (b *FinishKeyBatchResults) Close() error {
 }
 
 const getKey = `-- name: GetKey :batchone
-SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at FROM idempotency_keys WHERE account_id = $1 AND key = $2
+SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at, trace_parent FROM idempotency_keys WHERE account_id = $1 AND key = $2
 `
 
 type GetKeyBatchResults struct {
@@ -293,6 +296,7 @@ func (b *GetKeyBatchResults) QueryRow(f func(int, IdempotencyKey, error)) {
 			&i.CreatedAt,
 			&i.CompletedAt,
 			&i.ExpiresAt,
+			&i.TraceParent,
 		)
 		if f != nil {
 			f(t, i, err)

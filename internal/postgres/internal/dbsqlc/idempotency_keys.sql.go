@@ -30,7 +30,7 @@ func (q *Queries) PurgeKeys(ctx context.Context, batchSize int32) (int64, error)
 }
 
 const readKey = `-- name: ReadKey :one
-SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at FROM idempotency_keys WHERE account_id = $1 AND key = $2
+SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at, trace_parent FROM idempotency_keys WHERE account_id = $1 AND key = $2
 `
 
 type ReadKeyParams struct {
@@ -54,6 +54,7 @@ func (q *Queries) ReadKey(ctx context.Context, arg ReadKeyParams) (IdempotencyKe
 		&i.CreatedAt,
 		&i.CompletedAt,
 		&i.ExpiresAt,
+		&i.TraceParent,
 	)
 	return i, err
 }

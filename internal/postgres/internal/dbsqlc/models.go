@@ -45,6 +45,7 @@ type IdempotencyKey struct {
 	CreatedAt       time.Time
 	CompletedAt     *time.Time
 	ExpiresAt       time.Time
+	TraceParent     *string
 }
 
 type IdempotencyRecord struct {
@@ -59,6 +60,7 @@ type IdempotencyRecord struct {
 	BodyOmitted     bool
 	CreatedAt       time.Time
 	ExpiresAt       time.Time
+	TraceParent     *string
 }
 
 type Inbox struct {

@@ -1,0 +1,2 @@
+ALTER TABLE idempotency_records DROP COLUMN trace_parent;
+ALTER TABLE idempotency_keys DROP COLUMN trace_parent;
