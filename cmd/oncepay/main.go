@@ -95,6 +95,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 func runCommand(ctx context.Context, command string, args []string, cfg app.Config, stdout io.Writer) error {
 	log := app.NewLogger(stdout, cfg.LogLevel)
 	app.QuietRedis(log)
+	app.QuietTracing(log)
 	switch command {
 	case "migrate":
 		return migrate(ctx, args[0], cfg, log, stdout)

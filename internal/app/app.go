@@ -32,6 +32,7 @@ type App struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
+	tracing *tracing // nil without a collector
 
 	pool         *pgxpool.Pool
 	redis        redis.UniversalClient // nil without REDIS_URL
@@ -66,6 +67,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 	if err := cfg.RequireServe(); err != nil {
 		return nil, err
 	}
+	if cfg.tracesURL() != "" {
+		log = slog.New(tracedLog{log.Handler()})
+	}
 	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), ready: make(chan struct{})}
 	if err := a.connect(ctx); err != nil {
 		a.closePools()
@@ -75,7 +79,11 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 }
 
 func (a *App) connect(ctx context.Context) (err error) {
-	if a.pool, err = postgres.Open(ctx, postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns}); err != nil {
+	if a.tracing, err = newTracing(ctx, a.cfg, a.log); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	database := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns, Tracer: a.tracing.queries()}
+	if a.pool, err = postgres.Open(ctx, database); err != nil {
 		return fmt.Errorf("configuration: DATABASE_URL: %w", err)
 	}
 	if a.pool, err = failPool(ctx, a.pool); err != nil {
@@ -84,7 +92,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if err := a.openRecords(); err != nil {
 		return err
 	}
-	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout)
+	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL})
 	a.workers = a.newWorkers(ctx, store)
@@ -96,7 +104,8 @@ func (a *App) connect(ctx context.Context) (err error) {
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
 		WebhookSecret: a.cfg.WebhookSecret,
-		Observe:       a.observeCheck, ObserveRequest: a.metrics.observeRequest, ObserveNotice: a.metrics.observeNotice,
+		TraceParent:   a.tracing.traceParents(),
+		Observe:       a.observeCheck, ObserveRequest: a.observeRequest, ObserveNotice: a.metrics.observeNotice,
 	})
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
@@ -154,7 +163,7 @@ func (a *App) serveAPI(ctx context.Context) error {
 		return fmt.Errorf("listen (HTTP_ADDR): %w", err)
 	}
 	a.startWorkers(ctx)
-	server := a.newAPIServer(a.api)
+	server := a.newAPIServer(a.tracing.requests(a.api))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 
@@ -213,4 +222,5 @@ func (a *App) closePools() {
 	if a.pool != nil {
 		a.pool.Close()
 	}
+	a.tracing.stop()
 }

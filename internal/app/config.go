@@ -11,6 +11,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -86,6 +87,16 @@ type Config struct {
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
 	// RateLimit is in requests a second, of each account at each replica. It stops runaway clients and is no quota.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
+
+	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, that takes traces over HTTP. Without
+	// one, no traces are made.
+	OTLPEndpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
+	// OTLPTracesEndpoint is the whole URL instead, for traces alone.
+	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"`
+	// OTLPProtocol is what the collector is spoken to in; there is only one here.
+	OTLPProtocol string `env:"OTEL_EXPORTER_OTLP_PROTOCOL" envDefault:"http/protobuf"`
+	// TelemetryDisabled makes no traces even with a collector.
+	TelemetryDisabled bool `env:"OTEL_SDK_DISABLED"`
 
 	// StartupDeadline bounds the wait for PostgreSQL and its schema; then whoever started us should know.
 	StartupDeadline time.Duration `env:"STARTUP_DEADLINE" envDefault:"60s"`
@@ -178,7 +189,22 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("REDIS_URL: %w", err))
 		}
 	}
+	require(c.OTLPEndpoint == "" || isURL(c.OTLPEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_ENDPOINT", "http://host:port")
+	require(c.OTLPTracesEndpoint == "" || isURL(c.OTLPTracesEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+		"http://host:port/v1/traces")
+	require(c.OTLPProtocol == "http/protobuf", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
 	return errors.Join(errs...)
+}
+
+// tracesURL is where traces go, or "" (OpenTelemetry Protocol Exporter, "Endpoint URLs for OTLP/HTTP").
+func (c Config) tracesURL() string {
+	switch {
+	case c.TelemetryDisabled:
+		return ""
+	case c.OTLPTracesEndpoint != "" || c.OTLPEndpoint == "":
+		return c.OTLPTracesEndpoint
+	}
+	return strings.TrimSuffix(c.OTLPEndpoint, "/") + "/v1/traces"
 }
 
 // RequireDatabase fails unless the database's URL is set, which migrate and seed need.

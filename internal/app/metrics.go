@@ -95,7 +95,13 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// observeCheck counts an idempotency check and logs it in one line.
+// observeRequest counts a request that was answered, and names its span.
+func (a *App) observeRequest(r *http.Request, route string, status int, took time.Duration) {
+	a.metrics.observeRequest(r, route, status, took)
+	nameSpan(r, route)
+}
+
+// observeCheck counts an idempotency check and logs it in one line and notes it in the request's span.
 func (a *App) observeCheck(r *http.Request, route string, check idempotency.Check) {
 	a.metrics.checks.WithLabelValues(string(check.Result), route).Inc()
 	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
@@ -112,6 +118,7 @@ func (a *App) observeCheck(r *http.Request, route string, check idempotency.Chec
 		attrs = append(attrs, slog.String("error", check.Err.Error()))
 	}
 	a.log.LogAttrs(r.Context(), checkLevel(check.Result), "idempotency check", attrs...)
+	noteCheck(r.Context(), a.cfg.Store, check)
 }
 
 // checkLevel raises what says that Redis is in trouble or a lease too short.

@@ -28,6 +28,10 @@ func (a *App) openRedis() error {
 	}
 	a.redis, a.redisHosts = redisstore.NewClient(forRecords), strings.Join(forRecords.Addrs, ",")
 
+	if err := a.tracing.commands(a.redis); err != nil {
+		return fmt.Errorf("trace Redis: %w", err)
+	}
+
 	forEvents := *forRecords
 	outbox.SetTimeouts(&forEvents)
 	a.stream = redisstore.NewClient(&forEvents)

@@ -45,8 +45,9 @@ const (
 
 // Config says which database to use.
 type Config struct {
-	URL      string // postgres://user:password@host:port/database?option=value
-	MaxConns int32  // of this process; zero leaves the choice to the pool
+	URL      string          // postgres://user:password@host:port/database?option=value
+	MaxConns int32           // of this process; zero leaves the choice to the pool
+	Tracer   pgx.QueryTracer // is told of queries, and of what else it has methods for; may be nil
 }
 
 // Open makes a pool of connections. It does not connect yet, so it succeeds
@@ -62,6 +63,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = acquireTimeout
 	config.AfterConnect = readTimesAsUTC
+	config.ConnConfig.Tracer = cfg.Tracer
 	setSession(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

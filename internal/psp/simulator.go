@@ -23,6 +23,16 @@ type Simulator struct {
 	baseURL string
 	timeout time.Duration
 	client  *http.Client
+	close   func() // the idle connections
+}
+
+// Option configures a [Simulator].
+type Option func(*Simulator)
+
+// WithTransport has calls go through what wrap makes of the gateway's transport,
+// for tracing. It must send each request once, and leave GetBody alone.
+func WithTransport(wrap func(http.RoundTripper) http.RoundTripper) Option {
+	return func(s *Simulator) { s.client.Transport = wrap(s.client.Transport) }
 }
 
 var _ checkout.Gateway = (*Simulator)(nil)
@@ -30,12 +40,17 @@ var _ checkout.Gateway = (*Simulator)(nil)
 // NewSimulator returns a gateway to the simulator at baseURL, such as
 // http://127.0.0.1:8090. A call whose answer takes longer than timeout, which
 // must be above zero, has an unknown outcome.
-func NewSimulator(baseURL string, timeout time.Duration) *Simulator {
-	return &Simulator{baseURL: baseURL, timeout: timeout, client: newClient()}
+func NewSimulator(baseURL string, timeout time.Duration, options ...Option) *Simulator {
+	client := newClient()
+	s := &Simulator{baseURL: baseURL, timeout: timeout, client: client, close: client.Transport.(*http.Transport).CloseIdleConnections}
+	for _, option := range options {
+		option(s)
+	}
+	return s
 }
 
 // Close gives up the idle connections; calls that are running go on.
-func (s *Simulator) Close() { s.client.CloseIdleConnections() }
+func (s *Simulator) Close() { s.close() }
 
 type chargeBody struct {
 	Amount    int64  `json:"amount"`
