@@ -25,7 +25,7 @@ func TestConfigHasDefaults(t *testing.T) {
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,
 		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
-		AuthCacheTTL: 2 * time.Second, RateLimit: 1000,
+		AuthCacheTTL: 2 * time.Second, RateLimit: 1000, OTLPProtocol: "http/protobuf",
 		StartupDeadline: time.Minute, ShutdownDeadline: 70 * time.Second,
 	}, cfg)
 }

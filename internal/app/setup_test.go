@@ -22,6 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	QuietRedis(slog.New(slog.DiscardHandler))
+	QuietTracing(slog.New(slog.DiscardHandler))
 	testenv.Main(m, testenv.NoLeaks())
 }
 
