@@ -140,17 +140,24 @@ func (n *native) spawn(name string, run launchConfig) (exited <-chan struct{}, e
 // oncepay runs one of the one-shot commands of our own program to its end.
 func (n *native) oncepay(ctx context.Context, args ...string) error {
 	t := n.step(args[0], "")
+	if _, err := n.runOncepay(ctx, args...); err != nil {
+		return t.failed(err)
+	}
+	t.done("done")
+	return nil
+}
+
+// runOncepay goes past the proxy: an operator's connection is not a replica's. The output is in the log, too.
+func (n *native) runOncepay(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, n.program("oncepay"), args...)
 	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + PostgresURL(n.addr(Postgres))}
 	out, err := cmd.CombinedOutput()
-	err = errors.Join(err, ctx.Err(), os.WriteFile(n.logPath(args[0]), out, 0o644))
-	if err != nil {
-		return t.failed(fmt.Errorf("%w\n%s", err, out))
+	if err := errors.Join(err, ctx.Err(), os.WriteFile(n.logPath(args[0]), out, 0o644)); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	t.done("done")
-	return nil
+	return string(out), nil
 }
 
 // prepare makes what a service needs to start.

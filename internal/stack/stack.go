@@ -201,6 +201,16 @@ func (s *Stack) locked(ctx context.Context, do func(context.Context) error) erro
 	return do(ctx)
 }
 
+// Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since", "1m", and gives what it printed.
+// Only the native driver can.
+func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
+	n, ok := s.driver.(*native)
+	if !ok {
+		return "", errors.New("only the native driver can do that")
+	}
+	return n.runOncepay(ctx, args...)
+}
+
 // URL is the public address, nginx's.
 func (s *Stack) URL() string { return "http://" + s.addr(Nginx) }
 

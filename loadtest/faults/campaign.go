@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type injury struct {
 	Recovered time.Duration `json:"recovered"`      // when every door answered again; 0: there was no look
 	InFlight  int           `json:"in_flight"`      // requests that it overlapped
 	Hits      *int          `json:"hits,omitempty"` // how often it met something, where that is counted
+	Death     *death        `json:"death,omitempty"`
+	Loses     bool          `json:"loses,omitempty"` // Redis lost its data
 	NotFired  bool          `json:"not_fired,omitempty"`
 }
 
@@ -57,6 +60,8 @@ type campaign struct {
 	clients *workload.Clients
 
 	phase      atomic.Value // string, for the progress
+	probes     atomic.Int64 // that were made
+	losses     losses
 	injuries   []injury
 	count      atomic.Int64
 	baseline   map[string]usage
@@ -82,6 +87,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.journal = journal.NewWriter(c.file)
 	doors := map[string]string{"nginx": st.URL(), "api-1": "http://" + st.Addr(stack.API1), "api-2": "http://" + st.Addr(stack.API2)}
 	c.wire = workload.NewWire(doors, c.journal)
+	c.losses.since = time.Now()
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
 	return c, nil
 }
@@ -158,10 +164,47 @@ func (c *campaign) hurt(ctx context.Context) error {
 
 // strike injects faults side by side, holds them, heals them and waits until the service is back.
 func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
-	first, hold := len(c.injuries), time.Duration(0)
+	first := len(c.injuries)
+	watch := c.watchDeath(ctx, faults)
+	if err := c.inject(ctx, faults); err != nil {
+		return err
+	}
+	watch.begin(ctx)
+	hold := slices.MaxFunc(faults, func(a, b *nemesis.Fault) int { return cmp.Compare(a.Hold, b.Hold) }).Hold
+	wait(ctx, hold)
+	// Also after Ctrl-C: whoever looks at a stack that was kept wants it whole.
+	if err := c.heal(context.WithoutCancel(ctx), faults); err != nil {
+		return err
+	}
+	healed := c.elapsed()
+	c.enter("recovering")
+	recovered := c.awaitService(ctx)
+	measured := watch.end()
+	for n, f := range faults {
+		i := &c.injuries[first+n]
+		i.Healed, i.Recovered = healed, recovered
+		if f.Counts {
+			i.Hits = &f.Hits
+		}
+		if !i.NotFired {
+			i.Death = measured
+		}
+	}
+	if !loses(faults) {
+		return nil
+	}
+	return c.replay(ctx, c.injuries[first].Injected)
+}
+
+func (c *campaign) inject(ctx context.Context, faults []*nemesis.Fault) error {
 	for _, f := range faults {
 		c.enter(f.Name)
-		i := injury{Name: f.Name, Kind: f.Kind, Injected: c.elapsed()}
+		if f.Loses {
+			if err := c.keepStream(ctx); err != nil {
+				return err
+			}
+		}
+		i := injury{Name: f.Name, Kind: f.Kind, Loses: f.Loses, Injected: c.elapsed()}
 		if err := f.Inject(ctx); err != nil {
 			// Beside another fault it may be impossible: what is dead can't be paused. It then hurts nobody, and does not count.
 			if !errors.Is(err, nemesis.ErrNotFired) && len(faults) == 1 {
@@ -169,25 +212,8 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 			}
 			i.NotFired = true
 		}
-		hold = max(hold, f.Hold)
 		c.injuries = append(c.injuries, i)
 		c.count.Add(1)
-	}
-	wait(ctx, hold)
-	// Also after Ctrl-C: whoever looks at a stack that was kept wants it whole.
-	if err := c.heal(context.WithoutCancel(ctx), faults); err != nil {
-		return err
-	}
-	for i, f := range faults {
-		c.injuries[first+i].Healed = c.elapsed()
-		if f.Counts {
-			c.injuries[first+i].Hits = &f.Hits
-		}
-	}
-	c.enter("recovering")
-	recovered := c.awaitService(ctx)
-	for i := range c.injuries[first:] {
-		c.injuries[first+i].Recovered = recovered
 	}
 	return nil
 }

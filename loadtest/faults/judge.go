@@ -17,23 +17,24 @@ const (
 	// reconcileTimeout is the deadline of a payment that nobody asks for: the grace, and pauses up to a minute between the
 	// questions to a provider that was in trouble.
 	reconcileTimeout = 75 * time.Second
-	// publishTimeout bounds the wait for the relays: they back off while Redis is away.
-	publishTimeout = 40 * time.Second
-	// publishAgain is how often the outbox is looked at meanwhile.
-	publishAgain = 2 * time.Second
+	// consumeTimeout bounds the wait for events: relays back off while Redis is away, and what a dead consumer took is taken over
+	// half a minute later.
+	consumeTimeout = 75 * time.Second
+	// lookAgain is how often the books are looked at meanwhile.
+	lookAgain = 2 * time.Second
 )
 
 // judge reads everything back and applies every rule.
 func (c *campaign) judge(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+publishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout)
 	defer cancel()
 	reader := c.reader()
-	for deadline := time.Now().Add(publishTimeout); ; wait(ctx, publishAgain) {
+	for deadline := time.Now().Add(consumeTimeout); ; wait(ctx, lookAgain) {
 		var err error
 		if c.books, err = reader.Read(ctx); err != nil {
 			return err
 		}
-		if allPublished(c.books) || time.Now().After(deadline) {
+		if c.books.Consumed() || time.Now().After(deadline) {
 			break
 		}
 	}
@@ -44,14 +45,14 @@ func (c *campaign) judge(ctx context.Context) error {
 
 func (c *campaign) reader() verify.Reader {
 	return verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: c.stack.Addr(stack.Redis),
-		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening}
+		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening, Lost: c.losses.before, Since: c.losses.since}
 }
 
 // awaitReconciled gives the reconcilers their time, and enters what they have left open.
 func (c *campaign) awaitReconciled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
 	defer cancel()
-	for deadline := time.Now().Add(reconcileTimeout); ; wait(ctx, publishAgain) {
+	for deadline := time.Now().Add(reconcileTimeout); ; wait(ctx, lookAgain) {
 		books, err := c.reader().Read(ctx)
 		if err != nil {
 			return err
@@ -63,16 +64,19 @@ func (c *campaign) awaitReconciled(ctx context.Context) error {
 	}
 }
 
-func allPublished(b verify.Books) bool {
-	return !slices.ContainsFunc(b.Events, func(e verify.Event) bool { return !e.Published })
-}
-
-// recoveries wants the service back soon after each healing.
+// recoveries wants the service back soon after each healing, and sooner after a death.
 func (c *campaign) recoveries() []verify.Violation {
 	var found []verify.Violation
+	check := func(rule verify.Rule, i injury, took, within time.Duration, what string) {
+		if took > within {
+			found = append(found, verify.Violation{Rule: rule, Detail: fmt.Sprintf("%s at %.1fs: %s after %.1fs", i.Name, i.Injected.Seconds(), what, took.Seconds())})
+		}
+	}
 	for _, i := range c.injuries {
-		if took := i.Recovered - i.Healed; took > backWithin {
-			found = append(found, verify.Violation{Rule: verify.Recovery, Detail: fmt.Sprintf("%s at %.1fs: back after %.1fs", i.Name, i.Injected.Seconds(), took.Seconds())})
+		check(verify.Recovery, i, i.Recovered-i.Healed, backWithin, "back")
+		if i.Death != nil {
+			check(verify.Recovery, i, i.Death.Door, doorWithin, "nginx answered again")
+			check(verify.Orphans, i, i.Death.Decided, decidedWithin, "a payment that was under way was decided")
 		}
 	}
 	return found
@@ -83,9 +87,9 @@ func leftOver(baseline, after map[string]usage) []verify.Violation {
 	var found []verify.Violation
 	for name, before := range baseline {
 		is := after[name] // nothing, if it did not answer
-		if is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines || is.connections > slackConnections {
-			found = append(found, verify.Violation{Rule: verify.Resources, Detail: fmt.Sprintf("%s: %.0f goroutines (%.0f before), %.0f connections in use",
-				name, is.goroutines, before.goroutines, is.connections)})
+		if is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines || is.connections > slackConnections || is.waiters > 0 {
+			found = append(found, verify.Violation{Rule: verify.Resources, Detail: fmt.Sprintf("%s: %.0f goroutines (%.0f before), %.0f connections in use, %.0f waiters",
+				name, is.goroutines, before.goroutines, is.connections, is.waiters)})
 		}
 	}
 	return found
@@ -127,6 +131,9 @@ func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
 	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
 		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
 	}
+	if c.republishes() && c.books.Repeated() == 0 {
+		complain("a relay died between publishing and marking, and yet no event is in the stream twice")
+	}
 	if len(c.baseline) != len(c.target.Ops) {
 		complain("only %d replicas told what they held before", len(c.baseline))
 	}
@@ -134,4 +141,13 @@ func (c *campaign) proof(attempts []journal.Attempt) []verify.Violation {
 		complain("nothing was hurt")
 	}
 	return found
+}
+
+// republishes says whether a relay died after it had published, and Redis lost nothing since.
+func (c *campaign) republishes() bool {
+	died := false
+	for _, i := range c.injuries {
+		died = i.Kind == "kill after-publish" && !i.NotFired || died && !i.Loses
+	}
+	return died
 }

@@ -69,9 +69,9 @@ func TestProof(t *testing.T) {
 func TestLeftOver(t *testing.T) {
 	t.Parallel()
 	baseline := map[string]usage{"api-1": {goroutines: 100, connections: 3}}
-	require.Empty(t, leftOver(baseline, map[string]usage{"api-1": {120, 0}}))
+	require.Empty(t, leftOver(baseline, map[string]usage{"api-1": {120, 0, 0}}))
 	for name, after := range map[string]map[string]usage{
-		"goroutines": {"api-1": {1000, 0}}, "connections": {"api-1": {100, 21}}, "no answer": {},
+		"goroutines": {"api-1": {1000, 0, 0}}, "connections": {"api-1": {100, 21, 0}}, "waiters": {"api-1": {100, 0, 1}}, "no answer": {},
 	} {
 		found := leftOver(baseline, after)
 		require.Len(t, found, 1, name)
@@ -97,12 +97,39 @@ func TestOrphans(t *testing.T) {
 
 func TestSlowRecovery(t *testing.T) {
 	t.Parallel()
-	c, _ := campaignOf()
-	require.Empty(t, c.recoveries())
-	c.injuries[0].Recovered = c.injuries[0].Healed + backWithin + time.Millisecond
-	found := c.recoveries()
-	require.Len(t, found, 1)
-	require.Equal(t, verify.Recovery, found[0].Rule)
+	tests := map[string]struct {
+		slow func(*injury)
+		rule verify.Rule
+	}{
+		"after healing":      {func(i *injury) { i.Recovered = i.Healed + backWithin + 1 }, verify.Recovery},
+		"door after a death": {func(i *injury) { i.Death = &death{Door: doorWithin + 1} }, verify.Recovery},
+		"orphaned key":       {func(i *injury) { i.Death = &death{Decided: decidedWithin + 1} }, verify.Orphans},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := campaignOf()
+			c.injuries[0].Death = &death{Door: doorWithin, Decided: decidedWithin}
+			require.Empty(t, c.recoveries())
+			test.slow(&c.injuries[0])
+			found := c.recoveries()
+			require.Len(t, found, 1)
+			require.Equal(t, test.rule, found[0].Rule)
+		})
+	}
+}
+
+// A relay's death is proved by an event that came twice, unless Redis has lost both.
+func TestRepublishing(t *testing.T) {
+	t.Parallel()
+	c, attempts := campaignOf()
+	c.injuries[0].Kind = "kill after-publish"
+	require.Len(t, c.proof(attempts), 1)
+	c.books.Streams = []verify.Stream{{IDs: []string{"e", "e"}}}
+	require.Empty(t, c.proof(attempts))
+	c.books.Streams = nil
+	c.injuries = append(c.injuries, injury{Name: "redis flush", Kind: "redis flush", Loses: true, Injected: 7 * time.Second, Healed: 8 * time.Second})
+	require.Empty(t, c.proof(attempts))
 }
 
 func TestTimeline(t *testing.T) {

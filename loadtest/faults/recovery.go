@@ -3,16 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
 const (
@@ -20,37 +16,30 @@ const (
 	backWithin = 10 * time.Second
 	// lookFor bounds the wait for a service that breaks it.
 	lookFor = 30 * time.Second
-	// lookAgain is how precisely recovery is measured.
-	lookAgain = 100 * time.Millisecond
 	// slack allows for idle connections and the runtime's own goroutines.
 	slackGoroutines, slackConnections = 60, 20
 )
 
-// awaitService moves money through every door, which takes the replica, Redis and PostgreSQL, and tells when all had answered.
+// awaitService moves money through every door and tells when all had answered.
 func (c *campaign) awaitService(ctx context.Context) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	looking, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	body, _ := json.Marshal(map[string]any{"amount": map[string]any{"amount": 1, "currency": "USD"}})
 	for _, door := range []string{"api-1", "api-2", "nginx"} {
-		r := workload.Request{Account: accounts[0], Key: fmt.Sprintf("faults-probe-%d-%s", len(c.injuries), door), Operation: "top-up",
-			Path: "/customers/" + c.shop.Customers[accounts[0]][0] + "/top-ups", Body: body, Client: -1, Via: door}
-		for n := 1; ; n++ {
-			if c.wire.Once(ctx, r, n).Outcome() == journal.Succeeded {
-				break
-			}
-			if ctx.Err() != nil {
-				r.Via = "nginx" // so that the key has an end; the violation stands
-				c.wire.Call(context.WithoutCancel(ctx), r, rand.New(rand.NewPCG(c.cfg.Seed, 1)))
+		r := c.topUp()
+		r.Via = door
+		for n := 1; c.wire.Once(looking, r, n).Outcome() != journal.Succeeded; n++ {
+			if looking.Err() != nil {
+				c.insist(context.WithoutCancel(ctx), r) // so that its key has an end; the violation stands
 				return c.elapsed()
 			}
-			wait(ctx, lookAgain)
+			wait(looking, askAgain)
 		}
 	}
 	return c.elapsed()
 }
 
 // usage is what a replica holds.
-type usage struct{ goroutines, connections float64 }
+type usage struct{ goroutines, connections, waiters float64 }
 
 // measure reads the replicas' metrics; one that does not answer is missing.
 func (c *campaign) measure(ctx context.Context) map[string]usage {
@@ -58,7 +47,7 @@ func (c *campaign) measure(ctx context.Context) map[string]usage {
 	for name, addr := range c.target.Ops {
 		metrics, err := scrape(ctx, "http://"+addr+"/metrics")
 		if err == nil {
-			all[name] = usage{metrics["go_goroutines"], metrics["postgres_pool_acquired_connections"]}
+			all[name] = usage{metrics["go_goroutines"], metrics["postgres_pool_acquired_connections"], metrics["idempotency_waiters"]}
 		}
 	}
 	return all

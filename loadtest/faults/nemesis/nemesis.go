@@ -33,6 +33,7 @@ type Fault struct {
 	Kind    string // the nemesis: faults of a kind count together
 	Hold    time.Duration
 	Dies    string // the replica whose process ends when this is injected; empty: none or several
+	Loses   bool   // Redis loses its data
 	Counts  bool   // it can tell how often it met something, in Hits
 	Hits    int    // set by Heal
 	inject  func(context.Context) error
@@ -50,6 +51,9 @@ func (f *Fault) Inject(ctx context.Context) error { return wrap("inject "+f.Name
 
 // Heal ends it. It may be called again.
 func (f *Fault) Heal(ctx context.Context) error { return wrap("heal "+f.Name, f.heal(ctx)) }
+
+// Waits says that Inject waits for a request to come by: only then does it hurt.
+func (f *Fault) Waits() bool { return f.needs }
 
 // Rank orders the healing of several faults.
 func (f *Fault) Rank() int { return f.rank }

@@ -8,6 +8,15 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
+// lossOfRedis marks a kind after which Redis begins empty.
+func lossOfRedis(draw func(*Scheduler) *Fault) func(*Scheduler) *Fault {
+	return func(s *Scheduler) *Fault {
+		f := draw(s)
+		f.Loses = true
+		return f
+	}
+}
+
 // redisCommand says something to Redis that hurts at once; there is nothing to heal.
 func redisCommand(command ...any) func(*Scheduler) *Fault {
 	return func(s *Scheduler) *Fault {

@@ -235,23 +235,53 @@ func Unfinished(b Books) []Violation {
 	return found
 }
 
-// events wants each event published, first appearances of a subject's events in order, and one confirmation per paid order. The
-// stream may hold an event twice, and may have lost old ones to a flush: what it holds must be in order.
+// events wants each event published, the first appearances of a subject's events in order, and one effect each of those that have
+// one. The stream may hold an event several times.
 func events(b Books) []Violation {
 	var found []Violation
+	confirmed, noticed := maps.Clone(b.Confirmed), maps.Clone(b.Noticed)
+	effect := func(done map[string]int, e Event, what string) {
+		if n := done[e.Subject]; n != 1 {
+			found = append(found, broken(EventsOnce, "order %s was %s %d times (event %s %s)", e.Subject, what, n, e.ID, e.Type))
+		}
+		delete(done, e.Subject)
+	}
+	for _, e := range b.Events {
+		if !e.Published {
+			found = append(found, broken(EventsOnce, "event %s %s of %s was not published", e.ID, e.Type, e.Subject))
+		}
+		switch e.Type {
+		case "order.placed":
+			effect(confirmed, e, "confirmed")
+		case "payment.succeeded":
+			effect(noticed, e, "told to the warehouse")
+		}
+	}
+	for order := range confirmed {
+		found = append(found, broken(EventsOnce, "order %s was confirmed without an event", order))
+	}
+	for order := range noticed {
+		found = append(found, broken(EventsOnce, "order %s was told to the warehouse without an event", order))
+	}
+	for _, s := range b.Streams {
+		found = append(found, s.inOrder(b.Events)...)
+	}
+	return found
+}
+
+// inOrder looks at the events that can't have been published before the stream began.
+func (s Stream) inOrder(events []Event) []Violation {
+	var found []Violation
 	position := map[string]int{}
-	for i, id := range b.Stream {
+	for i, id := range s.IDs {
 		if _, seen := position[id]; !seen {
 			position[id] = i
 		}
 	}
 	last := map[string]Event{}
-	for _, e := range b.Events { // in the order of what happened
-		if !e.Published {
-			found = append(found, broken(EventsOnce, "event %s %s of %s was not published", e.ID, e.Type, e.Subject))
-		}
+	for _, e := range events { // in the order of what happened
 		at, ok := position[e.ID]
-		if !ok {
+		if !ok || e.Created.Before(s.Since) {
 			continue
 		}
 		if before, seen := last[e.Subject]; seen && position[before.ID] > at {
@@ -259,10 +289,29 @@ func events(b Books) []Violation {
 		}
 		last[e.Subject] = e
 	}
-	for order, n := range b.Effects {
-		if n != 1 {
-			found = append(found, broken(EventsOnce, "order %s was confirmed %d times", order, n))
+	return found
+}
+
+// Consumed says whether every event is published and has had its effects: until then it is too early to judge them.
+func (b Books) Consumed() bool {
+	for _, e := range b.Events {
+		if !e.Published || e.Type == "order.placed" && b.Confirmed[e.Subject] == 0 || e.Type == "payment.succeeded" && b.Noticed[e.Subject] == 0 {
+			return false
 		}
 	}
-	return found
+	return true
+}
+
+// Repeated counts the events that are in a stream more than once.
+func (b Books) Repeated() int {
+	n := 0
+	for _, s := range b.Streams {
+		seen := map[string]int{}
+		for _, id := range s.IDs {
+			if seen[id]++; seen[id] == 2 {
+				n++
+			}
+		}
+	}
+	return n
 }

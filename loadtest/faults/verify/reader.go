@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
@@ -21,6 +23,8 @@ type Reader struct {
 	DatabaseURL, RedisAddr, ProviderURL string
 	APIKeys                             []string                    // of the accounts that the campaign uses
 	Opening                             map[string]map[string]int64 // stock at the beginning, by API key and SKU
+	Lost                                []Stream                    // what Redis has lost, as it was before
+	Since                               time.Time                   // the last loss, or the beginning
 }
 
 // Read collects the books in one snapshot of the database, and the rest right after.
@@ -167,21 +171,28 @@ func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
 }
 
 func (r Reader) events(ctx context.Context, tx pgx.Tx, b *Books) error {
-	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, published_at IS NOT NULL FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
+	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, created_at, published_at IS NOT NULL FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
 		var e Event
-		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Published)
+		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Created, &e.Published)
 		b.Events = append(b.Events, e)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		b.Confirmed, err = countByOrder(ctx, tx, "order_confirmations")
 	}
-	b.Effects = map[string]int{}
-	return each(ctx, tx, `SELECT order_id::text, count(*) FROM order_confirmations GROUP BY order_id`, func(rows pgx.Rows) error {
+	if err == nil {
+		b.Noticed, err = countByOrder(ctx, tx, "warehouse_notices")
+	}
+	return err
+}
+
+func countByOrder(ctx context.Context, tx pgx.Tx, table string) (map[string]int, error) {
+	count := map[string]int{}
+	return count, each(ctx, tx, "SELECT order_id::text, count(*) FROM "+table+" GROUP BY order_id", func(rows pgx.Rows) error {
 		var order string
 		var n int
 		err := rows.Scan(&order, &n)
-		b.Effects[order] = n
+		count[order] = n
 		return err
 	})
 }
@@ -220,22 +231,34 @@ func (r Reader) charges(ctx context.Context, what string) ([]Charge, error) {
 	return list.Data, nil
 }
 
+// Stream reads the event stream as it is now.
+func (r Reader) Stream(ctx context.Context) ([]string, error) {
+	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
+	defer func() { _ = client.Close() }()
+	return readStream(ctx, client)
+}
+
+func readStream(ctx context.Context, client *redis.Client) ([]string, error) {
+	messages, err := client.XRange(ctx, stream, "-", "+").Result()
+	if err != nil {
+		return nil, fmt.Errorf("read the stream: %w", err)
+	}
+	ids := make([]string, len(messages))
+	for i, m := range messages {
+		ids[i], _ = m.Values["event_id"].(string)
+	}
+	return ids, nil
+}
+
 // redis reads the stream, and the records that are in progress.
 func (r Reader) redis(ctx context.Context, b *Books) error {
 	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
 	defer func() { _ = client.Close() }()
-	messages, err := client.XRange(ctx, stream, "-", "+").Result()
+	last, err := readStream(ctx, client)
 	if err != nil {
-		return fmt.Errorf("read the stream: %w", err)
+		return err
 	}
-	for _, m := range messages {
-		for _, field := range []string{"id", "event_id"} {
-			if id, ok := m.Values[field].(string); ok {
-				b.Stream = append(b.Stream, id)
-				break
-			}
-		}
-	}
+	b.Streams = append(slices.Clone(r.Lost), Stream{Since: r.Since, IDs: last})
 	keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
 	for keys.Next(ctx) {
 		record, err := client.Get(ctx, keys.Val()).Result()

@@ -26,15 +26,16 @@ const (
 	OrdersRight   Rule = "orders say what their payments and refunds say"
 	NothingOpen   Rule = "no key in progress, no payment processing"
 	EventsOnce    Rule = "every event published, in order, effective once"
-	Resources     Rule = "no goroutine or connection left over"
-	Recovery      Rule = "service back within 10 s of healing"
+	Resources     Rule = "no goroutine, connection or waiter left over"
+	Recovery      Rule = "service back within 10 s of healing, 5 s of a death"
+	Orphans       Rule = "a dead replica's keys decided within lease + 2 s"
 	Decided       Rule = "every key decided in the end"
 	Proof         Rule = "the run proves something"
 )
 
 // Rules are all of them, in the order of a report.
 var Rules = []Rule{OneHistory, AnswersKept, RefusedNoting, NoOrphans, OneCharge, OneRefund, LedgerZero, WalletsRight, StockRight,
-	OrdersRight, NothingOpen, EventsOnce, Resources, Recovery, Decided, Proof}
+	OrdersRight, NothingOpen, EventsOnce, Resources, Recovery, Orphans, Decided, Proof}
 
 // Violation is a broken promise with the evidence. Key is of the history that shows it, if there is one.
 type Violation struct {
@@ -70,8 +71,9 @@ type Books struct {
 	Wallets      map[string]int64 // minor units by customer
 	Products     []Product
 	Events       []Event
-	Stream       []string       // event IDs in the stream, oldest first
-	Effects      map[string]int // order confirmations by order
+	Streams      []Stream       // the last one is there; others were read before Redis lost them
+	Confirmed    map[string]int // order confirmations by order
+	Noticed      map[string]int // notices to the warehouse by order
 	Charges      []Charge       // the provider's
 	PSPRefunds   []Charge
 	Pending      []string // Redis records in progress
@@ -122,7 +124,13 @@ type (
 	// Event is a row of the outbox.
 	Event struct {
 		ID, Subject, Type string
+		Created           time.Time
 		Published         bool
+	}
+	// Stream is what was in the event stream between two losses of Redis.
+	Stream struct {
+		Since time.Time // the loss before it; what is older may have been published before that, and again after it
+		IDs   []string  // of events, oldest first
 	}
 	// Charge is an entry of the provider's list.
 	Charge struct {
