@@ -47,6 +47,7 @@ type App struct {
 	relay        *outbox.Relay // nil without REDIS_URL
 	consumers    consumers     // of events, by group
 	api          *httpapi.Server
+	front        func(http.Handler) http.Handler // nil: none
 	ops          net.Listener
 
 	phase atomic.Int32  // phaseStarting, phaseServing or phaseDraining
@@ -63,7 +64,7 @@ const (
 
 // New connects the parts and takes the operations port. It needs no other server to be there. The App must then be served, which
 // releases everything.
-func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
+func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (*App, error) {
 	if err := cfg.RequireServe(); err != nil {
 		return nil, err
 	}
@@ -71,6 +72,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*App, error) {
 		log = slog.New(tracedLog{log.Handler()})
 	}
 	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), ready: make(chan struct{})}
+	for _, option := range options {
+		option(a)
+	}
 	if err := a.connect(ctx); err != nil {
 		a.closePools()
 		return nil, err

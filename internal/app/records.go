@@ -43,6 +43,9 @@ func (a *App) openRecords() error {
 	if err := a.openRedis(); err != nil {
 		return err
 	}
+	if a.records != nil {
+		return nil // somebody else's; see WithRecords
+	}
 	if a.cfg.Store == StorePostgres {
 		records := pgstore.New(a.pool)
 		a.records, a.closeRecords = records, records.Close

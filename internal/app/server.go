@@ -27,6 +27,9 @@ const (
 )
 
 func (a *App) newAPIServer(handler http.Handler) *http.Server {
+	if a.front != nil {
+		handler = a.front(handler)
+	}
 	return &http.Server{
 		Handler:           boundBody(handler, bodyTimeout),
 		ReadHeaderTimeout: headerTimeout,

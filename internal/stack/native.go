@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,18 +183,17 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	case Nginx:
 		return prepareNginx(n.root, dir, log, n.ports)
 	case Proxy:
-		return n.ours("stack", log, nil, "proxy", "--control", n.addr(Proxy), "--port-offset", strconv.Itoa(n.offset))
+		return n.ours(n.program("stack"), log, nil, "proxy", "--control", n.addr(Proxy), "--port-offset", strconv.Itoa(n.offset))
 	case PSP:
-		return n.ours("pspsim", log, []string{"PSPSIM_ADDR=" + n.addr(PSP), "PSPSIM_DATA=" + filepath.Join(n.Dir, "pspsim.journal"),
+		return n.ours(n.program("pspsim"), log, []string{"PSPSIM_ADDR=" + n.addr(PSP), "PSPSIM_DATA=" + filepath.Join(n.Dir, "pspsim.journal"),
 			"PSPSIM_WEBHOOK_URL=" + n.webhookURL(), "PSPSIM_WEBHOOK_SECRET=" + webhookSecret})
 	default:
-		return n.ours("oncepay", log, n.replicaEnv(name), "serve")
+		return n.ours(cmp.Or(n.state.data.Replica, n.program("oncepay")), log, n.replicaEnv(name), "serve")
 	}
 }
 
 // ours describes a start of one of our own programs, in a clean environment: the settings are what is written here.
-func (n *native) ours(program, log string, env []string, args ...string) (launchConfig, error) {
-	path := n.program(program)
+func (n *native) ours(path, log string, env []string, args ...string) (launchConfig, error) {
 	digest, err := fileDigest(path)
 	if err != nil {
 		return launchConfig{}, err

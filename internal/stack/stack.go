@@ -47,6 +47,9 @@ type Options struct {
 	PortOffset int
 	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
 	BuildTags string
+	// ReplicaProgram is an executable that the replicas run in place of oncepay, with the same argument and environment: another
+	// system behind the same doors. Its path is absolute. Native only; it counts for Up.
+	ReplicaProgram string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
 	// Out gets the progress; nil: nothing.

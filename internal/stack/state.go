@@ -22,8 +22,9 @@ type state struct {
 type stateData struct {
 	Driver     string                  `json:"driver"`
 	PortOffset int                     `json:"port_offset"`
-	Redis      string                  `json:"redis,omitempty"` // Sentinel, or empty for a single server
-	Env        []string                `json:"env,omitempty"`   // KEY=VALUE for both replicas
+	Redis      string                  `json:"redis,omitempty"`   // Sentinel, or empty for a single server
+	Env        []string                `json:"env,omitempty"`     // KEY=VALUE for both replicas
+	Replica    string                  `json:"replica,omitempty"` // Options.ReplicaProgram
 	Images     map[string]string       `json:"images,omitempty"`
 	Services   map[string]serviceState `json:"services,omitempty"` // native driver only
 }

@@ -67,10 +67,13 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 	default:
 		why = "as asked for"
 	}
+	if s.ReplicaProgram != "" && name != Native {
+		return "", fmt.Errorf("another program for the replicas needs the native driver, this is %s", name)
+	}
 	env := slices.Clone(s.Env)
 	slices.Sort(env)
 	err = s.state.update(func(d *stateData) {
-		d.Driver, d.PortOffset, d.Env = name, s.offset, env
+		d.Driver, d.PortOffset, d.Env, d.Replica = name, s.offset, env, s.ReplicaProgram
 		if s.Redis == Sentinel {
 			d.Redis = Sentinel
 		}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/adaptor"
+	"github.com/gofiber/fiber/v3/middleware/idempotency"
+	storage "github.com/gofiber/storage/redis/v3"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// maxKey is the API's own limit, in characters.
+	maxKey = 255
+	// lifetime is the longest that any route of the API asks for.
+	lifetime = 48 * time.Hour
+	// lockExpiry is longer than the slowest handler of a campaign, because nothing prolongs it.
+	lockExpiry = 10 * time.Second
+	// lockPatience is as long as a client waits, nearly, and lockPause is between two tries.
+	lockPatience, lockPause = 4 * time.Second, 50 * time.Millisecond
+)
+
+// errNotKept tells the middleware, by Fiber's convention, that the handler failed: what it has answered is not to be kept.
+var errNotKept = errors.New("the answer asks for a retry")
+
+// fiberFront is Fiber's idempotency middleware with Redis as its storage. Without a lock it takes its own, which is of this process.
+func fiberFront(client *redis.Client, lock idempotency.Locker) front {
+	return func(next http.Handler) http.Handler {
+		app := fiber.New(fiber.Config{ErrorHandler: fiberError})
+		app.Use(idempotency.New(idempotency.Config{
+			KeyHeader:         headerKey,
+			KeyHeaderValidate: validKey,
+			Lifetime:          lifetime,
+			Storage:           storage.NewFromConnection(client),
+			Lock:              lock,
+		}))
+		handler := adaptor.HTTPHandler(ownRequest(everyRequest(next)))
+		app.Use(func(c fiber.Ctx) error {
+			if err := handler(c); err != nil {
+				return err
+			}
+			answer := c.Response()
+			if asksForRetry(answer.StatusCode(), http.Header{"Retry-After": {string(answer.Header.Peek("Retry-After"))}}) {
+				return errNotKept
+			}
+			return nil
+		})
+		return adaptor.FiberApp(app)
+	}
+}
+
+func validKey(key string) error {
+	if len(key) > maxKey {
+		return idempotency.ErrInvalidIdempotencyKey
+	}
+	return nil
+}
+
+// fiberError answers for the middleware when its storage or its lock fails.
+func fiberError(c fiber.Ctx, err error) error {
+	status, code := http.StatusServiceUnavailable, codeUnavailable
+	switch {
+	case errors.Is(err, errNotKept):
+		return nil // the handler has answered
+	case errors.Is(err, redislock.ErrNotObtained):
+		status, code = http.StatusConflict, codeInProgress
+	}
+	c.Response().Reset()
+	c.Set("Retry-After", retryAfter)
+	c.Set("Content-Type", problemType)
+	return c.Status(status).Send(problem(status, code))
+}
+
+// ownRequest copies what fasthttp writes over when a request is answered, because oncepay keeps some of it for longer.
+func ownRequest(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		own, err := http.NewRequestWithContext(context.Background(), strings.Clone(r.Method), strings.Clone(r.RequestURI), &body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		own.RemoteAddr = strings.Clone(r.RemoteAddr)
+		for name, values := range r.Header {
+			for _, value := range values {
+				own.Header.Add(strings.Clone(name), strings.Clone(value))
+			}
+		}
+		next.ServeHTTP(w, own)
+	})
+}
+
+// redisLock is a lock for all replicas, which Fiber leaves to its users to provide.
+type redisLock struct {
+	locks *redislock.Client
+	held  sync.Map // *redislock.Lock by key; Unlock is told the key alone
+}
+
+func newRedisLock(client *redis.Client) *redisLock { return &redisLock{locks: redislock.New(client)} }
+
+// Lock implements [idempotency.Locker].
+func (l *redisLock) Lock(key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	lock, err := l.locks.Obtain(ctx, "fiber-lock:"+key, lockExpiry, &redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPause)})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return redislock.ErrNotObtained
+	}
+	if err != nil {
+		return err
+	}
+	l.held.Store(key, lock)
+	return nil
+}
+
+// Unlock implements [idempotency.Locker].
+func (l *redisLock) Unlock(key string) error {
+	lock, ok := l.held.LoadAndDelete(key)
+	if !ok {
+		return nil
+	}
+	return lock.(*redislock.Lock).Release(context.Background())
+}

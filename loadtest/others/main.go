@@ -1,0 +1,93 @@
+// Command others answers oncepay's API behind other ways of treating idempotency keys, so that a fault campaign can be run on them:
+// the handlers, the database and the doors are oncepay's, and what stands in front of them is chosen by SYSTEM. It takes the place
+// of "oncepay serve" in a stack; see ../OTHERS.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency/memstore"
+	"github.com/oncepay/oncepay/internal/app"
+)
+
+// redisTimeout is short enough for a retry within the time that a client waits. All else of the client is go-redis's default.
+const redisTimeout = time.Second
+
+// front puts a system before the handlers.
+type front func(http.Handler) http.Handler
+
+// systems are those that can be chosen.
+var systems = map[string]func(*redis.Client) front{
+	"none":       func(*redis.Client) front { return everyRequest },
+	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
+	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
+	"setnx":      func(client *redis.Client) front { return setNXFront(client) },
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "others:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program: args without its name, environ as os.Environ gives it.
+func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
+	if !slices.Equal(args, []string{"serve"}) {
+		return errors.New("the only command is serve")
+	}
+	cfg, err := app.ParseConfig(environ)
+	if err != nil {
+		return err
+	}
+	client, err := openRedis(cfg.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	system, err := choose(environ, client)
+	if err != nil {
+		return err
+	}
+	log := app.NewLogger(stdout, cfg.LogLevel)
+	app.QuietRedis(log)
+	// Each execution has a key of its own, so that oncepay's own records never matter; in memory they can't get in the way either.
+	replica, err := app.New(ctx, cfg, log, app.WithFront(system), app.WithRecords(memstore.New()))
+	if err != nil {
+		return err
+	}
+	return replica.Serve(ctx)
+}
+
+func choose(environ []string, client *redis.Client) (front, error) {
+	for _, pair := range environ {
+		if name, ok := strings.CutPrefix(pair, "SYSTEM="); ok && systems[name] != nil {
+			return systems[name](client), nil
+		}
+	}
+	return nil, fmt.Errorf("SYSTEM must be one of %v", slices.Sorted(maps.Keys(systems)))
+}
+
+func openRedis(url string) (*redis.Client, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = redisTimeout, redisTimeout, redisTimeout
+	return redis.NewClient(options), nil
+}
