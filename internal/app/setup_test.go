@@ -72,10 +72,10 @@ func provider(t *testing.T) string {
 }
 
 // serve runs a replica until the test ends or stops it.
-func serve(t *testing.T, cfg Config) *testReplica {
+func serve(t *testing.T, cfg Config, options ...Option) *testReplica {
 	t.Helper()
 	logs := &logBuffer{}
-	a, err := New(t.Context(), cfg, NewLogger(logs, slog.LevelDebug))
+	a, err := New(t.Context(), cfg, NewLogger(logs, slog.LevelDebug), options...)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background()) // t.Context would end before the cleanup below
 	r := &testReplica{App: a, t: t, logs: logs, stop: stop, done: make(chan error, 1)}
@@ -92,10 +92,10 @@ func serve(t *testing.T, cfg Config) *testReplica {
 }
 
 // serveSeeded is serve on a database with demo data, and waits until the replica is ready.
-func serveSeeded(t *testing.T, cfg Config) *testReplica {
+func serveSeeded(t *testing.T, cfg Config, options ...Option) *testReplica {
 	t.Helper()
 	require.NoError(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)))
-	r := serve(t, cfg)
+	r := serve(t, cfg, options...)
 	r.awaitReady()
 	return r
 }

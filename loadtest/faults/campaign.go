@@ -68,6 +68,7 @@ type campaign struct {
 	books      verify.Books
 	unfinished []verify.Violation // by the system alone, while nobody asked
 	violations []verify.Violation
+	score      verify.Score
 	stopped    time.Duration // when the clients stopped
 }
 
@@ -92,7 +93,12 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	return c, nil
 }
 
-func (c *campaign) name() string { return fmt.Sprintf("faults-%d", c.cfg.Seed) }
+func (c *campaign) name() string {
+	if c.cfg.other() {
+		return fmt.Sprintf("%s-%d", c.cfg.System, c.cfg.Seed)
+	}
+	return fmt.Sprintf("faults-%d", c.cfg.Seed)
+}
 
 func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 

@@ -19,6 +19,7 @@ type config struct {
 	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
+	System   string        `env:"SYSTEM" envDefault:"oncepay"`   // another one is counted and not judged; see loadtest/others
 	Nemeses  []string      `env:"NEMESES"`                       // only these kinds, by name with commas between; none: all
 	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
@@ -55,6 +56,9 @@ func withoutEmpty(set map[string]string) map[string]string {
 // command repeats the run.
 func (c config) command() string {
 	again := fmt.Sprintf("task test:faults SEED=%d DURATION=%s CLIENTS=%d", c.Seed, c.Duration, c.Clients)
+	if c.other() {
+		again += " SYSTEM=" + c.System
+	}
 	if len(c.Nemeses) > 0 {
 		again += fmt.Sprintf(" NEMESES='%s'", strings.Join(c.Nemeses, ","))
 	}

@@ -39,6 +39,11 @@ func (c *campaign) judge(ctx context.Context) error {
 		}
 	}
 	attempts := c.journal.Attempts()
+	c.score = verify.Count(attempts, c.books, stuckAfter)
+	if c.cfg.other() {
+		c.violations = c.proof(attempts)
+		return nil
+	}
 	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.recoveries(), leftOver(c.baseline, c.measure(ctx)), c.proof(attempts))
 	return nil
 }

@@ -43,7 +43,7 @@ func run(ctx context.Context, environ []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "faults: seed %d, %d clients, %s\n", cfg.Seed, cfg.Clients, cfg.Duration)
+	fmt.Fprintf(out, "faults on %s: seed %d, %d clients, %s\n", cfg.System, cfg.Seed, cfg.Clients, cfg.Duration)
 	st, err := bringUp(ctx, cfg, out)
 	if st != nil && !cfg.Keep {
 		defer func() { err = errors.Join(err, takeDown(ctx, st, out)) }()
@@ -58,6 +58,9 @@ func run(ctx context.Context, environ []string, out io.Writer) (err error) {
 	if err := c.run(ctx); err != nil {
 		return errors.Join(fmt.Errorf("the campaign broke off, repeat it with %s: %w", cfg.command(), err), c.saveLogs())
 	}
+	if cfg.other() {
+		return c.compare()
+	}
 	if err := c.report(); err != nil {
 		return err
 	}
@@ -68,8 +71,13 @@ func run(ctx context.Context, environ []string, out io.Writer) (err error) {
 }
 
 func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, error) {
-	st, err := stack.New(stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, BuildTags: "failpoints", Out: io.Discard,
-		Env: []string{
+	program, err := buildSystem(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	st, err := stack.New(stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, BuildTags: failpoints, Out: io.Discard,
+		ReplicaProgram: program, Env: []string{
+			"SYSTEM=" + cfg.System, // oncepay doesn't care
 			"IDEMPOTENCY_LEASE=" + nemesis.Lease.String(),
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",
 			"RECONCILE_GRACE=6s", "RECONCILE_INTERVAL=1s", // longer than the provider is given and a settlement takes

@@ -24,6 +24,7 @@ const maxHistories, maxShown = 5, 5
 
 // summary is the report as JSON.
 type summary struct {
+	System     string                  `json:"system"`
 	Seed       uint64                  `json:"seed"`
 	Command    string                  `json:"command"` // repeats the run
 	Date       time.Time               `json:"date"`
@@ -38,6 +39,7 @@ type summary struct {
 	Kinds      map[string]tally        `json:"kinds"`
 	Injuries   []injury                `json:"injuries"`
 	Violations []verify.Violation      `json:"violations"`
+	Score      verify.Score            `json:"score"`
 }
 
 // tally is what a kind of fault amounted to.
@@ -49,7 +51,7 @@ type tally struct {
 
 func (c *campaign) summarize() summary {
 	attempts := c.journal.Attempts()
-	s := summary{Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC(), Duration: c.stopped, Faults: len(c.injuries), Attempts: len(attempts),
+	s := summary{System: c.cfg.System, Score: c.score, Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC(), Duration: c.stopped, Faults: len(c.injuries), Attempts: len(attempts),
 		Keys: len(verify.History(attempts)), Outcomes: map[journal.Outcome]int{}, Kinds: map[string]tally{}, Injuries: c.injuries, Violations: c.violations,
 		Effects: map[string]int{"orders": len(c.books.Orders), "payments": len(c.books.Payments), "refunds": len(c.books.Refunds), "top-ups": len(c.books.TopUps),
 			"charges": len(c.books.Charges), "ledger transactions": len(c.books.Transactions), "events": len(c.books.Events)}}

@@ -34,7 +34,7 @@ var systems = map[string]func(*redis.Client) front{
 	"none":       func(*redis.Client) front { return everyRequest },
 	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
 	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
-	"setnx":      func(client *redis.Client) front { return setNXFront(client) },
+	"setnx":      setNXFront,
 }
 
 func main() {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+)
+
+// The systems with a part of their own here: the one that is judged, and the one that protects nothing. All others are known to
+// loadtest/others alone.
+const ours, control = "oncepay", "none"
+
+const (
+	// failpoints is the build tag of replicas that can be made to die at an instruction.
+	failpoints = "failpoints"
+	// othersModule makes the replicas' program of the other systems.
+	othersModule = "loadtest/others"
+	// stuckAfter is for how long a key may be in progress: our lease, and patience.
+	stuckAfter = nemesis.Lease + 10*time.Second
+)
+
+// errBlind says that a campaign can't tell a system that protects nothing from one that does.
+var errBlind = errors.New("nothing happened twice without any protection: this campaign proves nothing")
+
+// other says that a run is a comparison: what goes wrong is counted.
+func (c config) other() bool { return c.System != ours }
+
+// buildSystem gives the program of the replicas of another system, or "" for ours, which the stack builds itself.
+func buildSystem(ctx context.Context, cfg config) (program string, err error) {
+	if !cfg.other() {
+		return "", nil
+	}
+	if program, err = filepath.Abs(filepath.Join(cfg.Out, "others")); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-tags", failpoints, "-o", program, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
+	}
+	return program, nil
+}
+
+// compare reports the score of another system. What it did wrong is no failure; a run that proves nothing is one.
+func (c *campaign) compare() error {
+	s := c.summarize()
+	c.printTable(s)
+	raw, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.cfg.Out, c.name()+".json")
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		return err
+	}
+	score, _ := json.MarshalIndent(c.score, "", "  ")
+	fmt.Fprintf(c.out, "\nscore of %s: %s\n\nreport: %s\nagain:  %s\n", c.cfg.System, score, path, s.Command)
+	return errors.Join(c.unproved(), c.saveLogs())
+}
+
+// unproved is why a comparison is worth nothing.
+func (c *campaign) unproved() error {
+	var errs []error
+	for _, v := range c.violations {
+		errs = append(errs, errors.New(v.String()))
+	}
+	if c.cfg.System == control && c.score.DoubledKeys == 0 {
+		errs = append(errs, errBlind)
+	}
+	return errors.Join(errs...)
+}
