@@ -139,7 +139,7 @@ func (s *Score) addEffects(b Books, kept keyLedger) {
 	for _, rows := range kept.of {
 		n := 0
 		for _, row := range rows {
-			n += one(effects[row.Resource])
+			n += one(effects[row.Resource] && row.Operation != updateOrder) // that one makes nothing
 		}
 		s.ExtraEffects -= one(n > 0)
 		s.DoubledKeys += one(n > 1)

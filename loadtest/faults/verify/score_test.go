@@ -51,6 +51,13 @@ func TestScore(t *testing.T) {
 			func(s *verify.Score) { s.Effects++; s.ExtraEffects++ },
 		},
 		"an execution without an effect of its own": {func(r *run) { r.execute("key-t1", "") }, func(*verify.Score) {}},
+		"a cancellation makes nothing": {
+			func(r *run) {
+				r.see("key-cancel", "o1")
+				r.books.Keys[len(r.books.Keys)-1].Operation = "update_order"
+			},
+			func(s *verify.Score) { s.Keys++ },
+		},
 		"two charges of an order": {
 			func(r *run) { r.books.Charges = append(r.books.Charges, r.books.Charges[0]) },
 			func(s *verify.Score) { s.DoubleCharges++ },
