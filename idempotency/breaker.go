@@ -42,13 +42,13 @@ type Breaker struct {
 	pause    time.Duration
 	log      *slog.Logger
 
-	mu      sync.Mutex
-	failed  int // acquisitions in a row that had no answer
-	open    bool
-	opened  time.Time
-	probeAt time.Time // while open: not before
-	probing bool
-	changes int // openings and closings so far
+	mu       sync.Mutex
+	failed   int // acquisitions in a row that had no answer
+	open     bool
+	opened   time.Time
+	probeAt  time.Time // while open: not before
+	probing  bool
+	openings int // so far
 }
 
 var (
@@ -125,25 +125,25 @@ func (b *Breaker) refuses() bool {
 
 func (b *Breaker) pausing() bool { return b.open && (b.probing || time.Now().Before(b.probeAt)) }
 
-// admit lets an acquisition through, or not, and gives the number of changes
-// that its answer will be news of.
-func (b *Breaker) admit() (changes int, ok bool) {
+// admit lets an acquisition through, or not, and says how often the breaker had
+// opened by then.
+func (b *Breaker) admit() (openings int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pausing() {
 		return 0, false
 	}
 	b.probing = b.open
-	return b.changes, true
+	return b.openings, true
 }
 
 // learn takes an answer into account. One that was asked for before the breaker
-// last opened or closed is no news; while it is open, all others are the probe's.
+// last opened is no news; while it is open, all others are the probe's.
 func (b *Breaker) learn(ctx context.Context, admitted int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case admitted != b.changes:
+	case admitted != b.openings:
 	case err == nil, errors.Is(err, ErrLost), errors.Is(err, ErrCorrupt):
 		b.answered()
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -159,7 +159,6 @@ func (b *Breaker) answered() {
 		return
 	}
 	b.open, b.probing = false, false
-	b.changes++
 	b.log.Info("idempotency: breaker closed, the store answers again", "open_for", time.Since(b.opened).String())
 }
 
@@ -172,6 +171,6 @@ func (b *Breaker) unanswered(err error) {
 		return
 	}
 	b.open, b.opened = true, time.Now()
-	b.changes++
+	b.openings++
 	b.log.Warn("idempotency: breaker open, the store does not answer", "failures", b.failed, "probe_every", b.pause.String(), "error", err)
 }

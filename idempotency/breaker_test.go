@@ -78,6 +78,9 @@ func TestBreakerIsAStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Bench {
 		return storetest.Bench{Store: idempotency.NewBreaker(memstore.New())}
 	})
+	changed, stop := idempotency.NewBreaker(memstore.New()).Watch("", "key")
+	stop()
+	require.NotNil(t, changed)
 }
 
 func TestBreakerOfAPlainStoreIsAStore(t *testing.T) {

@@ -40,7 +40,7 @@ func TestServesAndTellsWhatItDid(t *testing.T) {
 		`idempotency_check_duration_seconds_count{result="replay"} 1`,
 		`http_request_duration_seconds_count{method="POST",route="/v1/orders/{order_id}/payments",status="201"} 2`,
 		`idempotency_replay_total 1`, `idempotency_conflict_total 0`, `idempotency_mismatch_total 0`,
-		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_waiters 0`, `idempotency_breaker_open 0`,
+		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_waiters 0`, "\nidempotency_breaker_open 0\n",
 		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_dead 0`,
 		`events_consumed_total{group="order-confirmations",result="repeated"} 0`,
 		`postgres_pool_max_connections 20`,

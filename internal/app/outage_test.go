@@ -38,7 +38,7 @@ func TestAnOutageOfRedisCostsMilliseconds(t *testing.T) {
 
 			outage.begin(redis)
 			clients.send(time.Second) // connections have to be found broken, and answers to be waited for
-			require.Contains(t, r.operations("/metrics").body, "idempotency_breaker_open 1")
+			require.Contains(t, r.operations("/metrics").body, "\nidempotency_breaker_open 1\n")
 			began := time.Now()
 			during := clients.send(2 * time.Second)
 			pauses := int(time.Since(began) / idempotency.DefaultBreakerPause)
@@ -54,7 +54,7 @@ func TestAnOutageOfRedisCostsMilliseconds(t *testing.T) {
 			require.Eventually(t, func() bool { return len(failed(clients.send(0))) == 0 }, patience, pause)
 			t.Logf("back to normal after %s", time.Since(ended))
 			require.Empty(t, failed(clients.send(time.Second/2)))
-			require.Contains(t, r.operations("/metrics").body, "idempotency_breaker_open 0")
+			require.Contains(t, r.operations("/metrics").body, "\nidempotency_breaker_open 0\n")
 			require.Len(t, r.logs.lines(t, "msg", "idempotency: breaker open, the store does not answer"), 1)
 			require.Len(t, r.logs.lines(t, "msg", "idempotency: breaker closed, the store answers again"), 1)
 		})

@@ -1,0 +1,197 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/httpapi"
+)
+
+const fingerprint = "00000000000000000000000000000000000000000000000000000000000000ff"
+
+// foreign is what may lie under one of our keys in Redis and is no record.
+var foreign = map[string]string{
+	"nothing":        "",
+	"text":           "garbage",
+	"binary":         "\x00\x01\xff\n\x00",
+	"cut":            `{"status":"Completed","requestFingerprint":"` + fingerprint + `","respons`,
+	"no end of line": `{"status":"InProgress","requestFingerprint":"` + fingerprint + `"}`,
+	"status 999":     `{"status":"Completed","requestFingerprint":"` + fingerprint + `","responseStatusCode":999}` + "\n{}",
+	"status 503":     `{"status":"Completed","requestFingerprint":"` + fingerprint + `","responseStatusCode":503}` + "\n{}",
+	"no status":      `{"requestFingerprint":"` + fingerprint + `","responseStatusCode":201}` + "\n{}",
+	"unknown status": `{"status":"Done","requestFingerprint":"` + fingerprint + `","responseStatusCode":201}` + "\n{}",
+	"no fingerprint": `{"status":"Completed","responseStatusCode":201}` + "\n{}",
+	"wrong types":    `{"status":"Completed","requestFingerprint":"` + fingerprint + `","responseStatusCode":201,"responseHeaders":"x"}` + "\n{}",
+	"huge":           strings.Repeat("garbage ", 1<<17),
+}
+
+// TestAPIMeetsForeignBytes has somebody else's bytes under two keys. For a
+// payment that is as if Redis were away, for an order PostgreSQL decides alone;
+// the bytes are left to whoever put them there, and nobody is sent them.
+func TestAPIMeetsForeignBytes(t *testing.T) {
+	t.Parallel()
+	logs := &logLines{}
+	s := setup(t, func(c *httpapi.Config) { c.Logger = slog.New(slog.NewJSONHandler(logs, nil)) })
+	customer := s.customer().ID
+	order := s.order(customer).ID
+	redisKey := s.redisKeys("*")[0][:len("idempotency:")+36] + ":" // of our account
+	cases := map[string]func(key string) *redis.StatusCmd{"a list": func(key string) *redis.StatusCmd {
+		require.NoError(t, s.redis.RPush(s.ctx, key, "x").Err())
+		return redis.NewStatusCmd(s.ctx)
+	}}
+	for name, data := range foreign {
+		cases[name] = func(key string) *redis.StatusCmd { return s.redis.Set(s.ctx, key, data, 0) }
+	}
+	for name, plant := range cases {
+		t.Log(name)
+		payKey, orderKey := newKey(), newKey()
+		body := orderOf(customer, "tee-black", 1)
+		for _, key := range []string{payKey, orderKey} {
+			require.NoError(t, plant(redisKey+key).Err())
+		}
+		dump := func() [32]byte { return sha256.Sum256([]byte(s.redis.Dump(s.ctx, redisKey+orderKey).Val())) }
+		planted := dump()
+
+		before := s.effect()
+		s.post(payments(order), payKey, card("tok_visa"), 503).problem(503, "idempotency_store_unavailable")
+		require.Equal(t, before, s.effect())
+		first := s.post("/v1/orders", orderKey, body, http.StatusCreated)
+		require.False(t, first.replayed())
+		again := s.do(request{method: "POST", path: "/v1/orders", key: orderKey, body: body, replica: 1})
+		require.True(t, again.replayed(), "by PostgreSQL")
+		requireSame(t, first, again)
+		s.post("/v1/orders", orderKey, orderOf(customer, "tee-black", 2), 422).problem(422, "idempotency_key_reused")
+
+		require.Contains(t, logs.of(payKey), "not a record")
+		require.Contains(t, logs.of(orderKey), "not a record")
+		require.Equal(t, planted, dump(), "it is left alone")
+		s.do(request{method: "GET", path: keyPath(payKey)}).problem(503, "service_unavailable")
+	}
+	require.Zero(t, s.charges(order))
+}
+
+// redisKeys lists our keys in Redis.
+func (s *shop) redisKeys(key string) []string {
+	s.t.Helper()
+	keys, err := s.redis.Keys(s.ctx, "idempotency:*:"+key).Result()
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, keys)
+	return keys
+}
+
+// rewrite changes the metadata of a record in Redis, which goes on living for as
+// long as it would have.
+func (s *shop) rewrite(key string, change func(metadata map[string]any)) {
+	s.t.Helper()
+	name := s.redisKeys(key)[0]
+	line, body, found := strings.Cut(s.redis.Get(s.ctx, name).Val(), "\n")
+	require.True(s.t, found)
+	var metadata map[string]any
+	require.NoError(s.t, json.Unmarshal([]byte(line), &metadata))
+	change(metadata)
+	changed, err := json.Marshal(metadata)
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.redis.SetArgs(s.ctx, name, string(changed)+"\n"+body, redis.SetArgs{KeepTTL: true}).Err())
+}
+
+func TestAPIReadsRecordsOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	customer, key := s.customer().ID, newKey()
+	body := orderOf(customer, "tee-black", 1)
+	first := s.post("/v1/orders", key, body, http.StatusCreated)
+	s.rewrite(key, func(metadata map[string]any) {
+		for _, name := range []string{"scope", "key", "owner", "createdAt", "expiresAt"} {
+			require.Contains(t, metadata, name)
+			delete(metadata, name)
+		}
+		metadata["someday"] = map[string]any{"nested": []any{1, nil}}
+	})
+	s.observed()
+	again := s.post("/v1/orders", key, body, http.StatusCreated)
+	require.True(t, again.replayed())
+	requireSame(t, first, again)
+	s.post("/v1/orders", key, orderOf(customer, "tee-black", 2), 422).problem(422, "idempotency_key_reused")
+	require.Equal(t, []check{{"/v1/orders", "replay"}, {"/v1/orders", "mismatch"}}, s.observed(), "by Redis alone")
+}
+
+// TestAPIDoesNotMindClocks has records written by a replica whose clock is off:
+// what they say of time is for people, Redis and PostgreSQL decide by their own.
+func TestAPIDoesNotMindClocks(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"an hour fast": time.Hour, "an hour slow": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			customer, key := s.customer().ID, newKey()
+			r := request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 1)}
+			skew := func(metadata map[string]any) {
+				for _, name := range []string{"createdAt", "expiresAt"} {
+					at, err := time.Parse(time.RFC3339, metadata[name].(string))
+					require.NoError(t, err)
+					metadata[name] = at.Add(off)
+				}
+			}
+			release := s.hold("tee-black")
+			first := s.start(r)
+			s.eventually(func() bool { return s.waiters() == 1 }, "the order is under way")
+			s.rewrite(key, skew)
+
+			r.replica = 1
+			refused := s.do(r)
+			refused.problem(409, "idempotency_in_progress")
+			seconds, err := strconv.Atoi(refused.header.Get("Retry-After"))
+			require.NoError(t, err)
+			require.True(t, seconds >= 1 && seconds <= 15, "within the lease: %d", seconds)
+			s.do(request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 2)}).problem(422, "idempotency_key_reused")
+			waiting := r
+			waiting.edit = with("Prefer", "wait=20")
+			waited := s.start(waiting)
+
+			release()
+			placed := s.await(first)
+			require.Equal(t, http.StatusCreated, placed.status, placed.body)
+			requireSame(t, placed, s.await(waited))
+			s.rewrite(key, skew)
+			again := s.do(r)
+			require.True(t, again.replayed())
+			requireSame(t, placed, again)
+			require.Equal(t, 1, value[int](s, `SELECT count(*) FROM orders`))
+		})
+	}
+}
+
+// logLines collects a log, in JSON.
+type logLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// of gives the lines about a key.
+func (l *logLines) of(key string) (lines string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, key) {
+			lines += line
+		}
+	}
+	return lines
+}
