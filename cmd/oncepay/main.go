@@ -22,7 +22,8 @@ Usage:
   oncepay seed                      add the demo data; with ENVIRONMENT=development only
   oncepay outbox list               show the events that are not published yet
   oncepay outbox retry [ID …]       give events that were refused another chance
-  oncepay outbox replay --since 10m publish again what was published since, after Redis lost data
+  oncepay outbox replay --since 10m publish again what was published since, after Redis lost data; as far back as
+                                    OUTBOX_RETENTION (168h), after which published events are forgotten
   oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
   oncepay help                      show this
 

@@ -80,8 +80,10 @@ type Config struct {
 	ReconcileInterval time.Duration `env:"RECONCILE_INTERVAL" envDefault:"5s"`
 	// SettleDeadline is when a payment that is still processing is reported as overdue.
 	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
-	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer.
+	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer, and old events.
 	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
+	// OutboxRetention is how long published events are kept, so how far back they can be published again (oncepay outbox replay).
+	OutboxRetention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h"`
 
 	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would ask PostgreSQL.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
@@ -179,6 +181,7 @@ func (c Config) check() error {
 	require(c.ReconcileInterval > 0, "RECONCILE_INTERVAL", positive)
 	require(c.SettleDeadline > 0, "PAYMENT_SETTLE_DEADLINE", positive)
 	require(c.PurgeInterval > 0, "PURGE_INTERVAL", positive)
+	require(c.OutboxRetention > 0, "OUTBOX_RETENTION", positive)
 	require(c.StartupDeadline > 0, "STARTUP_DEADLINE", positive)
 	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.

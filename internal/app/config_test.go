@@ -25,7 +25,8 @@ func TestConfigHasDefaults(t *testing.T) {
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,
 		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
-		AuthCacheTTL: 2 * time.Second, RateLimit: 1000, OTLPProtocol: "http/protobuf",
+		OutboxRetention: 7 * 24 * time.Hour,
+		AuthCacheTTL:    2 * time.Second, RateLimit: 1000, OTLPProtocol: "http/protobuf",
 		StartupDeadline: time.Minute, ShutdownDeadline: 70 * time.Second,
 	}, cfg)
 }
@@ -68,6 +69,7 @@ func TestConfigNamesTheVariableThatIsWrong(t *testing.T) {
 		"RATE_LIMIT":              {"0", "1.5"},
 		"STARTUP_DEADLINE":        {"0s"},
 		"SHUTDOWN_DEADLINE":       {"0s"},
+		"OUTBOX_RETENTION":        {"0s", "a week"},
 	} {
 		for _, value := range values {
 			_, err := ParseConfig([]string{variable + "=" + value})

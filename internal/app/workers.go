@@ -26,7 +26,7 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 	workers := []worker{
 		a.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
-		checkout.NewPurger(store, a.every(a.cfg.PurgeInterval)),
+		checkout.NewPurger(store, checkout.PurgerOptions{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),
 	}
 	if records, ok := a.records.(*pgstore.Store); ok {
 		workers = append(workers, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})

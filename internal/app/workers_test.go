@@ -42,16 +42,17 @@ func TestExpiresUnpaidOrders(t *testing.T) {
 	}, patience, pause)
 }
 
-// TestForgetsKeysInTime has the purger delete an answer that need not be kept any longer, and no other.
-func TestForgetsKeysInTime(t *testing.T) {
+// TestForgetsInTime has the purger delete an answer that need not be kept any longer, and no other, and events that were published.
+func TestForgetsInTime(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
-	cfg.OrderTTL, cfg.PurgeInterval = 100*time.Millisecond, 50*time.Millisecond
+	cfg.OrderTTL, cfg.OutboxRetention, cfg.PurgeInterval = 100*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
 	r := serveSeeded(t, cfg)
 	order := r.placeOrder()
 	require.Equal(t, http.StatusCreated, r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_visa")).status)
 	require.Eventually(t, func() bool { return count(t, r.pool, "idempotency_keys") == 1 }, patience, pause)
 	require.Equal(t, http.StatusOK, r.call(http.MethodGet, "/v1/idempotency-keys/pay", "", "").status)
+	require.Eventually(t, func() bool { return count(t, r.pool, "outbox") == 0 && count(t, r.pool, "inbox") == 2 }, patience, pause)
 }
 
 // TestNeedsNoRedis keeps the records in PostgreSQL.

@@ -9,10 +9,7 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-var (
-	_ checkout.ExpiryStore = (*Store)(nil)
-	_ checkout.KeyStore    = (*Store)(nil)
-)
+var _ checkout.ExpiryStore = (*Store)(nil)
 
 // ExpireOrders ends unpaid orders of any account and gives their stock back. It
 // locks the orders without waiting, then their products in the usual order.
@@ -61,12 +58,4 @@ func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) 
 	}
 	tx.addStock(ctx, order, +1)
 	return tx.publish(ctx, checkout.OrderEvent("expired", order))
-}
-
-// PurgeKeys forgets finished keys whose time is up.
-func (s *Store) PurgeKeys(ctx context.Context, limit int) (int, error) {
-	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int, error) {
-		purged, err := q.PurgeKeys(ctx, int32(limit))
-		return int(purged), translate("purge idempotency keys", err)
-	})
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -104,14 +103,6 @@ func heed[T any](ctx context.Context, s *Store, call checkout.Call, n checkout.N
 	tx.judge(ctx, n, checkout.VerdictSettled)
 	_, err = keep(ctx, tx, call, render, value, err)
 	return checkout.VerdictSettled, err
-}
-
-// PurgeNotices forgets old events. See [checkout.KeyStore].
-func (s *Store) PurgeNotices(ctx context.Context, age time.Duration, limit int) (int, error) {
-	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int, error) {
-		purged, err := q.PurgePSPEvents(ctx, dbsqlc.PurgePSPEventsParams{AgeSeconds: age.Seconds(), BatchSize: int32(limit)})
-		return int(purged), translate("purge the provider's events", err)
-	})
 }
 
 // judge queues the verdict on an event that was recorded.

@@ -261,7 +261,7 @@ func TestOldNoticesAreForgottenInSmallBatches(t *testing.T) {
 	_, err := b.pool.Exec(b.ctx, "UPDATE psp_events SET received_at = received_at - interval '91 days'")
 	require.NoError(t, err)
 	b.requireVerdict(checkout.VerdictConfirmed, noticeOf("recent", payment))
-	purger := checkout.NewPurger(b.Store, checkout.Schedule{Batch: 2})
+	purger := checkout.NewPurger(b.Store, checkout.PurgerOptions{Schedule: checkout.Schedule{Batch: 2}})
 	for _, want := range []int{2, 1, 0} {
 		n, err := purger.RunOnce(b.ctx)
 		require.NoError(t, err)

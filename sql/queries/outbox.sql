@@ -62,3 +62,12 @@ WITH lost AS (
     ORDER BY o.id FOR UPDATE
 )
 UPDATE outbox SET published_at = NULL, claim = NULL, attempts = 0, due_at = now() FROM lost WHERE outbox.id = lost.id;
+
+-- name: PurgeEvents :execrows
+-- What was published long ago. Never what is to be published, again or at last, nor a dead letter.
+WITH old AS (
+    SELECT o.id FROM outbox o
+    WHERE o.published_at < now() - make_interval(secs => @age_seconds::float8)
+    ORDER BY o.published_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+)
+DELETE FROM outbox USING old WHERE outbox.id = old.id;

@@ -64,3 +64,27 @@ func (q *Queries) NoticeWarehouse(ctx context.Context, arg NoticeWarehouseParams
 	}
 	return result.RowsAffected(), nil
 }
+
+const purgeInbox = `-- name: PurgeInbox :execrows
+WITH old AS (
+    SELECT i.consumer, i.event_id FROM inbox i
+    WHERE i.created_at < now() - make_interval(secs => $1::float8)
+      AND NOT EXISTS (SELECT FROM outbox o WHERE o.event_id = i.event_id)
+    ORDER BY i.created_at LIMIT $2 FOR UPDATE OF i SKIP LOCKED
+)
+DELETE FROM inbox USING old WHERE inbox.consumer = old.consumer AND inbox.event_id = old.event_id
+`
+
+type PurgeInboxParams struct {
+	AgeSeconds float64
+	BatchSize  int32
+}
+
+// Whatever the outbox still holds may be published again, however old it is.
+func (q *Queries) PurgeInbox(ctx context.Context, arg PurgeInboxParams) (int64, error) {
+	result, err := q.db.Exec(ctx, purgeInbox, arg.AgeSeconds, arg.BatchSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

@@ -195,6 +195,29 @@ func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
 	return i, err
 }
 
+const purgeEvents = `-- name: PurgeEvents :execrows
+WITH old AS (
+    SELECT o.id FROM outbox o
+    WHERE o.published_at < now() - make_interval(secs => $1::float8)
+    ORDER BY o.published_at LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM outbox USING old WHERE outbox.id = old.id
+`
+
+type PurgeEventsParams struct {
+	AgeSeconds float64
+	BatchSize  int32
+}
+
+// What was published long ago. Never what is to be published, again or at last, nor a dead letter.
+func (q *Queries) PurgeEvents(ctx context.Context, arg PurgeEventsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, purgeEvents, arg.AgeSeconds, arg.BatchSize)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const releaseEvents = `-- name: ReleaseEvents :execrows
 WITH held AS (SELECT o.id FROM outbox o WHERE o.published_at IS NULL AND o.claim = $1::uuid ORDER BY o.id FOR UPDATE)
 UPDATE outbox SET claim = NULL, due_at = now() FROM held WHERE outbox.id = held.id

@@ -1,0 +1,2 @@
+-- For forgetting what is old.
+CREATE INDEX inbox_created ON inbox (created_at);
