@@ -15,13 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// drive runs the whole command against a fake shop at 200/s for a second.
+// drive runs the whole command against a fake shop at 100/s for two seconds.
 func drive(t *testing.T, f func(*fakeShop)) (text string, s summary, err error) {
 	t.Helper()
 	shop, url := newFakeShop(t)
 	f(shop)
 	folder := t.TempDir()
-	environ := []string{"RATE=200", "DURATION=1s", "STRESS_OUT=" + folder}
+	environ := []string{"RATE=100", "DURATION=2s", "STRESS_OUT=" + folder}
 	for _, name := range []string{"BASE_URL", "API1_URL", "API2_URL", "OPS1_URL", "OPS2_URL", "PSP_URL"} {
 		environ = append(environ, name+"="+url)
 	}

@@ -1,0 +1,203 @@
+package workload
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+func TestSameSeedSameRequests(t *testing.T) {
+	t.Parallel()
+	const clients, actions = 8, 25
+	shop := func(seed uint64, trouble func(int, http.ResponseWriter) bool) (map[seen]bool, *Wire) {
+		f, wire, _ := newFakeShop(t)
+		f.trouble = trouble
+		act(t, clientsOf(wire, seed), clients, actions)
+		return set(f.requests(), seen.logical), wire
+	}
+	quiet, _ := shop(1, nil)
+	require.Greater(t, len(quiet), clients*actions)
+	// Everybody's second attempt gets through: the same was asked for, however it went.
+	hurt, wire := shop(1, func(attempt int, w http.ResponseWriter) bool {
+		if attempt == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		return attempt == 1
+	})
+	requireSameRequests(t, quiet, hurt)
+	require.Greater(t, len(wire.Journal.Attempts()), 2*len(hurt)-len(hurt)/5)
+	other, _ := shop(2, nil)
+	require.NotEqual(t, quiet, other)
+}
+
+// TestMix has clients do a lot, and looks for everything that a campaign must contain.
+func TestMix(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	f.stock = 20
+	c := clientsOf(wire, 1)
+	act(t, c, 8, 250)
+
+	operations, purposes := map[string]int{}, map[journal.Purpose]map[string]int{}
+	for _, a := range wire.Journal.Attempts() {
+		operations[a.Operation]++
+		if purposes[a.Purpose] == nil {
+			purposes[a.Purpose] = map[string]int{}
+		}
+		purposes[a.Purpose][a.Account+a.Key]++
+	}
+	for _, operation := range []string{"order", "payment", "refund", "top-up", "cancel"} {
+		require.Greater(t, operations[operation], 50, operation)
+	}
+	for _, purpose := range []journal.Purpose{journal.Alone, journal.Burst, journal.Storm, journal.Reuse, journal.OtherAccount, journal.Race,
+		journal.WalkAway, journal.Again} {
+		require.Greater(t, len(purposes[purpose]), 20, purpose)
+	}
+	finished := 0
+	for purpose, keys := range purposes {
+		if purpose != journal.Again && purpose != journal.WalkAway && purpose != journal.Reuse {
+			finished += len(keys)
+		}
+	}
+	require.InDelta(t, 0.10, float64(len(purposes[journal.Again]))/float64(finished), 0.02, "a tenth of the finished keys is sent again")
+	for key, places := range purposes[journal.Burst] {
+		require.GreaterOrEqual(t, places, 2, key)
+		require.LessOrEqual(t, places, maxBurst, key)
+	}
+	wallets, cards, waiting := 0, 0, 0
+	for s := range set(f.requests(), func(s seen) seen { return s }) {
+		switch {
+		case s.prefer == "wait=2":
+			waiting++
+		case s.body == `{"method":{"type":"wallet"}}`:
+			wallets++
+		case s.method == http.MethodPost && len(s.body) > 10 && s.body[:18] == `{"method":{"token"`:
+			cards++
+		}
+	}
+	require.Greater(t, wallets, 50)
+	require.Greater(t, cards, 50)
+	require.Greater(t, waiting, 20)
+	require.Zero(t, f.stock, "more is wanted than there is")
+	require.Empty(t, c.open.list(true), "what is decided is forgotten")
+}
+
+func TestBurstHitsBothReplicasWithOneRequest(t *testing.T) {
+	t.Parallel()
+	for n := range 40 {
+		f, wire, _ := newFakeShop(t)
+		a := clientsOf(wire, 1).shopper(3).action(n)
+		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()))
+		require.NotEmpty(t, is.Resource)
+		all := f.requests()
+		times := map[string]int{}
+		for _, s := range all {
+			times[s.door]++
+			require.Equal(t, all[0].logical(), s.logical())
+		}
+		require.Positive(t, times[api1], "%v", times)
+		require.Positive(t, times[api2], "%v", times)
+	}
+}
+
+func TestReusedKeysHaveOtherRequests(t *testing.T) {
+	t.Parallel()
+	for n := range 20 {
+		f, wire, _ := newFakeShop(t)
+		c := clientsOf(wire, 1)
+		c.shopper(0).action(n).reuse(t.Context(), "sk_test_demo")
+		all := f.requests()
+		require.Len(t, all, 2)
+		require.Equal(t, all[0].key, all[1].key)
+		require.NotEqual(t, all[0].body, all[1].body)
+		require.Empty(t, c.open.list(true))
+	}
+}
+
+func TestTwoAccountsShareAKey(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	clientsOf(wire, 1).shopper(0).action(0).shareKey(t.Context(), "")
+	all := f.requests()
+	require.Len(t, all, 2)
+	require.Equal(t, all[0].key, all[1].key)
+	require.NotEqual(t, all[0].account, all[1].account)
+}
+
+// TestRunEnds has clients shop for a moment; what was to be sent again is, before they leave.
+func TestRunEnds(t *testing.T) {
+	t.Parallel()
+	_, wire, _ := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	c.n = 16
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	c.Run(ctx)
+	again := 0
+	for _, a := range wire.Journal.Attempts() {
+		require.Contains(t, []journal.Outcome{journal.Succeeded, journal.Reused}, a.Outcome(), a.String())
+		if a.Purpose == journal.Again {
+			again++
+		}
+	}
+	require.Positive(t, again)
+	require.Zero(t, wire.InFlight())
+}
+
+func TestSettleEndsWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	down := true
+	f.trouble = func(_ int, w http.ResponseWriter) bool {
+		if down {
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return down
+	}
+	c := clientsOf(wire, 1)
+	a := c.shopper(0).action(0)
+	asked, left := a.order("sk_test_demo", a.ampleItems()), a.request("sk_test_demo", "payment", "/orders/o/payments", map[string]any{})
+	other := asked
+	other.Body = []byte(`{"another":"order"}`)
+	for _, r := range []Request{asked, other} {
+		c.call(t.Context(), r, anyhow())
+	}
+	left.Via = api1
+	c.abandon(t.Context(), left)
+	require.Len(t, c.open.list(false), 2)
+	require.Len(t, c.open.list(true), 3)
+
+	down = false
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c.Settle(ctx, false)
+	require.Empty(t, c.open.list(false))
+	require.Equal(t, []Request{left}, c.open.list(true), "nobody asks for what its client walked away from")
+	c.Settle(ctx, true)
+	require.Empty(t, c.open.list(true))
+	require.NoError(t, ctx.Err())
+	last := wire.Journal.Attempts()[len(wire.Journal.Attempts())-1]
+	require.Equal(t, journal.Attempt{Key: left.Key, Purpose: journal.Settling, Via: nginx}, journal.Attempt{Key: last.Key, Purpose: last.Purpose, Via: last.Via})
+}
+
+func TestAReusedKeyIsNotTheEndOfTheOther(t *testing.T) {
+	t.Parallel()
+	var o open
+	first := Request{Account: "a", Key: "k", Body: []byte("1")}
+	second := Request{Account: "a", Key: "k", Body: []byte("2")}
+	o.add(first, false)
+	o.add(second, false)
+	o.told(second, journal.Reused)
+	require.Equal(t, []Request{first}, o.list(false))
+	o.told(first, journal.Unknown)
+	require.Equal(t, []Request{first}, o.list(false))
+	o.add(second, false)
+	o.told(second, journal.Refused)
+	require.Empty(t, o.list(true), "the key has its end")
+}

@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// seen is one request as a door got it.
+type seen struct{ door, method, path, account, key, prefer, body string }
+
+// logical is what all attempts of a request have in common.
+func (s seen) logical() seen { s.door, s.prefer = "", ""; return s }
+
+// fakeShop stands behind all doors. It answers every request, and a request that it knows as before; trouble comes first.
+type fakeShop struct {
+	mu      sync.Mutex
+	seen    []seen
+	stock   int                                           // of what is scarce
+	trouble func(attempt int, w http.ResponseWriter) bool // says that this attempt, counted by key from one, had its answer
+	tries   map[string]int
+	first   map[string]string // the path and body that came with an account's key first
+}
+
+func newFakeShop(t *testing.T) (*fakeShop, *Wire, *bytes.Buffer) {
+	t.Helper()
+	f := &fakeShop{stock: 1_000_000, tries: map[string]int{}, first: map[string]string{}}
+	urls := map[string]string{}
+	for _, door := range doors {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, door) }))
+		t.Cleanup(server.Close)
+		urls[door] = server.URL
+	}
+	var file bytes.Buffer
+	wire := NewWire(urls, journal.NewWriter(&file))
+	t.Cleanup(wire.Close)
+	return f, wire, &file
+}
+
+func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
+	raw, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	is := seen{door, r.Method, r.URL.Path, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("Idempotency-Key"),
+		r.Header.Get("Prefer"), string(raw)}
+	f.seen = append(f.seen, is)
+	scope := is.account + " " + is.key
+	f.tries[scope]++
+	w.Header().Set("X-Served-By", door)
+	w.Header().Set("Content-Type", "application/json")
+	if f.trouble != nil && f.trouble(f.tries[scope], w) {
+		return
+	}
+	meaning := is.method + is.path + is.body
+	known, again := f.first[scope]
+	switch {
+	case again && known != meaning:
+		problem(w, http.StatusUnprocessableEntity, "idempotency_key_reused")
+		return
+	case !again && strings.Contains(is.body, scarce):
+		if f.stock == 0 {
+			problem(w, http.StatusConflict, "out_of_stock")
+			return
+		}
+		f.stock--
+	}
+	f.first[scope] = meaning
+	w.WriteHeader(http.StatusCreated)
+	_, _ = fmt.Fprintf(w, `{"id":"%s"}`, uuid.NewSHA1(uuid.Nil, []byte(scope)))
+}
+
+func problem(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"code":"%s"}`, code)
+}
+
+func (f *fakeShop) requests() []seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[:len(f.seen):len(f.seen)]
+}
+
+// clientsOf shop in a shop that need not be opened.
+func clientsOf(wire *Wire, seed uint64) *Clients {
+	accounts := []string{"sk_test_demo", "sk_test_other"}
+	shop := &Shop{Accounts: accounts, Customers: map[string][]string{}}
+	for _, account := range accounts {
+		for i := range customersPerAccount {
+			shop.Customers[account] = append(shop.Customers[account], uuid.NewSHA1(uuid.Nil, fmt.Append(nil, account, i)).String())
+		}
+	}
+	return NewClients(wire, shop, seed, 1)
+}
+
+// act has some clients do their first things, side by side, and without pauses.
+func act(t *testing.T, c *Clients, clients, actions int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for id := range clients {
+		group.Go(func() {
+			one := c.shopper(id)
+			for n := range actions {
+				for _, p := range one.due(n) {
+					one.sendAgain(t.Context(), p)
+				}
+				one.action(n).act(t.Context())
+			}
+		})
+	}
+	group.Wait()
+}
+
+// digest is how the journal names a body.
+func digest(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body))) }
+
+func set(all []seen, of func(seen) seen) map[seen]bool {
+	distinct := map[seen]bool{}
+	for _, s := range all {
+		distinct[of(s)] = true
+	}
+	return distinct
+}
+
+func requireSameRequests(t *testing.T, want, is map[seen]bool) {
+	t.Helper()
+	for s := range want {
+		require.True(t, is[s], "missing: %+v", s)
+	}
+	require.True(t, maps.Equal(want, is))
+}

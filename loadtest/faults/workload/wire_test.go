@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+var payment = Request{Account: "sk_test_demo", Key: "k", Operation: "payment", Path: "/orders/o/payments", Body: []byte(`{"method":{}}`), Client: 7,
+	Via: api2, Prefer: "wait=2", Purpose: journal.Burst}
+
+func anyhow() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
+
+// script has each attempt of a key meet the next trouble, and the ones after them none.
+func script(troubles ...func(http.ResponseWriter)) func(int, http.ResponseWriter) bool {
+	return func(attempt int, w http.ResponseWriter) bool {
+		if attempt <= len(troubles) {
+			troubles[attempt-1](w)
+		}
+		return attempt <= len(troubles)
+	}
+}
+
+func reset(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+
+func unavailable(w http.ResponseWriter) {
+	problem(w, http.StatusServiceUnavailable, "service_unavailable")
+}
+
+func inProgress(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "0")
+	problem(w, http.StatusConflict, "idempotency_in_progress")
+}
+
+func beingPaid(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "0")
+	problem(w, http.StatusConflict, "order_being_paid")
+}
+
+func cutInHalf(w http.ResponseWriter) {
+	w.Header().Set("Content-Length", "100")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write([]byte(`{"id":"o`))
+}
+
+func TestCallKeepsTheKeyAndJournalsEveryAttempt(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	f.trouble = script(reset, unavailable, inProgress, beingPaid, cutInHalf)
+	last := wire.Call(t.Context(), payment, anyhow())
+
+	all, wired := wire.Journal.Attempts(), f.requests()
+	require.Len(t, all, 6)
+	require.Len(t, wired, 6, "one attempt is one request")
+	outcomes := []journal.Outcome{journal.Unknown, journal.Unknown, journal.InProgress, journal.Rejected, journal.Unknown, journal.Succeeded}
+	statuses := []int{0, 503, 409, 409, 201, 201}
+	for i, a := range all {
+		require.Equal(t, seen{a.Via, "POST", "/v1/orders/o/payments", "sk_test_demo", "k", "wait=2", `{"method":{}}`}, wired[i])
+		require.Equal(t, outcomes[i], a.Outcome(), i)
+		require.Equal(t, statuses[i], a.Status, i)
+		require.Equal(t, i+1, a.Number)
+		require.Equal(t, payment.fingerprint(), a.Fingerprint)
+		require.Equal(t, journal.Attempt{Client: 7, Account: "sk_test_demo", Key: "k", Operation: "payment", Purpose: journal.Burst},
+			journal.Attempt{Client: a.Client, Account: a.Account, Key: a.Key, Operation: a.Operation, Purpose: a.Purpose})
+		require.Greater(t, a.Return, a.Invoke)
+		if a.Status != 0 {
+			require.Equal(t, a.Via, a.Replica)
+		}
+	}
+	require.Equal(t, api2, all[0].Via, "the first goes where it was told to")
+	require.Contains(t, all[4].Error, "in mid-answer")
+	require.Empty(t, all[4].Body)
+	require.Equal(t, all[5], last)
+	require.NotEmpty(t, last.Resource)
+	require.Equal(t, digest(`{"id":"`+last.Resource+`"}`), last.Body)
+	require.Zero(t, wire.InFlight())
+}
+
+func TestCallStopsAtAFinalAnswer(t *testing.T) {
+	t.Parallel()
+	for status, code := range map[int]string{402: "payment_declined", 409: "out_of_stock", 422: "idempotency_key_reused", 404: "order_not_found", 400: "x"} {
+		f, wire, _ := newFakeShop(t)
+		f.trouble = script(func(w http.ResponseWriter) { problem(w, status, code) })
+		last := wire.Call(t.Context(), payment, anyhow())
+		require.Equal(t, code, last.Code)
+		require.Len(t, f.requests(), 1, code)
+	}
+}
+
+func TestRetriesTakeOtherDoors(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	f.trouble = func(attempt int, w http.ResponseWriter) bool {
+		if attempt < 40 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return attempt < 40
+	}
+	wire.Call(t.Context(), payment, anyhow())
+	times := map[string]int{}
+	for _, s := range f.requests() {
+		times[s.door]++
+	}
+	require.Len(t, times, len(doors), "%v", times)
+	require.Greater(t, times[nginx], 20)
+}
+
+func TestOnceIsOneAttempt(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	f.trouble = script(unavailable)
+	last := wire.Once(t.Context(), payment, 3)
+	require.Equal(t, journal.Unknown, last.Outcome())
+	require.Equal(t, 3, last.Number)
+	require.Len(t, f.requests(), 1)
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	_, wire, _ := newFakeShop(t)
+	wire.Doors = map[string]string{api1: "http://127.0.0.1:1", api2: "http://127.0.0.1:1", nginx: "http://127.0.0.1:1"}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*firstPause)
+	defer cancel()
+	last := wire.Call(ctx, payment, anyhow())
+	require.Equal(t, journal.Unknown, last.Outcome())
+	require.Contains(t, last.Error, "refused")
+	require.Less(t, wire.Journal.Attempts()[0].Return, time.Second)
+}
