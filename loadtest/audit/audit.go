@@ -70,6 +70,7 @@ const (
 	WrongCharge    Rule = "charge differs from its payment"
 	WrongBalance   Rule = "wallet balance"
 	WrongStock     Rule = "stock"
+	LateEvents     Rule = "events are late"
 )
 
 // Finding is one broken rule, with the evidence.

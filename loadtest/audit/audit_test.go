@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,7 @@ func healthy() *books {
 		Charges: []audit.Charge{{ID: "ch_1", Reference: "o1", Status: "succeeded", Amount: 200, Attempts: 1}},
 		Wallets: map[string]int64{customer: 800},
 		Stock:   map[string]int64{"tee": 94},
+		Events:  &audit.Events{Written: 5, Published: audit.Lag{P99: time.Second}, Consumed: audit.Lag{P99: time.Second}},
 	}
 	return b
 }
@@ -233,6 +235,15 @@ func TestPlantedAnomalies(t *testing.T) {
 		"stock reserved twice": {audit.WrongStock, func(b *books) {
 			b.state.Stock["tee"] -= 2
 		}},
+		"event not published": {audit.LateEvents, func(b *books) {
+			b.state.Events.Outstanding = 1
+		}},
+		"published late": {audit.LateEvents, func(b *books) {
+			b.state.Events.Published.P99 = time.Second + 1
+		}},
+		"consumed late": {audit.LateEvents, func(b *books) {
+			b.state.Events.Consumed.P99 = time.Second + 1
+		}},
 	}
 	broken := map[audit.Rule]bool{}
 	for name, test := range tests {
@@ -247,7 +258,7 @@ func TestPlantedAnomalies(t *testing.T) {
 			require.NotEmpty(t, found[0].Detail)
 		})
 	}
-	require.Len(t, broken, 19, "a rule has no test")
+	require.Len(t, broken, 20, "a rule has no test")
 }
 
 // exists puts an order into the state as it should be after its 201.

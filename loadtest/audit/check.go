@@ -18,6 +18,7 @@ type State struct {
 	Charges  []Charge           // of those orders, or of acknowledged ones
 	Wallets  map[string]int64   // balance by customer ID, minor units
 	Stock    map[string]int64   // by SKU
+	Events   *Events            // nil: they were not measured
 }
 
 // OrderRow is an order as the API lists it.
@@ -52,6 +53,7 @@ func Check(b *Book, opening Opening, s State) []Finding {
 		checkCharges(b, s),
 		checkAmounts(WrongBalance, balances(b, opening), s.Wallets),
 		checkAmounts(WrongStock, stock(b, opening), s.Stock),
+		checkEvents(s.Events),
 	)
 }
 

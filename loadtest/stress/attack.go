@@ -36,6 +36,7 @@ type outcome struct {
 	findings []audit.Finding
 	punctual punctuality
 	memory   map[string]uint64 // peak resident bytes by replica
+	events   *audit.Events     // nil: they were not measured
 	unread   error             // why there was no audit
 	label    string            // of the result that is being drawn
 }
@@ -141,6 +142,12 @@ func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
 	state, err := reader.Read(ctx, o.book, s.opening)
 	if err != nil {
 		return err
+	}
+	if events, wanted := cfg.events(); wanted {
+		if o.events, err = events.Read(ctx, s.opened); err != nil {
+			return err
+		}
+		state.Events = o.events
 	}
 	o.findings = append(o.findings, audit.Check(o.book, s.opening, state)...)
 	return nil

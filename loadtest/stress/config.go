@@ -9,6 +9,8 @@ import (
 
 	"github.com/caarlos0/env/v11"
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
 // shortDuration is enough for some hundred keys; `task test:all` uses it.
@@ -27,6 +29,9 @@ type config struct {
 	PSPURL  string `env:"PSP_URL" envDefault:"http://127.0.0.1:8090"` // for its list of charges
 	APIKey  string `env:"API_KEY" envDefault:"sk_test_demo"`
 	Out     string `env:"STRESS_OUT" envDefault:"loadtest/out"` // folder of the plot and the JSON
+
+	// Database holds the events; "none" leaves their lag unmeasured.
+	Database string `env:"DATABASE_URL" envDefault:"postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable"`
 
 	run string // names this run's customers, products and keys
 }
@@ -52,6 +57,11 @@ func parseConfig(args, environ []string) (config, error) {
 	}
 	cfg.run = uuid.NewString()[:8]
 	return cfg, nil
+}
+
+// events reads their lag, if that is wanted.
+func (c config) events() (reader audit.EventReader, wanted bool) {
+	return audit.EventReader{DatabaseURL: c.Database}, c.Database != "none"
 }
 
 // requests is how many are sent in all.

@@ -21,7 +21,7 @@ func drive(t *testing.T, f func(*fakeShop)) (text string, s summary, err error) 
 	shop, url := newFakeShop(t)
 	f(shop)
 	folder := t.TempDir()
-	environ := []string{"RATE=100", "DURATION=2s", "STRESS_OUT=" + folder}
+	environ := []string{"RATE=100", "DURATION=2s", "STRESS_OUT=" + folder, "DATABASE_URL=none"}
 	for _, name := range []string{"BASE_URL", "API1_URL", "API2_URL", "OPS1_URL", "OPS2_URL", "PSP_URL"} {
 		environ = append(environ, name+"="+url)
 	}

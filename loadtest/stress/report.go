@@ -29,6 +29,7 @@ type summary struct {
 	Effects  map[string]int    `json:"effects"` // distinct keys that were acknowledged
 	Pace     punctual          `json:"pace"`
 	Memory   map[string]uint64 `json:"peak_resident_bytes"`
+	Events   *audit.Events     `json:"events,omitempty"` // lags in nanoseconds
 	Findings []audit.Finding   `json:"findings"`
 	Unread   string            `json:"unread,omitempty"` // why nothing was compared
 	Passed   bool              `json:"passed"`
@@ -54,7 +55,7 @@ func report(cfg config, o *outcome, out io.Writer) error {
 func summarize(cfg config, o *outcome) summary {
 	s := summary{
 		Run: cfg.run, Rate: cfg.Rate, Duration: cfg.Duration.String(),
-		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Findings: o.findings,
+		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Findings: o.findings,
 	}
 	for _, k := range kinds {
 		s.Rows = append(s.Rows, o.rows[k])
@@ -91,7 +92,21 @@ func (s summary) print(out io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(s.Memory)) {
 		fmt.Fprintf(out, "memory   %s %.1f MiB resident at its peak\n", name, float64(s.Memory[name])/(1<<20))
 	}
+	s.printEvents(out)
 	s.printVerdict(out)
+}
+
+func (s summary) printEvents(out io.Writer) {
+	if s.Events == nil {
+		fmt.Fprintln(out, "events   not measured")
+		return
+	}
+	fmt.Fprintf(out, "events   %d written, %d outstanding\n", s.Events.Written, s.Events.Outstanding)
+	line := func(what string, l audit.Lag) {
+		fmt.Fprintf(out, "         %s after %.1f ms (p50), %.1f ms (p99), %.1f ms (max)\n", what, ms(l.P50), ms(l.P99), ms(l.Max))
+	}
+	line("published", s.Events.Published)
+	line("effective", s.Events.Consumed)
 }
 
 func (s summary) printVerdict(out io.Writer) {

@@ -45,6 +45,7 @@ type shop struct {
 	customers []string
 	products  []product
 	opening   audit.Opening
+	opened    time.Time // by the database's clock, if events are measured
 }
 
 // openShop creates the run's products and customers, with money to spend.
@@ -63,13 +64,13 @@ func openShop(ctx context.Context, cfg config) (*shop, error) {
 		customers: make([]string, customerCount), products: make([]product, productCount),
 		opening: audit.Opening{Wallets: map[string]int64{}, Stock: map[string]int64{}},
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(setupParallel)
 	for i := range s.products {
-		g.Go(func() (err error) { s.products[i], err = s.createProduct(ctx, cfg.run, i); return err })
+		g.Go(func() (err error) { s.products[i], err = s.createProduct(gctx, cfg.run, i); return err })
 	}
 	for i := range s.customers {
-		g.Go(func() (err error) { s.customers[i], err = s.createCustomer(ctx, cfg.run, i); return err })
+		g.Go(func() (err error) { s.customers[i], err = s.createCustomer(gctx, cfg.run, i); return err })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
@@ -80,7 +81,10 @@ func openShop(ctx context.Context, cfg config) (*shop, error) {
 	for _, c := range s.customers {
 		s.opening.Wallets[c] = 2 * topUp
 	}
-	return s, nil
+	if events, wanted := cfg.events(); wanted {
+		s.opened, err = events.Now(ctx)
+	}
+	return s, err
 }
 
 func (s *shop) createProduct(ctx context.Context, run string, i int) (product, error) {

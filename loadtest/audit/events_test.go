@@ -1,0 +1,118 @@
+package audit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/testenv"
+	"github.com/oncepay/oncepay/loadtest/audit"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+
+// testTimeout bounds a test's waits.
+const testTimeout = time.Minute
+
+// TestEventLags has a hundred events of known lags, and some before that do not count.
+func TestEventLags(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
+	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(ctx)) }()
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		_, err := conn.Exec(ctx, sql, args...)
+		require.NoError(t, err)
+	}
+	write := func(kind string, ago time.Duration) {
+		t.Helper()
+		exec(`INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data, created_at)
+			SELECT gen_random_uuid(), id, $1, 'order', gen_random_uuid(), '{}', clock_timestamp() - $2::interval FROM accounts`, kind, ago)
+	}
+	exec(`INSERT INTO accounts (id, name) VALUES (gen_random_uuid(), 'a')`)
+	for range 100 {
+		write("order.placed", time.Hour)
+	}
+	since, err := reader.Now(ctx)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), since, testTimeout)
+
+	none, err := reader.Read(ctx, since)
+	require.NoError(t, err)
+	require.Equal(t, &audit.Events{}, none)
+
+	for range 100 {
+		write("order.placed", 0)
+	}
+	exec(`UPDATE outbox SET published_at = created_at + (SELECT count(*) FROM outbox o WHERE o.id <= outbox.id AND o.created_at >= $1) * interval '10 ms'
+		WHERE created_at >= $1`, since)
+	exec(`INSERT INTO inbox (consumer, event_id, created_at)
+		SELECT 'c', event_id, published_at + interval '1 s' FROM outbox WHERE created_at >= $1`, since)
+	e, err := reader.Read(ctx, since)
+	require.NoError(t, err)
+	require.Equal(t, &audit.Events{Written: 100,
+		Published: audit.Lag{P50: 500 * time.Millisecond, P99: 990 * time.Millisecond, Max: time.Second},
+		Consumed:  audit.Lag{P50: 1500 * time.Millisecond, P99: 1990 * time.Millisecond, Max: 2 * time.Second}}, e)
+
+	// Nobody acts on the first of these; the second comes while it is waited for.
+	write("order.updated", 0)
+	exec(`UPDATE outbox SET published_at = clock_timestamp() WHERE published_at IS NULL AND created_at >= $1`, since)
+	write("payment.succeeded", 0)
+	late := make(chan error, 1)
+	go func() { late <- publishLate(ctx, reader.DatabaseURL) }()
+	e, err = reader.Read(ctx, since)
+	require.NoError(t, err)
+	require.NoError(t, <-late)
+	require.Equal(t, 102, e.Written)
+	require.Zero(t, e.Outstanding)
+}
+
+// publishLate waits for somebody to have asked, publishes what is not, and has it take effect.
+func publishLate(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for asked := false; !asked; {
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+			AND state = 'idle' AND query LIKE '%WITH written AS%')`).Scan(&asked)
+		if err != nil {
+			return err
+		}
+	}
+	_, err = conn.Exec(ctx, `WITH published AS (UPDATE outbox SET published_at = clock_timestamp() WHERE published_at IS NULL RETURNING event_id)
+		INSERT INTO inbox (consumer, event_id) SELECT 'c', event_id FROM published`)
+	return err
+}
+
+func TestEventsAreNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
+	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, `WITH a AS (INSERT INTO accounts (id, name) VALUES (gen_random_uuid(), 'a') RETURNING id)
+		INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data, published_at)
+		SELECT gen_random_uuid(), id, kind, 'order', gen_random_uuid(), '{}', CASE kind WHEN 'order.placed' THEN now() END
+		FROM a, unnest(ARRAY ['order.placed', 'order.cancelled']) kind`)
+	require.NoError(t, err)
+	e, err := reader.Read(ctx, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, 2, e.Outstanding, "one has no effect, the other is not published")
+}
+
+func TestNoDatabaseIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := audit.EventReader{DatabaseURL: "postgres://127.0.0.1:1/x"}.Now(t.Context())
+	require.ErrorContains(t, err, "measure events")
+}
