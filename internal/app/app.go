@@ -100,8 +100,9 @@ func (a *App) connect(ctx context.Context) (err error) {
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL})
 	a.workers = a.newWorkers(ctx, store)
+	service := checkout.NewService(store, failGateway(a.gateway))
 	a.api, err = httpapi.New(httpapi.Config{
-		Service: checkout.NewService(store, failGateway(a.gateway)),
+		Service: service,
 		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
@@ -114,7 +115,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
 	}
-	a.metrics.watch(a)
+	a.metrics.watch(a, service, store)
 	if a.ops, err = net.Listen("tcp", a.cfg.OpsAddr); err != nil {
 		return fmt.Errorf("listen for operations (OPS_ADDR): %w", err)
 	}

@@ -10,11 +10,15 @@ import (
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/outbox"
+	"github.com/oncepay/oncepay/internal/postgres"
 )
 
 const (
 	// backlogAge is how old the database's figures may be: scrapers that come more often share one reading.
 	backlogAge = 5 * time.Second
+
+	// paymentsWindow is how far back settled payments are counted: enough to see a trend, and not the whole table.
+	paymentsWindow = time.Hour
 
 	// backlogTimeout bounds a reading: a scrape must not hang because the database does.
 	backlogTimeout = time.Second
@@ -24,21 +28,25 @@ const (
 // from the database is the same at every replica, and missing while the database is away.
 type backlog struct {
 	waiters    func() int
+	attempts   func() checkout.ServiceStats
+	count      func(ctx context.Context, since time.Duration) (map[checkout.Status]int, error)
 	reconciler *checkout.Reconciler
 	relay      *outbox.Relay // nil: there is none
 	log        *slog.Logger
 
-	mu       sync.Mutex
-	read     time.Time
-	payments *checkout.ReconcilerStats // nil: unknown
-	events   *outbox.RelayStats        // nil: unknown, or no relay
+	mu        sync.Mutex
+	read      time.Time
+	payments  *map[checkout.Status]int  // nil: unknown; so are those below
+	unsettled *checkout.ReconcilerStats // of payments and refunds
+	events    *outbox.RelayStats        // also without a relay
 }
 
 var _ prometheus.Collector = (*backlog)(nil)
 
 // watch adds the figures of the parts that were made after the metrics.
-func (m *metrics) watch(a *App) {
-	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers,
+func (m *metrics) watch(a *App, service *checkout.Service, store *postgres.Store) {
+	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, attempts: service.Stats, count: store.CountPayments,
+		reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers, a.redisPools(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
 		}, a.breakerOpen))
@@ -48,6 +56,9 @@ func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc
 
 var (
 	waitersDesc    = backlogDesc("idempotency_waiters", "Requests that wait for another attempt with their key.")
+	takeoversDesc  = backlogDesc("idempotency_takeovers_total", "Attempts at payments that went on where an earlier one had left off.")
+	fencesDesc     = backlogDesc("idempotency_fence_failures_total", "Attempts that knew the outcome and found another one settling it.")
+	paymentsDesc   = prometheus.NewDesc("payments", "Payments of the last hour by state, and all that are processing.", []string{"state"}, nil)
 	processingDesc = backlogDesc("payments_processing", "Payments and refunds whose outcome is not settled yet.")
 	overdueDesc    = backlogDesc("payments_overdue", "Those of them past PAYMENT_SETTLE_DEADLINE.")
 	oldestDesc     = backlogDesc("payments_processing_oldest_seconds", "Age of the oldest of them.")
@@ -62,7 +73,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (b *backlog) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{waitersDesc, processingDesc, overdueDesc, oldestDesc, settledDesc, unknownDesc, overtakenDesc,
+	for _, desc := range []*prometheus.Desc{waitersDesc, takeoversDesc, fencesDesc, paymentsDesc, processingDesc, overdueDesc, oldestDesc, settledDesc, unknownDesc, overtakenDesc,
 		depthDesc, lagDesc, deadDesc, publishedDesc} {
 		descs <- desc
 	}
@@ -80,13 +91,21 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value))
 	}
 	gauge(waitersDesc, float64(b.waiters()))
+	attempts := b.attempts()
+	counter(takeoversDesc, attempts.Takeovers)
+	counter(fencesDesc, attempts.FencesLost)
 	if b.payments != nil {
-		gauge(processingDesc, float64(b.payments.Processing))
-		gauge(overdueDesc, float64(b.payments.Overdue))
-		gauge(oldestDesc, b.payments.Oldest.Seconds())
-		counter(settledDesc, b.payments.Settled)
-		counter(unknownDesc, b.payments.Unknown)
-		counter(overtakenDesc, b.payments.Overtaken)
+		for state, n := range *b.payments {
+			metrics <- prometheus.MustNewConstMetric(paymentsDesc, prometheus.GaugeValue, float64(n), string(state))
+		}
+	}
+	if b.unsettled != nil {
+		gauge(processingDesc, float64(b.unsettled.Processing))
+		gauge(overdueDesc, float64(b.unsettled.Overdue))
+		gauge(oldestDesc, b.unsettled.Oldest.Seconds())
+		counter(settledDesc, b.unsettled.Settled)
+		counter(unknownDesc, b.unsettled.Unknown)
+		counter(overtakenDesc, b.unsettled.Overtaken)
 	}
 	if b.events != nil {
 		gauge(depthDesc, float64(b.events.Waiting))
@@ -96,27 +115,29 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// refresh reads the figures when they are too old.
+// refresh reads the figures when they are too old. Those that can't be read are unknown; the others are shown.
 func (b *backlog) refresh() {
 	if time.Since(b.read) < backlogAge {
 		return
 	}
-	b.read, b.payments, b.events = time.Now(), nil, nil
+	b.read, b.events = time.Now(), nil
 	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
 	defer cancel()
-	payments, err := b.reconciler.Stats(ctx)
+	b.payments = figures(ctx, b.log, "payments", func(ctx context.Context) (map[checkout.Status]int, error) {
+		return b.count(ctx, paymentsWindow)
+	})
+	b.unsettled = figures(ctx, b.log, "reconciler", b.reconciler.Stats)
+	if b.relay != nil {
+		b.events = figures(ctx, b.log, "outbox", b.relay.Stats)
+	}
+}
+
+// figures gives nil when they can't be read.
+func figures[T any](ctx context.Context, log *slog.Logger, of string, read func(context.Context) (T, error)) *T {
+	values, err := read(ctx)
 	if err != nil {
-		b.log.Debug("no figures of the payments", "error", err)
-		return
+		log.Debug("no figures", "of", of, "error", err)
+		return nil
 	}
-	b.payments = &payments
-	if b.relay == nil {
-		return
-	}
-	events, err := b.relay.Stats(ctx)
-	if err != nil {
-		b.log.Debug("no figures of the outbox", "error", err)
-		return
-	}
-	b.events = &events
+	return &values
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 )
 
 // poolCollector shows the statistics of the PostgreSQL pool as they are when asked for.
@@ -50,5 +51,59 @@ func (c poolCollector) Collect(out chan<- prometheus.Metric) {
 	stat := c.pool.Stat()
 	for _, m := range poolMetrics {
 		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stat))
+	}
+}
+
+// redisPools shows the statistics of the pools of Redis connections, by what they are for.
+type redisPools map[string]redis.UniversalClient
+
+var _ prometheus.Collector = redisPools(nil)
+
+// redisPools gives what there is of them.
+func (a *App) redisPools() redisPools {
+	if a.redis == nil {
+		return nil
+	}
+	return redisPools{"records": a.redis, "events": a.stream}
+}
+
+// redisPoolMetrics are read from one snapshot.
+var redisPoolMetrics = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*redis.PoolStats) float64
+}{
+	{redisPoolDesc("connections", "Connections that are open."), prometheus.GaugeValue,
+		func(s *redis.PoolStats) float64 { return float64(s.TotalConns) }},
+	{redisPoolDesc("idle_connections", "Connections at hand."), prometheus.GaugeValue,
+		func(s *redis.PoolStats) float64 { return float64(s.IdleConns) }},
+	{redisPoolDesc("hits_total", "Connections that were at hand when needed."), prometheus.CounterValue,
+		func(s *redis.PoolStats) float64 { return float64(s.Hits) }},
+	{redisPoolDesc("misses_total", "Connections that had to be opened when needed."), prometheus.CounterValue,
+		func(s *redis.PoolStats) float64 { return float64(s.Misses) }},
+	{redisPoolDesc("timeouts_total", "Waits for a connection that took too long."), prometheus.CounterValue,
+		func(s *redis.PoolStats) float64 { return float64(s.Timeouts) }},
+	{redisPoolDesc("stale_total", "Connections that were found broken."), prometheus.CounterValue,
+		func(s *redis.PoolStats) float64 { return float64(s.StaleConns) }},
+}
+
+func redisPoolDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("redis_pool_"+name, help, []string{"pool"}, nil)
+}
+
+// Describe sends what Collect may send.
+func (redisPools) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range redisPoolMetrics {
+		out <- m.desc
+	}
+}
+
+// Collect sends the statistics of this moment.
+func (p redisPools) Collect(out chan<- prometheus.Metric) {
+	for name, client := range p {
+		stats := client.PoolStats()
+		for _, m := range redisPoolMetrics {
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), name)
+		}
 	}
 }

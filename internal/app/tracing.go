@@ -132,14 +132,19 @@ func (t *tracing) traceParents() func(context.Context) string {
 	}
 }
 
-// nameSpan tells a request's span what is known once it is answered. The route takes the place of the path, which may hold a key.
+// nameSpan tells a request's span what is known once it is answered. What the
+// client made up, such as a path with a key in it, is replaced.
 func nameSpan(r *http.Request, route string) {
 	span := trace.SpanFromContext(r.Context())
 	if !span.IsRecording() {
 		return
 	}
-	span.SetName(strings.TrimSpace(knownMethod(r.Method) + " " + route))
+	method := knownMethod(r.Method)
+	span.SetName(strings.TrimSpace(method + " " + route))
 	span.SetAttributes(semconv.HTTPRoute(route), semconv.URLPath(route), attribute.String("request_id", httpapi.RequestID(r.Context())))
+	if method != r.Method {
+		span.SetAttributes(semconv.HTTPRequestMethodOriginal(method))
+	}
 }
 
 // noteCheck tells a request's span how its idempotency check ended, and links a replay to the request that it repeats.

@@ -221,7 +221,7 @@ func drive[T any](ctx context.Context, r *Reconciler, l line[T], taken Taken[T])
 	}
 	reply, err := l.settle(ctx, taken.Call, taken.Value, result, l.render)
 	switch {
-	case errors.Is(err, ErrKeyInProgress) || (err == nil && reply.Replayed):
+	case overtaken(reply, err):
 		r.overtaken.Add(1)
 		return false, nil
 	case err != nil:

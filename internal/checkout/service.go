@@ -2,7 +2,9 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,15 +16,33 @@ const settleGrace = 5 * time.Second
 
 // Service runs the shop's commands: it checks what can be checked without
 // reading anything, and puts the store's transactions and the provider's calls
-// in order. It keeps no state of its own and is safe for concurrent use.
+// in order. It is safe for concurrent use, and keeps nothing but counters.
 type Service struct {
 	store   Store
 	gateway Gateway
+
+	takeovers, fencesLost atomic.Int64
+}
+
+// ServiceStats counts what happened to attempts at card payments and refunds
+// since the service was made.
+type ServiceStats struct {
+	// Takeovers are attempts that went on with what an earlier one had begun: it
+	// died, lost its lease, or was not told the outcome.
+	Takeovers int64
+	// FencesLost are attempts that knew the outcome and could not settle, because a
+	// newer one was at work, or it was settled already.
+	FencesLost int64
 }
 
 // NewService makes a service on a store and a payment gateway.
 func NewService(store Store, gateway Gateway) *Service {
 	return &Service{store: store, gateway: gateway}
+}
+
+// Stats reads the counters.
+func (s *Service) Stats() ServiceStats {
+	return ServiceStats{Takeovers: s.takeovers.Load(), FencesLost: s.fencesLost.Load()}
 }
 
 // CreateCustomer makes a customer with an empty wallet. A taken e-mail address
@@ -94,13 +114,14 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, re
 	if begun.Reply != nil {
 		return *begun.Reply, nil
 	}
+	s.countBegun(begun.Value.Attempt)
 	result := s.gateway.Charge(ctx, begun.Value.charge())
 	if result.Outcome == OutcomeUnknown {
 		return s.settledElsewhere(ctx, call, outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause)))
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	return s.store.SettleCardPayment(ctx, call, begun.Value, result, render)
+	return s.countSettled(s.store.SettleCardPayment(ctx, call, begun.Value, result, render))
 }
 
 // Refund gives back a payment or a part of it, the way it was paid. The call
@@ -130,13 +151,33 @@ func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund,
 	if begun.Reply != nil {
 		return *begun.Reply, nil
 	}
+	s.countBegun(begun.Value.Attempt)
 	result := s.gateway.Refund(ctx, begun.Value.instruction())
 	if result.Outcome == OutcomeUnknown {
 		return s.settledElsewhere(ctx, call, outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause)))
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	return s.store.SettleCardRefund(ctx, call, begun.Value, result, render)
+	return s.countSettled(s.store.SettleCardRefund(ctx, call, begun.Value, result, render))
+}
+
+func (s *Service) countBegun(attempt int32) {
+	if attempt > 1 {
+		s.takeovers.Add(1)
+	}
+}
+
+func (s *Service) countSettled(reply Reply, err error) (Reply, error) {
+	if overtaken(reply, err) {
+		s.fencesLost.Add(1)
+	}
+	return reply, err
+}
+
+// overtaken says that a settlement found its fence gone: it has the answer that
+// somebody else settled, or there is none yet.
+func overtaken(reply Reply, err error) bool {
+	return errors.Is(err, ErrKeyInProgress) || (err == nil && reply.Replayed)
 }
 
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps

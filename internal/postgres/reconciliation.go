@@ -67,6 +67,20 @@ func (s *Store) CountUnsettled(ctx context.Context, deadline time.Duration) (che
 	})
 }
 
+// CountPayments counts the payments that were made no longer ago than since, by
+// state, and all that are processing. What it reads grows with the traffic of that
+// time and not with the table.
+func (s *Store) CountPayments(ctx context.Context, since time.Duration) (map[checkout.Status]int, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (map[checkout.Status]int, error) {
+		rows, err := q.CountPayments(ctx, since.Seconds())
+		counts := map[checkout.Status]int{checkout.StatusProcessing: 0, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}
+		for _, row := range rows {
+			counts[checkout.Status(row.Status)] = int(row.Payments)
+		}
+		return counts, translate("count payments", err)
+	})
+}
+
 // begunBy is the call that began an operation, as far as its key remembers it.
 func begunBy(account uuid.UUID, key string, fingerprint []byte, operation string) checkout.Call {
 	return checkout.Call{Account: account, Claim: &checkout.Claim{Key: key, Fingerprint: [32]byte(fingerprint), Operation: operation}}

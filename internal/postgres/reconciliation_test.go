@@ -87,6 +87,31 @@ func TestAPaymentWhoseClientNeverReturnsIsSettledOnce(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
+func TestPaymentsAreCountedByState(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	counts := func() map[checkout.Status]int {
+		counts, err := b.CountPayments(b.ctx, time.Hour)
+		require.NoError(t, err)
+		return counts
+	}
+	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 0, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts())
+	b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
+	b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
+	c := b.beginCardPayment("k")
+	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 2, checkout.StatusDeclined: 0}, counts())
+
+	_, err := b.pool.Exec(b.ctx, "UPDATE payments SET created_at = created_at - interval '2 hours'")
+	require.NoError(t, err)
+	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts(),
+		"what is settled is counted for an hour")
+	_, err = b.SettleCardPayment(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
+	require.NoError(t, err)
+	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
+	require.NoError(t, err)
+	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 0, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 1}, counts())
+}
+
 func TestALiveHandlerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}

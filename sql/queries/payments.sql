@@ -42,6 +42,13 @@ RETURNING sqlc.embed(payments), due.key, due.fingerprint, due.operation;
 UPDATE payments SET reconcile_at = now() + make_interval(secs => @wait_seconds)
 WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
 
+-- name: CountPayments :many
+-- What is settled only as far back as the figure says; what is processing may be older, and is never much.
+SELECT status, count(*) AS payments FROM payments
+WHERE status <> 'processing' AND created_at > now() - make_interval(secs => @since_seconds) GROUP BY status
+UNION ALL
+SELECT 'processing', count(*) FROM payments WHERE status = 'processing';
+
 -- name: CountUnsettled :one
 SELECT count(*) AS processing,
     count(*) FILTER (WHERE created_at < now() - make_interval(secs => @deadline_seconds)) AS overdue,

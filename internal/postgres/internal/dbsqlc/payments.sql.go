@@ -11,6 +11,39 @@ import (
 	"github.com/google/uuid"
 )
 
+const countPayments = `-- name: CountPayments :many
+SELECT status, count(*) AS payments FROM payments
+WHERE status <> 'processing' AND created_at > now() - make_interval(secs => $1) GROUP BY status
+UNION ALL
+SELECT 'processing', count(*) FROM payments WHERE status = 'processing'
+`
+
+type CountPaymentsRow struct {
+	Status   string
+	Payments int64
+}
+
+// What is settled only as far back as the figure says; what is processing may be older, and is never much.
+func (q *Queries) CountPayments(ctx context.Context, sinceSeconds float64) ([]CountPaymentsRow, error) {
+	rows, err := q.db.Query(ctx, countPayments, sinceSeconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountPaymentsRow
+	for rows.Next() {
+		var i CountPaymentsRow
+		if err := rows.Scan(&i.Status, &i.Payments); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countUnsettled = `-- name: CountUnsettled :one
 SELECT count(*) AS processing,
     count(*) FILTER (WHERE created_at < now() - make_interval(secs => $1)) AS overdue,
