@@ -49,15 +49,16 @@ type injury struct {
 }
 
 type campaign struct {
-	cfg     config
-	out     io.Writer
-	stack   *stack.Stack
-	target  nemesis.Target
-	file    *os.File
-	journal *journal.Writer
-	wire    *workload.Wire
-	shop    *workload.Shop
-	clients *workload.Clients
+	cfg      config
+	out      io.Writer
+	stack    *stack.Stack
+	target   nemesis.Target
+	file     *os.File
+	journal  *journal.Writer
+	wire     *workload.Wire
+	shop     *workload.Shop
+	versions versions
+	clients  *workload.Clients
 
 	phase      atomic.Value // string, for the progress
 	probes     atomic.Int64 // that were made
@@ -77,6 +78,9 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 		stack.API1: fmt.Sprintf("127.0.0.1:%d", 9081+cfg.Offset), stack.API2: fmt.Sprintf("127.0.0.1:%d", 9082+cfg.Offset)}}}
 	var err error
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
+		return nil, err
+	}
+	if c.versions, err = readVersions(ctx, st); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.Out, 0o755); err != nil {

@@ -16,6 +16,7 @@ type config struct {
 	Duration time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
 	Clients  int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
 	Seed     uint64        `env:"SEED"`                      // of every choice; 0: from the clock
+	Seeds    []uint64      `env:"SEEDS"`                     // several runs, one after the other, instead of the one of SEED
 	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
@@ -51,6 +52,14 @@ func withoutEmpty(set map[string]string) map[string]string {
 		}
 	}
 	return set
+}
+
+// seeds are those of the runs.
+func (c config) seeds() []uint64 {
+	if len(c.Seeds) > 0 {
+		return c.Seeds
+	}
+	return []uint64{c.Seed}
 }
 
 // command repeats the run.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/timeline"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
@@ -23,6 +21,10 @@ func TestConfig(t *testing.T) {
 	cfg, err = parseConfig([]string{"SEED=7", "NEMESES=replica kill,redis flush"})
 	require.NoError(t, err)
 	require.Contains(t, cfg.command(), "SEED=7 DURATION=2m0s CLIENTS=64 NEMESES='replica kill,redis flush'")
+	require.Equal(t, []uint64{7}, cfg.seeds())
+	cfg, err = parseConfig([]string{"SEEDS=1,2,3"})
+	require.NoError(t, err)
+	require.Equal(t, []uint64{1, 2, 3}, cfg.seeds())
 	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "NEMESES=earthquake"} {
 		_, err := parseConfig([]string{wrong})
 		require.Error(t, err, wrong)
@@ -130,17 +132,4 @@ func TestRepublishing(t *testing.T) {
 	c.books.Streams = nil
 	c.injuries = append(c.injuries, injury{Name: "redis flush", Kind: "redis flush", Loses: true, Injected: 7 * time.Second, Healed: 8 * time.Second})
 	require.Empty(t, c.proof(attempts))
-}
-
-func TestTimeline(t *testing.T) {
-	t.Parallel()
-	var page bytes.Buffer
-	require.NoError(t, timeline.Write(&page, timeline.Page{Title: "campaign", Command: "task test:faults SEED=7",
-		Attempts: []timeline.Attempt{{At: time.Second, Took: time.Millisecond, OK: true}, {At: 2 * time.Second, Took: time.Second}},
-		Faults:   []timeline.Fault{{Name: "kill <api-1>", From: time.Second, To: 2 * time.Second, Back: 2500 * time.Millisecond}},
-		Verdicts: []timeline.Verdict{{Promise: "one charge", Verdict: "BROKEN 2 times", Broken: true}}}))
-	for _, want := range []string{"SEED=7", "kill &lt;api-1&gt;", "back after 0.50 s", `class="broken"`, "polyline"} {
-		require.Contains(t, page.String(), want)
-	}
-	require.NotContains(t, page.String(), "http", "self-contained")
 }

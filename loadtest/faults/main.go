@@ -3,9 +3,10 @@
 // provider and the event stream hold.
 //
 //	DURATION=2m CLIENTS=64 SEED=1 go run ./loadtest/faults
+//	go run ./loadtest/faults summary loadtest/out/*.json
 //
-// See config for the variables. It ends with a non-zero status on any violation, and when the run proved nothing. What it does not
-// cover: power cuts and lost fsyncs, disks that lie, clocks that jump, and Redis with replicas.
+// See config for the variables. It ends with a non-zero status on any violation, and when the run proved nothing. The second form
+// writes a page of Markdown about many runs. What no run covers is listed in page.go.
 package main
 
 import (
@@ -32,17 +33,36 @@ var errBroken = errors.New("promises were broken, or nothing was proved")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Environ(), os.Stdout); err != nil {
+	if err := command(ctx, os.Args[1:], os.Environ(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, environ []string, out io.Writer) (err error) {
+func command(ctx context.Context, args, environ []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "summary" {
+		return writeOverview(out, args[1:])
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q: nothing, or summary and some reports", args)
+	}
 	cfg, err := parseConfig(environ)
 	if err != nil {
 		return err
 	}
+	var errs []error
+	for _, seed := range cfg.seeds() {
+		if ctx.Err() != nil {
+			break
+		}
+		cfg.Seed = seed
+		errs = append(errs, run(ctx, cfg, out))
+	}
+	return errors.Join(errs...)
+}
+
+// run is one campaign on a stack of its own.
+func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	fmt.Fprintf(out, "faults on %s: seed %d, %d clients, %s\n", cfg.System, cfg.Seed, cfg.Clients, cfg.Duration)
 	st, err := bringUp(ctx, cfg, out)
 	if st != nil && !cfg.Keep {
@@ -58,10 +78,14 @@ func run(ctx context.Context, environ []string, out io.Writer) (err error) {
 	if err := c.run(ctx); err != nil {
 		return errors.Join(fmt.Errorf("the campaign broke off, repeat it with %s: %w", cfg.command(), err), c.saveLogs())
 	}
-	if cfg.other() {
-		return c.compare()
+	passedOn, err := st.PassedOn()
+	if err != nil {
+		return err
 	}
-	if err := c.report(); err != nil {
+	if cfg.other() {
+		return c.compare(c.summarize(passedOn))
+	}
+	if err := c.report(c.summarize(passedOn)); err != nil {
 		return err
 	}
 	if len(c.violations) > 0 {

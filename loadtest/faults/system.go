@@ -49,8 +49,7 @@ func buildSystem(ctx context.Context, cfg config) (program string, err error) {
 }
 
 // compare reports the score of another system. What it did wrong is no failure; a run that proves nothing is one.
-func (c *campaign) compare() error {
-	s := c.summarize()
+func (c *campaign) compare(s summary) error {
 	c.printTable(s)
 	raw, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

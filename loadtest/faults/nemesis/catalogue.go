@@ -3,6 +3,7 @@ package nemesis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -82,4 +83,17 @@ func choose(only []string) ([]kind, error) {
 		chosen = append(chosen, catalogue[i])
 	}
 	return chosen, nil
+}
+
+// Victim names what a kind hurts, for people.
+func Victim(kind string) string {
+	for _, victim := range []struct{ name, prefix string }{
+		{"Redis", "redis"}, {"PostgreSQL", "postgres"}, {"Provider", "provider"}, {"Provider", "webhooks"}, {"Replicas", "replica"},
+		{"Replicas", "both replicas"}, {"Replicas", "request"}, {"Replicas", "kill"}, {"Replicas", "nginx passes on"},
+	} {
+		if strings.HasPrefix(kind, victim.prefix) {
+			return victim.name
+		}
+	}
+	return "Network"
 }

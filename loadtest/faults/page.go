@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/timeline"
+)
+
+// notCovered is what no campaign shows.
+var notCovered = []string{
+	"Power cuts, lost fsyncs and disks that lie: PostgreSQL is crashed and paused, its disk is not.",
+	"PostgreSQL failing over to a standby that has missed commits.",
+	"Clocks that jump: the replicas' clocks are the machine's. (A test of the service runs a replica an hour off.)",
+	"A provider that breaks its own idempotency: it may be slow, silent, failing and senseless, but charges once per key.",
+	"More than two replicas, more than one machine, and networks that reorder or corrupt what they deliver.",
+}
+
+// outcomes are how the drawing tells them apart.
+var outcomes = map[journal.Outcome]timeline.Outcome{
+	journal.Succeeded: timeline.Succeeded, journal.Refused: timeline.Refused, journal.Reused: timeline.Refused,
+	journal.InProgress: timeline.Waiting, journal.Rejected: timeline.Waiting, journal.Unknown: timeline.Unknown,
+}
+
+// page is the summary for people.
+func (c *campaign) page(s summary, evidence string) timeline.Page {
+	p := timeline.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
+		Command: s.Command, Versions: s.Date.Format(time.RFC1123) + ": " + s.Versions.String(), Evidence: evidence, NotCovered: notCovered}
+	if p.Broken = len(s.Violations) > 0; p.Broken {
+		p.Verdict = fmt.Sprintf("Promises were broken: %d violations.", len(s.Violations))
+	}
+	p.Tiles = tiles(s)
+	for _, a := range c.journal.Attempts() {
+		p.Attempts = append(p.Attempts, timeline.Attempt{At: a.Return, Took: a.Return - a.Invoke, Outcome: outcomes[a.Outcome()]})
+	}
+	for _, i := range s.Injuries {
+		if !i.NotFired {
+			p.Faults = append(p.Faults, timeline.Fault{Name: i.Name, Lane: nemesis.Victim(i.Kind), From: i.Injected, To: i.Healed, Back: i.Recovered, InFlight: i.InFlight})
+		}
+	}
+	slices.SortStableFunc(p.Faults, func(a, b timeline.Fault) int { return int(a.From - b.From) })
+	for _, promise := range s.Promises {
+		p.Promises = append(p.Promises, timeline.Promise{Text: string(promise.Rule), Broken: promise.Broken})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
+		t := s.Kinds[kind]
+		p.Kinds = append(p.Kinds, timeline.Kind{Name: kind, Faults: t.Faults, InFlight: t.InFlight, Hits: t.Hits, Slowest: t.Slowest})
+	}
+	return p
+}
+
+func tiles(s summary) []timeline.Tile {
+	seconds := func(d time.Duration, measured int) string {
+		if measured == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return []timeline.Tile{
+		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
+		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
+		{Value: strconv.Itoa(s.Effects["charges"]), Label: "charges"}, {Value: strconv.Itoa(s.PassedOn), Label: "POSTs passed on by nginx"},
+		{Value: seconds(s.Death.Door, s.Deaths), Label: "nginx without an answer after a death"},
+		{Value: seconds(s.Death.Decided, s.Death.Orphans), Label: "until an orphaned key was decided"}, {Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
+	}
+}
