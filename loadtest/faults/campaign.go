@@ -74,7 +74,7 @@ type campaign struct {
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	c := &campaign{cfg: cfg, out: out, stack: st, target: nemesis.Target{Stack: st, Ops: map[string]string{
+	c := &campaign{cfg: cfg, out: out, stack: st, target: nemesis.Target{Stack: st, Sentinel: cfg.Redis == stack.Sentinel, Ops: map[string]string{
 		stack.API1: fmt.Sprintf("127.0.0.1:%d", 9081+cfg.Offset), stack.API2: fmt.Sprintf("127.0.0.1:%d", 9082+cfg.Offset)}}}
 	var err error
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {

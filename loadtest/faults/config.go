@@ -8,6 +8,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 )
 
@@ -22,6 +23,7 @@ type config struct {
 	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
 	System   string        `env:"SYSTEM" envDefault:"oncepay"`   // another one is counted and not judged; see loadtest/others
 	Nemeses  []string      `env:"NEMESES"`                       // only these kinds, by name with commas between; none: all
+	Redis    string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
 	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`
@@ -36,7 +38,7 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
 	}
-	if _, err := nemesis.NewScheduler(nemesis.Target{}, cfg.Seed, cfg.Nemeses...); err != nil {
+	if _, err := nemesis.NewScheduler(nemesis.Target{Sentinel: cfg.Redis == stack.Sentinel}, cfg.Seed, cfg.Nemeses...); err != nil {
 		return config{}, err
 	}
 	if cfg.Seed == 0 {
@@ -70,6 +72,9 @@ func (c config) command() string {
 	}
 	if len(c.Nemeses) > 0 {
 		again += fmt.Sprintf(" NEMESES='%s'", strings.Join(c.Nemeses, ","))
+	}
+	if c.Redis != stack.Single {
+		again += " REDIS=" + c.Redis
 	}
 	return again
 }

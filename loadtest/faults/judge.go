@@ -28,10 +28,9 @@ const (
 func (c *campaign) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout)
 	defer cancel()
-	reader := c.reader()
 	for deadline := time.Now().Add(consumeTimeout); ; wait(ctx, lookAgain) {
 		var err error
-		if c.books, err = reader.Read(ctx); err != nil {
+		if c.books, err = c.read(ctx); err != nil {
 			return err
 		}
 		if c.books.Consumed() || time.Now().After(deadline) {
@@ -48,9 +47,20 @@ func (c *campaign) judge(ctx context.Context) error {
 	return nil
 }
 
-func (c *campaign) reader() verify.Reader {
-	return verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: c.stack.Addr(stack.Redis),
-		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening, Lost: c.losses.before, Since: c.losses.since}
+// read reads the books as they are now.
+func (c *campaign) read(ctx context.Context) (verify.Books, error) {
+	reader, err := c.reader(ctx)
+	if err != nil {
+		return verify.Books{}, err
+	}
+	return reader.Read(ctx)
+}
+
+// reader reads what Redis holds where it is now.
+func (c *campaign) reader(ctx context.Context) (verify.Reader, error) {
+	redis, err := c.stack.RedisMaster(ctx)
+	return verify.Reader{DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: redis,
+		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening, Lost: c.losses.before, Since: c.losses.since}, err
 }
 
 // awaitReconciled gives the reconcilers their time, and enters what they have left open.
@@ -58,7 +68,7 @@ func (c *campaign) awaitReconciled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
 	defer cancel()
 	for deadline := time.Now().Add(reconcileTimeout); ; wait(ctx, lookAgain) {
-		books, err := c.reader().Read(ctx)
+		books, err := c.read(ctx)
 		if err != nil {
 			return err
 		}

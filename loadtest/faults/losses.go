@@ -36,7 +36,11 @@ func loses(faults []*nemesis.Fault) bool {
 
 // keepStream reads the event stream before it goes.
 func (c *campaign) keepStream(ctx context.Context) error {
-	ids, err := c.reader().Stream(ctx)
+	reader, err := c.reader(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := reader.Stream(ctx)
 	c.losses.before = append(c.losses.before, verify.Stream{Since: c.losses.since, IDs: ids})
 	return err
 }

@@ -99,7 +99,7 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 	if err != nil {
 		return nil, err
 	}
-	st, err := stack.New(stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, BuildTags: failpoints, Out: io.Discard,
+	st, err := stack.New(stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, BuildTags: failpoints, Out: io.Discard,
 		ReplicaProgram: program, Env: []string{
 			"SYSTEM=" + cfg.System, // oncepay doesn't care
 			"IDEMPOTENCY_LEASE=" + nemesis.Lease.String(),

@@ -58,8 +58,16 @@ func deaths() []kind {
 	return kinds
 }
 
-// Kinds are the names of all nemeses.
-func Kinds() []string { return names(catalogue) }
+// kindsOf are those that make sense on a target.
+func kindsOf(target Target) []kind {
+	if target.Sentinel {
+		return withSentinel(catalogue)
+	}
+	return catalogue
+}
+
+// Kinds are the names of all nemeses of a target.
+func Kinds(target Target) []string { return names(kindsOf(target)) }
 
 func names(kinds []kind) []string {
 	list := make([]string, len(kinds))
@@ -70,17 +78,17 @@ func names(kinds []kind) []string {
 }
 
 // choose finds kinds by name; no names at all are all of them.
-func choose(only []string) ([]kind, error) {
+func choose(kinds []kind, only []string) ([]kind, error) {
 	if len(only) == 0 {
-		return catalogue, nil
+		return kinds, nil
 	}
 	var chosen []kind
 	for _, name := range only {
-		i := slices.IndexFunc(catalogue, func(k kind) bool { return k.name == name })
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no nemesis is called %q; these are: %q", name, Kinds())
+			return nil, fmt.Errorf("no nemesis is called %q; these are: %q", name, names(kinds))
 		}
-		chosen = append(chosen, catalogue[i])
+		chosen = append(chosen, kinds[i])
 	}
 	return chosen, nil
 }

@@ -23,24 +23,27 @@ const (
 
 // Target is what is hurt.
 type Target struct {
-	Stack *stack.Stack
-	Ops   map[string]string // operations ports of the replicas, host:port
+	Stack    *stack.Stack
+	Ops      map[string]string // operations ports of the replicas, host:port
+	Sentinel bool              // looks after Redis
 }
 
 // A Fault is one injury. Inject and Heal follow each other; a fault is used once.
 type Fault struct {
-	Name    string
-	Kind    string // the nemesis: faults of a kind count together
-	Hold    time.Duration
-	Dies    string // the replica whose process ends when this is injected; empty: none or several
-	Loses   bool   // Redis loses its data
-	Counts  bool   // it can tell how often it met something, in Hits
-	Hits    int    // set by Heal
-	inject  func(context.Context) error
-	heal    func(context.Context) error
-	rank    int      // lower ones are healed first: a replica needs its stores
-	victims []string // services that can't take a second injury
-	needs   bool     // requests that get somewhere, or it won't happen: it goes first
+	Name   string
+	Kind   string // the nemesis: faults of a kind count together
+	Hold   time.Duration
+	Dies   string // the replica whose process ends when this is injected; empty: none or several
+	Loses  bool   // Redis loses data
+	Counts bool   // it can tell how often it met something, in Hits
+	Hits   int    // set by Heal
+	// Appointed is how long Sentinel took to find the master gone and to appoint the other server; set by Inject.
+	Appointed time.Duration
+	inject    func(context.Context) error
+	heal      func(context.Context) error
+	rank      int      // lower ones are healed first: a replica needs its stores
+	victims   []string // services that can't take a second injury
+	needs     bool     // requests that get somewhere, or it won't happen: it goes first
 }
 
 // ErrNotFired says that no request came by an armed failpoint: nothing was hurt.

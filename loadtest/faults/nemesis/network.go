@@ -15,7 +15,10 @@ func (s *Scheduler) partition(from, to string) *Fault {
 }
 
 func (s *Scheduler) slow() *Fault {
-	links := [][2]string{{stack.Postgres, "150ms"}, {stack.Redis, "80ms"}, {stack.Nginx, "500ms"}}
+	links := [][2]string{{stack.Postgres, "150ms"}, {stack.Nginx, "500ms"}}
+	if !s.target.Sentinel {
+		links = append(links, [2]string{stack.Redis, "80ms"})
+	}
 	r, link := s.replica(), links[s.random.IntN(len(links))]
 	return &Fault{Name: "slow " + r + " and " + link[0], inject: s.do("slow", r, link[0], link[1]), heal: s.do("heal", r, link[0])}
 }
@@ -29,7 +32,10 @@ func (s *Scheduler) cutNginxAnswers() *Fault {
 
 // cutInnerAnswers ends a replica's connections to what it needs in the middle of an answer.
 func (s *Scheduler) cutInnerAnswers() *Fault {
-	links := []string{stack.Postgres, stack.Redis, stack.PSP}
+	links := []string{stack.Postgres, stack.PSP}
+	if !s.target.Sentinel {
+		links = append(links, stack.Redis)
+	}
 	r, link := s.replica(), links[s.random.IntN(len(links))]
 	return &Fault{Name: "cut answers of " + link + " to " + r,
 		inject: s.do("cut", r, link, fmt.Sprint(200+s.random.IntN(3000))), heal: s.do("heal", r, link)}

@@ -21,18 +21,23 @@ func lossOfRedis(draw func(*Scheduler) *Fault) func(*Scheduler) *Fault {
 func redisCommand(command ...any) func(*Scheduler) *Fault {
 	return func(s *Scheduler) *Fault {
 		return &Fault{Hold: shortHold, victims: []string{stack.Redis}, heal: nothing,
-			inject: func(ctx context.Context) error { return s.withRedis(ctx, command...) }}
+			inject: func(ctx context.Context) error { return s.onMaster(ctx, command...) }}
 	}
 }
 
 func (s *Scheduler) outOfMemory() *Fault {
 	return &Fault{victims: []string{stack.Redis},
-		inject: func(ctx context.Context) error { return s.withRedis(ctx, "CONFIG", "SET", "maxmemory", "1") },
-		heal:   func(ctx context.Context) error { return s.withRedis(ctx, "CONFIG", "SET", "maxmemory", "0") }}
+		inject: func(ctx context.Context) error { return s.onMaster(ctx, "CONFIG", "SET", "maxmemory", "1") },
+		heal:   func(ctx context.Context) error { return s.onMaster(ctx, "CONFIG", "SET", "maxmemory", "0") }}
 }
 
-func (s *Scheduler) withRedis(ctx context.Context, command ...any) error {
-	client := redis.NewClient(&redis.Options{Addr: s.target.Stack.Addr(stack.Redis)})
+// onMaster says something to the Redis that takes writes; the master does not change while one fault has it as its victim.
+func (s *Scheduler) onMaster(ctx context.Context, command ...any) error {
+	addr, err := s.target.Stack.RedisMaster(ctx)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = client.Close() }()
 	return client.Do(ctx, command...).Err()
 }

@@ -24,7 +24,7 @@ type Scheduler struct {
 
 // NewScheduler draws by the seed, of the kinds that are named or else of all.
 func NewScheduler(target Target, seed uint64, only ...string) (*Scheduler, error) {
-	kinds, err := choose(only)
+	kinds, err := choose(kindsOf(target), only)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 func scheduler(t *testing.T, seed uint64, only ...string) *Scheduler {
@@ -43,7 +45,7 @@ func TestEachKindComesBeforeAnyComesAgain(t *testing.T) {
 			require.Positive(t, f.Hold)
 			round = append(round, f.Kind)
 		}
-		require.ElementsMatch(t, Kinds(), round)
+		require.ElementsMatch(t, Kinds(Target{}), round)
 	}
 }
 
@@ -86,8 +88,36 @@ func TestOnlySomeKinds(t *testing.T) {
 func TestKindsAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range Kinds() {
+	for _, name := range Kinds(Target{Sentinel: true}) {
 		require.False(t, seen[name], name)
 		seen[name] = true
 	}
+}
+
+func TestWithSentinelFailoversTakeTheirPlace(t *testing.T) {
+	t.Parallel()
+	target := Target{Sentinel: true}
+	s, err := NewScheduler(target, 6)
+	require.NoError(t, err)
+	kinds := Kinds(target)
+	require.Contains(t, kinds, "redis failover while the replica lags")
+	require.Contains(t, kinds, "redis flush")
+	require.NotContains(t, kinds, "redis cut off from one replica", "that connection can't be cut")
+	require.NotContains(t, kinds, "redis kill", "a failover in disguise")
+	require.NotContains(t, Kinds(Target{}), "redis failover")
+	for range 10 {
+		for range kinds {
+			require.NotRegexp(t, "and redis|of redis to", s.next().Name, "nor that")
+		}
+	}
+	_, err = NewScheduler(Target{}, 6, "redis failover")
+	require.ErrorContains(t, err, "redis failover")
+}
+
+func TestAPairIsWholeWhenBothAreReady(t *testing.T) {
+	t.Parallel()
+	first, second := stack.ServiceStatus{Name: "redis", State: "ready", Role: "replica"}, stack.ServiceStatus{Name: "redis-replica", State: "ready", Role: "master"}
+	require.Equal(t, "redis-replica", masterOfWhole([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}))
+	first.State = "not ready"
+	require.Empty(t, masterOfWhole([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}), "its copy is not up to date")
 }

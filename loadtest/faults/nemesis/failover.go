@@ -1,0 +1,182 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+const (
+	// longestLag is how far the replica may stay behind before the primary dies.
+	shortestLag, longestLag = time.Second, 3 * time.Second
+	// appointTimeout bounds the wait for Sentinel: two or three seconds normally, and seconds more for each attempt that failed.
+	appointTimeout = 30 * time.Second
+	// wholeTimeout bounds the wait for an old master to be made a replica, which Sentinel takes some ten seconds for.
+	wholeTimeout = 40 * time.Second
+	// lookAgain is how often Sentinel is asked.
+	lookAgain = 100 * time.Millisecond
+)
+
+// failovers take the place of what hurts a single Redis, which Sentinel would answer with one.
+var failovers = []kind{
+	{"redis failover", (*Scheduler).failover},
+	{"redis failover while the replica lags", (*Scheduler).failoverWithLoss},
+	{"redis replica kill", (*Scheduler).killRedisReplica},
+	{"sentinel kill", (*Scheduler).killSentinel},
+}
+
+// singleOnly are the kinds that make no sense with Sentinel: failovers in disguise, and connections that don't go through the proxy.
+var singleOnly = []string{"redis kill", "redis pause", "redis pause past the lease", "redis cut off from one replica"}
+
+func withSentinel(kinds []kind) []kind {
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return slices.Contains(singleOnly, k.name) })
+	return append(kinds, failovers...)
+}
+
+// failover pauses the master until Sentinel has appointed the replica. Then it wakes up and takes itself for the master, until Sentinel
+// tells it otherwise and it throws away what the other one has not.
+func (s *Scheduler) failover() *Fault {
+	f := &Fault{Loses: true, victims: []string{stack.Redis}}
+	old := ""
+	f.inject = func(ctx context.Context) (err error) {
+		if old, err = s.wholePair(ctx); err != nil {
+			return err
+		}
+		if err := s.target.Stack.Do(ctx, "pause", old); err != nil {
+			return err
+		}
+		f.Appointed, err = s.awaitAppointed(ctx, old)
+		return err
+	}
+	f.heal = func(ctx context.Context) error { return s.ifHurt(ctx, "resume", old) }
+	return f
+}
+
+// failoverWithLoss kills the master while the replica is behind, so that Sentinel appoints one that lacks what clients were told is kept.
+func (s *Scheduler) failoverWithLoss() *Fault {
+	f := &Fault{Loses: true, victims: []string{stack.Redis}}
+	lag := shortestLag + time.Duration(s.random.Int64N(int64(longestLag-shortestLag)))
+	old := ""
+	f.Name = fmt.Sprintf("redis failover, the replica %.1f s behind", lag.Seconds())
+	f.inject = func(ctx context.Context) (err error) {
+		if old, err = s.wholePair(ctx); err != nil {
+			return err
+		}
+		if err := s.target.Stack.Do(ctx, "partition", stack.RedisReplica, stack.Redis); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(lag):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := s.target.Stack.Do(ctx, "kill", old); err != nil {
+			return err
+		}
+		f.Appointed, err = s.awaitAppointed(ctx, old)
+		return err
+	}
+	f.heal = func(ctx context.Context) error {
+		if err := s.target.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis); err != nil {
+			return err
+		}
+		return s.ifHurt(ctx, "start", old)
+	}
+	return f
+}
+
+// killRedisReplica takes away the copy, which no client should notice.
+func (s *Scheduler) killRedisReplica() *Fault {
+	f := &Fault{victims: []string{stack.Redis}}
+	copied := ""
+	f.inject = func(ctx context.Context) error {
+		master, err := s.wholePair(ctx)
+		if err != nil {
+			return err
+		}
+		copied = other(master)
+		return s.target.Stack.Do(ctx, "kill", copied)
+	}
+	f.heal = func(ctx context.Context) error { return s.ifHurt(ctx, "start", copied) }
+	return f
+}
+
+// killSentinel leaves two, which are enough to agree.
+func (s *Scheduler) killSentinel() *Fault {
+	all := []string{stack.Sentinel1, stack.Sentinel2, stack.Sentinel3}
+	f := process("kill", all[s.random.IntN(len(all))], "start")(s)
+	f.Name = "kill " + f.victims[0]
+	return f
+}
+
+// ifHurt heals a server, unless the injection didn't come to that.
+func (s *Scheduler) ifHurt(ctx context.Context, verb, server string) error {
+	if server == "" {
+		return nil
+	}
+	return s.target.Stack.Do(ctx, verb, server)
+}
+
+// wholePair waits until Redis has recovered from the last failover, and names the master.
+func (s *Scheduler) wholePair(ctx context.Context) (master string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
+	defer cancel()
+	for {
+		services, _, err := s.target.Stack.Status(ctx)
+		if err == nil {
+			if master := masterOfWhole(services); master != "" {
+				return master, nil
+			}
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return "", ErrNotFired
+		}
+	}
+}
+
+// masterOfWhole is the master of a pair that is ready for a failover, or nothing.
+func masterOfWhole(services []stack.ServiceStatus) (master string) {
+	ready := 0
+	for _, service := range services {
+		if service.Role == "" || service.State != "ready" {
+			continue
+		}
+		ready++
+		if service.Role == "master" {
+			master = service.Name
+		}
+	}
+	if ready < 2 {
+		return ""
+	}
+	return master
+}
+
+// awaitAppointed waits until the other server is master, and tells how long that took.
+func (s *Scheduler) awaitAppointed(ctx context.Context, old string) (took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, appointTimeout)
+	defer cancel()
+	began := time.Now()
+	for want := s.target.Stack.Addr(other(old)); ; {
+		if master, err := s.target.Stack.RedisMaster(ctx); err == nil && master == want {
+			return time.Since(began), nil
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("Sentinel has not appointed %s: %w", other(old), ctx.Err())
+		}
+	}
+}
+
+func other(server string) string {
+	if server == stack.Redis {
+		return stack.RedisReplica
+	}
+	return stack.Redis
+}
