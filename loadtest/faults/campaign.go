@@ -44,7 +44,8 @@ type injury struct {
 	InFlight  int           `json:"in_flight"`      // requests that it overlapped
 	Hits      *int          `json:"hits,omitempty"` // how often it met something, where that is counted
 	Death     *death        `json:"death,omitempty"`
-	Loses     bool          `json:"loses,omitempty"` // Redis lost its data
+	Appointed time.Duration `json:"appointed,omitempty"` // how long Sentinel took to find the master gone and to appoint another
+	Loses     bool          `json:"loses,omitempty"`     // Redis lost its data
 	NotFired  bool          `json:"not_fired,omitempty"`
 }
 
@@ -192,7 +193,7 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 	measured := watch.end()
 	for n, f := range faults {
 		i := &c.injuries[first+n]
-		i.Healed, i.Recovered = healed, recovered
+		i.Healed, i.Recovered, i.Appointed = healed, recovered, f.Appointed
 		if f.Counts {
 			i.Hits = &f.Hits
 		}

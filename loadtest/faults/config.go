@@ -38,6 +38,9 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
 	}
+	if cfg.Redis == stack.Sentinel && cfg.other() {
+		return config{}, errors.New("REDIS=sentinel is for oncepay: the other systems know only one server")
+	}
 	if _, err := nemesis.NewScheduler(nemesis.Target{Sentinel: cfg.Redis == stack.Sentinel}, cfg.Seed, cfg.Nemeses...); err != nil {
 		return config{}, err
 	}

@@ -28,6 +28,16 @@ var failovers = []kind{
 	{"sentinel kill", (*Scheduler).killSentinel},
 }
 
+// oftener is how many times in a round a failover is drawn: it is what a campaign with Sentinel is about.
+const oftener = 3
+
+func (k kind) times() int {
+	if k.name == failovers[0].name || k.name == failovers[1].name {
+		return oftener
+	}
+	return 1
+}
+
 // singleOnly are the kinds that make no sense with Sentinel: failovers in disguise, and connections that don't go through the proxy.
 var singleOnly = []string{"redis kill", "redis pause", "redis pause past the lease", "redis cut off from one replica"}
 
@@ -169,7 +179,7 @@ func (s *Scheduler) awaitAppointed(ctx context.Context, old string) (took time.D
 		select {
 		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			return 0, fmt.Errorf("Sentinel has not appointed %s: %w", other(old), ctx.Err())
+			return 0, fmt.Errorf("%s was not appointed by Sentinel: %w", other(old), ctx.Err())
 		}
 	}
 }

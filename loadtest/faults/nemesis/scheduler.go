@@ -32,7 +32,7 @@ func NewScheduler(target Target, seed uint64, only ...string) (*Scheduler, error
 }
 
 // Draw gives a fault, and now and then others beside it that hurt somebody else. They are to be injected in this order. Each kind is
-// drawn once, in random order, before any comes again.
+// drawn its number of times, in random order, before the next round.
 func (s *Scheduler) Draw() []*Fault {
 	faults := []*Fault{s.next()}
 	for _, in := range []int{secondIn, thirdIn} {
@@ -68,7 +68,9 @@ func (s *Scheduler) beside(faults []*Fault) *Fault {
 
 func (s *Scheduler) fill() {
 	if len(s.bag) == 0 {
-		s.bag = slices.Clone(s.kinds)
+		for _, k := range s.kinds {
+			s.bag = append(s.bag, slices.Repeat([]kind{k}, k.times())...)
+		}
 		s.random.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
 	}
 }

@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,10 +106,18 @@ func TestWithSentinelFailoversTakeTheirPlace(t *testing.T) {
 	require.NotContains(t, kinds, "redis cut off from one replica", "that connection can't be cut")
 	require.NotContains(t, kinds, "redis kill", "a failover in disguise")
 	require.NotContains(t, Kinds(Target{}), "redis failover")
-	for range 10 {
-		for range kinds {
-			require.NotRegexp(t, "and redis|of redis to", s.next().Name, "nor that")
+	round := map[string]int{}
+	for range len(kinds) + 2*(oftener-1) {
+		f := s.next()
+		require.NotRegexp(t, "and redis|of redis to", f.Name, "nor that")
+		round[f.Kind]++
+	}
+	for _, name := range kinds {
+		times := 1
+		if strings.HasPrefix(name, "redis failover") {
+			times = oftener
 		}
+		require.Equal(t, times, round[name], name)
 	}
 	_, err = NewScheduler(Target{}, 6, "redis failover")
 	require.ErrorContains(t, err, "redis failover")
