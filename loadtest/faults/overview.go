@@ -11,8 +11,6 @@ import (
 	"slices"
 	"text/template"
 	"time"
-
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 )
 
 // overview is many runs on one page.
@@ -75,9 +73,11 @@ func overviewOf(runs []summary) overview {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		o.Kinds = append(o.Kinds, kindTotal{kind, kinds[kind]})
 	}
-	for _, kind := range nemesis.Kinds() {
-		if kinds[kind].Faults == 0 {
-			o.NotDrawn = append(o.NotDrawn, kind)
+	for _, run := range runs {
+		for _, kind := range run.NotDrawn {
+			if kinds[kind].Faults == 0 && !slices.Contains(o.NotDrawn, kind) {
+				o.NotDrawn = append(o.NotDrawn, kind)
+			}
 		}
 	}
 	return o
@@ -95,6 +95,8 @@ func (o *overview) add(run summary) {
 	t.PassedOn += run.PassedOn
 	t.Republished += run.Republished
 	t.Replayed += run.Replayed
+	t.Failovers += run.Failovers
+	t.Appointed = max(t.Appointed, run.Appointed)
 	t.Deaths += run.Deaths
 	t.Death.Door = max(t.Death.Door, run.Death.Door)
 	t.Death.Orphans += run.Death.Orphans

@@ -58,6 +58,10 @@ func (c *campaign) printTable(s summary) {
 	}
 	fmt.Fprintf(c.out, "nginx passed %d POSTs on to the other replica\n", s.PassedOn)
 	fmt.Fprintf(c.out, "%d events were sent again after Redis had lost its data; %d are in the stream more than once\n", s.Replayed, s.Republished)
+	if s.Failovers > 0 {
+		fmt.Fprintf(c.out, "%d failovers of Redis: Sentinel took %.1fs at the most to find the master gone and to appoint the other server;\n"+
+			"  what is allowed for coming back begins after that\n", s.Failovers, s.Appointed.Seconds())
+	}
 	fmt.Fprintf(c.out, "%d deaths of a replica were measured: nginx was without an answer for %.1fs at the most,\n  and %d payments under way were decided within %.1fs\n",
 		s.Deaths, s.Death.Door.Seconds(), s.Death.Orphans, s.Death.Decided.Seconds())
 	fmt.Fprintf(c.out, "%d keys of clients lost an attempt to a death; the slowest was decided %.1fs later, its client's own pauses included\n", s.Orphans, s.Orphan.Seconds())

@@ -30,6 +30,8 @@ type summary struct {
 	PassedOn    int                     `json:"passed_on"`      // POSTs that nginx gave to a second replica
 	Republished int                     `json:"republished"`    // events that are in the stream more than once
 	Replayed    int                     `json:"replayed"`       // events that were sent again because Redis had lost its data
+	Failovers   int                     `json:"failovers"`      // of Redis, by Sentinel
+	Appointed   time.Duration           `json:"appointed"`      // the longest that Sentinel took to find the master gone and to appoint another
 	Death       death                   `json:"death"`          // the worst of them all
 	Deaths      int                     `json:"deaths"`         // that were measured
 	Orphans     int                     `json:"orphans"`        // keys of clients that lost an attempt to a death
@@ -68,7 +70,7 @@ func (c *campaign) summarize(passedOn int) summary {
 	for _, i := range c.injuries {
 		s.add(i)
 	}
-	for _, kind := range nemesis.Kinds() {
+	for _, kind := range nemesis.Kinds(c.target) {
 		if s.Kinds[kind].Faults == 0 {
 			s.NotDrawn = append(s.NotDrawn, kind)
 		}
@@ -98,6 +100,10 @@ func (s *summary) add(i injury) {
 		t.Hits += *i.Hits
 	}
 	s.Kinds[i.Kind] = t
+	if i.Appointed > 0 {
+		s.Failovers++
+		s.Appointed = max(s.Appointed, i.Appointed)
+	}
 	if i.Death != nil {
 		s.Deaths++
 		s.Death.Door = max(s.Death.Door, i.Death.Door)

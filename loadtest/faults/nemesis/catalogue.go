@@ -96,7 +96,7 @@ func choose(kinds []kind, only []string) ([]kind, error) {
 // Victim names what a kind hurts, for people.
 func Victim(kind string) string {
 	for _, victim := range []struct{ name, prefix string }{
-		{"Redis", "redis"}, {"PostgreSQL", "postgres"}, {"Provider", "provider"}, {"Provider", "webhooks"}, {"Replicas", "replica"},
+		{"Redis", "redis"}, {"Redis", "sentinel"}, {"PostgreSQL", "postgres"}, {"Provider", "provider"}, {"Provider", "webhooks"}, {"Replicas", "replica"},
 		{"Replicas", "both replicas"}, {"Replicas", "request"}, {"Replicas", "kill"}, {"Replicas", "nginx passes on"},
 	} {
 		if strings.HasPrefix(kind, victim.prefix) {
