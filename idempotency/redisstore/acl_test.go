@@ -24,8 +24,8 @@ func TestACLRulesAreTheFewest(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisServer(t)
-			admin := open(t, server.URL)
-			client := open(t, asUser(t, server.URL, redisstore.ACLRules+" -"+command, server))
+			admin := openPatient(t, server.URL)
+			client := openPatient(t, asUser(t, server.URL, redisstore.ACLRules+" -"+command, server))
 			store := closing(t, redisstore.New(client))
 			_, stop := store.Watch("acct_1", "key")
 			defer stop()

@@ -75,6 +75,9 @@ func masters(ctx context.Context, client redis.UniversalClient) (servers []redis
 		servers = append(servers, server)
 		return nil
 	})
+	if err == nil && len(servers) == 0 {
+		err = errors.New("no node of the cluster keeps any keys")
+	}
 	return servers, err
 }
 
@@ -116,14 +119,23 @@ func keyAt(ctx context.Context, client, server redis.UniversalClient) (key strin
 func probe(ctx context.Context, server redis.UniversalClient, key string) error {
 	args := redis.SetArgs{Mode: "NX", Get: true, TTL: time.Second}
 	if err := server.SetArgs(ctx, key, "first", args).Err(); err != nil && !errors.Is(err, redis.Nil) {
-		return translate(err)
+		return unfit(err)
 	}
 	kept, err := server.SetArgs(ctx, key, "second", args).Result()
 	if err != nil {
-		return translate(err)
+		return unfit(err)
 	}
 	if kept != "first" {
 		return fmt.Errorf("answered %q instead of what was there", kept)
 	}
 	return nil
+}
+
+// unfit is translate, but a server that doesn't know the syntax won't know it
+// another time: it is not just unavailable.
+func unfit(err error) error {
+	if redis.HasErrorPrefix(err, "syntax error") {
+		return err
+	}
+	return translate(err)
 }

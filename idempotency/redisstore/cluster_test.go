@@ -32,6 +32,7 @@ func throughProxies(t *testing.T, cluster *testenv.ClusteredRedis) (client redis
 	}
 	o, err := redisstore.Options(cluster.URL)
 	require.NoError(t, err)
+	o.DialTimeout, o.PoolTimeout = patience, patience // only lost replies count
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, detours[addr])
 	}
@@ -46,16 +47,16 @@ func TestAClusterIsToldOnce(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t)
 	client, ways := throughProxies(t, cluster)
-	direct := redisstore.New(open(t, cluster.URL))
+	direct := openPatient(t, cluster.URL)
 	arriving := map[string]string{"acquire": "set", "extend": "evalsha", "complete": "evalsha", "release": "evalsha"}
 	for name, step := range steps { // one after the other, as they are counted
 		for fault, inject := range map[string]testenv.Fault{"lost": {Lose: true}, "cut": {Cut: true}} {
 			record := pending(name + " " + fault)
 			_, master := slotOf(t, client, record)
-			require.NoError(t, step.prepared(t, direct, record.Key)) // the server knows the script from here on
-			require.NoError(t, client.Del(t.Context(), "idempotency:acct_1:"+record.Key).Err())
+			require.NoError(t, step.prepared(t, redisstore.New(direct), record.Key)) // the server knows the script from here on
+			require.NoError(t, direct.Del(t.Context(), "idempotency:acct_1:"+record.Key).Err())
 			if step.acquired {
-				_, err := direct.Acquire(t.Context(), record, time.Minute)
+				_, err := redisstore.New(direct).Acquire(t.Context(), record, time.Minute)
 				require.NoError(t, err)
 			}
 			cluster.Masters[master].Do("CONFIG", "RESETSTAT")
@@ -64,7 +65,7 @@ func TestAClusterIsToldOnce(t *testing.T) {
 			}
 			err := step.take(t.Context(), redisstore.New(client), record)
 			require.ErrorIs(t, err, idempotency.ErrUnavailable, record.Key)
-			stats := open(t, cluster.Masters[master].URL).Info(t.Context(), "commandstats").Val()
+			stats := openPatient(t, cluster.Masters[master].URL).Info(t.Context(), "commandstats").Val()
 			require.Contains(t, stats, "cmdstat_"+arriving[name]+":calls=2,", record.Key)
 		}
 	}
@@ -74,7 +75,7 @@ func TestAClusterIsToldOnce(t *testing.T) {
 func TestAKeyThatMovesIsFollowed(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t)
-	client := open(t, cluster.URL)
+	client := openPatient(t, cluster.URL)
 	store, record := redisstore.New(client), pending("key")
 	slot, master := slotOf(t, client, record)
 	require.NoError(t, store.Release(t.Context(), record), "it knows the old way")
@@ -86,7 +87,7 @@ func TestAKeyThatMovesIsFollowed(t *testing.T) {
 	existing, err := store.Acquire(t.Context(), record, time.Minute)
 	require.NoError(t, err)
 	require.Nil(t, existing)
-	require.Equal(t, int64(1), open(t, to.URL).DBSize(t.Context()).Val(), "it was redirected by ASK")
+	require.Equal(t, int64(1), openPatient(t, to.URL).DBSize(t.Context()).Val(), "it was redirected by ASK")
 	require.NoError(t, store.Extend(t.Context(), record, time.Minute))
 
 	to.Do("CLUSTER", "SETSLOT", slot, "NODE", toID)
@@ -99,7 +100,7 @@ func TestAKeyThatMovesIsFollowed(t *testing.T) {
 
 func idOf(t *testing.T, master *testenv.Server) string {
 	t.Helper()
-	id, err := open(t, master.URL).Do(t.Context(), "CLUSTER", "MYID").Text()
+	id, err := openPatient(t, master.URL).Do(t.Context(), "CLUSTER", "MYID").Text()
 	require.NoError(t, err)
 	return id
 }

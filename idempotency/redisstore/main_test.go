@@ -22,6 +22,17 @@ func open(t testing.TB, server string) redis.UniversalClient {
 	return client
 }
 
+// openPatient makes one that a busy machine doesn't time out.
+func openPatient(t testing.TB, server string) redis.UniversalClient {
+	t.Helper()
+	o, err := redisstore.Options(server)
+	require.NoError(t, err)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience, patience, patience, patience
+	client := redisstore.NewClient(o)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
 // closing has a store that is watched closed with the test.
 func closing(t testing.TB, store *redisstore.Store) *redisstore.Store {
 	t.Helper()

@@ -12,6 +12,9 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
+// unhurried are timeouts for a busy machine, and for servers that hang.
+const unhurried = "?dial_timeout=2s&read_timeout=2s&pool_timeout=2s"
+
 // TestAFailoverInMidRequest kills the primary while a handler runs. Its answer is stored only where its key is still held: by the
 // new primary, if it heard of the key.
 func TestAFailoverInMidRequest(t *testing.T) {
@@ -20,7 +23,7 @@ func TestAFailoverInMidRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := testenv.RedisSentinel(t)
-			store, record := redisstore.New(open(t, servers.URL)), pending("key")
+			store, record := redisstore.New(open(t, servers.URL+unhurried)), pending("key")
 			if !replicated {
 				servers.CutReplication()
 			}
@@ -38,7 +41,7 @@ func TestAFailoverInMidRequest(t *testing.T) {
 				err = store.Complete(t.Context(), done(record), time.Minute)
 				return !errors.Is(err, idempotency.ErrUnavailable)
 			}, patience, 10*time.Millisecond)
-			stored, lookupErr := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
+			stored, lookupErr := redisstore.New(openPatient(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
 			require.NoError(t, lookupErr)
 			if replicated {
 				require.NoError(t, err)
@@ -49,7 +52,7 @@ func TestAFailoverInMidRequest(t *testing.T) {
 			require.Nil(t, stored)
 
 			servers.Sentinels[0].Stop()
-			requireServed(t, open(t, servers.URL))
+			requireServed(t, open(t, servers.URL+unhurried))
 		})
 	}
 }
@@ -58,13 +61,13 @@ func TestAFailoverInMidRequest(t *testing.T) {
 func TestAPrimaryThatWasReplacedIsLeft(t *testing.T) {
 	t.Parallel()
 	servers := testenv.RedisSentinel(t)
-	client := open(t, servers.URL)
+	client := open(t, servers.URL+unhurried)
 	require.NoError(t, client.Ping(t.Context()).Err(), "it has a connection to the old one")
 	servers.Primary.Pause()
 	servers.AwaitPromotion()
 	servers.Primary.Resume()
 	requireServed(t, client)
-	stored, err := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "served again")
+	stored, err := redisstore.New(openPatient(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "served again")
 	require.NoError(t, err)
 	require.NotNil(t, stored, "by the new one")
 }
@@ -73,13 +76,13 @@ func TestAPrimaryThatWasReplacedIsLeft(t *testing.T) {
 func TestAnOrderlyFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	servers := testenv.RedisSentinel(t)
-	store, record := redisstore.New(open(t, servers.URL)), pending("key")
+	store, record := redisstore.New(open(t, servers.URL+unhurried)), pending("key")
 	_, err := store.Acquire(t.Context(), record, time.Minute)
 	require.NoError(t, err)
 	servers.Sentinels[0].Do("SENTINEL", "FAILOVER", "oncepay")
 	servers.AwaitPromotion()
 	require.Eventually(t, func() bool { return store.Complete(t.Context(), done(record), time.Minute) == nil }, patience, 10*time.Millisecond)
-	stored, err := redisstore.New(open(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
+	stored, err := redisstore.New(openPatient(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
 	require.NoError(t, err)
 	require.Equal(t, idempotency.StatusCompleted, stored.Status)
 }

@@ -50,7 +50,7 @@ func refusesNothing(t *testing.T, servers ...*testenv.Server) {
 	t.Helper()
 	t.Cleanup(func() {
 		for _, server := range servers {
-			log, err := open(t, "redis://"+server.Addr).Do(context.Background(), "ACL", "LOG").Result()
+			log, err := openPatient(t, "redis://"+server.Addr).Do(context.Background(), "ACL", "LOG").Result()
 			require.NoError(t, err)
 			require.Empty(t, log)
 		}
@@ -62,7 +62,7 @@ func TestStore(t *testing.T) {
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := open(t, start(t))
+			client := openPatient(t, start(t))
 			require.NoError(t, redisstore.CheckServer(t.Context(), client))
 			policy, err := redisstore.EvictionPolicy(t.Context(), client)
 			require.NoError(t, err)

@@ -76,10 +76,26 @@ func (a *App) awaitRedis(ctx context.Context) error {
 		return unusable
 	case ctx.Err() != nil:
 		return err
-	case err != nil:
+	case err == nil:
+		a.checkEviction(ctx)
+	default:
 		a.log.Error("starting without Redis: payments, refunds and top-ups are answered 503 until it is back", "error", err)
 	}
 	return nil
+}
+
+// checkEviction says so loudly when Redis may forget keys before their time: PostgreSQL then decides on what came back, at its cost.
+func (a *App) checkEviction(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	policy, err := redisstore.EvictionPolicy(ctx, a.redis)
+	switch {
+	case err != nil || policy == "":
+		a.log.Warn("can't tell whether Redis evicts keys; its maxmemory-policy should be noeviction", "error", err)
+	case policy != redisstore.NoEviction:
+		a.log.Error("Redis evicts keys when it is full, idempotency keys and events too: set maxmemory-policy noeviction",
+			"maxmemory_policy", policy)
+	}
 }
 
 // await asks until the answer is nil.

@@ -32,6 +32,10 @@ const (
 	redisTimeout = time.Second
 )
 
+// ACLRules are what a server's user needs for [DefaultStream], apart from a
+// login (https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/).
+const ACLRules = "~" + DefaultStream + " +xadd +xreadgroup +xautoclaim +xack +xgroup|create"
+
 // SetTimeouts makes the options of a client fit for a [RedisStream] and its
 // consumers. They must have retries off: a command whose reply was lost may have
 // had its effect, and to send it again is the relay's decision.

@@ -1,11 +1,15 @@
 package outbox_test
 
 import (
+	"context"
+	"net"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
@@ -35,6 +39,34 @@ func TestALostReplyIsUnknownAndTheRelaysToRepeat(t *testing.T) {
 			require.ErrorIs(t, err, outbox.ErrUnavailable, name)
 		}
 		require.Equal(t, before+2, s.client.XLen(s.ctx, outbox.DefaultStream).Val(), "%s: sent once, by a client that doesn't retry", name)
+	}
+}
+
+// TestAClusterIsToldOnce has the only node of a cluster lose its reply: go-redis would send the events again by itself.
+func TestAClusterIsToldOnce(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t, "--cluster-enabled", "yes")
+	server.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	proxy := testenv.NewProxy(t, server.Addr)
+	options, err := redisstore.Options("redis+cluster://" + server.Addr)
+	require.NoError(t, err)
+	outbox.SetTimeouts(options)
+	options.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, proxy.Addr)
+	}
+	client := redisstore.NewClient(options)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	require.Eventually(t, func() bool { // once it counts itself as a cluster
+		return client.XTrimMaxLen(t.Context(), outbox.DefaultStream, 0).Err() == nil
+	}, 20*time.Second, 10*time.Millisecond)
+
+	stream, events := outbox.NewRedisStream(client), []outbox.Event{{Data: []byte("{}")}, {Data: []byte("{}")}}
+	for i, fault := range []testenv.Fault{{Lose: true}, {Cut: true}} {
+		proxy.FailNext("xadd", fault)
+		for _, err := range stream.Publish(t.Context(), events) {
+			require.ErrorIs(t, err, outbox.ErrUnavailable)
+		}
+		require.Equal(t, int64(2*(i+1)), client.XLen(t.Context(), outbox.DefaultStream).Val())
 	}
 }
 
