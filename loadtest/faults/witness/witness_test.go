@@ -1,0 +1,178 @@
+package witness
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+const key = "idempotency:account:key"
+
+// story is a log that a test makes up.
+type story struct {
+	*Witness
+	at time.Duration
+}
+
+func newStory() *story { return &story{newWitness(), time.Hour} }
+
+// after lets time pass in which Redis is asked for something else.
+func (s *story) after(d time.Duration) *story {
+	for end := s.at + d; s.at < end; {
+		s.at = min(s.at+stall, end)
+		s.see(command{at: s.at, args: []string{"ping"}})
+	}
+	return s
+}
+
+func value(owner, status string) string {
+	return fmt.Sprintf(`{"owner":%q,"status":%q}`, owner, status)
+}
+
+func (s *story) acquire(owner string) *story {
+	s.see(command{at: s.at, args: []string{"set", key, value(owner, "InProgress"), "px", "3000", "nx", "get"}})
+	return s
+}
+
+// script is what one of ours does, if it does anything.
+func (s *story) script(owner string, does ...string) *story {
+	s.see(command{at: s.at, args: []string{"evalsha", "sha", "1", key, owner, "data"}})
+	if len(does) > 0 {
+		s.see(command{at: s.at, script: true, args: does})
+	}
+	return s
+}
+
+func (s *story) extend(owner string) *story {
+	return s.script(owner, "set", key, value(owner, "InProgress"), "px", "3000")
+}
+
+func (s *story) complete(owner string) *story {
+	return s.script(owner, "set", key, value(owner, "Completed"), "px", "86400000")
+}
+
+func (s *story) release(owner string) *story { return s.script(owner, "del", key) }
+
+func (s *story) requireTrespass(t *testing.T, detail string) {
+	t.Helper()
+	found, _ := s.Found()
+	require.Len(t, found, 1)
+	require.Equal(t, detail, found[0].Detail)
+	require.Equal(t, key, found[0].Record)
+}
+
+func TestHoldersMayDoAsTheyLike(t *testing.T) {
+	t.Parallel()
+	s := newStory().acquire("a").after(2 * time.Second).extend("a").after(2 * time.Second).release("a").
+		acquire("b").acquire("c").after(time.Second).complete("b").
+		after(time.Minute).acquire("c").script("c")
+	s.after(time.Second).see(command{at: s.at, args: []string{"flushall"}})
+	s.acquire("d").complete("d")
+	require.Len(t, s.Releases(), 1)
+	require.Equal(t, key, s.Releases()[0].Record)
+	trespasses, losses := s.Found()
+	require.Empty(t, trespasses)
+	require.Empty(t, losses)
+}
+
+func TestTrespasses(t *testing.T) {
+	t.Parallel()
+	newStory().acquire("a").after(4*time.Second).acquire("b").complete("a").requireTrespass(t, "a writes what is b's")
+	newStory().acquire("a").after(4*time.Second).acquire("b").release("a").requireTrespass(t, "a removes what is b's")
+	newStory().acquire("a").after(4*time.Second).acquire("b").extend("a").requireTrespass(t, "a writes what is b's")
+	newStory().acquire("a").after(4*time.Second).complete("a").requireTrespass(t, "a writes what has expired")
+	newStory().acquire("a").complete("a").extend("a").requireTrespass(t, "a writes what it had finished")
+	newStory().acquire("a").release("a").complete("a").requireTrespass(t, "a writes what is not there")
+	newStory().acquire("a").complete("a").release("b").requireTrespass(t, "b removes what is a's")
+
+	s := newStory().acquire("a")
+	s.see(command{at: s.at, args: []string{"set", key, value("b", "InProgress"), "px", "3000"}})
+	s.requireTrespass(t, "b writes what is a's")
+}
+
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]*story{
+		"nobody took it over": newStory().acquire("a").after(4 * time.Second).script("a"),
+		"somebody did":        newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).script("a").script("a"),
+		"and has it still":    newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).extend("b").script("a"),
+	} {
+		_, losses := s.Found()
+		require.Len(t, losses, 1, name)
+		require.Greater(t, losses[0].To.Sub(losses[0].From), 3*time.Second, name)
+	}
+	_, losses := newStory().acquire("a").after(4 * time.Second).acquire("b").Found()
+	require.Empty(t, losses, "the dead lose nothing")
+	_, losses = newStory().acquire("a").after(2 * time.Second).extend("a").after(4 * time.Second).script("a").Found()
+	require.Empty(t, losses, "it did say that it lives")
+}
+
+func TestNobodyIsAccusedOfWhatWasNotSeen(t *testing.T) {
+	t.Parallel()
+	s := newStory()
+	s.forget()
+	found, _ := s.extend("a").after(time.Second).complete("a").acquire("b").Found()
+	require.Empty(t, found, "it may have been acquired before the log flowed again")
+	s.after(blindFor).release("b").requireTrespass(t, "b removes what is a's")
+
+	paused := newStory().acquire("a")
+	paused.at += 5 * time.Second
+	found, _ = paused.extend("a").acquire("b").complete("b").after(2 * slack).complete("c").acquire("d").complete("d").Found()
+	require.Len(t, found, 1)
+	require.Equal(t, "d writes what is c's", found[0].Detail)
+	paused = newStory().acquire("a")
+	paused.at += 5 * time.Second
+	found, _ = paused.extend("a").acquire("b").complete("b").Found()
+	require.Empty(t, found, "Redis was paused: nobody knows what it took the time to be")
+
+	edge := newStory().acquire("a").after(3*time.Second + slack/2).acquire("b").after(time.Second).complete("a")
+	found, _ = edge.Found()
+	require.Empty(t, found, "whether b's acquisition succeeded is not known")
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	c, ok := parse(`+1795244485.25 [0 127.0.0.1:53442] "SET" "a b" "{\"x\":\"y\"}\n\x01\\" "PX" "3000"`)
+	require.True(t, ok)
+	require.Equal(t, command{at: 1795244485250 * time.Millisecond, args: []string{"set", "a b", "{\"x\":\"y\"}\n\x01\\", "PX", "3000"}}, c)
+	require.Equal(t, 3*time.Second, c.lifetime())
+	require.Equal(t, 3*time.Second, command{args: []string{"set", "a", "b", "EX", "3", "nx", "get"}}.lifetime())
+
+	c, ok = parse(`+1795244485.25 [0 lua] "DEL" "a"`)
+	require.True(t, ok)
+	require.True(t, c.script)
+	require.Equal(t, forever, c.lifetime())
+
+	for _, line := range []string{"", "+OK", "$-1", `+1795244485.25 [0 lua]`, `+x [0 lua] "DEL"`, `+1795244485.25 [0 lua] "DEL" torn"`} {
+		_, ok := parse(line)
+		require.False(t, ok, strconv.Quote(line))
+	}
+}
+
+// The log is a real one here.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	server, err := stack.StartRedis(t.Context(), stack.RedisConfig{DieWithParent: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	addr := server.Addr
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = client.Close() }()
+	w, err := Follow(t.Context(), addr)
+	require.NoError(t, err)
+
+	require.ErrorIs(t, client.SetArgs(t.Context(), key, value("a", "InProgress"), redis.SetArgs{Mode: "NX", Get: true, TTL: 3 * time.Second}).Err(), redis.Nil)
+	write := redis.NewScript(`redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[2], 'PX', 3000)`)
+	require.NoError(t, write.Run(t.Context(), client, []string{key}, "a", value("a", "InProgress")).Err())
+	require.NoError(t, write.Run(t.Context(), client, []string{key}, "b", value("b", "Completed")).Err())
+	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 0 }, 5*time.Second, 10*time.Millisecond)
+	found, _ := w.Found()
+	require.Equal(t, "b writes what is a's", found[0].Detail)
+	require.WithinDuration(t, time.Now(), found[0].At, time.Minute)
+}
