@@ -16,14 +16,13 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
 const (
 	// warmUp is before the first fault, so that there is something to hurt, and a baseline to come back to.
 	warmUp = 5 * time.Second
-	// settleTimeout bounds the time that open keys get after everything is healed.
-	settleTimeout = 90 * time.Second
 	// quiet is longer than a lease and what it takes to give up idle work, so that whatever is left over is left over for good.
 	quiet = nemesis.Lease + 5*time.Second
 	// patience bounds the check of one key's history.
@@ -39,6 +38,8 @@ type injury struct {
 	Name      string        `json:"name"`
 	Kind      string        `json:"kind"`
 	Injected  time.Duration `json:"injected"` // since the campaign began
+	Held      time.Duration `json:"held"`     // from here on it hurt
+	Healing   time.Duration `json:"healing"`  // until here at least
 	Healed    time.Duration `json:"healed"`
 	Recovered time.Duration `json:"recovered"`      // when every door answered again; 0: there was no look
 	InFlight  int           `json:"in_flight"`      // requests that it overlapped
@@ -60,6 +61,7 @@ type campaign struct {
 	shop     *workload.Shop
 	versions versions
 	clients  *workload.Clients
+	witness  *witness.Witness // nil where Redis is more than one
 
 	phase      atomic.Value // string, for the progress
 	probes     atomic.Int64 // that were made
@@ -78,6 +80,11 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c := &campaign{cfg: cfg, out: out, stack: st, target: nemesis.Target{Stack: st, Sentinel: cfg.Redis == stack.Sentinel, Ops: map[string]string{
 		stack.API1: fmt.Sprintf("127.0.0.1:%d", 9081+cfg.Offset), stack.API2: fmt.Sprintf("127.0.0.1:%d", 9082+cfg.Offset)}}}
 	var err error
+	if cfg.Redis == stack.Single {
+		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
+			return nil, err
+		}
+	}
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
 		return nil, err
 	}
@@ -129,7 +136,7 @@ func (c *campaign) run(ctx context.Context) error {
 		return err
 	}
 	c.enter("settling")
-	settling, cancel := context.WithTimeout(ctx, settleTimeout)
+	settling, cancel := context.WithTimeout(ctx, c.cfg.Patience)
 	c.clients.Settle(settling, false)
 	cancel()
 	c.enter("quiet")
@@ -138,7 +145,7 @@ func (c *campaign) run(ctx context.Context) error {
 		return err
 	}
 	c.enter("those who walked away come back")
-	settling, cancel = context.WithTimeout(ctx, settleTimeout)
+	settling, cancel = context.WithTimeout(ctx, c.cfg.Patience)
 	c.clients.Settle(settling, true)
 	cancel()
 	c.enter("judging")
@@ -181,8 +188,10 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 		return err
 	}
 	watch.begin(ctx)
+	held := c.elapsed()
 	hold := slices.MaxFunc(faults, func(a, b *nemesis.Fault) int { return cmp.Compare(a.Hold, b.Hold) }).Hold
 	wait(ctx, hold)
+	healing := c.elapsed()
 	// Also after Ctrl-C: whoever looks at a stack that was kept wants it whole.
 	if err := c.heal(context.WithoutCancel(ctx), faults); err != nil {
 		return err
@@ -193,7 +202,7 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 	measured := watch.end()
 	for n, f := range faults {
 		i := &c.injuries[first+n]
-		i.Healed, i.Recovered, i.Appointed = healed, recovered, f.Appointed
+		i.Held, i.Healing, i.Healed, i.Recovered, i.Appointed = held, healing, healed, recovered, f.Appointed
 		if f.Counts {
 			i.Hits = &f.Hits
 		}

@@ -24,6 +24,7 @@ type config struct {
 	System   string        `env:"SYSTEM" envDefault:"oncepay"`   // another one is counted and not judged; see loadtest/others
 	Nemeses  []string      `env:"NEMESES"`                       // only these kinds, by name with commas between; none: all
 	Redis    string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
+	Patience time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
 	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`

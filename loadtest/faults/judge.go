@@ -28,7 +28,7 @@ const (
 func (c *campaign) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout)
 	defer cancel()
-	for deadline := time.Now().Add(consumeTimeout); ; wait(ctx, lookAgain) {
+	for deadline := time.Now().Add(min(consumeTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
 		var err error
 		if c.books, err = c.read(ctx); err != nil {
 			return err
@@ -43,7 +43,8 @@ func (c *campaign) judge(ctx context.Context) error {
 		c.violations = c.proof(attempts)
 		return nil
 	}
-	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.recoveries(), leftOver(c.baseline, c.measure(ctx)), c.proof(attempts))
+	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.witnessed(attempts), c.recoveries(),
+		leftOver(c.baseline, c.measure(ctx)), c.proof(attempts))
 	return nil
 }
 
@@ -67,7 +68,7 @@ func (c *campaign) reader(ctx context.Context) (verify.Reader, error) {
 func (c *campaign) awaitReconciled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
 	defer cancel()
-	for deadline := time.Now().Add(reconcileTimeout); ; wait(ctx, lookAgain) {
+	for deadline := time.Now().Add(min(reconcileTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
 		books, err := c.read(ctx)
 		if err != nil {
 			return err

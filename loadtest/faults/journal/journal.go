@@ -48,6 +48,7 @@ const (
 	OtherAccount Purpose = "other account" // another account uses the key, too
 	Race         Purpose = "race"          // against another request about the same thing
 	WalkAway     Purpose = "walk away"     // its client does not ask again
+	HangUp       Purpose = "hang up"       // its client breaks the connection and does not ask again
 	Again        Purpose = "again"         // it was answered some time ago
 	Settling     Purpose = "settling"      // nobody knew its end
 	Probe        Purpose = "probe"         // to see whether the service is back

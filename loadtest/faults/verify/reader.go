@@ -171,9 +171,10 @@ func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
 }
 
 func (r Reader) events(ctx context.Context, tx pgx.Tx, b *Books) error {
-	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, created_at, published_at IS NOT NULL FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
+	err := each(ctx, tx, `SELECT event_id::text, subject::text, type, created_at, published_at IS NOT NULL,
+		coalesce(data->>'refund_id', data->>'payment_id', data->>'top_up_id', data->>'order_id', data->>'customer_id', '') FROM outbox ORDER BY id`, func(rows pgx.Rows) error {
 		var e Event
-		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Created, &e.Published)
+		err := rows.Scan(&e.ID, &e.Subject, &e.Type, &e.Created, &e.Published, &e.About)
 		b.Events = append(b.Events, e)
 		return err
 	})

@@ -15,6 +15,7 @@ type Rule string
 // The rules.
 const (
 	OneHistory    Rule = "each key's history fits one effect and one answer"
+	WaitedFor     Rule = "who is told to wait has somebody to wait for"
 	AnswersKept   Rule = "every answer seen is in PostgreSQL, byte for byte"
 	RefusedNoting Rule = "a final 4xx has no effect"
 	NoOrphans     Rule = "every effect belongs to one key"
@@ -24,7 +25,12 @@ const (
 	WalletsRight  Rule = "wallets hold what was moved"
 	StockRight    Rule = "stock conserved, never negative"
 	OrdersRight   Rule = "orders say what their payments and refunds say"
+	OneHolder     Rule = "only its holder changes a Redis record"
+	LeaseKept     Rule = "a living attempt keeps its lease"
+	FailsClosed   Rule = "what moves money is refused while Redis is away"
+	Served        Rule = "who hangs up is served nevertheless"
 	NothingOpen   Rule = "no key in progress, no payment processing"
+	EachAnnounced Rule = "each change has its one event"
 	EventsOnce    Rule = "every event published, in order, effective once"
 	Resources     Rule = "no goroutine, connection or waiter left over"
 	Recovery      Rule = "service back within 10 s of healing, 5 s of a death"
@@ -34,8 +40,8 @@ const (
 )
 
 // Rules are all of them, in the order of a report.
-var Rules = []Rule{OneHistory, AnswersKept, RefusedNoting, NoOrphans, OneCharge, OneRefund, LedgerZero, WalletsRight, StockRight,
-	OrdersRight, NothingOpen, EventsOnce, Resources, Recovery, Orphans, Decided, Proof}
+var Rules = []Rule{OneHistory, WaitedFor, AnswersKept, RefusedNoting, NoOrphans, OneCharge, OneRefund, LedgerZero, WalletsRight, StockRight,
+	OrdersRight, OneHolder, LeaseKept, FailsClosed, Served, NothingOpen, EachAnnounced, EventsOnce, Resources, Recovery, Orphans, Decided, Proof}
 
 // Violation is a broken promise with the evidence. Key is of the history that shows it, if there is one.
 type Violation struct {
@@ -126,6 +132,7 @@ type (
 		ID, Subject, Type string
 		Created           time.Time
 		Published         bool
+		About             string // ID of what changed
 	}
 	// Stream is what was in the event stream between two losses of Redis.
 	Stream struct {
@@ -156,8 +163,8 @@ func All(attempts []journal.Attempt, b Books, patience time.Duration) []Violatio
 	history := History(attempts)
 	var all []Violation
 	for _, found := range [][]Violation{
-		histories(history, patience), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
-		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), Unfinished(b), events(b),
+		histories(history, patience), waitsForSomebody(history), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
+		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), Unfinished(b), announced(b), events(b),
 	} {
 		all = append(all, found...)
 	}

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,12 @@ func TestSameSeedSameRequests(t *testing.T) {
 		f, wire, _ := newFakeShop(t)
 		f.trouble = trouble
 		act(t, clientsOf(wire, seed), clients, actions)
-		return set(f.requests(), seen.logical), wire
+		hungUp := map[string]bool{} // whether it arrived is a matter of luck
+		for _, a := range wire.Journal.Attempts() {
+			hungUp[a.Key] = hungUp[a.Key] || a.Purpose == journal.HangUp
+		}
+		all := slices.DeleteFunc(f.requests(), func(s seen) bool { return hungUp[s.key] })
+		return set(all, seen.logical), wire
 	}
 	quiet, _ := shop(1, nil)
 	require.Greater(t, len(quiet), clients*actions)
@@ -55,12 +61,12 @@ func TestMix(t *testing.T) {
 		require.Greater(t, operations[operation], 50, operation)
 	}
 	for _, purpose := range []journal.Purpose{journal.Alone, journal.Burst, journal.Storm, journal.Reuse, journal.OtherAccount, journal.Race,
-		journal.WalkAway, journal.Again} {
+		journal.WalkAway, journal.HangUp, journal.Again} {
 		require.Greater(t, len(purposes[purpose]), 20, purpose)
 	}
 	finished := 0
 	for purpose, keys := range purposes {
-		if purpose != journal.Again && purpose != journal.WalkAway && purpose != journal.Reuse {
+		if purpose != journal.Again && purpose != journal.WalkAway && purpose != journal.HangUp && purpose != journal.Reuse {
 			finished += len(keys)
 		}
 	}
@@ -84,7 +90,39 @@ func TestMix(t *testing.T) {
 	require.Greater(t, cards, 50)
 	require.Greater(t, waiting, 20)
 	require.Zero(t, f.stock, "more is wanted than there is")
-	require.Empty(t, c.open.list(true), "what is decided is forgotten")
+	for _, r := range c.open.list(true) {
+		require.Equal(t, journal.HangUp, r.Purpose, "what is decided is forgotten")
+	}
+	require.Empty(t, c.open.list(false))
+}
+
+func TestWhoHangsUpDoesNotWait(t *testing.T) {
+	t.Parallel()
+	f, wire, _ := newFakeShop(t)
+	served := make(chan struct{})
+	defer close(served)
+	f.trouble = func(int, http.ResponseWriter) bool { <-served; return true }
+	c := clientsOf(wire, 1)
+	c.shopper(0).action(0).hangUp(t.Context(), "sk_test_demo")
+	require.Len(t, wire.Journal.Attempts(), 1)
+	is := wire.Journal.Attempts()[0]
+	require.Equal(t, journal.HangUp, is.Purpose)
+	require.Equal(t, journal.Unknown, is.Outcome())
+	require.NotEqual(t, nginx, is.Via)
+	require.Empty(t, c.open.list(false), "nobody asks again")
+	require.Len(t, c.open.list(true), 1, "but in the end, to know")
+}
+
+func TestTwoRefundsAtOnceHaveKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	most := 0
+	for n := range 20 {
+		f, wire, _ := newFakeShop(t)
+		clientsOf(wire, 1).shopper(0).action(n).giveBack(t.Context(), "sk_test_demo", "payment")
+		keys := set(f.requests(), func(s seen) seen { return seen{key: s.key} })
+		most = max(most, len(keys))
+	}
+	require.Equal(t, 2, most)
 }
 
 func TestBurstHitsBothReplicasWithOneRequest(t *testing.T) {
@@ -140,7 +178,9 @@ func TestRunEnds(t *testing.T) {
 	c.Run(ctx)
 	again := 0
 	for _, a := range wire.Journal.Attempts() {
-		require.Contains(t, []journal.Outcome{journal.Succeeded, journal.Reused}, a.Outcome(), a.String())
+		if a.Purpose != journal.HangUp {
+			require.Contains(t, []journal.Outcome{journal.Succeeded, journal.Reused}, a.Outcome(), a.String())
+		}
 		if a.Purpose == journal.Again {
 			again++
 		}

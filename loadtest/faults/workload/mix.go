@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
 // The mix: what clients do, in parts of a hundred.
 const (
-	buys        = 52                                             // an order, its payment, and sometimes money back
-	storms      = 6                                              // several orders at once for the last of something
-	topUps      = 10                                             // money into a wallet
-	bursts      = 14                                             // one order from several places at once
-	reuses      = 8                                              // another request with a key that was used
-	twoAccounts = 100 - buys - storms - topUps - bursts - reuses // one key in two accounts
+	buys        = 50                                                       // an order, its payment, and sometimes money back
+	storms      = 6                                                        // several orders at once for the last of something
+	topUps      = 8                                                        // money into a wallet
+	hangUps     = 4                                                        // an order whose client breaks the connection
+	bursts      = 14                                                       // one order from several places at once
+	reuses      = 8                                                        // another request with a key that was used
+	twoAccounts = 100 - buys - storms - topUps - hangUps - bursts - reuses // one key in two accounts
 )
 
 const (
@@ -29,6 +31,10 @@ const (
 	// they are paid, or when something scarce was won.
 	duplicated, refunded, regretted = 0.25, 0.25, 0.12
 	givenUp                         = 0.50
+	// refundedTwice is the share of refunds beside which another one of the same payment is asked for.
+	refundedTwice = 0.30
+	// soonest and latest are when a client hangs up: while its order is being placed, if it has luck.
+	soonest, latest = time.Millisecond, 25 * time.Millisecond
 )
 
 // act does one thing that people, and their networks, do.
@@ -41,7 +47,7 @@ func (a *action) act(ctx context.Context) {
 	for _, part := range []struct {
 		size int
 		do   func(context.Context, string)
-	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse}, {twoAccounts, a.shareKey}} {
+	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse}, {twoAccounts, a.shareKey}} {
 		if draw -= part.size; draw < 0 {
 			part.do(ctx, account)
 			return
@@ -62,8 +68,33 @@ func (a *action) buy(ctx context.Context, account string) {
 		paid = a.sendAnyhow(ctx, payment)
 	}
 	if paid.Resource != "" && a.chance(refunded) {
-		a.sendAnyhow(ctx, a.refund(account, paid.Resource))
+		a.giveBack(ctx, account, paid.Resource)
 	}
+}
+
+// giveBack asks for a refund, or for two at once, which may be more than was paid.
+func (a *action) giveBack(ctx context.Context, account, payment string) {
+	first := a.refund(account, payment)
+	if !a.chance(refundedTwice) {
+		a.sendAnyhow(ctx, first)
+		return
+	}
+	second := a.refund(account, payment)
+	second.Key += "-2"
+	first.Purpose, second.Purpose = journal.Race, journal.Race
+	first.Via, second.Via = api1, api2
+	a.finish(first)
+	a.finish(second)
+	a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
+}
+
+// hangUp breaks the connection while an order may be being placed, and does not come back.
+func (a *action) hangUp(ctx context.Context, account string) {
+	r := a.order(account, a.ampleItems())
+	r.Via, r.Purpose = doors[a.random.IntN(2)], journal.HangUp // directly: nginx would make up its own mind
+	ctx, cancel := context.WithTimeout(ctx, soonest+time.Duration(a.random.Int64N(int64(latest-soonest))))
+	defer cancel()
+	a.abandon(ctx, r)
 }
 
 // sendAnyhow sends a request that moves money once and never again, as a burst, or as one should.

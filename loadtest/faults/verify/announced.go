@@ -1,0 +1,56 @@
+package verify
+
+// announcement is a type of event and the ID of what it tells of.
+type announcement struct{ kind, about string }
+
+// announced wants one event of each change: written with it, no more and no less.
+func announced(b Books) []Violation {
+	want := changes(b)
+	var found []Violation
+	for _, e := range b.Events {
+		a := announcement{e.Type, e.About}
+		if want[a] == 0 {
+			found = append(found, broken(EachAnnounced, "event %s: %s of %s, which did not happen or was announced before", e.ID, e.Type, e.About))
+			continue
+		}
+		want[a]--
+	}
+	for a, n := range want {
+		if n > 0 {
+			found = append(found, broken(EachAnnounced, "%s of %s has no event", a.kind, a.about))
+		}
+	}
+	return found
+}
+
+// changes counts what the rows say has happened.
+func changes(b Books) map[announcement]int {
+	all := map[announcement]int{}
+	happened := func(kind, about string) { all[announcement{kind, about}]++ }
+	for customer := range b.Wallets {
+		happened("customer.created", customer)
+	}
+	for _, t := range b.TopUps {
+		happened("wallet.topped_up", t.ID)
+	}
+	for _, o := range b.Orders {
+		happened("order.placed", o.ID)
+		if o.Status == "cancelled" || o.Status == "expired" {
+			happened("order."+o.Status, o.ID)
+		}
+	}
+	for _, p := range b.Payments {
+		if p.Status != processing {
+			happened("payment."+p.Status, p.ID)
+		}
+	}
+	for _, r := range b.Refunds {
+		if r.Status != processing {
+			happened("refund."+r.Status, r.ID)
+		}
+	}
+	return all
+}
+
+// processing is what Unfinished complains of; it has no event yet.
+const processing = "processing"
