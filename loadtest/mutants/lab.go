@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// portsApart is enough between two stacks: no two services are that close.
+const portsApart = 200
+
+// lab is where mutants are tried: copies of HEAD in a temporary folder, and the campaign of HEAD for all of them.
+type lab struct {
+	cfg      config
+	out      io.Writer
+	commit   string
+	dir      string
+	campaign string   // the program
+	slots    chan int // the port offsets that are free
+
+	mu sync.Mutex // guards out
+}
+
+func openLab(ctx context.Context, cfg config, out io.Writer) (l *lab, err error) {
+	l = &lab{cfg: cfg, out: out, slots: make(chan int, cfg.SideBySide)}
+	for i := range cfg.SideBySide {
+		l.slots <- cfg.Offset + i*portsApart
+	}
+	if l.cfg.Out, err = filepath.Abs(cfg.Out); err != nil {
+		return nil, err
+	}
+	commit, err := command(ctx, ".", "git", "rev-parse", "--short", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	l.commit = strings.TrimSpace(commit)
+	if l.dir, err = os.MkdirTemp("", "oncepay-mutants-"); err != nil {
+		return nil, err
+	}
+	l.campaign = filepath.Join(l.dir, "campaign")
+	l.say("building the campaign of %s", l.commit)
+	if _, err := command(ctx, ".", "go", "build", "-o", l.campaign, "./loadtest/faults"); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) close() { _ = os.RemoveAll(l.dir) }
+
+// say prints a line of progress. It may be called from any goroutine.
+func (l *lab) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(l.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// tryAll tries the control and all mutants, some at a time, and gives the results in this order.
+func (l *lab) tryAll(ctx context.Context, mutants []mutant) []result {
+	subjects := append([]mutant{control(mutants)}, mutants...)
+	results := make([]result, len(subjects))
+	var group sync.WaitGroup
+	for i, m := range subjects {
+		offset := <-l.slots
+		group.Go(func() {
+			defer func() { l.slots <- offset }()
+			if ctx.Err() == nil {
+				results[i] = l.try(ctx, m, offset)
+			}
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// tree copies HEAD and applies the mutant's patch.
+func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
+	dir = filepath.Join(l.dir, m.Name)
+	archive := dir + ".tar"
+	if _, err = command(ctx, ".", "git", "archive", "--format=tar", "--output="+archive, "HEAD"); err != nil {
+		return dir, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(archive)) }()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return dir, err
+	}
+	if _, err = command(ctx, dir, "tar", "-xf", archive); err != nil || m.Patch == "" {
+		return dir, err
+	}
+	if _, err = command(ctx, dir, "git", "apply", m.Patch); err != nil {
+		return dir, fmt.Errorf("%w: %w", errNotApplied, err)
+	}
+	if _, err = command(ctx, dir, "go", "build", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
+		return dir, fmt.Errorf("%w: %w", errNotCompiled, err)
+	}
+	return dir, nil
+}
+
+// command runs a program to its end and gives what it printed, which is in its error, too.
+func command(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", program, args[0], err, printed)
+	}
+	return string(printed), nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// folder has the patches; the command runs in the repository's root.
+const folder = "loadtest/mutants"
+
+// mutant is a patch that takes a safeguard out.
+type mutant struct {
+	Name    string
+	Removes string
+	Breaks  string // the promise
+	Nemeses string // as the campaign takes them
+	Patch   string // absolute path
+}
+
+// control is the tree as it is, under the faults of all of them.
+func control(mutants []mutant) mutant {
+	var kinds []string
+	for _, m := range mutants {
+		kinds = append(kinds, strings.Split(m.Nemeses, ",")...)
+	}
+	slices.Sort(kinds)
+	return mutant{Name: "control", Removes: "nothing", Nemeses: strings.Join(slices.Compact(kinds), ",")}
+}
+
+// fileName is 07-redis-scope.patch.
+var fileName = regexp.MustCompile(`^\d\d-([0-9a-z-]+)\.patch$`)
+
+// readMutants reads the patches in the order of their numbers; only, if there are any, says which by name.
+func readMutants(dir string, only []string) ([]mutant, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(fmt.Errorf("no patches in %s: run this in the repository's root", dir), err)
+	}
+	var mutants []mutant
+	for _, file := range files {
+		m, err := readMutant(file)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.Index(only, m.Name); len(only) == 0 || i >= 0 {
+			mutants = append(mutants, m)
+		}
+	}
+	for _, name := range only {
+		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.Name == name }) {
+			return nil, fmt.Errorf("there is no mutant called %q", name)
+		}
+	}
+	return mutants, nil
+}
+
+// readMutant reads a patch's header: what stands before its first file, as "Name: value".
+func readMutant(path string) (mutant, error) {
+	name := fileName.FindStringSubmatch(filepath.Base(path))
+	if name == nil {
+		return mutant{}, fmt.Errorf("%s: a patch is called NN-name.patch", path)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return mutant{}, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return mutant{}, err
+	}
+	defer func() { _ = file.Close() }()
+	m := mutant{Name: name[1], Patch: absolute}
+	fields := map[string]*string{"Removes": &m.Removes, "Breaks": &m.Breaks, "Nemeses": &m.Nemeses}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "diff ") {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		if field := fields[name]; field != nil {
+			*field = value
+		}
+	}
+	if m.Removes == "" || m.Breaks == "" || m.Nemeses == "" {
+		return mutant{}, fmt.Errorf("%s: its header must say Removes, Breaks and Nemeses", path)
+	}
+	return m, lines.Err()
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+// Whoever changes what a patch takes out learns so here, and not from a run of an hour.
+func TestEveryPatchAppliesToTheTreeAsItIs(t *testing.T) {
+	t.Parallel()
+	mutants, err := readMutants(".", nil)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(mutants), 20)
+	for _, m := range mutants {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			check := exec.CommandContext(t.Context(), "git", "apply", "--check", m.Patch)
+			check.Dir = filepath.Join("..", "..")
+			printed, err := check.CombinedOutput()
+			require.NoError(t, err, "the patch needs to be made again: %s", printed)
+			for kind := range strings.SplitSeq(m.Nemeses, ",") {
+				require.Contains(t, nemesis.Kinds(nemesis.Target{}), kind)
+			}
+		})
+	}
+}
+
+func TestMutantsAreChosenByName(t *testing.T) {
+	t.Parallel()
+	mutants, err := readMutants(".", []string{"settle-fence", "inbox-dedupe"})
+	require.NoError(t, err)
+	require.Len(t, mutants, 2)
+
+	_, err = readMutants(".", []string{"settle-fense"})
+	require.ErrorContains(t, err, `"settle-fense"`)
+}
+
+func TestAPatchNeedsItsHeader(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "01-no-header.patch"), []byte("Removes: something\n\ndiff --git a/x b/x\n"), 0o600))
+	_, err := readMutants(dir, nil)
+	require.ErrorContains(t, err, "must say Removes, Breaks and Nemeses")
+}
+
+func TestTheControlHasTheFaultsOfAll(t *testing.T) {
+	t.Parallel()
+	m := control([]mutant{{Nemeses: "redis kill,replica kill"}, {Nemeses: "redis kill,redis flush"}})
+	require.Equal(t, "redis flush,redis kill,replica kill", m.Nemeses)
+	require.Empty(t, m.Patch)
+}
+
+func TestWhatABusyMachineBreaksIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	rules := func(rules ...verify.Rule) (f findings) {
+		for _, rule := range rules {
+			f.Violations = append(f.Violations, struct{ Rule verify.Rule }{rule})
+		}
+		return f
+	}
+	require.Empty(t, rules(verify.Proof, verify.Recovery, verify.Resources).broken())
+	require.Equal(t, []verify.Rule{verify.OneCharge}, rules(verify.OneCharge, verify.Proof, verify.OneCharge).broken())
+}
+
+func TestAllButTheControlHaveToBeCaught(t *testing.T) {
+	t.Parallel()
+	passes := result{mutant: mutant{Name: "control"}}
+	caught := result{mutant: mutant{Name: "a", Patch: "a"}, broken: []verify.Rule{verify.OneCharge}, took: time.Second}
+	survived := result{mutant: mutant{Name: "b", Patch: "b"}}
+	stale := result{mutant: mutant{Name: "c", Patch: "c"}, err: errNotApplied}
+	broken := result{mutant: mutant{Name: "control"}, broken: []verify.Rule{verify.OneCharge}}
+
+	require.NoError(t, table{results: []result{passes, caught}}.verdict())
+	require.ErrorContains(t, table{results: []result{passes, caught, survived}}.verdict(), "1 of 3")
+	require.ErrorContains(t, table{results: []result{passes, stale}}.verdict(), "1 of 2")
+	require.ErrorContains(t, table{results: []result{broken, caught}}.verdict(), "1 of 2")
+
+	page := string(table{commit: "abc", results: []result{passes, caught, survived, stale}}.markdown())
+	require.Contains(t, page, "| control |")
+	require.Contains(t, page, string(verify.OneCharge))
+	require.Contains(t, page, "SURVIVED")
+	require.Contains(t, page, "NOT TRIED")
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+const (
+	// firstRound and longestRound bound a campaign's faults; each is three times as long as the one before.
+	firstRound, longestRound = 15 * time.Second, 3 * time.Minute
+	// controlRound is enough for each kind of fault to come.
+	controlRound = 90 * time.Second
+	// verdictTime is longer than a campaign takes besides its faults: it ends by itself.
+	verdictTime = 5 * time.Minute
+	// takeDownTime is what a campaign gets to take its stack down after Ctrl-C.
+	takeDownTime = 90 * time.Second
+)
+
+// Why a mutant could not be tried.
+var (
+	errNotApplied  = errors.New("the patch does not apply any more")
+	errNotCompiled = errors.New("it does not compile")
+	errNoVerdict   = errors.New("the campaign came to no verdict")
+)
+
+// result is what became of a mutant.
+type result struct {
+	mutant mutant
+	broken []verify.Rule // the promises by which it was caught; none: it survived
+	took   time.Duration // from the first campaign's beginning to the last one's verdict
+	faults int           // that it took
+	err    error         // it could not be tried
+}
+
+func (r result) caught() bool { return len(r.broken) > 0 && r.err == nil }
+
+// loadDependent rules may break on a machine that is busy with something else: they are no evidence.
+var loadDependent = []verify.Rule{verify.Proof, verify.Recovery, verify.Resources}
+
+// try hurts a mutant in longer and longer campaigns until it is caught or the limit has passed; the control has one campaign.
+func (l *lab) try(ctx context.Context, m mutant, offset int) result {
+	r := result{mutant: m}
+	dir, err := l.tree(ctx, m)
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err != nil {
+		r.err = err
+		l.say("%-26s %v", m.Name, err)
+		return r
+	}
+	began := time.Now()
+	for duration, seed := firstRound, l.cfg.Seed; ; duration, seed = min(3*duration, longestRound), seed+1 {
+		if m.Patch == "" {
+			duration = controlRound
+		}
+		l.say("%-26s %s of %s", m.Name, duration, m.Nemeses)
+		found, err := l.hurt(ctx, m, dir, offset, duration, seed)
+		r.took, r.broken, r.err = time.Since(began), found.broken(), err
+		r.faults += found.Faults
+		l.say("%-26s %s", m.Name, r)
+		if m.Patch == "" || r.caught() || ctx.Err() != nil || r.took+duration > l.cfg.Limit {
+			return r
+		}
+	}
+}
+
+// findings are the part of a campaign's report that is needed here.
+type findings struct {
+	Faults     int
+	Violations []struct{ Rule verify.Rule }
+}
+
+// broken are the rules that were, without those that may have been for other reasons.
+func (f findings) broken() []verify.Rule {
+	var rules []verify.Rule
+	for _, v := range f.Violations {
+		if !slices.Contains(loadDependent, v.Rule) && !slices.Contains(rules, v.Rule) {
+			rules = append(rules, v.Rule)
+		}
+	}
+	return rules
+}
+
+// hurt runs one campaign against the tree in dir.
+func (l *lab) hurt(ctx context.Context, m mutant, dir string, offset int, duration time.Duration, seed uint64) (found findings, err error) {
+	ctx, cancel := context.WithTimeout(ctx, duration+verdictTime)
+	defer cancel()
+	out := filepath.Join(l.cfg.Out, m.Name)
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return found, err
+	}
+	printed, err := os.Create(filepath.Join(out, fmt.Sprintf("campaign-%d.txt", seed)))
+	if err != nil {
+		return found, err
+	}
+	defer func() { _ = printed.Close() }()
+	report := filepath.Join(out, fmt.Sprintf("faults-%d.json", seed))
+	_ = os.Remove(report) // of an earlier run
+	cmd := exec.CommandContext(ctx, l.campaign)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, printed, printed
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = takeDownTime
+	cmd.Env = append(os.Environ(), "NEMESES="+m.Nemeses, "DURATION="+duration.String(), fmt.Sprint("SEED=", seed), "FAULTS_OUT="+out,
+		fmt.Sprint("PORT_OFFSET=", offset), "STACK_DIR=.stack-mutant", "CLIENTS=48", "FAULT_MIN=500ms", "FAULT_MAX=2s", "FLOOR=1", "PATIENCE=30s")
+	broke := cmd.Run() // its status says less than its report
+	raw, err := os.ReadFile(report)
+	if err != nil {
+		return found, fmt.Errorf("%w, see %s: %w", errNoVerdict, printed.Name(), errors.Join(broke, ctx.Err()))
+	}
+	return found, json.Unmarshal(raw, &found)
+}
+
+func (r result) String() string {
+	switch after := r.took.Round(time.Second); {
+	case r.err != nil:
+		return r.err.Error()
+	case r.caught():
+		return fmt.Sprintf("caught after %s: %s", after, joined(r.broken, "; "))
+	default:
+		return fmt.Sprintf("nothing found after %s and %d faults", after, r.faults)
+	}
+}
+
+func joined(rules []verify.Rule, separator string) string {
+	names := make([]string, len(rules))
+	for i, rule := range rules {
+		names[i] = string(rule)
+	}
+	return strings.Join(names, separator)
+}
