@@ -49,6 +49,10 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 			Name: "psp_events_total", Help: "Events of the payment provider's by what became of them; conflicting ones need a person.",
 		}, []string{"verdict"}),
 	}
+	for _, verdict := range []checkout.Verdict{checkout.VerdictSettled, checkout.VerdictConfirmed, checkout.VerdictConflicting,
+		checkout.VerdictUnknown, checkout.VerdictDuplicate} {
+		m.notices.WithLabelValues(string(verdict)) // so that the first one is an increase
+	}
 	m.watched = watchedResults(m.registry)
 	m.registry.MustRegister(m.notices, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
