@@ -62,7 +62,9 @@ func shown(page string) (metrics, labels []string) {
 			labels = append(labels, label[1])
 		}
 	}
-	return metrics, labels
+	slices.Sort(metrics)
+	slices.Sort(labels)
+	return slices.Compact(metrics), slices.Compact(labels)
 }
 
 // asked gives the names of metrics and labels in a query in PromQL.
