@@ -67,10 +67,8 @@ type ReconcileStore interface {
 	// attempt, so that no other attempt can settle, and it MUST NOT wait for those
 	// that somebody has locked.
 	TakePayments(ctx context.Context, grace time.Duration, limit int) ([]Taken[Payment], error)
-	// PutOffPayment makes a payment due after the wait, unless it is settled or a
-	// newer attempt was taken.
+	// SettleCardPayment and PutOffPayment are those of [Store].
 	PutOffPayment(ctx context.Context, account uuid.UUID, payment Payment, wait time.Duration) error
-	// SettleCardPayment is that of [Store].
 	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Reply, error)
 
 	// TakeRefunds, PutOffRefund and SettleCardRefund do the same for refunds.
@@ -86,9 +84,9 @@ type ReconcileStore interface {
 type ReconcilerOptions struct {
 	Schedule
 
-	// Grace is how long an attempt is left to whoever took it: longer than a
-	// handler waits for the provider and settles. Too short a grace is safe and
-	// makes clients try again for nothing.
+	// Grace is how long an attempt is left to whoever took it, and hasn't said that
+	// its outcome is unknown: longer than a handler waits for the provider and
+	// settles. Too short a grace is safe and makes clients try again for nothing.
 	Grace time.Duration
 
 	// Backoff doubles with each attempt up to MaxBackoff, and an attempt with an
@@ -184,9 +182,12 @@ type line[T any] struct {
 	ask      func(ctx context.Context, value T) GatewayResult
 	settle   func(ctx context.Context, call Call, value T, result GatewayResult, render Render[T]) (Reply, error)
 	render   Render[T]
-	putOff   func(ctx context.Context, account uuid.UUID, value T, wait time.Duration) error
+	putOff   putOff[T]
 	describe func(T) attempt
 }
+
+// putOff makes an operation due after the wait.
+type putOff[T any] func(ctx context.Context, account uuid.UUID, value T, wait time.Duration) error
 
 // attempt is what the log says of an operation.
 type attempt struct {

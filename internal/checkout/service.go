@@ -14,6 +14,10 @@ import (
 // just passed: the provider has answered, and writing that down is cheap.
 const settleGrace = 5 * time.Second
 
+// unknownPause is how long a client may take to come back for an unknown outcome,
+// as it was told to, before the reconciler asks the provider.
+const unknownPause = 2 * retryHint
+
 // Service runs the shop's commands: it checks what can be checked without
 // reading anything, and puts the store's transactions and the provider's calls
 // in order. It is safe for concurrent use, and keeps nothing but counters.
@@ -117,7 +121,8 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, re
 	s.countBegun(begun.Value.Attempt)
 	result := s.gateway.Charge(ctx, begun.Value.charge())
 	if result.Outcome == OutcomeUnknown {
-		return s.settledElsewhere(ctx, call, outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause)))
+		unknown := outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause))
+		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffPayment, unknown)
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
@@ -154,7 +159,8 @@ func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund,
 	s.countBegun(begun.Value.Attempt)
 	result := s.gateway.Refund(ctx, begun.Value.instruction())
 	if result.Outcome == OutcomeUnknown {
-		return s.settledElsewhere(ctx, call, outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause)))
+		unknown := outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause))
+		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffRefund, unknown)
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
@@ -182,12 +188,13 @@ func overtaken(reply Reply, err error) bool {
 
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps
 // because it lost its lease: a retry, the reconciler or a webhook may know it
-// meanwhile. Otherwise the outcome is unknown.
-func (s *Service) settledElsewhere(ctx context.Context, call Call, unknown *Error) (Reply, error) {
+// meanwhile. Otherwise the outcome is unknown, and nobody is at work on it.
+func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T, putOff putOff[T], unknown *Error) (Reply, error) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
 	if err != nil || key.State == KeyInProgress {
+		_ = putOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
 		return Reply{}, unknown
 	}
 	return key.Reply, nil

@@ -55,10 +55,14 @@ type Store interface {
 	// still processing under the same attempt; otherwise it gives the settled
 	// reply, or ErrKeyInProgress when a newer attempt is at work.
 	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Reply, error)
+	// PutOffPayment makes a payment due for a [Reconciler] after the wait, unless it
+	// is settled or a newer attempt was taken.
+	PutOffPayment(ctx context.Context, account uuid.UUID, payment Payment, wait time.Duration) error
 
-	// BeginCardRefund and SettleCardRefund do the same for a refund.
+	// BeginCardRefund, SettleCardRefund and PutOffRefund do the same for a refund.
 	BeginCardRefund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Begun[Refund], error)
 	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Reply, error)
+	PutOffRefund(ctx context.Context, account uuid.UUID, refund Refund, wait time.Duration) error
 }
 
 // Key is what the authority knows of an idempotency key.

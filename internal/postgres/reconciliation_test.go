@@ -15,6 +15,9 @@ import (
 // noGrace makes everything that is processing due, as if its handler were gone.
 const noGrace = time.Nanosecond
 
+// unknownPause is what clients are given to come back for an unknown outcome.
+const unknownPause = 4 * time.Second
+
 func (b *bundle) reconciler(p *provider, options checkout.ReconcilerOptions) *checkout.Reconciler {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -35,7 +38,8 @@ func (b *bundle) reconcile(r *checkout.Reconciler, settled int) {
 	require.Equal(b.t, settled, n)
 }
 
-// lostPayment is a card payment of which the provider did not say what it did.
+// lostPayment is a card payment of which the provider did not say what it did, and
+// whose client did not come back at once.
 func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 	b.t.Helper()
 	order := b.order(b.customer().ID, 1)
@@ -46,6 +50,7 @@ func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 	requireCode(b.t, "payment_outcome_unknown", err)
 	id := value[string](b, "SELECT id::text FROM payments WHERE order_id = $1", order.ID)
 	require.NoError(b.t, c.begun.ID.UnmarshalText([]byte(id)))
+	b.age("payments", unknownPause)
 	return c
 }
 
@@ -110,6 +115,28 @@ func TestPaymentsAreCountedByState(t *testing.T) {
 	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
 	require.NoError(t, err)
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 0, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 1}, counts())
+}
+
+// TestAnUnknownOutcomeIsAskedForSoon has a handler say that it doesn't know. The
+// grace is for those that say nothing.
+func TestAnUnknownOutcomeIsAskedForSoon(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{silent: 2}
+	c := b.beginCardPayment("k")
+	r := b.reconciler(p, checkout.ReconcilerOptions{})
+	_, err := b.payAgain(p, c)
+	requireCode(t, "payment_outcome_unknown", err)
+	b.reconcile(r, 0)
+	b.age("payments", time.Second)
+	b.reconcile(r, 0)
+	_, err = b.payAgain(p, c) // the client comes back as it was told to
+	requireCode(t, "payment_outcome_unknown", err)
+	b.age("payments", time.Second)
+	b.reconcile(r, 0)
+	require.Equal(t, 2, p.calls)
+	b.age("payments", unknownPause)
+	b.reconcile(r, 1)
+	b.requirePaidOnce(p, c)
 }
 
 func TestALiveHandlerIsLeftAlone(t *testing.T) {
@@ -309,6 +336,7 @@ func TestALostRefundIsSettledOnce(t *testing.T) {
 		p.silent = 2
 		_, err := service.Refund(b.ctx, call, wanted, render)
 		requireCode(t, "refund_outcome_unknown", err)
+		b.age("refunds", unknownPause)
 		r := b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Hour, MaxBackoff: time.Hour})
 		b.reconcile(r, 0)
 		b.reconcile(r, 0)
