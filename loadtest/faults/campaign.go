@@ -218,6 +218,9 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 
 func (c *campaign) inject(ctx context.Context, faults []*nemesis.Fault) error {
 	for _, f := range faults {
+		f.Prepare(ctx)
+	}
+	for _, f := range faults {
 		c.enter(f.Name)
 		if f.Loses {
 			if err := c.keepStream(ctx); err != nil {

@@ -2,9 +2,12 @@ package nemesis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -51,30 +54,33 @@ func withSentinel(kinds []kind) []kind {
 func (s *Scheduler) failover() *Fault {
 	f := &Fault{Loses: true, victims: []string{stack.Redis}}
 	old := ""
+	f.prepare = func(ctx context.Context) (err error) {
+		old, err = s.wholePair(ctx)
+		return err
+	}
 	f.inject = func(ctx context.Context) (err error) {
-		if old, err = s.wholePair(ctx); err != nil {
-			return err
-		}
 		if err := s.target.Stack.Do(ctx, "pause", old); err != nil {
 			return err
 		}
 		f.Appointed, err = s.awaitAppointed(ctx, old)
 		return err
 	}
-	f.heal = func(ctx context.Context) error { return s.ifHurt(ctx, "resume", old) }
+	f.heal = func(ctx context.Context) error { return s.target.Stack.Do(ctx, "resume", old) }
 	return f
 }
 
-// failoverWithLoss kills the master while the replica is behind, so that Sentinel appoints one that lacks what clients were told is kept.
+// failoverWithLoss kills the master while the replica is behind, so that Sentinel appoints one that lacks what clients were told is
+// kept. The events among that are counted.
 func (s *Scheduler) failoverWithLoss() *Fault {
-	f := &Fault{Loses: true, victims: []string{stack.Redis}}
+	f := &Fault{Loses: true, Counts: true, victims: []string{stack.Redis}, needs: true}
 	lag := shortestLag + time.Duration(s.random.Int64N(int64(longestLag-shortestLag)))
 	old := ""
 	f.Name = fmt.Sprintf("redis failover, the replica %.1f s behind", lag.Seconds())
+	f.prepare = func(ctx context.Context) (err error) {
+		old, err = s.wholePair(ctx)
+		return err
+	}
 	f.inject = func(ctx context.Context) (err error) {
-		if old, err = s.wholePair(ctx); err != nil {
-			return err
-		}
 		if err := s.target.Stack.Do(ctx, "partition", stack.RedisReplica, stack.Redis); err != nil {
 			return err
 		}
@@ -83,6 +89,9 @@ func (s *Scheduler) failoverWithLoss() *Fault {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		if f.Hits, err = missing(ctx, s.target.Stack.Addr(other(old)), s.target.Stack.Addr(old)); err != nil || f.Hits == 0 {
+			return errors.Join(err, ErrNotFired)
+		}
 		if err := s.target.Stack.Do(ctx, "kill", old); err != nil {
 			return err
 		}
@@ -90,27 +99,40 @@ func (s *Scheduler) failoverWithLoss() *Fault {
 		return err
 	}
 	f.heal = func(ctx context.Context) error {
-		if err := s.target.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis); err != nil {
-			return err
-		}
-		return s.ifHurt(ctx, "start", old)
+		return errors.Join(s.target.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis), s.target.Stack.Do(ctx, "start", old))
 	}
 	return f
+}
+
+// stream is where events are published.
+const stream = "oncepay:events"
+
+// missing counts the events in the master's stream that are not in its replica's.
+func missing(ctx context.Context, replica, master string) (int, error) {
+	behind, ahead := redis.NewClient(&redis.Options{Addr: replica}), redis.NewClient(&redis.Options{Addr: master})
+	defer func() { _, _ = behind.Close(), ahead.Close() }()
+	last, err := behind.XRevRangeN(ctx, stream, "+", "-", 1).Result()
+	if err != nil {
+		return 0, err
+	}
+	after := "-"
+	if len(last) > 0 {
+		after = "(" + last[0].ID
+	}
+	events, err := ahead.XRange(ctx, stream, after, "+").Result()
+	return len(events), err
 }
 
 // killRedisReplica takes away the copy, which no client should notice.
 func (s *Scheduler) killRedisReplica() *Fault {
 	f := &Fault{victims: []string{stack.Redis}}
-	copied := ""
-	f.inject = func(ctx context.Context) error {
-		master, err := s.wholePair(ctx)
-		if err != nil {
-			return err
-		}
-		copied = other(master)
-		return s.target.Stack.Do(ctx, "kill", copied)
+	master := ""
+	f.prepare = func(ctx context.Context) (err error) {
+		master, err = s.wholePair(ctx)
+		return err
 	}
-	f.heal = func(ctx context.Context) error { return s.ifHurt(ctx, "start", copied) }
+	f.inject = func(ctx context.Context) error { return s.target.Stack.Do(ctx, "kill", other(master)) }
+	f.heal = func(ctx context.Context) error { return s.target.Stack.Do(ctx, "start", other(master)) }
 	return f
 }
 
@@ -120,14 +142,6 @@ func (s *Scheduler) killSentinel() *Fault {
 	f := process("kill", all[s.random.IntN(len(all))], "start")(s)
 	f.Name = "kill " + f.victims[0]
 	return f
-}
-
-// ifHurt heals a server, unless the injection didn't come to that.
-func (s *Scheduler) ifHurt(ctx context.Context, verb, server string) error {
-	if server == "" {
-		return nil
-	}
-	return s.target.Stack.Do(ctx, verb, server)
 }
 
 // wholePair waits until Redis has recovered from the last failover, and names the master.

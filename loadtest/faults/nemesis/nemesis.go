@@ -39,6 +39,8 @@ type Fault struct {
 	Hits   int    // set by Heal
 	// Appointed is how long Sentinel took to find the master gone and to appoint the other server; set by Inject.
 	Appointed time.Duration
+	prepare   func(context.Context) error // nil: nothing to wait for
+	unready   bool                        // prepare failed
 	inject    func(context.Context) error
 	heal      func(context.Context) error
 	rank      int      // lower ones are healed first: a replica needs its stores
@@ -46,14 +48,29 @@ type Fault struct {
 	needs     bool     // requests that get somewhere, or it won't happen: it goes first
 }
 
-// ErrNotFired says that no request came by an armed failpoint: nothing was hurt.
+// ErrNotFired says that nothing was hurt: no request came by an armed failpoint, or what was to be hurt was not well before.
 var ErrNotFired = errors.New("no request reached it in time")
 
+// Prepare waits, without hurting, until the fault can be injected. When that takes too long, Inject won't.
+func (f *Fault) Prepare(ctx context.Context) {
+	f.unready = f.prepare != nil && f.prepare(ctx) != nil
+}
+
 // Inject hurts.
-func (f *Fault) Inject(ctx context.Context) error { return wrap("inject "+f.Name, f.inject(ctx)) }
+func (f *Fault) Inject(ctx context.Context) error {
+	if f.unready {
+		return wrap("inject "+f.Name, ErrNotFired)
+	}
+	return wrap("inject "+f.Name, f.inject(ctx))
+}
 
 // Heal ends it. It may be called again.
-func (f *Fault) Heal(ctx context.Context) error { return wrap("heal "+f.Name, f.heal(ctx)) }
+func (f *Fault) Heal(ctx context.Context) error {
+	if f.unready {
+		return nil
+	}
+	return wrap("heal "+f.Name, f.heal(ctx))
+}
 
 // Waits says that Inject waits for a request to come by: only then does it hurt.
 func (f *Fault) Waits() bool { return f.needs }

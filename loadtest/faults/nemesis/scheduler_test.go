@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/oncepay/oncepay/internal/stack"
 )
 
 func scheduler(t *testing.T, seed uint64, only ...string) *Scheduler {
@@ -121,12 +119,4 @@ func TestWithSentinelFailoversTakeTheirPlace(t *testing.T) {
 	}
 	_, err = NewScheduler(Target{}, 6, "redis failover")
 	require.ErrorContains(t, err, "redis failover")
-}
-
-func TestAPairIsWholeWhenBothAreReady(t *testing.T) {
-	t.Parallel()
-	first, second := stack.ServiceStatus{Name: "redis", State: "ready", Role: "replica"}, stack.ServiceStatus{Name: "redis-replica", State: "ready", Role: "master"}
-	require.Equal(t, "redis-replica", masterOfWhole([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}))
-	first.State = "not ready"
-	require.Empty(t, masterOfWhole([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}), "its copy is not up to date")
 }
