@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -89,18 +90,38 @@ func failRoutes(mux *http.ServeMux) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST /failpoints/{name}", func(w http.ResponseWriter, r *http.Request) {
-		name, point := r.PathValue("name"), &failpoint{}
+		name := r.PathValue("name")
 		if !slices.Contains(failpointNames, name) {
 			http.NotFound(w, r)
 			return
 		}
-		point.skip, _ = strconv.Atoi(r.URL.Query().Get("skip"))
-		point.pause, _ = time.ParseDuration(r.URL.Query().Get("pause"))
+		point, err := parseFailpoint(r.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		failpoints.Lock()
 		failpoints.armed[name] = point
 		failpoints.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+// parseFailpoint is strict: a typo must not kill where a pause was meant.
+func parseFailpoint(query url.Values) (*failpoint, error) {
+	point := &failpoint{}
+	var err error
+	if text := query.Get("skip"); text != "" {
+		if point.skip, err = strconv.Atoi(text); err != nil || point.skip < 0 {
+			return nil, fmt.Errorf("skip must be a number, is %q", text)
+		}
+	}
+	if text := query.Get("pause"); text != "" {
+		if point.pause, err = time.ParseDuration(text); err != nil || point.pause <= 0 {
+			return nil, fmt.Errorf("pause must be a duration such as 4s, is %q", text)
+		}
+	}
+	return point, nil
 }
 
 func failStore(store idempotency.Store) idempotency.Store { return failingStore{store} }
