@@ -20,6 +20,11 @@ status=0
 # shellcheck disable=SC2086 # one word per package
 bin/gotestsum --format pkgname-and-test-fails --jsonfile "$events" -- -race -count=1 -timeout="$timeout" "$@" $packages || status=$?
 
+# Failpoints exist in a build of their own.
+if [ "$suite" = integration ]; then
+  go test -race -count=1 -timeout="$timeout" -tags failpoints -run Failpoint ./internal/app || status=$?
+fi
+
 grep -o '"Output":"testenv: [^"\\]*' "$events" | sed 's/.*testenv: /served by /' | sort -u
 if grep -q '"Action":"skip".*"Test":' "$events"; then
   echo "skipped tests prove nothing:" >&2

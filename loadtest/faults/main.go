@@ -4,9 +4,11 @@
 //
 //	DURATION=2m CLIENTS=64 SEED=1 go run ./loadtest/faults
 //	go run ./loadtest/faults summary loadtest/out/*.json
+//	go run ./loadtest/faults history loadtest/out/faults-1.journal faults-3-17-payment
 //
 // See config for the variables. It ends with a non-zero status on any violation, and when the run proved nothing. The second form
-// writes a page of Markdown about many runs. What no run covers is listed in page.go.
+// writes a page of Markdown about many runs, the third shows what became of some keys, or without keys what clients did in all. What
+// no run covers is listed in page.go.
 package main
 
 import (
@@ -43,8 +45,11 @@ func command(ctx context.Context, args, environ []string, out io.Writer) error {
 	if len(args) > 0 && args[0] == "summary" {
 		return writeOverview(out, args[1:])
 	}
+	if len(args) > 0 && args[0] == "history" {
+		return writeHistory(out, args[1:])
+	}
 	if len(args) > 0 {
-		return fmt.Errorf("unknown arguments %q: nothing, or summary and some reports", args)
+		return fmt.Errorf("unknown arguments %q: nothing, summary and some reports, or history, a journal and some keys", args)
 	}
 	cfg, err := parseConfig(environ)
 	if err != nil {

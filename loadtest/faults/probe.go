@@ -24,7 +24,7 @@ func (c *campaign) probe(operation, path string, body any) workload.Request {
 		panic(err) // strings and integers
 	}
 	return workload.Request{Account: accounts[0], Key: fmt.Sprintf("faults-probe-%d", c.probes.Add(1)), Operation: operation,
-		Path: path, Body: raw, Client: -1, Via: "nginx"}
+		Path: path, Body: raw, Client: -1, Via: "nginx", Purpose: journal.Probe}
 }
 
 // topUp moves money, which takes a replica, Redis and PostgreSQL.
