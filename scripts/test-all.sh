@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Everything that proves what the README says: the Go tests under the race
 # detector beside the scenarios on a stack of two replicas, then, with the
-# machine to itself, a short stress. A suite that fails stops no other one.
+# machine to itself, a short stress, and at last two minutes of faults on a
+# stack of their own. A suite that fails stops no other one.
 # Nothing needs to run, nothing is left running.
+# shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration scenarios tour stress)
+suites=(unit integration scenarios tour stress faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -27,6 +29,7 @@ count() {
     unit | integration) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
+    faults) grep -o '^[0-9]* faults, [0-9]* attempts' "$results/$1.log" ;;
     stress) awk '$1 == "all" { print $2 " requests, " $4 " unexpected" }' "$results/$1.log" ;;
   esac
 }
@@ -37,7 +40,7 @@ wait_for() {
   until [ -e "$1" ] || [ "$SECONDS" -ge "$until" ]; do sleep 0.5; done
 }
 
-# The two lanes. Ctrl-C ends a lane when the suite that it is at has ended.
+# The lanes. Ctrl-C ends a lane when the suite that it is at has ended.
 go_tests() {
   trap 'exit 130' INT TERM
   suite unit scripts/go-test.sh unit
@@ -51,6 +54,11 @@ on_stack() {
   suite tour scripts/readme-tour.sh
   wait_for "$results/go-tests-are-over"
   suite stress bin/stress --short
+}
+
+campaign() {
+  trap 'exit 130' INT TERM
+  suite faults bin/faults
 }
 
 # summary: a line per suite; fails unless all have passed.
@@ -79,16 +87,31 @@ for program in curl jq; do
 done
 rm -rf "$results"
 mkdir -p "$results" bin
-go build -o bin/stress ./loadtest/stress || exit 1
+go build -o bin/ ./loadtest/stress ./loadtest/faults || exit 1
 
-set -m # a process group per lane, so that Ctrl-C can be passed on to all of it
-go_tests &
-tests=$!
-scripts/with-stack.sh scripts/test-all.sh on-stack &
-stack=$!
-trap 'trap "" INT TERM; kill -INT -- "-$tests" "-$stack" 2>/dev/null; wait; exit 130' INT TERM
-wait "$tests"
-wait "$stack"
+# lane COMMAND…: in the background, as a process group of its own, so that
+# Ctrl-C can be passed on to all of it.
+set -m
+lanes=()
+lane() {
+  "$@" &
+  lanes+=("$!")
+}
+interrupt() {
+  local pid
+  trap '' INT TERM
+  for pid in "${lanes[@]}"; do kill -INT -- "-$pid" 2>/dev/null; done
+  wait
+  exit 130
+}
+trap interrupt INT TERM
+
+lane go_tests
+lane scripts/with-stack.sh scripts/test-all.sh on-stack
+wait "${lanes[0]}"
+wait "${lanes[1]}"
 stacked=$?
+lane campaign
+wait "${lanes[2]}"
 summary || exit 1
 exit "$stacked"

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 const (
@@ -21,13 +23,15 @@ func (c *campaign) showProgress() (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
+		watch := verify.NewWatch()
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				fmt.Fprintf(c.out, "%s%4.0fs  faults %3d  attempts %6d  in flight %3d  %v%s", start, c.elapsed().Seconds(), c.count.Load(),
-					len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load(), end)
+				attempts := c.journal.Attempts()
+				fmt.Fprintf(c.out, "%s%4.0fs  faults %3d  attempts %6d  in flight %3d  violations %d  %v%s", start, c.elapsed().Seconds(), c.count.Load(),
+					len(attempts), c.wire.InFlight(), watch.Look(attempts), c.phase.Load(), end)
 			case <-done:
 				fmt.Fprint(c.out, start)
 				return

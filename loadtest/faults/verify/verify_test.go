@@ -239,3 +239,15 @@ func TestRepeatedCountsEventsNotAppearances(t *testing.T) {
 	b := verify.Books{Streams: []verify.Stream{{IDs: []string{"a", "b", "a", "a"}}, {IDs: []string{"b", "c", "c"}}}}
 	require.Equal(t, 2, b.Repeated())
 }
+
+func TestWatchSeesContradictionsAsTheyCome(t *testing.T) {
+	t.Parallel()
+	w, r := verify.NewWatch(), healthy()
+	require.Zero(t, w.Look(r.attempts))
+	require.Zero(t, w.Look(r.attempts), "the same again")
+	other := attempt("key-o1", 30, 201, "another body")
+	r.attempts = append(r.attempts, attempt("key-o1", 29, 201, "body of o1"), other, other)
+	require.Equal(t, 1, w.Look(r.attempts))
+	r.attempts = append(r.attempts, attempt("key-no", 31, 201, "declined"))
+	require.Equal(t, 2, w.Look(r.attempts))
+}
