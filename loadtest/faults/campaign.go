@@ -187,7 +187,7 @@ func (c *campaign) strike(ctx context.Context, faults []*nemesis.Fault) error {
 	if err := c.inject(ctx, faults); err != nil {
 		return err
 	}
-	watch.begin(ctx)
+	watch.begin(ctx, faults[0].Died)
 	held := c.elapsed()
 	hold := slices.MaxFunc(faults, func(a, b *nemesis.Fault) int { return cmp.Compare(a.Hold, b.Hold) }).Hold
 	wait(ctx, hold)

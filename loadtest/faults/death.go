@@ -16,7 +16,7 @@ const (
 	doorWithin    = 5 * time.Second
 	// atDoor is how often the public door is tried, and an answer that is late counts as none.
 	atDoor, late = 100 * time.Millisecond, time.Second
-	// orphansEach payments, which the provider takes a second for, are under way for so long when their replica is killed.
+	// orphansEach payments, which the provider takes two seconds for, are under way for so long when their replica is to die.
 	orphansEach, underWay = 4, 400 * time.Millisecond
 )
 
@@ -33,26 +33,23 @@ type deathWatch struct {
 	stop  chan struct{}
 	group sync.WaitGroup
 
-	mu    sync.Mutex
-	died  time.Duration
-	death death
+	mu      sync.Mutex
+	died    time.Duration   // since the campaign began
+	answers []time.Duration // to the payments that were under way
+	death   death
 }
 
-// watchDeath gets ready to measure what a fault does, if it is the death of one replica and nothing else.
+// watchDeath puts payments under way at a replica that is to die, if it is to die alone.
 func (c *campaign) watchDeath(ctx context.Context, faults []*nemesis.Fault) *deathWatch {
 	if len(faults) != 1 || faults[0].Dies == "" {
 		return nil
 	}
 	w := &deathWatch{campaign: c, stop: make(chan struct{})}
-	if faults[0].Waits() {
-		return w // nobody knows when it will happen
-	}
 	for _, payment := range c.payments(ctx) {
 		payment.Via = faults[0].Dies
 		w.group.Go(func() { w.follow(ctx, payment) })
 	}
 	wait(ctx, underWay)
-	w.dies()
 	return w
 }
 
@@ -63,26 +60,20 @@ func (c *campaign) payments(ctx context.Context) (payments []workload.Request) {
 			"items": []any{map[string]any{"sku": "faults-pen", "quantity": 1}}}))
 		if placed.Resource != "" {
 			payments = append(payments, c.probe("payment", "/orders/"+placed.Resource+"/payments",
-				map[string]any{"method": map[string]any{"type": "card", "token": "tok_slow_1s"}}))
+				map[string]any{"method": map[string]any{"type": "card", "token": "tok_slow_2s"}}))
 		}
 	}
 	return payments
 }
 
-func (w *deathWatch) dies() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.died = w.elapsed()
-}
-
-// begin is to be called after the death.
-func (w *deathWatch) begin(ctx context.Context) {
+// begin is to be called after the death, with the time that it happened at.
+func (w *deathWatch) begin(ctx context.Context, died time.Time) {
 	if w == nil {
 		return
 	}
-	if w.died == 0 {
-		w.dies()
-	}
+	w.mu.Lock()
+	w.died = died.Sub(w.wire.Began)
+	w.mu.Unlock()
 	w.group.Go(func() { w.tryDoor(ctx) })
 }
 
@@ -93,18 +84,21 @@ func (w *deathWatch) end() *death {
 	}
 	close(w.stop)
 	w.group.Wait()
+	for _, answer := range w.answers {
+		if took := answer - w.died; took > 0 { // or it was answered before
+			w.death.Orphans++
+			w.death.Decided = max(w.death.Decided, took)
+		}
+	}
 	return &w.death
 }
 
-// follow waits for the answer of a payment, which only counts when it came after the death.
+// follow waits for the answer of a payment.
 func (w *deathWatch) follow(ctx context.Context, payment workload.Request) {
 	answer := w.insist(ctx, payment)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if took := answer.Return - w.died; w.died > 0 && took > 0 {
-		w.death.Orphans++
-		w.death.Decided = max(w.death.Decided, took)
-	}
+	w.answers = append(w.answers, answer.Return)
 }
 
 // tryDoor moves money through nginx until the end of the watch, each time with a new key.

@@ -24,17 +24,26 @@ func (s *Scheduler) diePoint(point string) *Fault {
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
 	}
-	return &Fault{Name: "kill " + r + " " + point, Dies: r, rank: 1, victims: []string{r}, needs: true,
-		inject: func(ctx context.Context) error {
-			if err := s.arm(ctx, r, fmt.Sprintf("%s?skip=%d", point, skip)); err != nil {
-				return err
+	f := &Fault{Name: "kill " + r + " " + point, Dies: r, rank: 1, victims: []string{r}, needs: true}
+	f.inject = func(ctx context.Context) error {
+		if err := s.arm(ctx, r, fmt.Sprintf("%s?skip=%d", point, skip)); err != nil {
+			return err
+		}
+		f.Died = time.Now()
+		return until(ctx, func() bool {
+			looked := time.Now()
+			if s.lives(ctx, r) {
+				f.Died = looked
+				return false
 			}
-			return until(ctx, func() bool { return !s.lives(ctx, r) })
-		},
-		heal: func(ctx context.Context) error {
-			_ = s.ops(ctx, http.MethodDelete, r, "/failpoints") // a dead replica has none armed
-			return s.target.Stack.Do(ctx, "start", r)
-		}}
+			return true
+		})
+	}
+	f.heal = func(ctx context.Context) error {
+		_ = s.ops(ctx, http.MethodDelete, r, "/failpoints") // a dead replica has none armed
+		return s.target.Stack.Do(ctx, "start", r)
+	}
+	return f
 }
 
 // pausePoint has one request stop at an instruction, past its lease, while the replica goes on.

@@ -33,10 +33,11 @@ type Fault struct {
 	Name   string
 	Kind   string // the nemesis: faults of a kind count together
 	Hold   time.Duration
-	Dies   string // the replica whose process ends when this is injected; empty: none or several
-	Loses  bool   // Redis loses data
-	Counts bool   // it can tell how often it met something, in Hits
-	Hits   int    // set by Heal
+	Dies   string    // the replica whose process ends when this is injected; empty: none or several
+	Died   time.Time // when it did, or a moment before; set by Inject
+	Loses  bool      // Redis loses data
+	Counts bool      // it can tell how often it met something, in Hits
+	Hits   int       // set by Heal
 	// Appointed is how long Sentinel took to find the master gone and to appoint the other server; set by Inject.
 	Appointed time.Duration
 	prepare   func(context.Context) error // nil: nothing to wait for
@@ -71,9 +72,6 @@ func (f *Fault) Heal(ctx context.Context) error {
 	}
 	return wrap("heal "+f.Name, f.heal(ctx))
 }
-
-// Waits says that Inject waits for a request to come by: only then does it hurt.
-func (f *Fault) Waits() bool { return f.needs }
 
 // Rank orders the healing of several faults.
 func (f *Fault) Rank() int { return f.rank }

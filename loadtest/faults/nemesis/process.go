@@ -26,7 +26,12 @@ func pausedPastLease(service string) func(*Scheduler) *Fault {
 
 func (s *Scheduler) kill() *Fault {
 	r := s.replica()
-	return &Fault{Name: "kill " + r, Dies: r, rank: 1, victims: []string{r}, inject: s.do("kill", r), heal: s.do("start", r)}
+	f := &Fault{Name: "kill " + r, Dies: r, rank: 1, victims: []string{r}, heal: s.do("start", r)}
+	f.inject = func(ctx context.Context) error {
+		f.Died = time.Now()
+		return s.target.Stack.Do(ctx, "kill", r)
+	}
+	return f
 }
 
 // killBoth leaves nobody to take over.
@@ -72,6 +77,7 @@ func (s *Scheduler) dieUnderLoad() *Fault {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		f.Died = time.Now()
 		return s.target.Stack.Do(ctx, "kill", r)
 	}
 	f.heal = func(ctx context.Context) error {

@@ -251,3 +251,21 @@ func TestWatchSeesContradictionsAsTheyCome(t *testing.T) {
 	r.attempts = append(r.attempts, attempt("key-no", 31, 201, "declined"))
 	require.Equal(t, 2, w.Look(r.attempts))
 }
+
+// Porcupine would need longer than the universe for this one: no verdict is no proof.
+func TestAnUndecidedCheckIsAViolation(t *testing.T) {
+	t.Parallel()
+	r := healthy()
+	for i := range 60 {
+		a := attempt("key-o1", 0, 422, "x")
+		a.Code, a.Fingerprint, a.Return = "idempotency_key_reused", "B", time.Duration(1000+i)*time.Second
+		r.attempts = append(r.attempts, a)
+	}
+	other := attempt("key-o1", 1, 201, "another body")
+	other.Return = 2000 * time.Second
+	r.attempts = append(r.attempts, other)
+	found := verify.All(r.attempts, r.books, 50*time.Millisecond)
+	require.NotEmpty(t, found)
+	require.Equal(t, verify.OneHistory, found[0].Rule)
+	require.Contains(t, found[0].Detail, "Unknown")
+}
