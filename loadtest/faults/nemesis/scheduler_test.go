@@ -120,3 +120,35 @@ func TestWithSentinelFailoversTakeTheirPlace(t *testing.T) {
 	_, err = NewScheduler(Target{}, 6, "redis failover")
 	require.ErrorContains(t, err, "redis failover")
 }
+
+// What makes Redis lose its data is followed by a replay of events, and breaks the record of the stream.
+func TestLossesOfRedisAreMarked(t *testing.T) {
+	t.Parallel()
+	s := scheduler(t, 6)
+	loses := map[string]bool{}
+	for range catalogue {
+		if f := s.next(); f.Loses {
+			loses[f.Kind] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"redis kill": true, "redis flush": true}, loses)
+}
+
+// Each death is measured, and each nemesis that can count does.
+func TestDeathsAndCounts(t *testing.T) {
+	t.Parallel()
+	s := scheduler(t, 7)
+	var dies, counts int
+	for range catalogue {
+		f := s.next()
+		if f.Dies != "" {
+			require.Equal(t, []string{f.Dies}, f.victims, f.Kind)
+			dies++
+		}
+		if f.Counts {
+			counts++
+		}
+	}
+	require.Equal(t, 2+len(points)+1, dies, "kill, kill under way, and at each point")
+	require.Equal(t, 6, counts, "the provider's five, and what nginx passes on")
+}
