@@ -111,7 +111,7 @@ func (l *lab) hurt(ctx context.Context, m mutant, dir string, offset int, durati
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = takeDownTime
 	cmd.Env = append(os.Environ(), "NEMESES="+m.Nemeses, "DURATION="+duration.String(), fmt.Sprint("SEED=", seed), "FAULTS_OUT="+out,
-		fmt.Sprint("PORT_OFFSET=", offset), "STACK_DIR=.stack-mutant", "CLIENTS=48", "FAULT_MIN=500ms", "FAULT_MAX=2s", "FLOOR=1", "PATIENCE=30s")
+		fmt.Sprint("PORT_OFFSET=", offset), "STACK_DIR=.stack-mutant", "CLIENTS=48", "FAULT_MIN=500ms", "FAULT_MAX=2s", "FLOOR=1", "PATIENCE=45s")
 	broke := cmd.Run() // its status says less than its report
 	raw, err := os.ReadFile(report)
 	if err != nil {
