@@ -94,7 +94,7 @@ func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	if _, err = command(ctx, dir, "tar", "-xf", archive); err != nil || m.Patch == "" {
 		return dir, err
 	}
-	if _, err = command(ctx, dir, "git", "apply", m.Patch); err != nil {
+	if _, err = feed(ctx, dir, m.Patch, "git", "apply"); err != nil {
 		return dir, fmt.Errorf("%w: %w", errNotApplied, err)
 	}
 	if _, err = command(ctx, dir, "go", "build", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
@@ -105,8 +105,13 @@ func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 
 // command runs a program to its end and gives what it printed, which is in its error, too.
 func command(ctx context.Context, dir, program string, args ...string) (string, error) {
+	return feed(ctx, dir, "", program, args...)
+}
+
+// feed is command, with something to read.
+func feed(ctx context.Context, dir, input, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
 	printed, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w\n%s", program, args[0], err, printed)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +19,7 @@ type mutant struct {
 	Removes string
 	Breaks  string // the promise
 	Nemeses string // as the campaign takes them
-	Patch   string // absolute path
+	Patch   string // nothing in the control
 }
 
 // control is the tree as it is, under the faults of all of them.
@@ -66,20 +65,15 @@ func readMutant(path string) (mutant, error) {
 	if name == nil {
 		return mutant{}, fmt.Errorf("%s: a patch is called NN-name.patch", path)
 	}
-	absolute, err := filepath.Abs(path)
+	patch, err := os.ReadFile(path)
 	if err != nil {
 		return mutant{}, err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return mutant{}, err
-	}
-	defer func() { _ = file.Close() }()
-	m := mutant{Name: name[1], Patch: absolute}
+	m := mutant{Name: name[1], Patch: string(patch)}
 	fields := map[string]*string{"Removes": &m.Removes, "Breaks": &m.Breaks, "Nemeses": &m.Nemeses}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "diff ") {
-		name, value, _ := strings.Cut(lines.Text(), ": ")
+	header, _, _ := strings.Cut(m.Patch, "\ndiff ")
+	for line := range strings.Lines(header) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		if field := fields[name]; field != nil {
 			*field = value
 		}
@@ -87,5 +81,5 @@ func readMutant(path string) (mutant, error) {
 	if m.Removes == "" || m.Breaks == "" || m.Nemeses == "" {
 		return mutant{}, fmt.Errorf("%s: its header must say Removes, Breaks and Nemeses", path)
 	}
-	return m, lines.Err()
+	return m, nil
 }

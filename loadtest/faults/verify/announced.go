@@ -52,5 +52,17 @@ func changes(b Books) map[announcement]int {
 	return all
 }
 
+// notices wants an event of the provider's that settled something to say so for ever: another verdict means that it was acted upon
+// when it came again.
+func notices(b Books) []Violation {
+	var found []Violation
+	for _, n := range b.Notices {
+		if n.Settled && n.Verdict != "settled" {
+			found = append(found, broken(NoticedOnce, "event %s settled something, and is called %s", n.ID, n.Verdict))
+		}
+	}
+	return found
+}
+
 // processing is what Unfinished complains of; it has no event yet.
 const processing = "processing"

@@ -39,7 +39,7 @@ func (r Reader) Read(ctx context.Context) (b Books, err error) {
 		return b, fmt.Errorf("open the books: %w", err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	for _, read := range []func(context.Context, pgx.Tx, *Books) error{r.keys, r.orders, r.money, r.products, r.events} {
+	for _, read := range []func(context.Context, pgx.Tx, *Books) error{r.keys, r.orders, r.money, r.notices, r.products, r.events} {
 		if err := read(ctx, tx, &b); err != nil {
 			return b, fmt.Errorf("read the books: %w", err)
 		}
@@ -148,6 +148,18 @@ func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
 		var t Transaction
 		err := rows.Scan(&t.ID, &t.Subject, &t.Sum, &t.Volume)
 		b.Transactions = append(b.Transactions, t)
+		return err
+	})
+}
+
+// notices recognises a transaction by its time, which is that of all it wrote.
+func (r Reader) notices(ctx context.Context, tx pgx.Tx, b *Books) error {
+	return each(ctx, tx, `SELECT event_id, verdict, coalesce(p.updated_at = received_at OR f.updated_at = received_at, false) FROM psp_events
+		LEFT JOIN payments p ON p.id = CASE WHEN subject LIKE 'payment-%' THEN substr(subject, 9)::uuid END
+		LEFT JOIN refunds f ON f.id = CASE WHEN subject LIKE 'refund-%' THEN substr(subject, 8)::uuid END`, func(rows pgx.Rows) error {
+		var n Notice
+		err := rows.Scan(&n.ID, &n.Verdict, &n.Settled)
+		b.Notices = append(b.Notices, n)
 		return err
 	})
 }

@@ -25,6 +25,7 @@ const (
 	WalletsRight  Rule = "wallets hold what was moved"
 	StockRight    Rule = "stock conserved, never negative"
 	OrdersRight   Rule = "orders say what their payments and refunds say"
+	NoticedOnce   Rule = "each event of the provider's is acted upon once"
 	OneHolder     Rule = "only its holder changes a Redis record"
 	LeaseKept     Rule = "a living attempt keeps its lease"
 	FailsClosed   Rule = "what moves money is refused while Redis is away"
@@ -41,7 +42,7 @@ const (
 
 // Rules are all of them, in the order of a report.
 var Rules = []Rule{OneHistory, WaitedFor, AnswersKept, RefusedNoting, NoOrphans, OneCharge, OneRefund, LedgerZero, WalletsRight, StockRight,
-	OrdersRight, OneHolder, LeaseKept, FailsClosed, Served, NothingOpen, EachAnnounced, EventsOnce, Resources, Recovery, Orphans, Decided, Proof}
+	OrdersRight, NoticedOnce, OneHolder, LeaseKept, FailsClosed, Served, NothingOpen, EachAnnounced, EventsOnce, Resources, Recovery, Orphans, Decided, Proof}
 
 // Violation is a broken promise with the evidence. Key is of the history that shows it, if there is one.
 type Violation struct {
@@ -80,6 +81,7 @@ type Books struct {
 	Streams      []Stream       // the last one is there; others were read before Redis lost them
 	Confirmed    map[string]int // order confirmations by order
 	Noticed      map[string]int // notices to the warehouse by order
+	Notices      []Notice       // the provider's events that came
 	Charges      []Charge       // the provider's
 	PSPRefunds   []Charge
 	Pending      []string // Redis records in progress
@@ -134,6 +136,11 @@ type (
 		Published         bool
 		About             string // ID of what changed
 	}
+	// Notice is an event of the provider's.
+	Notice struct {
+		ID, Verdict string
+		Settled     bool // a payment or refund was settled in the transaction that recorded it
+	}
 	// Stream is what was in the event stream between two losses of Redis.
 	Stream struct {
 		Since time.Time // the loss before it; what is older may have been published before that, and again after it
@@ -164,7 +171,7 @@ func All(attempts []journal.Attempt, b Books, patience time.Duration) []Violatio
 	var all []Violation
 	for _, found := range [][]Violation{
 		histories(history, patience), waitsForSomebody(history), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
-		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), Unfinished(b), announced(b), events(b),
+		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), notices(b), Unfinished(b), announced(b), events(b),
 	} {
 		all = append(all, found...)
 	}

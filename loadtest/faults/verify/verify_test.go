@@ -181,9 +181,12 @@ func TestPlantedAnomalies(t *testing.T) {
 			r.books.Wallets["c1"] -= 200
 		}},
 		"key of an effect that is gone": {verify.NoOrphans, func(r *run) { r.see("key-o9", "o9") }},
-		"change without an event":       {verify.EachAnnounced, func(r *run) { r.books.Events = r.books.Events[:6] }},
-		"event of nothing":              {verify.EachAnnounced, func(r *run) { r.announce("payment.declined", "p1", "o1") }},
-		"event written twice":           {verify.EachAnnounced, func(r *run) { r.announce("refund.succeeded", "r1", "o1") }},
+		"notice acted upon again": {verify.NoticedOnce, func(r *run) {
+			r.books.Notices = []verify.Notice{{ID: "evt_1", Verdict: "settled", Settled: true}, {ID: "evt_2", Verdict: "confirmed", Settled: true}}
+		}},
+		"change without an event": {verify.EachAnnounced, func(r *run) { r.books.Events = r.books.Events[:6] }},
+		"event of nothing":        {verify.EachAnnounced, func(r *run) { r.announce("payment.declined", "p1", "o1") }},
+		"event written twice":     {verify.EachAnnounced, func(r *run) { r.announce("refund.succeeded", "r1", "o1") }},
 		"told to wait for nobody": {verify.WaitedFor, func(r *run) {
 			a := attempt("key-o1", 0, 409, "")
 			a.Code, a.Via, a.Invoke, a.Return = "idempotency_in_progress", "api-1", -2, -1 // before all others
