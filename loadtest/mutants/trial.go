@@ -19,8 +19,8 @@ import (
 const (
 	// firstRound and longestRound bound a campaign's faults; each is three times as long as the one before.
 	firstRound, longestRound = 15 * time.Second, 3 * time.Minute
-	// controlRound is enough for each kind of fault to come.
-	controlRound = 90 * time.Second
+	// controlRound is for each kind of fault: enough for all of them to come.
+	controlRound = 7 * time.Second
 	// verdictTime is longer than a campaign takes besides its faults: it ends by itself.
 	verdictTime = 5 * time.Minute
 	// takeDownTime is what a campaign gets to take its stack down after Ctrl-C.
@@ -61,7 +61,7 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 	began := time.Now()
 	for duration, seed := firstRound, l.cfg.Seed; ; duration, seed = min(3*duration, longestRound), seed+1 {
 		if m.Patch == "" {
-			duration = controlRound
+			duration = max(firstRound, controlRound*time.Duration(1+strings.Count(m.Nemeses, ",")))
 		}
 		l.say("%-26s %s of %s", m.Name, duration, m.Nemeses)
 		found, err := l.hurt(ctx, m, dir, offset, duration, seed)
