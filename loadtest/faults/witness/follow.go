@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
 	// dialTimeout and pause bound how long a Redis that is back goes unwatched.
 	dialTimeout, pause = time.Second, 20 * time.Millisecond
+	// beat is how often the log says that Redis is well.
+	beat = stall / 5
 	// maxLine is longer than any record.
 	maxLine = 1 << 20
 )
@@ -24,6 +28,7 @@ func Follow(ctx context.Context, addr string) (*Witness, error) {
 		return nil, err
 	}
 	w := newWitness()
+	go pulse(ctx, addr)
 	go func() {
 		w.readAll(ctx, first)
 		for ctx.Err() == nil {
@@ -35,6 +40,16 @@ func Follow(ctx context.Context, addr string) (*Witness, error) {
 		}
 	}()
 	return w, nil
+}
+
+// pulse keeps the log from falling silent while Redis is well, so that silence tells of a stall.
+func pulse(ctx context.Context, addr string) {
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, PoolSize: 1})
+	defer func() { _ = client.Close() }()
+	for ctx.Err() == nil {
+		_ = client.Ping(ctx).Err() // its end is in the log, too
+		time.Sleep(beat)
+	}
 }
 
 // log is a connection on which Redis tells what it does.

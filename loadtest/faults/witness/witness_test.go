@@ -175,4 +175,10 @@ func TestFollow(t *testing.T) {
 	found, _ := w.Found()
 	require.Equal(t, "b writes what is a's", found[0].Detail)
 	require.WithinDuration(t, time.Now(), found[0].At, time.Minute)
+
+	// While nobody asks for anything, the witness does not take Redis to be paused.
+	require.ErrorIs(t, client.SetArgs(t.Context(), key+"2", value("a", "InProgress"), redis.SetArgs{Mode: "NX", Get: true, TTL: time.Minute}).Err(), redis.Nil)
+	time.Sleep(2 * stall)
+	require.NoError(t, write.Run(t.Context(), client, []string{key + "2"}, "b", value("b", "Completed")).Err())
+	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 1 }, 5*time.Second, 10*time.Millisecond)
 }
