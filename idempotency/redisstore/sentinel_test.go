@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"errors"
+	"net/url"
 	"testing"
 	"time"
 
@@ -85,4 +86,23 @@ func TestAnOrderlyFailoverLosesNothing(t *testing.T) {
 	stored, err := redisstore.New(openPatient(t, servers.Replica.URL)).Lookup(t.Context(), "acct_1", "key")
 	require.NoError(t, err)
 	require.Equal(t, idempotency.StatusCompleted, stored.Status)
+}
+
+// TestSentinelsThatWantALogin gives a user the fewest rights at the Sentinels, and fails over.
+func TestSentinelsThatWantALogin(t *testing.T) {
+	t.Parallel()
+	servers := testenv.RedisSentinel(t)
+	_ = asUser(t, "", redisstore.ACLSentinelRules, servers.Sentinels...)
+	login := "&sentinel_username=shop&sentinel_password=" + url.QueryEscape(password)
+	client := open(t, servers.URL+unhurried+login)
+	require.NoError(t, client.Ping(t.Context()).Err())
+	servers.Primary.Stop()
+	servers.AwaitPromotion()
+	requireServed(t, client)
+	requireNothingRefused(t, servers.Sentinels...)
+
+	stranger := open(t, servers.URL+unhurried+"&sentinel_username=shop&sentinel_password=guessed")
+	_, err := redisstore.New(stranger).Acquire(t.Context(), pending("key"), time.Minute)
+	require.ErrorIs(t, err, idempotency.ErrUnavailable)
+	require.ErrorContains(t, err, "WRONGPASS")
 }

@@ -16,45 +16,47 @@ import (
 
 // servers are Redis as it is run: each gives its URL.
 var servers = map[string]func(t *testing.T) string{
-	"alone":    func(t *testing.T) string { return testenv.Redis(t) },
-	"Sentinel": func(t *testing.T) string { return testenv.RedisSentinel(t).URL },
-	"Cluster":  func(t *testing.T) string { return testenv.RedisCluster(t).URL },
-	"TLS":      func(t *testing.T) string { return testenv.RedisTLS(t).URL },
+	"alone":            func(t *testing.T) string { return testenv.Redis(t) },
+	"Sentinel":         func(t *testing.T) string { return testenv.RedisSentinel(t).URL },
+	"Sentinel and TLS": func(t *testing.T) string { return testenv.RedisSentinelTLS(t).URL },
+	"Cluster":          func(t *testing.T) string { return testenv.RedisCluster(t).URL },
+	"TLS":              func(t *testing.T) string { return testenv.RedisTLS(t).URL },
 	"TLS and a user with the fewest rights": func(t *testing.T) string {
 		server := testenv.RedisTLS(t)
-		refusesNothing(t, server)
+		t.Cleanup(func() { requireNothingRefused(t, server) })
 		return asUser(t, server.URL, redisstore.ACLRules, server)
 	},
-	"Cluster and a user with the fewest rights": func(t *testing.T) string {
+	"Cluster, TLS and a user with the fewest rights": func(t *testing.T) string {
 		cluster := testenv.RedisCluster(t)
-		refusesNothing(t, cluster.Masters...)
-		return asUser(t, cluster.URL, redisstore.ACLRules+" "+redisstore.ACLClusterRules, cluster.Masters...)
+		t.Cleanup(func() { requireNothingRefused(t, cluster.Masters...) })
+		return asUser(t, cluster.TLSURL, redisstore.ACLRules+" "+redisstore.ACLClusterRules, cluster.Masters...)
 	},
 }
+
+// password has to be encoded in a URL.
+const password = "p@ss/word"
 
 // asUser makes a user on the servers, and returns the URL for it.
 func asUser(t *testing.T, at, rules string, servers ...*testenv.Server) string {
 	t.Helper()
 	for _, server := range servers {
-		command := []any{"ACL", "SETUSER", "shop", "on", ">p@ss/word"}
+		command := []any{"ACL", "SETUSER", "shop", "on", ">" + password}
 		for rule := range strings.FieldsSeq(rules) {
 			command = append(command, rule)
 		}
 		server.Do(command...)
 	}
-	return strings.Replace(at, "://", "://shop:"+url.QueryEscape("p@ss/word")+"@", 1)
+	return strings.Replace(at, "://", "://shop:"+url.QueryEscape(password)+"@", 1)
 }
 
-// refusesNothing fails unless the users of the servers could do all that they tried.
-func refusesNothing(t *testing.T, servers ...*testenv.Server) {
+// requireNothingRefused fails unless the users of the servers could do all that they tried.
+func requireNothingRefused(t *testing.T, servers ...*testenv.Server) {
 	t.Helper()
-	t.Cleanup(func() {
-		for _, server := range servers {
-			log, err := openPatient(t, "redis://"+server.Addr).Do(context.Background(), "ACL", "LOG").Result()
-			require.NoError(t, err)
-			require.Empty(t, log)
-		}
-	})
+	for _, server := range servers {
+		log, err := openPatient(t, "redis://"+server.Addr).Do(context.Background(), "ACL", "LOG").Result()
+		require.NoError(t, err)
+		require.Empty(t, log)
+	}
 }
 
 func TestStore(t *testing.T) {

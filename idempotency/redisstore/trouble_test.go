@@ -73,33 +73,34 @@ func TestAContextThatEndedIsUnavailable(t *testing.T) {
 
 // refusals are by what the server answers: how it is started, and then brought to that.
 var refusals = map[string]struct {
-	settings []string
-	cause    func(t *testing.T, server *testenv.Server)
-	cluster  bool
-	spared   string // the step that succeeds
+	start  func(t *testing.T) *testenv.Server
+	cause  func(t *testing.T, server *testenv.Server)
+	spared string // the step that succeeds
 }{
-	"OOM": {
-		cause:  func(_ *testing.T, s *testenv.Server) { s.Do("CONFIG", "SET", "maxmemory", 1) },
-		spared: "release", // makes room
-	},
-	"READONLY":   {cause: func(_ *testing.T, s *testenv.Server) { s.Do("REPLICAOF", "127.0.0.1", 1) }},
-	"NOREPLICAS": {cause: func(_ *testing.T, s *testenv.Server) { s.Do("CONFIG", "SET", "min-replicas-to-write", 1) }},
+	"OOM":        {start: alone(), cause: do("CONFIG", "SET", "maxmemory", 1), spared: "release"}, // which makes room
+	"READONLY":   {start: alone(), cause: do("REPLICAOF", "127.0.0.1", 1)},
+	"NOREPLICAS": {start: alone(), cause: do("CONFIG", "SET", "min-replicas-to-write", 1)},
 	"MASTERDOWN": {
-		settings: []string{"--replica-read-only", "no", "--replica-serve-stale-data", "no"},
-		cause:    func(_ *testing.T, s *testenv.Server) { s.Do("REPLICAOF", "127.0.0.1", 1) },
+		start: alone("--replica-read-only", "no", "--replica-serve-stale-data", "no"), cause: do("REPLICAOF", "127.0.0.1", 1),
 	},
 	"LOADING": {
-		settings: []string{"--enable-debug-command", "yes", "--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024"},
-		cause:    load,
+		start: alone("--enable-debug-command", "yes", "--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024"),
+		cause: load,
 	},
-	"NOPERM": {cause: func(_ *testing.T, s *testenv.Server) { s.Do("ACL", "SETUSER", "default", "-@all", "+acl") }},
-	"NOAUTH": {cause: func(_ *testing.T, s *testenv.Server) {
-		s.Do("CONFIG", "SET", "requirepass", "secret")
-	}},
+	"NOPERM": {start: alone(), cause: do("ACL", "SETUSER", "default", "-@all", "+acl")},
+	"NOAUTH": {start: alone(), cause: do("CONFIG", "SET", "requirepass", "secret")},
 	"CLUSTERDOWN": {
-		settings: []string{"--cluster-enabled", "yes"}, cluster: true,
-		cause: func(_ *testing.T, s *testenv.Server) { s.Do("CLUSTER", "DELSLOTSRANGE", 0, 16383) },
+		start: func(t *testing.T) *testenv.Server { return testenv.RedisClusterOfOne(t) },
+		cause: do("CLUSTER", "DELSLOTSRANGE", 0, 16383),
 	},
+}
+
+func alone(settings ...string) func(*testing.T) *testenv.Server {
+	return func(t *testing.T) *testenv.Server { return testenv.RedisServer(t, settings...) }
+}
+
+func do(command ...any) func(*testing.T, *testenv.Server) {
+	return func(_ *testing.T, server *testenv.Server) { server.Do(command...) }
 }
 
 // load has the server load its data for longer than the test takes.
@@ -126,12 +127,8 @@ func TestAServerThatRefusesIsUnavailable(t *testing.T) {
 	for refusal, trouble := range refusals {
 		t.Run(refusal, func(t *testing.T) {
 			t.Parallel()
-			server := testenv.RedisServer(t, trouble.settings...)
+			server := trouble.start(t)
 			at := server.URL
-			if trouble.cluster {
-				server.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-				at = "redis+cluster://" + server.Addr
-			}
 			requireServed(t, openPatient(t, at))
 			before, held := redisstore.New(openPatient(t, at)), map[string]idempotency.Record{}
 			for name, step := range steps {

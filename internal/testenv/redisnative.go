@@ -9,9 +9,12 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
+// portAttempts is how often other ports are picked when somebody takes one before the server does.
+const portAttempts = 5
+
 // nativeRedis starts a process for this test alone, whatever serves the other tests: servers that tell each other and their clients
-// where they are can't be behind a container's published ports.
-func nativeRedis(t testing.TB, cfg stack.RedisConfig) *Server {
+// where they are can't be behind a container's published ports. It asks configure again when a port in it was taken meanwhile.
+func nativeRedis(t testing.TB, configure func() stack.RedisConfig) *Server {
 	t.Helper()
 	if _, err := stack.FindRedis(); err != nil {
 		t.Fatalf("testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server: %v", err)
@@ -19,7 +22,13 @@ func nativeRedis(t testing.TB, cfg stack.RedisConfig) *Server {
 	env.use(t)
 	sweepOnce.Do(sweepDirs)
 	return newServer(t, func(ctx context.Context) (instance, error) {
-		i, err := startNativeRedis(ctx, cfg)
+		i, err := startNativeRedis(ctx, configure())
+		for range portAttempts - 1 {
+			if err == nil || !strings.Contains(strings.ToLower(err.Error()), "in use") {
+				break
+			}
+			i, err = startNativeRedis(ctx, configure())
+		}
 		if err == nil {
 			reportRedis(ctx, native{}, i)
 		}

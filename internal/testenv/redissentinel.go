@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,33 +26,61 @@ sentinel failover-timeout ` + sentinelMaster + ` 2000
 // ReplicatedRedis is a Redis with a replica, and three Sentinels that promote it when the primary is gone (Redis manual, "High
 // availability with Redis Sentinel").
 type ReplicatedRedis struct {
-	// URL is redis+sentinel://….
+	// URL is redis+sentinel://…, or rediss+sentinel://…?ca_file=….
 	URL              string
 	Primary, Replica *Server
 	Sentinels        []*Server
+
+	replicaAddr string // as the Sentinels tell it
 }
 
 // RedisSentinel starts one for this test alone, which takes some seconds. It consists of processes in any case.
 func RedisSentinel(t testing.TB) *ReplicatedRedis {
 	t.Helper()
+	return newReplicatedRedis(t, "redis", "", func() (string, []string) { return "", nil })
+}
+
+// RedisSentinelTLS is RedisSentinel with TLS on all connections, those between the servers included.
+func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
+	t.Helper()
+	pair := newKeyPair(t)
+	return newReplicatedRedis(t, "rediss", "?ca_file="+pair.certificate, func() (port string, settings []string) {
+		port = pickPort(t)
+		return port, append(pair.settings(port), "--tls-replication", "yes")
+	})
+}
+
+// newReplicatedRedis asks listen for each server's port, if it is not its own, and for the settings that come with it.
+func newReplicatedRedis(t testing.TB, scheme, query string, listen func() (port string, settings []string)) *ReplicatedRedis {
+	t.Helper()
+	start := func(cfg stack.RedisConfig) (server *Server, port string) {
+		server = nativeRedis(t, func() stack.RedisConfig {
+			var settings []string
+			port, settings = listen()
+			return stack.RedisConfig{ConfigFile: cfg.ConfigFile, Settings: append(settings, cfg.Settings...)}
+		})
+		return server, cmp.Or(port, server.port())
+	}
 	settings := []string{
 		"--masteruser", replicationUser, "--masterauth", "any", "--user", replicationUser, "on", "nopass", "+@all",
 		"--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
 	}
-	r := &ReplicatedRedis{Primary: nativeRedis(t, stack.RedisConfig{Settings: settings})}
-	port := r.Primary.port()
-	r.Replica = nativeRedis(t, stack.RedisConfig{Settings: append(settings, "--replicaof", "127.0.0.1", port)})
+	r := &ReplicatedRedis{}
+	var primaryPort, replicaPort string
+	r.Primary, primaryPort = start(stack.RedisConfig{Settings: settings})
+	r.Replica, replicaPort = start(stack.RedisConfig{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
+	r.replicaAddr = "127.0.0.1:" + replicaPort
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "master_link_status:up")
 	var addrs []string
 	for range 3 {
-		sentinel := nativeRedis(t, stack.RedisConfig{ConfigFile: fmt.Sprintf(sentinelConfig, port), Settings: []string{"--sentinel"}})
-		r.Sentinels, addrs = append(r.Sentinels, sentinel), append(addrs, sentinel.Addr)
+		sentinel, port := start(stack.RedisConfig{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
+		r.Sentinels, addrs = append(r.Sentinels, sentinel), append(addrs, "127.0.0.1:"+port)
 	}
 	for _, sentinel := range r.Sentinels {
 		sentinel.awaitLines([]any{"INFO", "sentinel"},
-			"master0:name="+sentinelMaster+",status=ok,address="+r.Primary.Addr+",slaves=1,sentinels=3")
+			"master0:name="+sentinelMaster+",status=ok,address=127.0.0.1:"+primaryPort+",slaves=1,sentinels=3")
 	}
-	r.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+	r.URL = scheme + "+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster + query
 	return r
 }
 
@@ -72,7 +101,7 @@ func (r *ReplicatedRedis) AwaitPromotion() {
 			if err != nil {
 				return err
 			}
-			if addr, ok := answer.([]any); !ok || len(addr) != 2 || fmt.Sprint(addr[0], ":", addr[1]) != r.Replica.Addr {
+			if addr, ok := answer.([]any); !ok || len(addr) != 2 || fmt.Sprint(addr[0], ":", addr[1]) != r.replicaAddr {
 				return fmt.Errorf("the primary is %v", answer)
 			}
 			return nil

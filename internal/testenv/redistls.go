@@ -22,20 +22,37 @@ import (
 // authority. At its Addr it also answers in the clear. It is a process in any case.
 func RedisTLS(t testing.TB) *Server {
 	t.Helper()
+	pair, port := newKeyPair(t), ""
+	server := nativeRedis(t, func() stack.RedisConfig {
+		port = pickPort(t)
+		return stack.RedisConfig{Settings: pair.settings(port)}
+	})
+	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate
+	return server
+}
+
+// keyPair are the paths of a certificate for 127.0.0.1, which is its own authority, and of its key.
+type keyPair struct{ certificate, key string }
+
+// settings have a server listen for TLS on this port, besides the one in the clear.
+func (p keyPair) settings(port string) []string {
+	return []string{
+		"--tls-port", port, "--tls-cert-file", p.certificate, "--tls-key-file", p.key,
+		"--tls-ca-cert-file", p.certificate, "--tls-auth-clients", "no",
+	}
+}
+
+// pickPort returns a port that a server takes besides its own.
+func pickPort(t testing.TB) string {
+	t.Helper()
 	port, err := freePort()
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
-	certificate, key := writeCertificate(t)
-	server := nativeRedis(t, stack.RedisConfig{Settings: []string{
-		"--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no",
-	}})
-	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + certificate
-	return server
+	return port
 }
 
-// writeCertificate makes a certificate for 127.0.0.1 that is its own authority, and returns the paths of the PEM files.
-func writeCertificate(t testing.TB) (certificate, key string) {
+func newKeyPair(t testing.TB) keyPair {
 	t.Helper()
 	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
 	if err == nil {
@@ -45,7 +62,6 @@ func writeCertificate(t testing.TB) (certificate, key string) {
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
-	certificate, key = filepath.Join(dir, "certificate.pem"), filepath.Join(dir, "key.pem")
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
@@ -62,9 +78,10 @@ func writeCertificate(t testing.TB) (certificate, key string) {
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
-	writePEM(t, certificate, "CERTIFICATE", public)
-	writePEM(t, key, "PRIVATE KEY", secret)
-	return certificate, key
+	pair := keyPair{certificate: filepath.Join(dir, "certificate.pem"), key: filepath.Join(dir, "key.pem")}
+	writePEM(t, pair.certificate, "CERTIFICATE", public)
+	writePEM(t, pair.key, "PRIVATE KEY", secret)
+	return pair
 }
 
 func writePEM(t testing.TB, path, kind string, content []byte) {
