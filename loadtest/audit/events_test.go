@@ -20,9 +20,9 @@ const testTimeout = time.Minute
 // TestEventLags has a hundred events of known lags, and some before that do not count.
 func TestEventLags(t *testing.T) {
 	t.Parallel()
+	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
 	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()
@@ -95,9 +95,9 @@ func publishLate(ctx context.Context, url string) error {
 
 func TestEventsAreNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
+	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
 	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()

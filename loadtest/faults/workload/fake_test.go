@@ -60,6 +60,9 @@ func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
 		r.Header.Get("Prefer"), string(raw)}
 	f.seen = append(f.seen, is)
 	scope := is.account + " " + is.key
+	if is.key == "" {
+		scope += is.path // idempotent by nature
+	}
 	f.tries[scope]++
 	w.Header().Set("X-Served-By", door)
 	w.Header().Set("Content-Type", "application/json")
