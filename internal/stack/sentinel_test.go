@@ -84,6 +84,26 @@ func TestSentinelAppointsAReplicaThatHasMissedWrites(t *testing.T) {
 	}
 	require.Equal(t, "replica", s.redisRole(ctx, Redis))
 	require.Equal(t, "master", s.redisRole(ctx, RedisReplica))
+	require.NoError(t, flush(ctx, s, nil), "it goes to the master")
+	require.False(t, copied("kept")())
+}
+
+func TestAnUpReturnsWhenSentinelsCanAgree(t *testing.T) {
+	t.Parallel()
+	s, ctx := replicatedStack(t), testContext(t)
+	for _, name := range sentinels {
+		require.NoError(t, redisAt(t, s.addr(name), func(c *redis.Client) error { return c.Do(ctx, "SENTINEL", "CKQUORUM", masterName).Err() }))
+	}
+}
+
+func TestAMasterThatWasReplacedIsNotReady(t *testing.T) {
+	t.Parallel()
+	s, ctx := replicatedStack(t), testContext(t)
+	require.NoError(t, s.driver.pause(ctx, Redis))
+	require.Eventually(t, func() bool { master, err := s.RedisMaster(ctx); return err == nil && master == s.addr(RedisReplica) }, testTimeout, pollInterval)
+	require.NoError(t, s.driver.resume(ctx, Redis))
+	require.ErrorContains(t, s.probe(ctx, Redis), "Sentinel says") // for some ten seconds, until Sentinel has told it
+	require.Equal(t, "replica", s.redisRole(ctx, Redis))
 }
 
 func TestASentinelKeepsItsNameOverARestart(t *testing.T) {
