@@ -27,7 +27,6 @@ type Score struct {
 	OtherRequest          int `json:"other_request"`           // keys with a 2xx to two different requests
 	OtherAccount          int `json:"other_account"`           // keys with a 2xx that tells of another account's resource
 	Stuck                 int `json:"stuck"`                   // keys that were in progress for too long
-	Undecided             int `json:"undecided"`               // keys that were never decided
 }
 
 // Count makes the score. A key that is said to be in progress for longer than stuckAfter is stuck.
@@ -68,19 +67,17 @@ func (l keyLedger) gave(id KeyID, a journal.Attempt) bool {
 }
 
 func (s *Score) addKey(id KeyID, attempts []journal.Attempt, kept keyLedger, stuckAfter time.Duration) {
-	var lost, refused, decided, foreign bool
+	var lost, refused, foreign bool
 	bodies, requests := map[string]bool{}, map[string]bool{}
 	for _, a := range attempts {
 		switch a.Outcome() {
 		case journal.Succeeded:
-			decided = true
 			requests[a.Fingerprint] = true
 			bodies[a.Fingerprint+a.Body] = true
 			owner := kept.owner[a.Resource]
 			foreign = foreign || (owner != "" && owner != id.Account)
 			lost = lost || (owner == "" && !kept.gave(id, a)) || refusedLater(attempts, a)
 		case journal.Refused:
-			decided = true
 			refused = true
 		}
 	}
@@ -91,7 +88,6 @@ func (s *Score) addKey(id KeyID, attempts []journal.Attempt, kept keyLedger, stu
 	s.OtherRequest += one(len(requests) > 1)
 	s.OtherAccount += one(foreign)
 	s.Stuck += one(longestInProgress(attempts) > stuckAfter)
-	s.Undecided += one(!decided)
 }
 
 // refusedLater says whether a request that had succeeded was refused when it was sent again.

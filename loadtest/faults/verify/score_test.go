@@ -105,10 +105,6 @@ func TestScore(t *testing.T) {
 			},
 			func(*verify.Score) {},
 		},
-		"never decided": {
-			func(r *run) { r.answer("key-x", 30, 503, "", "") },
-			func(s *verify.Score) { s.Keys++; s.Undecided++ },
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

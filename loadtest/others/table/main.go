@@ -50,7 +50,6 @@ var rows = []row{
 	{"keys with a 2xx to another request", func(r report) int { return r.Score.OtherRequest }},
 	{"keys with another account's answer", func(r report) int { return r.Score.OtherAccount }},
 	{"keys in progress for more than 13 s", func(r report) int { return r.Score.Stuck }},
-	{"keys never decided", func(r report) int { return r.Score.Undecided }},
 }
 
 func main() {
