@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -38,7 +37,6 @@ var w3c = propagation.TraceContext{}
 // of queries, no paths as the client sent them and no headers. Without a collector it is nil, whose methods leave everything as
 // it is.
 type tracing struct {
-	exporter  *otlptrace.Exporter
 	provider  *sdktrace.TracerProvider
 	dependent trace.TracerProvider // for spans that make sense only within others
 	log       *slog.Logger
@@ -62,7 +60,7 @@ func newTracing(ctx context.Context, cfg Config, log *slog.Logger) (*tracing, er
 		return nil, fmt.Errorf("describe the traces' origin (OTEL_RESOURCE_ATTRIBUTES): %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(origin))
-	return &tracing{exporter: exporter, provider: provider, dependent: dependentTracers{provider}, log: log}, nil
+	return &tracing{provider: provider, dependent: dependentTracers{provider}, log: log}, nil
 }
 
 // stop sends what there is to send, within flushTimeout.
@@ -75,7 +73,6 @@ func (t *tracing) stop() {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		t.log.Warn("the last traces were not sent", "error", err)
 	}
-	_ = t.exporter.Shutdown(ctx) // breaks off what is being sent still
 }
 
 // requests makes a span of each request. Its name and its route come later, by nameSpan.
