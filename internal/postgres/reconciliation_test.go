@@ -337,7 +337,7 @@ func TestALostRefundIsSettledOnce(t *testing.T) {
 		_, err := service.Refund(b.ctx, call, wanted, render)
 		requireCode(t, "refund_outcome_unknown", err)
 		b.age("refunds", unknownPause)
-		r := b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Hour, MaxBackoff: time.Hour})
+		r := b.reconciler(p, checkout.ReconcilerOptions{Backoff: time.Hour, MaxBackoff: time.Hour})
 		b.reconcile(r, 0)
 		b.reconcile(r, 0)
 		require.Equal(t, 2, p.calls)
