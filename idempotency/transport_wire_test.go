@@ -147,6 +147,71 @@ func TestRetriesShareAConnection(t *testing.T) {
 	require.Equal(t, int64(1), connections.Load())
 }
 
+// TestAnUnwantedResponseIsNotReadForEver has a first answer without an end: one
+// that says nothing more, and one that says more and more.
+func TestAnUnwantedResponseIsNotReadForEver(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	for name, goOn := range map[string]func(http.ResponseWriter, *http.Request){
+		"silent": func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+		"endless": func(w http.ResponseWriter, _ *http.Request) {
+			for chunk := make([]byte, 32<<10); ; sent.Add(int64(len(chunk))) {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) > 1 {
+					return
+				}
+				w.WriteHeader(http.StatusServiceUnavailable)
+				goOn(w, r)
+			}))
+			defer server.Close()
+			transport := quick(t)
+			transport.MaxElapsed = time.Minute
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("x"))
+			require.NoError(t, err)
+			response, err := transport.RoundTrip(r)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusOK, response.StatusCode)
+			require.Less(t, sent.Load(), int64(32<<20), "what the buffers of the connection hold")
+		})
+	}
+}
+
+// TestAConnectionIsReturnedWhole switches protocols: the body then is the
+// connection, to be written to.
+func TestAConnectionIsReturnedWhole(t *testing.T) {
+	t.Parallel()
+	conn, other := net.Pipe()
+	defer func() { require.NoError(t, other.Close()) }()
+	transport := &idempotency.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{}, Body: conn}, nil
+	})}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.com", http.NoBody)
+	require.NoError(t, err)
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	require.Implements(t, (*io.Writer)(nil), response.Body)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestOneAttemptIsOneRequest has the server drop a connection from the client's
 // pool just when the second request has come: net/http would send it again by
 // itself, since it has a key.

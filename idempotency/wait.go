@@ -49,7 +49,7 @@ func (c *call) wait(met *Record) *Record {
 		case !c.inTheWay(existing):
 			return existing
 		default:
-			met, unsure = existing, false
+			met = existing
 		}
 	}
 	if unsure { // the store may hold our record although its answer never came

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,34 @@ func TestADuplicateWaitsForTheAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAWatchIsStopped counts the watches that have begun and not ended.
+func TestAWatchIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var watches atomic.Int64
+		b := setupOn(t, func(s *tappedStore) idempotency.Store { return counting{notifying{s}, &watches} }, patient, slow)
+		first := b.start(request(t, "key", ""))
+		time.Sleep(time.Second)
+		second := b.start(request(t, "key", ""))
+		synctest.Wait()
+		require.EqualValues(t, 1, watches.Load())
+		first.wait()
+		second.wait()
+		require.Zero(t, watches.Load())
+	})
+}
+
+type counting struct {
+	notifying
+	watches *atomic.Int64
+}
+
+func (s counting) Watch(scope, key string) (<-chan struct{}, func()) {
+	s.watches.Add(1)
+	changed, stop := s.notifying.Watch(scope, key)
+	return changed, func() { s.watches.Add(-1); stop() }
 }
 
 // TestWaitingIsCheap counts what waiting for four seconds costs a store that
