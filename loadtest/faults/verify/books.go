@@ -63,7 +63,7 @@ func charges(b Books) []Violation {
 			want[p.Order] = p.Amount
 		}
 	}
-	return pair(OneCharge, want, b.Charges)
+	return pair(OneCharge, want, b.Charges, b.owners())
 }
 
 func providerRefunds(b Books) []Violation {
@@ -77,10 +77,24 @@ func providerRefunds(b Books) []Violation {
 			want[r.ID] = r.Amount
 		}
 	}
-	return pair(OneRefund, want, b.PSPRefunds)
+	return pair(OneRefund, want, b.PSPRefunds, b.owners())
 }
 
-func pair(rule Rule, want map[string]int64, is []Charge) []Violation {
+// owners finds the key of a payment, refund or top-up, and that of an order's payment; of what it does not find, the zero key.
+func (b Books) owners() map[string]KeyID {
+	keys := map[string]KeyID{}
+	for _, row := range b.Keys {
+		keys[row.Resource] = row.KeyID
+	}
+	for _, p := range b.Payments {
+		if key, ok := keys[p.ID]; ok {
+			keys[p.Order] = key
+		}
+	}
+	return keys
+}
+
+func pair(rule Rule, want map[string]int64, is []Charge, owners map[string]KeyID) []Violation {
 	var found []Violation
 	for _, c := range is {
 		if c.Status != "succeeded" {
@@ -89,11 +103,11 @@ func pair(rule Rule, want map[string]int64, is []Charge) []Violation {
 		amount, ok := want[c.Reference]
 		delete(want, c.Reference) // so that a second one finds none
 		if !ok || amount != c.Amount {
-			found = append(found, broken(rule, "the provider moved %d (%s) for %s, ours is %d (known: %t)", c.Amount, c.ID, c.Reference, amount, ok))
+			found = append(found, broken(rule, "the provider moved %d (%s) for %s, ours is %d (known: %t)", c.Amount, c.ID, c.Reference, amount, ok).of(owners[c.Reference]))
 		}
 	}
 	for reference, amount := range want {
-		found = append(found, broken(rule, "%s of %d: the provider moved nothing", reference, amount))
+		found = append(found, broken(rule, "%s of %d: the provider moved nothing", reference, amount).of(owners[reference]))
 	}
 	return found
 }
@@ -114,16 +128,16 @@ func ledger(b Books) []Violation {
 	for _, t := range b.TopUps {
 		moved[t.ID] = t.Amount
 	}
-	var found []Violation
+	found, owners := []Violation(nil), b.owners()
 	for _, t := range b.Transactions {
 		amount, ok := moved[t.Subject]
 		delete(moved, t.Subject)
 		if !ok || t.Sum != 0 || t.Volume != amount {
-			found = append(found, broken(LedgerZero, "transaction %s of %s: sum %d, volume %d, want %d (known: %t)", t.ID, t.Subject, t.Sum, t.Volume, amount, ok))
+			found = append(found, broken(LedgerZero, "transaction %s of %s: sum %d, volume %d, want %d (known: %t)", t.ID, t.Subject, t.Sum, t.Volume, amount, ok).of(owners[t.Subject]))
 		}
 	}
 	for id, amount := range moved {
-		found = append(found, broken(LedgerZero, "%s of %d has no transaction", id, amount))
+		found = append(found, broken(LedgerZero, "%s of %d has no transaction", id, amount).of(owners[id]))
 	}
 	return found
 }
@@ -191,7 +205,7 @@ func orders(b Books) []Violation {
 			refunded[r.Order] += r.Amount
 		}
 	}
-	var found []Violation
+	found, owners := []Violation(nil), b.owners()
 	for _, o := range b.Orders {
 		fits := of[o.ID] == 1 && paid[o.ID] == o.Total
 		switch o.Status {
@@ -205,7 +219,7 @@ func orders(b Books) []Violation {
 			fits = of[o.ID] == 0
 		}
 		if !fits {
-			found = append(found, broken(OrdersRight, "order %s of %d is %s: %d payments of %d, refunds of %d", o.ID, o.Total, o.Status, of[o.ID], paid[o.ID], refunded[o.ID]))
+			found = append(found, broken(OrdersRight, "order %s of %d is %s: %d payments of %d, refunds of %d", o.ID, o.Total, o.Status, of[o.ID], paid[o.ID], refunded[o.ID]).of(owners[o.ID]))
 		}
 	}
 	return found

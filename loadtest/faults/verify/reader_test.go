@@ -101,7 +101,7 @@ func publish(ctx context.Context, t *testing.T, url string) (addr string) {
 
 func TestReaderReadsTheBooks(t *testing.T) {
 	t.Parallel()
-	database, cache := testenv.Postgres(t), testenv.Redis(t) // whose start takes as long as it takes
+	database, cache := testenv.Postgres(t), testenv.RedisServer(t).URL // whose start takes as long as it takes; the reader knows database 0 alone
 	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +149,7 @@ func TestReaderReadsTheBooks(t *testing.T) {
 // What can't be read is an error: an empty book would be a good one.
 func TestReaderFailsRatherThanToSeeNothing(t *testing.T) {
 	t.Parallel()
-	database, cache := testenv.Postgres(t), testenv.Redis(t)
+	database, cache := testenv.Postgres(t), testenv.RedisServer(t).URL
 	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	status := http.StatusOK

@@ -272,3 +272,34 @@ func TestAnUndecidedCheckIsAViolation(t *testing.T) {
 	require.Equal(t, verify.OneHistory, found[0].Rule)
 	require.Contains(t, found[0].Detail, "Unknown")
 }
+
+// A violation comes with the key whose history tells how it came about.
+func TestViolationsNameTheirKeys(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		plant func(*run)
+		key   string
+	}{
+		"second charge":  {func(r *run) { r.books.Charges = append(r.books.Charges, r.books.Charges[0]) }, "key-p1"},
+		"no charge":      {func(r *run) { r.books.Charges = nil }, "key-p1"},
+		"no refund":      {func(r *run) { r.books.PSPRefunds = nil }, "key-r1"},
+		"unbalanced":     {func(r *run) { r.books.Transactions[0].Sum = 1 }, "key-t1"},
+		"no transaction": {func(r *run) { r.books.Transactions = r.books.Transactions[1:] }, "key-t1"},
+		"order's state":  {func(r *run) { r.books.Orders[1].Status = "pending" }, "key-p2"},
+		"order never paid": {func(r *run) {
+			r.see("key-o5", "o5")
+			r.books.Orders = append(r.books.Orders, verify.Order{ID: "o5", Account: account, Status: "paid"})
+		}, "key-o5"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := healthy()
+			test.plant(r)
+			found := r.verdict()
+			require.NotEmpty(t, found)
+			require.Equal(t, test.key, found[0].Key)
+			require.Equal(t, account, found[0].Account)
+		})
+	}
+}
