@@ -109,6 +109,23 @@ func TestAnAttemptTimesOutButNotItsBody(t *testing.T) {
 	require.Equal(t, int64(2), requests.Load())
 }
 
+// TestAConflictThatIsCutIsNoAnswer sends the header of a 409 and no body, which
+// would say what kind of conflict it is.
+func TestAConflictThatIsCutIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusConflict)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	transport := quick(t)
+	transport.AttemptTimeout, transport.MaxAttempts = 200*time.Millisecond, 2
+	_, _, err := post(t, transport, server.URL, "x")
+	require.ErrorContains(t, err, "attempt 2: no answer in time")
+}
+
 func TestTheLastTimeoutIsAnError(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -164,6 +164,11 @@ func releaseCases(run cases) {
 		require.ErrorIs(t, b.Store.Release(t.Context(), b.pending("key")), idempotency.ErrLost)
 		b.requireHolds(t, holder)
 	})
+	run("release of what has ended is no loss, whoever held it", func(t *testing.T, b *bench) {
+		b.held(t, "key", short)
+		b.pass(t)
+		require.NoError(t, b.Store.Release(t.Context(), b.pending("key")))
+	})
 	run("release of a finished record is refused, also to its owner", func(t *testing.T, b *bench) {
 		finished := b.completed(t, "key", "answer")
 		pending := b.pending("key")
