@@ -97,7 +97,8 @@ func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	if _, err = feed(ctx, dir, m.Patch, "git", "apply"); err != nil {
 		return dir, fmt.Errorf("%w: %w", errNotApplied, err)
 	}
-	if _, err = command(ctx, dir, "go", "build", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
+	// As the stack builds, which then finds all but the linking done.
+	if _, err = command(ctx, dir, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
 		return dir, fmt.Errorf("%w: %w", errNotCompiled, err)
 	}
 	return dir, nil
