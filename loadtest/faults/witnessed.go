@@ -16,12 +16,27 @@ var sparesLeases = []string{"request pause", "provider", "webhooks", "postgres",
 
 // witnessed is what Redis's log and the times of the faults tell.
 func (c *campaign) witnessed(attempts []journal.Attempt) []verify.Violation {
+	told := slices.Concat(unrefused(attempts, c.injuries),
+		verify.WaitsForSomebody(attempts, func(a journal.Attempt) bool { return sentTwice(a, c.injuries) }))
 	if c.witness == nil {
-		return unrefused(attempts, c.injuries)
+		return told
 	}
 	trespasses, losses := c.witness.Found()
-	return slices.Concat(unheld(trespasses, c.wire.Began), lost(losses, c.injuries, c.wire.Began), unrefused(attempts, c.injuries),
+	return slices.Concat(told, unheld(trespasses, c.wire.Began), lost(losses, c.injuries, c.wire.Began),
 		unserved(attempts, c.witness.Releases(), c.injuries, c.wire.Began))
+}
+
+// sparesNginx are the beginnings of the faults' kinds that break no connection between nginx and a replica; what breaks one may show
+// for a while after it was healed.
+var sparesNginx = []string{"request pause", "redis", "provider", "webhooks", "postgres", "slow link", "inner answers"}
+
+const nginxRecovers = 5 * time.Second
+
+// sentTwice says whether nginx may have passed an attempt on: it is told to wait for itself, then.
+func sentTwice(a journal.Attempt, injuries []injury) bool {
+	return a.Via == "nginx" && slices.ContainsFunc(injuries, func(i injury) bool {
+		return !i.isOneOf(sparesNginx) && i.Injected < a.Return && i.Healed+nginxRecovers > a.Invoke
+	})
 }
 
 // sparesOrders are the beginnings of the faults' kinds that placing an order has nothing to do with.

@@ -56,6 +56,20 @@ func TestMoneyMovesWithoutRedis(t *testing.T) {
 	require.Empty(t, unrefused([]journal.Attempt{paid}, killed))
 }
 
+func TestNginxSendsTwiceForAReason(t *testing.T) {
+	t.Parallel()
+	a := journal.Attempt{Via: "nginx", Invoke: 10 * time.Second, Return: 11 * time.Second}
+	hurt := func(kind string, from, to time.Duration) []injury {
+		return []injury{{Kind: kind, Injected: from * time.Second, Healed: to * time.Second}}
+	}
+	require.True(t, sentTwice(a, hurt("replica kill", 9, 12)))
+	require.True(t, sentTwice(a, hurt("nginx cut off from one replica", 4, 6)), "its connections are broken still")
+	require.False(t, sentTwice(a, hurt("replica kill", 3, 4)))
+	require.False(t, sentTwice(a, hurt("redis pause", 9, 12)))
+	a.Via = "api-1"
+	require.False(t, sentTwice(a, hurt("replica kill", 9, 12)))
+}
+
 func TestWhoHangsUpIsServed(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

@@ -44,13 +44,23 @@ func openLab(ctx context.Context, cfg config, out io.Writer) (l *lab, err error)
 	if l.dir, err = os.MkdirTemp("", "oncepay-mutants-"); err != nil {
 		return nil, err
 	}
-	l.campaign = filepath.Join(l.dir, "campaign")
-	l.say("building the campaign of %s", l.commit)
-	if _, err := command(ctx, ".", "go", "build", "-o", l.campaign, "./loadtest/faults"); err != nil {
+	if err := l.buildCampaign(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// buildCampaign builds it from HEAD, too: no mutant judges itself.
+func (l *lab) buildCampaign(ctx context.Context) error {
+	l.say("building the campaign of %s", l.commit)
+	head, err := l.tree(ctx, mutant{Name: "head"})
+	if err != nil {
+		return err
+	}
+	l.campaign = filepath.Join(l.dir, "campaign")
+	_, err = command(ctx, head, "go", "build", "-o", l.campaign, "./loadtest/faults")
+	return err
 }
 
 func (l *lab) close() { _ = os.RemoveAll(l.dir) }

@@ -170,7 +170,7 @@ func All(attempts []journal.Attempt, b Books, patience time.Duration) []Violatio
 	history := History(attempts)
 	var all []Violation
 	for _, found := range [][]Violation{
-		histories(history, patience), waitsForSomebody(history), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
+		histories(history, patience), answersKept(history, b), refusedHaveNoEffect(history, b), decided(history), noOrphans(b),
 		charges(b), providerRefunds(b), ledger(b), wallets(b), stock(b), orders(b), notices(b), Unfinished(b), announced(b), events(b),
 	} {
 		all = append(all, found...)
