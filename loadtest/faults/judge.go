@@ -20,13 +20,16 @@ const (
 	// consumeTimeout bounds the wait for events: relays back off while Redis is away, and what a dead consumer took is taken over
 	// half a minute later.
 	consumeTimeout = 75 * time.Second
+	// idleTimeout is how long nginx keeps connections to a replica that nobody uses (its keepalive_timeout of 60 s), and a little:
+	// each of them is a goroutine there, and one that goes by itself is not left over.
+	idleTimeout = 65 * time.Second
 	// lookAgain is how often the books are looked at meanwhile.
 	lookAgain = 2 * time.Second
 )
 
 // judge reads everything back and applies every rule.
 func (c *campaign) judge(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout+idleTimeout)
 	defer cancel()
 	for deadline := time.Now().Add(min(consumeTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
 		var err error
@@ -44,7 +47,7 @@ func (c *campaign) judge(ctx context.Context) error {
 		return nil
 	}
 	c.violations = slices.Concat(c.unfinished, verify.All(attempts, c.books, patience), c.witnessed(attempts), c.recoveries(),
-		leftOver(c.baseline, c.measure(ctx)), c.proof(attempts))
+		c.awaitIdle(ctx), c.proof(attempts))
 	return nil
 }
 
@@ -96,6 +99,16 @@ func (c *campaign) recoveries() []verify.Violation {
 		}
 	}
 	return found
+}
+
+// awaitIdle gives the replicas the time to drop what nobody uses, and tells what they have left over.
+func (c *campaign) awaitIdle(ctx context.Context) []verify.Violation {
+	for deadline := time.Now().Add(min(idleTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+		found := leftOver(c.baseline, c.measure(ctx))
+		if len(found) == 0 || time.Now().After(deadline) {
+			return found
+		}
+	}
 }
 
 // leftOver compares what the replicas hold with what they held before; those that were restarted are compared with that, too.
