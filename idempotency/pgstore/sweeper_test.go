@@ -44,6 +44,17 @@ func TestSweepRemovesWhatExpiredInBatches(t *testing.T) {
 	require.Equal(t, 1, count(t, pool), "the one that lives")
 }
 
+// TestAPassTakesAsManyBatchesAsItNeeds leaves nothing for a minute later.
+func TestAPassTakesAsManyBatchesAsItNeeds(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	_, err := pool.Exec(t.Context(), `INSERT INTO idempotency_records (scope, key, status, fingerprint, owner, created_at, expires_at)
+		SELECT 'acct_1', n, 'InProgress', decode(repeat('00', 32), 'hex'), repeat('0', 32), now(), now() FROM generate_series(1, 1200) n`)
+	require.NoError(t, err)
+	require.NoError(t, pgstore.NewSweeper(pgstore.New(pool)).Pass(t.Context()))
+	require.Zero(t, count(t, pool))
+}
+
 // TestSweepLeavesATakeoverAlone holds an expired row's lock, as a takeover does
 // until it commits.
 func TestSweepLeavesATakeoverAlone(t *testing.T) {

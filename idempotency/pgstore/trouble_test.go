@@ -140,6 +140,35 @@ func TestADatabaseThatRefusesIsUnavailable(t *testing.T) {
 	requireUnavailable(t, readOnly, 2*time.Second)
 }
 
+// TestAVictimTriesAgain has PostgreSQL end the first transaction that writes. Some
+// states say that the next one will fare better (PostgreSQL manual, appendix A).
+func TestAVictimTriesAgain(t *testing.T) {
+	t.Parallel()
+	for state, again := range map[string]bool{"40001": true, "40P01": true, "57P01": true, "57P02": true, "53100": false} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			pool := migrated(t)
+			_, err := pool.Exec(t.Context(), `CREATE SEQUENCE writes;
+				CREATE FUNCTION end_the_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					IF nextval('writes') = 1 THEN RAISE EXCEPTION 'victim' USING ERRCODE = '`+state+`'; END IF;
+					RETURN NEW;
+				END $$;
+				CREATE TRIGGER victim BEFORE INSERT ON idempotency_records FOR EACH ROW EXECUTE FUNCTION end_the_first()`)
+			require.NoError(t, err)
+			store, record := pgstore.New(pool), pending("key")
+			_, err = store.Acquire(t.Context(), record, time.Minute)
+			if again {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, idempotency.ErrUnavailable)
+			}
+			existing, err := store.Acquire(t.Context(), record, time.Minute)
+			require.NoError(t, err)
+			require.Nil(t, existing)
+		})
+	}
+}
+
 func TestAContextThatEndedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
