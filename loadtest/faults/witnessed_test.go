@@ -25,6 +25,10 @@ func TestLeasesAreLostForAReason(t *testing.T) {
 	found := lost(losses, hurt("request pause", 9, 16), began)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.LeaseKept, found[0].Rule)
+
+	before := hurt("request pause", 9, 16)
+	before[0].Name = "pause a request of api-2 after-acquire"
+	require.Empty(t, lost(losses, before, began), "its heartbeat had not begun")
 }
 
 func TestKindsThatSpareLeases(t *testing.T) {
