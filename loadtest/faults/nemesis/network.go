@@ -37,6 +37,10 @@ func (s *Scheduler) cutInnerAnswers() *Fault {
 		links = append(links, stack.Redis)
 	}
 	r, link := s.replica(), links[s.random.IntN(len(links))]
+	bytes := 200 + s.random.IntN(3000)
+	if link == stack.Redis {
+		bytes = 160 + bytes%250 // its greeting has 150, most of its answers have 5
+	}
 	return &Fault{Name: "cut answers of " + link + " to " + r,
-		inject: s.do("cut", r, link, fmt.Sprint(200+s.random.IntN(3000))), heal: s.do("heal", r, link)}
+		inject: s.do("cut", r, link, fmt.Sprint(bytes)), heal: s.do("heal", r, link)}
 }
