@@ -16,11 +16,11 @@ import (
 // portsApart is enough between two stacks: no two services are that close.
 const portsApart = 200
 
-// lab is where mutants are tried: copies of HEAD in a temporary folder, and the campaign of HEAD for all of them.
+// lab is where mutants are tried: copies of one commit in a temporary folder, and its campaign for all of them.
 type lab struct {
 	cfg      config
 	out      io.Writer
-	commit   string
+	commit   string // HEAD when it was opened
 	dir      string
 	campaign string   // the program
 	slots    chan int // the port offsets that are free
@@ -51,7 +51,7 @@ func openLab(ctx context.Context, cfg config, out io.Writer) (l *lab, err error)
 	return l, nil
 }
 
-// buildCampaign builds it from HEAD, too: no mutant judges itself.
+// buildCampaign builds it from the commit as it is: no mutant judges itself.
 func (l *lab) buildCampaign(ctx context.Context) error {
 	l.say("building the campaign of %s", l.commit)
 	head, err := l.tree(ctx, mutant{Name: "head"})
@@ -90,11 +90,11 @@ func (l *lab) tryAll(ctx context.Context, mutants []mutant) []result {
 	return results
 }
 
-// tree copies HEAD and applies the mutant's patch.
+// tree copies the commit and applies the mutant's patch.
 func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	dir = filepath.Join(l.dir, m.Name)
 	archive := dir + ".tar"
-	if _, err = command(ctx, ".", "git", "archive", "--format=tar", "--output="+archive, "HEAD"); err != nil {
+	if _, err = command(ctx, ".", "git", "archive", "--format=tar", "--output="+archive, l.commit); err != nil {
 		return dir, err
 	}
 	defer func() { err = errors.Join(err, os.Remove(archive)) }()

@@ -23,6 +23,8 @@ const (
 	controlRound = 7 * time.Second
 	// verdictTime is longer than a campaign takes besides its faults: it ends by itself.
 	verdictTime = 5 * time.Minute
+	// maxMishaps is how often a campaign may break off before a mutant is given up.
+	maxMishaps = 3
 	// takeDownTime is what a campaign gets to take its stack down after Ctrl-C.
 	takeDownTime = 90 * time.Second
 )
@@ -48,7 +50,8 @@ func (r result) caught() bool { return len(r.broken) > 0 && r.err == nil }
 // loadDependent rules may break on a machine that is busy with something else: they are no evidence.
 var loadDependent = []verify.Rule{verify.Proof, verify.Recovery, verify.Resources}
 
-// try hurts a mutant in longer and longer campaigns until it is caught or the limit has passed; the control has one campaign.
+// try hurts a mutant in longer and longer campaigns until it is caught or the limit has passed; the control has one campaign that
+// comes to a verdict.
 func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 	r := result{mutant: m}
 	dir, err := l.tree(ctx, m)
@@ -58,7 +61,7 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 		l.say("%-26s %v", m.Name, err)
 		return r
 	}
-	began := time.Now()
+	began, mishaps := time.Now(), 0
 	for duration, seed := firstRound, l.cfg.Seed; ; duration, seed = min(3*duration, longestRound), seed+1 {
 		if m.Patch == "" {
 			duration = max(firstRound, controlRound*time.Duration(1+strings.Count(m.Nemeses, ",")))
@@ -67,8 +70,12 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 		found, err := l.hurt(ctx, m, dir, offset, duration, seed)
 		r.took, r.broken, r.err = time.Since(began), found.broken(), err
 		r.faults += found.Faults
+		if err != nil {
+			mishaps++
+		}
 		l.say("%-26s %s", m.Name, r)
-		if m.Patch == "" || r.caught() || ctx.Err() != nil || r.took+duration > l.cfg.Limit {
+		done := r.caught() || ctx.Err() != nil || r.took+duration > l.cfg.Limit || mishaps == maxMishaps
+		if done || (m.Patch == "" && err == nil) {
 			return r
 		}
 	}
