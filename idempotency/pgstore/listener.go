@@ -29,7 +29,8 @@ const (
 // listener hears of changes by one connection, which begins with the first
 // watch and ends with Close.
 type listener struct {
-	watches watch.Registry
+	watches    watch.Registry
+	checkEvery time.Duration
 
 	mu     sync.Mutex
 	halt   context.CancelFunc // nil until the first watch
@@ -129,7 +130,7 @@ func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // next passes one notification on, or makes sure that the silence is one.
 func (s *Store) next(ctx context.Context, conn *pgx.Conn) error {
-	quiet, cancel := context.WithTimeout(ctx, checkEvery)
+	quiet, cancel := context.WithTimeout(ctx, s.checkEvery)
 	defer cancel()
 	notification, err := conn.WaitForNotification(quiet)
 	switch {

@@ -90,6 +90,22 @@ func TestAListenerThatLostItsConnection(t *testing.T) {
 	requireChange(t, changed)
 }
 
+// TestASilentConnectionIsReplaced loses the answer to the first question whether
+// the connection is alive, and all that would have come over it.
+func TestASilentConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	way, detour := through(t, testenv.EmptyPostgres(t))
+	pool, _ := open(t, detour)
+	require.NoError(t, pgstore.Migrate(t.Context(), pool))
+	store := pgstore.New(pool, pgstore.WithCheckEvery(500*time.Millisecond))
+	t.Cleanup(store.Close)
+	changed, stop := store.Watch("acct_1", "key")
+	defer stop()
+	requireChange(t, changed)
+	way.FailNext("-- ping", testenv.Fault{Lose: true})
+	requireChange(t, changed)
+}
+
 func TestTheListenerTakesNoPlaceInThePool(t *testing.T) {
 	t.Parallel()
 	pool, _ := open(t, testenv.EmptyPostgres(t)+"&pool_max_conns=1")

@@ -86,7 +86,7 @@ func WithoutNotify() Option {
 
 // New makes a store on a pool, which stays the caller's to close.
 func New(db DB, opts ...Option) *Store {
-	s := &Store{db: db, table: DefaultTable, timeout: AttemptTimeout}
+	s := &Store{db: db, table: DefaultTable, timeout: AttemptTimeout, listener: listener{checkEvery: checkEvery}}
 	for _, opt := range opts {
 		opt(s)
 	}
