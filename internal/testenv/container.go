@@ -90,9 +90,14 @@ func (i *dockerInstance) awaitReady(ctx context.Context) error {
 	return await(ctx, func(ctx context.Context) error { return i.ping(ctx, i) })
 }
 
+// pause tries again: on a busy machine the kernel may not have frozen every process by the time that the engine looks.
 func (i *dockerInstance) pause(ctx context.Context) error {
-	_, err := i.client.ContainerPause(ctx, i.container.GetContainerID(), client.ContainerPauseOptions{})
-	return err
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return await(ctx, func(ctx context.Context) error {
+		_, err := i.client.ContainerPause(ctx, i.container.GetContainerID(), client.ContainerPauseOptions{})
+		return err
+	})
 }
 
 func (i *dockerInstance) resume(ctx context.Context) error {

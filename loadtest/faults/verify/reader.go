@@ -155,8 +155,8 @@ func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
 // notices recognises a transaction by its time, which is that of all it wrote.
 func (r Reader) notices(ctx context.Context, tx pgx.Tx, b *Books) error {
 	return each(ctx, tx, `SELECT event_id, verdict, coalesce(p.updated_at = received_at OR f.updated_at = received_at, false) FROM psp_events
-		LEFT JOIN payments p ON p.id = CASE WHEN subject LIKE 'payment-%' THEN substr(subject, 9)::uuid END
-		LEFT JOIN refunds f ON f.id = CASE WHEN subject LIKE 'refund-%' THEN substr(subject, 8)::uuid END`, func(rows pgx.Rows) error {
+		LEFT JOIN payments p ON 'payment-' || p.id = subject
+		LEFT JOIN refunds f ON 'refund-' || f.id = subject`, func(rows pgx.Rows) error {
 		var n Notice
 		err := rows.Scan(&n.ID, &n.Verdict, &n.Settled)
 		b.Notices = append(b.Notices, n)
