@@ -4,6 +4,9 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY idempotency/go.mod idempotency/go.sum idempotency/
+COPY idempotency/redisstore/go.mod idempotency/redisstore/go.sum idempotency/redisstore/
+COPY idempotency/pgstore/go.mod idempotency/pgstore/go.sum idempotency/pgstore/
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /out/ ./cmd/oncepay ./cmd/pspsim ./cmd/stack

@@ -25,19 +25,22 @@ import (
 
 // Defines values for KeyStateState.
 const (
-	Completed  KeyStateState = "completed"
-	Failed     KeyStateState = "failed"
-	InProgress KeyStateState = "in_progress"
+	KeyStateStateCompleted  KeyStateState = "completed"
+	KeyStateStateExpired    KeyStateState = "expired"
+	KeyStateStateFailed     KeyStateState = "failed"
+	KeyStateStateInProgress KeyStateState = "in_progress"
 )
 
 // Valid indicates whether the value is a known member of the KeyStateState enum.
 func (e KeyStateState) Valid() bool {
 	switch e {
-	case Completed:
+	case KeyStateStateCompleted:
 		return true
-	case Failed:
+	case KeyStateStateExpired:
 		return true
-	case InProgress:
+	case KeyStateStateFailed:
+		return true
+	case KeyStateStateInProgress:
 		return true
 	default:
 		return false
@@ -171,7 +174,9 @@ type Address struct {
 
 // Balance Money that may be zero
 type Balance struct {
-	// Amount Example: 0
+	// Amount Exact in JSON: at most 2^53 - 1
+	//
+	// Example: 0
 	Amount int64 `json:"amount"`
 
 	// Currency Example: USD
@@ -193,22 +198,33 @@ type Customer struct {
 // CustomerCreate defines model for CustomerCreate.
 type CustomerCreate struct {
 	// Email Example: ada@example.com
-	Email string `json:"email"`
-	Name  string `json:"name"`
+	Email Email `json:"email"`
+
+	// Name Example: Ada
+	Name CustomerName `json:"name"`
 }
+
+// CustomerName Example: Ada
+type CustomerName = string
 
 // CustomerUpdate defines model for CustomerUpdate.
 type CustomerUpdate struct {
-	Email *string `json:"email,omitempty"`
-	Name  *string `json:"name,omitempty"`
+	// Email Example: ada@example.com
+	Email *Email `json:"email,omitempty"`
+
+	// Name Example: Ada
+	Name *CustomerName `json:"name,omitempty"`
 }
+
+// Email Example: ada@example.com
+type Email = string
 
 // KeyState defines model for KeyState.
 type KeyState struct {
 	CompletedAt *time.Time `json:"completed_at,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 
-	// ExpiresAt Until when the answer is kept, once there is one
+	// ExpiresAt Until when this is known: the answer, or in the state expired that the key was used
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Key       string     `json:"key"`
 
@@ -222,16 +238,18 @@ type KeyState struct {
 	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
 	Resource *string `json:"resource,omitempty"`
 
-	// ResponseStatus Of the answer that is kept
+	// ResponseStatus Status of the answer
 	//
 	// Example: 201
 	ResponseStatus *int32 `json:"response_status,omitempty"`
 
-	// State `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+	// State `in_progress`: not answered yet. `completed`: answered with 2xx. `failed`: answered with a final 4xx, which had no effect.
+	// `expired`: one of the two, and the answer is no longer kept; `response_status` says which.
 	State KeyStateState `json:"state"`
 }
 
-// KeyStateState `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+// KeyStateState `in_progress`: not answered yet. `completed`: answered with 2xx. `failed`: answered with a final 4xx, which had no effect.
+// `expired`: one of the two, and the answer is no longer kept; `response_status` says which.
 type KeyStateState string
 
 // MethodType defines model for MethodType.
@@ -255,7 +273,7 @@ type Order struct {
 	CreatedAt  time.Time          `json:"created_at"`
 	CustomerID openapi_types.UUID `json:"customer_id"`
 
-	// ExpiresAt When an unpaid order gives its stock back
+	// ExpiresAt When an unpaid order returns its stock
 	ExpiresAt       time.Time          `json:"expires_at"`
 	ID              openapi_types.UUID `json:"id"`
 	Items           []OrderItem        `json:"items"`
@@ -268,7 +286,10 @@ type Order struct {
 // OrderCreate defines model for OrderCreate.
 type OrderCreate struct {
 	CustomerID openapi_types.UUID `json:"customer_id"`
-	Items      []struct {
+
+	// Items Each SKU once; one that is listed twice is refused with 400 `duplicate_item`, also with different
+	// quantities. The total must not exceed the maximum of Money, else 422 `total_too_large`.
+	Items []struct {
 		Quantity int32 `json:"quantity"`
 
 		// Sku Example: tee-black
@@ -329,14 +350,14 @@ type PaymentCreate struct {
 	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider's; a card number is never accepted.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
 	Method PaymentMethod `json:"method"`
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider's; a card number is never accepted.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
@@ -358,15 +379,20 @@ type Problem struct {
 	Error     string `json:"error"`
 	RequestID string `json:"request_id"`
 
+	// Resource Path of what the problem is about, where there is something to read
+	//
+	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
+	Resource *string `json:"resource,omitempty"`
+
 	// Status Example: 409
 	Status int `json:"status"`
 
 	// Title Example: Conflict
 	Title string `json:"title"`
 
-	// Type A URI that names the kind of problem
+	// Type Path of a page that explains the code
 	//
-	// Example: urn:oncepay:problem:out_of_stock
+	// Example: /problems/out_of_stock
 	Type string `json:"type"`
 }
 
@@ -410,7 +436,7 @@ type ProviderEvent struct {
 	} `json:"data"`
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 
-	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are heard and ignored
+	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are recorded and ignored
 	//
 	// Example: charge.succeeded
 	Type string `json:"type"`
@@ -418,11 +444,11 @@ type ProviderEvent struct {
 
 // ProviderEventVerdict defines model for ProviderEventVerdict.
 type ProviderEventVerdict struct {
-	// Verdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+	// Verdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
 	Verdict ProviderEventVerdictVerdict `json:"verdict"`
 }
 
-// ProviderEventVerdictVerdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
 type ProviderEventVerdictVerdict string
 
 // Refund defines model for Refund.
@@ -515,7 +541,15 @@ type CreateCustomerParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -534,7 +568,15 @@ type CreateTopUpParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -559,7 +601,15 @@ type CreateOrderParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -572,7 +622,15 @@ type UpdateOrderParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -585,7 +643,15 @@ type CreatePaymentParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -598,7 +664,15 @@ type CreateRefundParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -694,7 +768,7 @@ type ServerInterface interface {
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
 	PutProduct(w http.ResponseWriter, r *http.Request, sku SKU)
-	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	// (POST /webhooks/psp)
 	ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams)
 }
@@ -799,7 +873,7 @@ func (_ Unimplemented) PutProduct(w http.ResponseWriter, r *http.Request, sku SK
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
-// ReceiveProviderEvent Tell the outcome of a charge or a refund
+// ReceiveProviderEvent Receive a provider event about a charge or a refund
 // (POST /webhooks/psp)
 func (_ Unimplemented) ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams) {
 	w.WriteHeader(http.StatusNotImplemented)
@@ -2580,7 +2654,7 @@ type StrictServerInterface interface {
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
 	PutProduct(ctx context.Context, request PutProductRequestObject) (PutProductResponseObject, error)
-	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	// (POST /webhooks/psp)
 	ReceiveProviderEvent(ctx context.Context, request ReceiveProviderEventRequestObject) (ReceiveProviderEventResponseObject, error)
 }
@@ -3139,83 +3213,96 @@ func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Req
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"5HwJb9w4lv9XIfQfoLvxV10+kriCBdaTntkOOukYdrJebOx1saRXJU5JpJqkXNEY/u4LHrqpOnwlgw0a",
-	"7qoSyUc+vps/6s4LWJIyClQKb3rnRYBD4PrjBxZgSRhVn0MQASep+epdRsAByQgQhTXiIFjGA0ABpmgO",
-	"iAMOPd8TQQQJVp1lnoI39YTkhC69+3vfO4c0xnl34JnkGcwQowir/8QaOJIRlmiNBVqSW1AEFozDFFEm",
-	"I0KX+knIKCC8xIRupHvveynmOAFpV/gu44Lx7jQ+R4BmFL7Jm0C3mCG20MtN8RLsDDzfI6rtnxnw3PM9",
-	"ihNFzHRoTCPB3z4AXcrImx6Mx76XEFp8n/gO5rzLhGQJ8Pe/qt6aSIplVKdhGtwQxWcOf2aEQ+hNFfPq",
-	"hBeMJ1h6Uy/LdMsuqfchJCmTQIP8d3Dsxx84AYFkRARSZEDIKcpSJBk6OD5GQYQ5DhQzfTTHHBDjCAu1",
-	"ded/f4dOXh1P0J8ZkxBeUUNziD7iFSCsxUbt2c8Yffny/lcfCZz/glK922pTc5ahNaZSUYpwmgL1Eabh",
-	"FV0BpIhItGAcwS3wHHGQPB9e0St6GZEYEFaCAbyYL1oTGem9W0GOiEBzUARSzgIQAkJfP7OiRgQ6Gp8M",
-	"r+hl0cmoA5qdcVgAn6I1JvLfrrLx+DAQEDAaCv0FZuhntebXB0fjX9T8AqYYt46AGvllFK5ohAVaEEpE",
-	"BKFajqJHpLDUfcU+2wOQJAmo51k6RYdjJBCW+veECXlF1fJTnCdKa33EYZHRUOghJUsHWSp8NFGdSjYZ",
-	"tkIsYHillAS+4SSNlTS8gfHhyes3MDgah8eDo0N4M5gHJ4eDV29OjvDx68XJ4cFRIeuGG5Ug1sRnoORn",
-	"kzB2he8DSYjsytxvbI0STPP6inuULdYj1KmEsMBZLJWm+ZX8EyoPDzxfaSJJssSbTqwe2m+lahAqYQlc",
-	"T++TnhCOt+nIqdB8XSub6KN5Jo2+BBGmS0AJzhGOBVOGMcEhaHlkmZaI4e583cTHTzzcYCyYevp4S3Fm",
-	"pK2XjJXGxxO6+P1LDwmxyjaO/RcOC2/q/b9R5dFG5qkYqVG1A+AgUkYFaPt/xtk8hkR9DBiVQLU44jSN",
-	"iXF9o9S0+P//EMYP7katGFdTbLtO5c2ASrTmTFnEc2W/lNlBM1Jt+w2hNylnSw5CzHx0dHDio+PxWP05",
-	"UH8Or6jS9uPxUWXgBE60lXuLAsY5BBJhWlN8tCBcSKP+NS+v6Q9OFxIcjvDC2DhlhpXls65PU9N210fr",
-	"IhTg2lwJloAhWXRZtLxhR9M0kyznVIPTMFSr1jsRhsQo4RlnKXBJ1L4tcCzA99LaT3deQGTecraTrc7W",
-	"9wKWUckdWv3+4hM6nLx6NZggHKcRHij7kWIpgavH//P1dPDf13cH93/xHKPGhMJkb9dv+h24+nVapkxI",
-	"HN8ELIRO++0RRqVDX+1cfcPA5sAVe67LUdj8HxBINYW/4hjTALqs+8go5MbtKes3B/RP4Mxr7xhO1ODq",
-	"U+mMWjb71ZHXtcy+CrG40pFGV+/Lxa/etrVakrUhXAt7FxOg8jNJQEicpN0FfoCFRNqGm6hwQegSeMoJ",
-	"lT4SDGGjHHr1AeY8ryIe44SKzXl15NjaIvxTdFsyzgFLCG+wbJjSEEsYqHjBJYqQYBI7/IbvkXAHg1wY",
-	"X0f/LA33nE1rNzQ9PXwxTb++xAYF5z5ZRr3Tffa0FyVfKgnCIf53+20YsKS5VQfHRw29OtzAqn0D/jpT",
-	"GvzYtOovmjlbV50QWv910suHF1prZz2/Q34h7Upa4s7UVuwr8A9Skm8p4SBsn6ayf6GSxFVcXmUKK0il",
-	"jxgNau7PaPhuRFcmmOz8rljQm3fbmFjlMirxzQSE1sNWcpzi/EZHfS6qRbLem9Qznb+jdZF1q6BVpyZl",
-	"7qR+aRAc3U5GRTYyGk9OMD4KDgavF8cweD0ejwdv1J9x7V/PxHRgdiMklpnozu/Tor4B2r3YXahP5mA8",
-	"cQT+XSciCplrFSDqcZcuMliCEKIc5Fs0K6VyNkUH3769RbMFJrH+ipUnwDE6+vZNBUYkiFCEQ0QZgsVC",
-	"ibvvAVUJx1evRka7WTumEh49Wk31ewzFyuQFehkNqXcZjY8gIxZ+1j/flZMIMFcU1ziOQToo+saV72lZ",
-	"K7/eCgsIZRxllEhR37AjbTY6br+eqlX/NidtzdCgG88dHUxeNwTXxAydqO7QFdU9KJTQqdnTOPJ60WcX",
-	"v73Jpl0qa4YpymiKSYi0sdDlNVOPEJIFKzTHwWpnY7bjpIiERHOg/LApjTKJrVSJVDkW5hznWoEjkqaE",
-	"Lm9wlS9sGqxIK6zuZ7tRvzBNFX0mcbytj9GXJwuOmoU+O+2Ci8WU+oOmhhD0iueDwqd9pbG78XsQ+zPD",
-	"VNr8bmNNZ6t9EKtst0pBczNM5aGchouVCf723izt2MzCfpu0Jbc1dHOLDXd6t0rrQsea9EboG/nWy5xu",
-	"oE+JvEk5MUHDDuLv5J4NbMs5NcbtXfEZXjoiwxBLvJ8VcVmQWoHfUdWbC6ASMRP1xVhIXfzfqrd6ar3L",
-	"uSgtT+GDU6ChGke5obz4YJRfZddxrIMCo8ehfsglwXGc35iqL5h6m/3o8uGa8BNlC09idKvwo1jg9U6Z",
-	"gi1BdsWhijh2ss0P8b4hBDGhUBZcHuoAEx2IdZcgbWi2cQFVENeWOt3dJXVl9XeXyaWc3RLVPogwX4Lt",
-	"5ojUrbRtmW9RINrZ49oNrnzu03jRWgXcst+vwreaFpX+dZ8ihJ3zw5yoLjTdyHqlaRN/2oWphjztwFgj",
-	"QJ7lEQh5QxndbtXPTeM/dNs2h+0ENrDmYznFjaxpmV+kkhNEAUKBMJpJtgJaHcNaQf1JvEXYtsySucnL",
-	"KdwCRzgIIJUQDjt1Rz1Us/Ij2ermlgjcLPnsUj9+Lr1tqkI3TbXnl4QuZ9MGS1CEhU5bhYrsdcpKdKJM",
-	"GVKpZaZPrkvvUw6j5D8LAgCjC9beuT1K7dikOS197Ht0/BrZYxMUgsQkFp09KMxos/vfGUc6K8aJeIuE",
-	"xPO4WWhgmbxhixudn7ittOyrdgLnLjf/iQJSjh5oAPq0NAWWxuAuUBid6bGKNf9WprbjE1ecJYmMoSmA",
-	"7xhdxERXCHpFrK0gX87fmyoItYf0gFaEhkpHLPsbvMs4nSoNTnE+tc+nm/npktVi9jVraZnue/bMwHC6",
-	"wS+nhHMWZoHcI5zdJwTdPdRXK1HLb8XIPWcPj/ZIjWDYrKiYwXZfY1j2BDFxwfzvHhXbiVxysrf3fFAF",
-	"em8p6pUNR4Gqln2OnZACR6G/KQI9LNKW/W+3zuC32PcugslEcYhxCxDxERYt94nYmqLTs/dIRGwtkAZT",
-	"9MXWe57MbQ2hGwcOx701pR2aVafmKxdA41PGhfaClaG01eqKN+3DnuOdMpJG5LZbIuG25jOzV8OZmtHM",
-	"TGk404CeWemWzcPCM8/eIg10EghzjVPiFlO0pIzbpLGw/Xb0uoNvxzk72f5NalzJ6H8CD4nLst9WD1rL",
-	"DzMDuYDZ1C7FIA3eollGV5StaVGMn7OshmtgC8T07s4C60FNRBQwKjlWxER1kiFASptO2/Cn+kV1Jzwp",
-	"P9uhdJVC01erLya5vThfrNTFq3MjcN8ji90xD9wvaayAP7s0/66ZYAOkVEsLy2zwQSmg2dAHZYD77vnj",
-	"E8bHZX6OtddaPB9QYnLwxiFLFipWy+MABvPYnFvUT3Xw4J/jwcm1/f/g+m7svzp0Q3c+s/RL+mjlnFfY",
-	"mB0rJC9xJLRTs+3nEKW2FKvcevyomfp/QkEcR4QuhlyaI9eOmD1AbvaUgUcb0qYsVCKw0Ugqww9BxonM",
-	"L9Qa7OamxI2oNTHpCnIfiSyIVNw6E6sbqfYlhITNEKEohFuIWapLwhZAqEjOAfM69CGSUu/rGuYRY6sL",
-	"sqRYZhycAIOZbTUg4cyvvpXyZEIyZcrmLMz74LtFN1HSqtIss2SNeSR0wRyzUG7JYLkLTIVarYETaHOp",
-	"Ah8iEI7XOBdI4AUM0QVQFf5d0VkLOzwz+FCMzj5dfFYB5Nnp53e/aTQ9EmAXo5GjbcD8FS0ApeZqhcbA",
-	"6NpazjIddKpNYNlcTlVwHWENf7FQBz2+vpWh0RMan/83jdfX5QE1/1kfztZi6U+Ojl//YuCqMQmACqiy",
-	"Pu/j+89K5nhsd1hMRyOWAjXgliHjy5HtNEqIrFVdPFsD8XwVpAnD88lwbJE3FKfEm3qHw/Hw0DiRSIvq",
-	"qBB7/S1lQqtPCdV5H3pTzxi4Er7XvGzy1a3RVZNRC2d+f13aor8qWevHKO+HTW6h5u6b+i15Bm2U9MF4",
-	"8uTUXdBoM6OwCU+uX0JyDWybjsp29773X4OSl3JQXTXa1N22srOydwjcXUre1GDevieyJME8L5eBMCpE",
-	"xmogRZCkMkcWbuN7Ei9F3aIK71qNVIna6K5mbO/VfJbgkLv/AFkTutbWjV9k63S5oXz+aBaeAw5rDOzh",
-	"1b4KVrtXpZQrxTKIutw0J6UP1uKeWyPPrc32fHcnbX4ZkXin77+0tPk7a6a5krNVsDYo4cjer9Je4FHS",
-	"t8GFmBzkB/Uf9Vj+hZ2H4YvL/LA0hRBl6Y8kbWeZRIm+CkGoZDWp+0k82AeM1mXi0OcKLouhn03rLYUe",
-	"N2Bn+OROYBvXHuUNFMtrdeTBCnIxultBXve63cNKGTEBaB0xFGD6ky4nh0x9KO6ulhF2EVzrSHqITtHR",
-	"+AgJnIsras7w7G1mIpAuNxYVkxXkU0RZMzi30Xak+ENtwO1f0bm5VVhcumFUgznXOB+iy/IiqpnoHJBk",
-	"cWiPhjE6Hh+aSLsjTi2r0uFy5y4kobWLs3553VFfBBY+SoEHSh2BBsxUoh03/VZb7pK2S/WbLx1cP6Mu",
-	"lLcX+q76OTb0CXTjVKxMXXsOgUrS7OCtFE7D4/OaviixtgZGVz9FryH5QIQ0mejefshc6733d9BAfcio",
-	"WrYP5ePcgJKFWRkRdZftvnbfQMrufN/0OWWjAjA6hOPUvEuALexCn0Ao1J7Z0XxEYa0kQd/5rEmAJXZ9",
-	"vzkC+WSvj/yQEUgdtfzCEYjFkna38yzGwb9+6qpXoXyKuRGAaYg4COC3UN0LcAlTZVBGd8WxysZ8tZCv",
-	"59W9vhCFFYjgJ4lQLLd6lGy/5NHe5N+anv74+vl9EtLebf9xs1Fdf7WwamRh1cotFHKl794ZqLTBZ+ym",
-	"feWFvP0z1YYUWifRdV4GQLHWETDLZMAScAMRy6N1HWoWl+lUiHJFj8eHBuRQewvBzFaziSzqzu0XHExt",
-	"3GpgDaG+g+kKX42PKGDjP6i2NAHEL+zPCt64PJq5hfCv7c9wXnkzQtEii+OaBpUqYnSovMJ6V+EENnqx",
-	"SrKezaBt2KDPFY7p6bLttFySg0n7alD1zhiTYTsZPLJvL9rfTtWH3xzOnhcYrx/SAjTwIy9sACxnHOJ1",
-	"Xl2M+GFcpplTJabaN6pvXENMiNyg3AZoujnjPSsaPXvO+5x5Zx0mvDHzLHnyRLlnMR6a5+ji9y/1Qh2W",
-	"OGbLDFq7MboTq2yzjbVI5efnV6+NrbDST2RjyyW52LOv6GkQu7J/mSNQq5RV7YkBI2jkFZFI4hXoayEr",
-	"yIed2Oksa7D+GeKeOvL7hdOEDTuurZVK5e/9p420+kk+0bn30x1da1R0amoBW6RVKbOFu4hRKtI6OsJV",
-	"L6+g12WegGNGoXhfhiBLaiG7ROryubYmuriZxaAyoyv69UJiGmIeoktL+vrnAgSyXq+Hwj4uJjYMWPLL",
-	"EJ1SBLeKtIywvKLmFY0mxTC5SlFKtwpi6+j6xkOm3wJjy+U2h3GlHOcQALmFJmZ/S9H8jxKWrqf3tsp1",
-	"AAeRfROkpizMaBtBR1tewPeA0vmz6H6NPS+v/F2sukMtfwPMQwOUMrAnyUpxMO+afbDCWSicloUuLu3r",
-	"teJ7pZWfIY61TBRpNlsgXLvdgas7DIWKFpKvNLRNsEDdWTLAb91iqW/4sADHSEgDqa3gVtPRaHLwejge",
-	"joeT6Zvxm/HodqK9kJ1Ae6wisCrgc4SXxcSigF8ale55QHFUV+9uzgJF9wRAuA4UbFF8wVmClGGzLygs",
-	"r9zX35XpGuCsQOKZkqhJWNrvvnR1vGwe0uDiiKZx1tXb0WkvJcSxNopECogXHQsgVLb1vwEAAP//",
+	"5Hx7c9s4kvhXQfE3VTP5LfW0HMdKXdV4M7O3uUwmrji5XF3ksSCyZWFFAhwAtMx1+T77FRrgS6Rejp1k",
+	"6/KHI4kEutHoN7px5wUiTgQHrpU3vvMWQEOQ+PE3EVDNBDefQ1CBZIn96n1agASiF0A4rIgEJVIZAAko",
+	"JzMgEmjo+Z4KFhBTM1hnCXhjT2nJ+LV3f+977yGJaNaceKplClMiOKFE4jtEzAnlBKiMGEhCuVqBHBMu",
+	"9ILxa7KiioSCA6HXlPGtUO99L6GSxqDd+l6lUgnZROLDAsiUw62+CvCNqcHBLDah10BmMBcSPN9j5t0/",
+	"U5CZ53ucxgaYHVBDI6a3vwG/1gtvPOz3fS9mPP8+8FtI8ypVWsQgX/9iRiOQhOpFFYZ94YoZKkv4M2US",
+	"Qm9sSFcFPBcyptobe2mKbzZBvQ4hToQGHmRvoGU3fqcxKKIXTBEDBpQekzQhWpDh8TEJFlTSwBDTJzMq",
+	"gQhJqDKb9f5vr8jp8+MB+TMVGsIJtzC75C1dAqHINGbPfqLk48fXv/hE0ewZSUASu6mZSMmKcm0gLWiS",
+	"APcJ5eGELwESwjSZC0ngBmRGJGiZdSd8wj8tWASEGsYAmeNLVkwvcO+WkBGmyAwMgESKAJSC0MdnlqnM",
+	"41H/tDvhn/JBVhjI9FzC3HDdijL9b5O03z8KFASChwq/wJT8ZNZ8Mhz1nxn8AmEIt1oAJ3pBtVnshC+o",
+	"InPGmVpAaJZj4DGtHHTfkM+NAKJZDOZ5mozJUZ8oQjX+HgulJ9wsP6FZbGTWJxLmKQ8VTqlF0kkT5ZNj",
+	"okoqWapCpAAp9aG25CUklqCjF2QhUmnH7Zged8O8NxxVBq0Be0lSrllkELerUjSGYmeuQRveggnHny1C",
+	"XXI218gHVPuE4q4ZBZDjk6NjiGWRMUtQmkXRhEuIIZ6BhNABPu2TkGaKLOiNEV6z4eMNiIz6pxM+ZaVA",
+	"XC0hu4LbxMjWtGQjI4oGo5XZVqZJBIYqhHEyzdXg1J/wdTa0MIZDpFyhvJjVXV1yxjNiB5gFxzQzajRV",
+	"RnQoh1V3YjQb3NI4iYwIv4D+0enJC+iM+uFxZ3QELzqz4PSo8/zF6Ygen8xPj4ajXEFZFi61R0XmO0bo",
+	"t2mQpsb4jcVMNxXF38WKxJRnVTbdoCEjnKEKJYQ5TSNt1KNfKi3G9dHQ8436ZHEae+OBU57uW6HPGNdw",
+	"DRLRe4cI0WiXYjtTyKArY8Z8Mku1VXLBgvJrQPrTSAmzCTENAXdfpCjG3f3puo2O72S4RcML8/TL1fu5",
+	"lZmNYJxMfTmgizcfN4BQy3Tr3D9ImHtj7//1SiekZ5+qnpkVrbYElQiuAI32uRSzCGLzMRBcA0d2pEkS",
+	"Meut9BL7xl/+oazrsh+0fF6EuO7tUE1WwDVZSWHM2HtjdIzKIDWNwfhVIsW1BKWmPhkNT31y3O+bP0Pz",
+	"58gIc0iO+6NSnaAiWkL2kgRCSgg0obyiQcmcSaWt+FccM4TfQU3Z5O0La5iMVjLmyvkrCA2NpU9Wufcm",
+	"0cYoEYMFmQ+Zr7kwDUlDIjnKmRfOwtCsGnciDJkVwnMpEpCamX2b00iB7yWVn+68gOlszUMa7PSQfC8Q",
+	"KdeyRapfX7wjR4PnzzsDQqNkQTtGfyRUa5Dm8R+fzzr/fXk3vP/Ba5k1YhwGB/trdtywbVzjzUQoTaOr",
+	"QITQeH+3W1jK0GeHq28JWJ+4JM9lMYuY/QMCbVD4K40oD6BJureCQ2Z9FWd9/glSeOs7RmMzeXP4r7c0",
+	"0MYI/sfFu9/HxgoYC0CGfxwfkQ4ZVI3Xmo5/Pqrq+NN+/2Rwejo8Hp2M+qeng4rC7zcVvm/cbWlEz2BU",
+	"msePF794u0joVlKZoo1eryIGXH9gMShN46S58N9grgmaBhshzBm/BplIZlwVJTCKMbrCEDWgUmal92vX",
+	"ne/581ELx+ShgIG7JjoSqIbwiuqahg6pho7xHds4HGLKohZz5Hss3EPP5zq9ZXyahAdis7YbCA+nz9H0",
+	"q0usQWjdJ0eoVzjmQDVU0GWbefgVX6oQYdvLOTomfmqstbbMbYv53UEqGfsspHWuaVFQpb6bTC4ahPe9",
+	"245VQB7jNzRi4ZXD57YTp8rsGhfGZpBZRPmyis5H3IKdtI0Zr/46+AbUblD01xxmSUoa0p/dt24g4jWy",
+	"Ho9qZD2qm5E/JhM1mdz2+53J5HYwn0xuT+YT76dnfnf80gaHNir8eTL5PJlcTiaTyeVffppMug8b+ez/",
+	"//z1Qf6wD+vkolrwzsxE90lEGSfUugREpcEC0wJrBL/3vTeQXWjHU2vqTZj3DlVwD1KKGOEpN6au3D9i",
+	"EOlichOsK7LkYsXHlaQBhu3MhbdmMcTFjNaY5pmHFVUYz3n+nngtbdjS+N1QaWNSrgWg8+VKxk9odoXx",
+	"RRvUPITdmPETmNyz0a8BYcIjS4I8tWJ+qQHs3Qx6eTah1x+cUjoKhp2T+TF0Tvr9fueF+dOv/NuAGIYA",
+	"V4bGqWrxevH33AzbvamiMewPWoLLpkehcoZcy0tWfXvMPjoYEJIMdJdMC5adjstH6OcPb2+7ZDqnLGp5",
+	"SI3LQCMyur01jjkLFmRBQ8IFgfkcAuP7T/MsxBiTZm6JeiVsMqGewOKCRML4IJjXeYlZiSrlpkTRTFlI",
+	"Lq3AjXv12ausEL1ItxzDsYi6lwtLWLFaG+z50gbASMuaXLbZu7egFyL8gD/fFegEVBqQKxpFoFsg+tZn",
+	"PdDWb3Jg3zIuJEk506rKNSM0sJv91UGVb7dnJ+rOajNwGQ0HJzW5sV5sI3w5agtfHuTcYg7icVzLakp6",
+	"H09ym9b9ZPQt5STlCWUhQV1lvOhUcpsvVVoEy70V6Z4YMQ0xLr/4sM3lsOkbDWjG3FxUSpqhClmwJGH8",
+	"+oqWUfG2yfLg2WmfdD/oVuEhfKHpTo/KCsuj+er1MwiHdk7FHKXNPnyNAzby5oO8+UNZsdjvtYiWBgty",
+	"8eYjETyAl6h40aAzRSKmtLHvKxZg/kTCHC0t6vNRv0+mYWqzUXBlZp/6NpuIz0M2n4MErif8z5RyzQze",
+	"XfLBaHRDNGI8KbQvcBsAWPXu9I1R/biPvk0OjYZDMsVRV1qIq4jKa5hapV6s6gDKOXyyGtna0rA7NZ1a",
+	"pvsl9+qcZZOFBRptfBHT29d2accWC/dtsCaGvpdy9mcK7rFNOxb+a31/1oMfs79GAZlndpcbmNbZ3xJ7",
+	"Ixujnmio2Y3B9NZt2EjrZkzOmb5KJAtgT9XQuhkuOCxwqs27ccXn9LrFqQ+ppodp2DbtWjmXbcnrzxRw",
+	"TYT1xyOqNJ7Z7tRpiNrG5VwUWjl3ThLgoY2JEprlH6xipDyAqO4u4bmzZjSKsit7fAU24+4+tjk3CPiR",
+	"Qu5HMUilX5YvsNULbFDQHUI02aF0xfayWw9xS0IIIsahSLk+1DmI0UNtLkE7n3XrAkrvdp3rcHgb1xXn",
+	"P/sgl0hxw8z7wcIYADesJYJy3LYD3zxFvLc34ja49Ecex8OonIE58vulX1uRosL3OCRf6HB+mIOBOeEr",
+	"XU0Kb01PreWQa/y0B2EtA3mORqD0FRd8t1Z/b1/+Hd9dp7BDYAtp3hYobiXNmvolJmojHCBUhBrfZAm8",
+	"rJ5xjGrDVkpsaEcW1ESteAruhqfxzAWzcAOS0CCAREPYNfZI2OM+nr2be+PPd/kPNbEyUL3Le3+DtNYi",
+	"zMv7+3v/bsebeRDaEGAHqQUWPqllHLVYXt0wtZbB3efA60nUTMXpwfIIShBnrOOguBF5rQIH96MjQ8kk",
+	"FxuSMVNXX8P49XRc23u325ooE9tloF8Spl3eYk5ZlGJlVWFmi2mMoKeBcYhR6J1ibzedlRPiOlpYljQ6",
+	"PiHuhJiEoCmLVOOYK7cX9eF/E5JghoTG6iVRms6ieqZLpPpKzK/y+LTFHOlNJzAgZZs/844DMR4N8MBu",
+	"QgIiiaA9Q2aVw0b1vymzd16taHF7hdRhitCZSPX2A2NX7PfI+b6K31HkYvqnbf6vZjpaOyZ5Jfg8Ysjj",
+	"G2WpnQbUlvhhpAe3mMjGGiXizlYrq3RUUr3tu94miznSFePlWMP3ckDID7VdbVXWUoRpoA+ILg6JCPYP",
+	"5MxKzPLXQhabLNt6gvvFzkItTrGry7HZ7QZY8j1CuJJvxDcPWBwinyQ72LHJeebAAogDOWoznzSTqtuZ",
+	"p/1ctc4CG0iEtujXm9a4JN/3Zk2wdbCJkK4I0SdU1azbj4qIFSdn56+JWoiVIljptinsaVBge8p4Z3RT",
+	"O8A83pgK3eO1WhFki1VKpUK7zV19MOTlmSVt1g9Uj/cKFmtO9X4xXrtCn9q96k4NRlOLUneKDs20cCTs",
+	"w9yXmL60JZiKUAlEQmAiEFeoe82FhLqZcwCqXsm6W7eXKdgmySWb/ifIkLUp+pvywRoFiiTXdGxWA+wG",
+	"QlcM9pJMU45HmflZlrHzZemZmBOBezwNnCm1nlwguJbUwFPlEaACrV2+w7lt5S9mOJNx8dlNhWkkhG8I",
+	"kOO5+1gpX2wbud5btvsWaYY9A/XDovqyNnOf179pqF6rI63E7UW4/qAY3W7og0L0Q/f8yyP6LwvNW9Ze",
+	"eePpis4GwxctvOSqeSuRK0BnFlH0qKrnkbTzz37n9NL937m86/vPj9qrKz+I5GPyxcI5K8sX90xhfY3D",
+	"zL1e232IVkhLvsqdB+dI1P8TAtJyuN1GkE82QdFgswfwzYE88MWKtM4LJQtsVZJG8UOQSqazC7MGt7kJ",
+	"a296sJ7pEjK/qMqaquWVNvsSQiymhHESwg1EIsGcvavxBqzsorJaM7TQGvd1BbOFEMsLds2pTmWLtno3",
+	"J1P3VoeFU7/8VvDTtChkmYkw29RhkQ9TBawy2LJLxrJ0xueiBQtjlmwTU56cMKu1FTeoLl1DDo1WNFNE",
+	"0Tl0yQVw4wFO+HStvWOaV++cv7v4YNzI87MPr/5uM2YK3GJqXUZ5yb9rd1pCZlsWsb4M85yZSNH1NJsg",
+	"0pkeGxd7QRUePttqIJwfux1tt9SET/iv2AeHCQOD/3RTK4TrUTsdHZ88s4fEEQuAKyhjP+/t6w+G52Tk",
+	"dliNez2RALe5o66Q1z03qBczXUm/eEZUEzx4vQGpLM0H3b4rWeM0Yd7YO+r2u0fWiCyQVXs52+O3RCgU",
+	"n6LG7XXojT2r4IpS6HoT5+d2iS5f6a21At1fFrror4bXNreRHNY+slaBfF+Xby1TWG9kGfYHjw69rXvF",
+	"YhTWO0iqrb1tE7tXe8V79773X52ClrpTNvBuG+7ecli5Nq/2IQVtKp04vqfSOKYyK5ZBKMlZxkkgJxAn",
+	"OsuT076n6bWqalRl8/Ylq/XuKsr23uBzDS189++gK0y3tnX9r7J1mHQonn8xCd8DDSsE3ECrQwWs0q9s",
+	"hCuhOlg0qWmPsh8sxRsa+55amt0B/F7S/HVY4hW2KK5J8zeWTNs1uZOxtghhzzUWoxX4Iu7bYkJsDPKd",
+	"2o+qL/+VjYelS5v6EUkCIUmT74nbzlNNYuxWY1yLCtf9qB5sA3qrInDYZAo+5VM/mdQ7CBvMQHn2+rhG",
+	"YBfVvsgaGJJXssmdJWSqd7eErGp1m4eseiEUkNVCkIDyHzGpHArzIb8TovCwc+caPekuOSOj/ggL3Ccc",
+	"z/AqjfaYbswzJkvIxoSLunPuvO2FoQ93Dre95IAqLKo3/5sluARxftmAbSA3XrlrnRQc65RXNOuSN+Z9",
+	"MZ/wrRcqrM2IR73u8gKf0CjKM9NzISc8v3KhS7BUmmlHphkQLaLQBBR4lQAtlsdUBSffRiFly8Bx/8jG",
+	"Aw2mX9N9DV5oNNW7Rhgr9n7RN4/XgCifJCADozSAB8KmzFtaxpc7LiVYP1bY1P72x2fS+Z/LDY1MZb8S",
+	"ps3oLAJydvHq9Wvv3mr4JxLyouVpU5t5C6c+gtCfqaVN2M8gMNGnm3wtNsXLQLKKIjDM7jQnpnXVRg35",
+	"G1PahtgHG1h7pcS9v4dqwTNU8+Z6lUSU2T4B1wDEVNUXab+np1a/vvddB0/JG2XpbAtznNnKBDF3C30E",
+	"pjB75mbzCYeV4QS8b6DCAQ7Y5f121+qdayj7Ll2rai/BV3atXBVzczvPIxr868fkuApjLG2TjjFoEhTI",
+	"G6g16jSYqVQovbv8vGhrIJ7z19PK3ibfS+S16I/iejlqbRCyw6Jid4vMzrj7+5fPbxNpb9z27zfMxsSy",
+	"K+gvmqztHXnIR9iNa4v0bfnJftJXlOwdHoLXuNAZiabxsvUhK3TtRaoDEUN7ZWhRM4DZ+Gqz7IQf949s",
+	"DUflBpypS9MznSfU1y/XGbsaU1uyEWJLV5vHa21E3rDwnUpLvXT9K9uznDZtFs32v/xr2zOaldaMcTJP",
+	"o6giQYWIWBkqilzvygKIrVas5KwnU2hbNuhDWab1eGmEpFhSC5EOlaDyvjKbOmglcM+Fz4frqer0293Z",
+	"93kJ23epAWqFMV9ZATjKtLDX+7Il57sxmRan6u2R2MeQUIm1M0xvEW5bR7s94j3PX3rymPcp485qFfTW",
+	"yLOgySPFnvl8ZJaRizcfqxlIqmkkrlNY243enVqm23WsK8R+enpt1LFlKfgj6dhiSW3kOZT1sF7f6L+0",
+	"xVErhdXsia2ywJIypommS8A+nSVk3YbvdJ7WSP8Efk+1sP0rhwlbdhy1lQnl7/3H9bQ2g3ykA/3HO5PH",
+	"ou/E5gJ2cKsRZlfHo3qJSqplH20HAWVleREn0EhwyO/KUeyaq+IyXgU8RG2Cyc00Apt6/3yhKQ+pDMkn",
+	"B/ryp7y6ZbVadZV7nCPWDUT8rEvOOIEbA1ovqJ5we6ezDTFsrOLOCHIBcdl/bOiw9w/bsCOPYdpCjve2",
+	"MLvekrAjz/57UXWP6L0sYx2gwcJdHY2QlZ1tazXVjstfv062/UnURYWiX19fNEv3W5WHLcvHZori4o+c",
+	"h+yN9g+WUlcYiAzUrNL7fGkoX7U1iIoVYCtolvlda0Cl+YWWLR65iOeSY9tp67DzckQHEeRNO1tjA5QI",
+	"aESUtrXGZR3auNcbDE+6/W6/Oxi/6L/o924GaMUcAo1+vtyzcHWFTBbJyPwAoFBKzfOE/AyzOtwekqrm",
+	"CYJqO5BwSfW5FDExitH1ShaXRVTveW6b4DwvUbQpVRvwrN/b3DbwU/2QpzgCrB2vtQ1EVlXlpXUNtYu6",
+	"taE+lAnV/jcAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -17,7 +17,7 @@ const order = `{"customer_id":"cus_1","items":[{"sku":"tee-black","quantity":2},
 // network's, on a store in memory.
 func BenchmarkMiddleware(b *testing.B) {
 	policy := idempotency.Policy{ExcludedFields: []string{"client_timestamp"}}
-	handler := idempotency.New(memstore.New(), idempotency.Always(policy)).Handler(
+	handler := idempotency.New(memstore.New(), idempotency.Always(policy), idempotency.WithSharedScope()).Handler(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)

@@ -2,189 +2,251 @@ package idempotency
 
 import (
 	"bytes"
-	"encoding/json"
+	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/gowebpki/jcs"
 )
 
-// canonical gives the RFC 8785 form of a JSON body without the excluded
-// members, or false when that form would lose information.
-func canonical(body []byte, excluded []string) ([]byte, bool) {
-	if !json.Valid(body) || !numbersExact(body) {
-		return nil, false
-	}
-	form, err := jcs.Transform(body)
-	if err != nil { // duplicate names, lone surrogates, invalid UTF-8, too deep
-		return nil, false
-	}
-	if len(excluded) == 0 {
-		return form, true
-	}
-	return newStripper(excluded).strip(form), true
+// maxNesting limits the depth of a body in canonical form. Each level may copy what it holds,
+// in order to sort it.
+const maxNesting = 1000
+
+// canonical returns the RFC 8785 form of a JSON text without the excluded members. It returns
+// false if the text is not JSON (RFC 8259, in UTF-8) or the form would lose information:
+// duplicate names, lone surrogates, numbers that a double cannot hold.
+func canonical(text []byte, excluded []string) ([]byte, bool) {
+	c := canonicalizer{in: text, out: make([]byte, 0, len(text)), excluded: excluded, members: make([]member, 0, 16)}
+	ok := c.value(0)
+	return c.out, ok && len(c.in) == 0
 }
 
-// numbersExact says whether every number of a valid JSON text survives the trip
-// through a double, as RFC 8785 writes it: 0.1 does, 9007199254740993 does not.
-func numbersExact(text []byte) bool {
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == '"':
-			i += stringLength(text[i:])
-		case c == '-' || (c >= '0' && c <= '9'):
-			n := numberLength(text[i:])
-			if !exact(string(text[i : i+n])) {
-				return false
-			}
-			i += n
+// canonicalizer appends the canonical form of in to out, and shortens in from its beginning.
+// Its methods return false if there is no such form.
+type canonicalizer struct {
+	in, out  []byte
+	excluded []string
+	members  []member // of all open objects
+	scratch  []byte
+}
+
+// member is a member of an open object: out[start:end], without comma.
+type member struct {
+	name       []byte // decoded
+	start, end int    // equal if the member is excluded
+}
+
+// value takes one value with the whitespace around it.
+func (c *canonicalizer) value(depth int) bool {
+	c.skipSpace()
+	if len(c.in) == 0 {
+		return false
+	}
+	var ok bool
+	switch c.in[0] {
+	case '{':
+		ok = depth < maxNesting && c.object(depth+1)
+	case '[':
+		ok = depth < maxNesting && c.array(depth+1)
+	case '"':
+		ok = c.text()
+	case 't':
+		ok = c.literal("true")
+	case 'f':
+		ok = c.literal("false")
+	case 'n':
+		ok = c.literal("null")
+	default:
+		ok = c.number()
+	}
+	c.skipSpace()
+	return ok
+}
+
+func (c *canonicalizer) array(depth int) bool {
+	c.copyByte()
+	if c.skipSpace(); c.next(']') {
+		return c.copyByte()
+	}
+	for c.value(depth) {
+		switch {
+		case c.next(','):
+			c.copyByte()
+		case c.next(']'):
+			return c.copyByte()
 		default:
-			i++
+			return false
 		}
 	}
+	return false
+}
+
+func (c *canonicalizer) object(depth int) bool {
+	c.copyByte()
+	first := len(c.members)
+	defer func() { c.members = c.members[:first] }()
+	if c.skipSpace(); c.next('}') {
+		return c.copyByte()
+	}
+	for c.member(depth) {
+		switch {
+		case c.next(','):
+			c.in = c.in[1:]
+		case c.next('}'):
+			return c.sort(c.members[first:]) && c.copyByte()
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// member takes a name and its value, and removes both again if the name is excluded.
+func (c *canonicalizer) member(depth int) bool {
+	start := len(c.out)
+	if c.skipSpace(); !c.next('"') || !c.text() {
+		return false
+	}
+	name := unescaped(c.out[start+1 : len(c.out)-1])
+	if c.skipSpace(); !c.next(':') {
+		return false
+	}
+	c.copyByte()
+	if !c.value(depth) {
+		return false
+	}
+	if slices.Contains(c.excluded, string(name)) {
+		name, c.out = slices.Clone(name), c.out[:start]
+	}
+	c.members = append(c.members, member{name, start, len(c.out)})
 	return true
 }
 
-// stringLength gives the length, quotes included, of the JSON string that text
-// begins with.
-func stringLength(text []byte) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
+// sort brings the members at the end of out into order, and puts commas between them. It
+// returns false for duplicate names.
+func (c *canonicalizer) sort(members []member) bool {
+	start := members[0].start
+	slices.SortFunc(members, func(a, b member) int { return compareUTF16(a.name, b.name) })
+	c.scratch = c.scratch[:0]
+	for i, m := range members {
+		if i > 0 && bytes.Equal(m.name, members[i-1].name) {
+			return false
 		}
+		if m.start == m.end {
+			continue
+		}
+		if len(c.scratch) > 0 {
+			c.scratch = append(c.scratch, ',')
+		}
+		c.scratch = append(c.scratch, c.out[m.start:m.end]...)
 	}
-	return len(text)
+	c.out = append(c.out[:start], c.scratch...)
+	return true
 }
 
+// number takes a number and writes it as ECMAScript does, if that has the same value.
+func (c *canonicalizer) number() bool {
+	n := numberLength(c.in)
+	literal := c.in[:n]
+	c.in = c.in[n:]
+	if n == 0 {
+		return false
+	}
+	written, ok := appendNumber(c.out, literal)
+	c.out = written
+	return ok
+}
+
+func (c *canonicalizer) literal(word string) bool {
+	if !bytes.HasPrefix(c.in, []byte(word)) {
+		return false
+	}
+	c.in, c.out = c.in[len(word):], append(c.out, word...)
+	return true
+}
+
+func (c *canonicalizer) skipSpace() {
+	for len(c.in) > 0 && (c.in[0] == ' ' || c.in[0] == '\n' || c.in[0] == '\r' || c.in[0] == '\t') {
+		c.in = c.in[1:]
+	}
+}
+
+func (c *canonicalizer) next(b byte) bool { return len(c.in) > 0 && c.in[0] == b }
+
+// copyByte copies one byte. It returns true, for the end of a container.
+func (c *canonicalizer) copyByte() bool {
+	c.out, c.in = append(c.out, c.in[0]), c.in[1:]
+	return true
+}
+
+// numberLength returns the length of the JSON number that text begins with, or 0.
 func numberLength(text []byte) int {
-	end := bytes.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("+-.0123456789eE", r) })
-	if end < 0 {
-		return len(text)
+	digits := func(from int) int {
+		for from < len(text) && text[from] >= '0' && text[from] <= '9' {
+			from++
+		}
+		return from
+	}
+	whole := 0
+	if whole < len(text) && text[whole] == '-' {
+		whole++
+	}
+	end := digits(whole)
+	if end == whole || text[whole] == '0' && end > whole+1 {
+		return 0
+	}
+	if end < len(text) && text[end] == '.' {
+		if fraction := digits(end + 1); fraction > end+1 {
+			end = fraction
+		} else {
+			return 0
+		}
+	}
+	if end < len(text) && (text[end] == 'e' || text[end] == 'E') {
+		power := end + 1
+		if power < len(text) && (text[power] == '+' || text[power] == '-') {
+			power++
+		}
+		if end = digits(power); end == power {
+			return 0
+		}
 	}
 	return end
 }
 
-func exact(literal string) bool {
-	f, err := strconv.ParseFloat(literal, 64)
+// maxExactDigits is how many decimal digits a double holds in any case.
+const maxExactDigits = 15
+
+// appendNumber appends a number as ECMAScript writes it (RFC 8785, section 3.2.2.3). It
+// returns false if a double has another value: 0.1 is kept, 9007199254740993 is not.
+func appendNumber(out, literal []byte) ([]byte, bool) {
+	if len(literal) <= maxExactDigits && literal[0] != '-' && bytes.IndexFunc(literal, notDigit) < 0 {
+		return append(out, literal...), true
+	}
+	f, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil {
-		return false
+		return out, false
 	}
-	written, err := jcs.NumberToJSON(f)
-	if err != nil {
-		return false
-	}
-	if written == literal {
-		return true
-	}
-	before, ok := decimalOf(literal)
+	start := len(out)
+	out = appendFloat(out, f)
+	before, ok := decimalOf(string(literal))
 	if !ok {
-		return false
+		return out, false
 	}
-	after, ok := decimalOf(written)
-	return ok && before == after
+	after, ok := decimalOf(string(out[start:]))
+	return out, ok && before == after
 }
 
-// decimal is the value digits × 10^exponent, digits having no zero at either
-// end: equal values are equal structs. Zero is the zero value, also when signed.
-type decimal struct {
-	negative bool
-	digits   string
-	exponent int
-}
+func notDigit(r rune) bool { return r < '0' || r > '9' }
 
-func decimalOf(literal string) (decimal, bool) {
-	number, negative := strings.CutPrefix(literal, "-")
-	mantissa, power := number, "0"
-	if i := strings.IndexAny(number, "eE"); i >= 0 {
-		mantissa, power = number[:i], number[i+1:]
+func appendFloat(out []byte, f float64) []byte {
+	if f == 0 {
+		return append(out, '0') // also for -0
 	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	if digits == "" {
-		return decimal{}, true
+	if size := max(f, -f); size >= 1e-6 && size < 1e21 {
+		return strconv.AppendFloat(out, f, 'f', -1, 64)
 	}
-	exponent, err := strconv.Atoi(power)
-	if err != nil {
-		return decimal{}, false
+	out = strconv.AppendFloat(out, f, 'e', -1, 64)
+	if n := len(out); out[n-2] == '0' && notDigit(rune(out[n-3])) { // Go writes two digits at least
+		out = append(out[:n-2], out[n-1])
 	}
-	significant := strings.TrimRight(digits, "0")
-	exponent += len(digits) - len(significant) - len(fraction)
-	return decimal{negative, significant, exponent}, true
-}
-
-// stripper removes members from canonical JSON: without whitespace, every
-// string in its one spelling, so that names can be compared as bytes. Its
-// recursion is bounded by the parser's nesting limit.
-type stripper map[string]bool
-
-func newStripper(names []string) stripper {
-	s := make(stripper, len(names))
-	for _, name := range names {
-		quoted, err := json.Marshal(name)
-		if err != nil {
-			continue // strings always marshal
-		}
-		if spelled, err := jcs.Transform(quoted); err == nil {
-			s[string(spelled)] = true
-		}
-	}
-	return s
-}
-
-func (s stripper) strip(text []byte) []byte {
-	out, _ := s.value(make([]byte, 0, len(text)), text)
 	return out
-}
-
-// value appends the first value of text to out, and gives what comes after it.
-func (s stripper) value(out, text []byte) (stripped, rest []byte) {
-	switch text[0] {
-	case '{':
-		return s.container(out, text, s.member)
-	case '[':
-		return s.container(out, text, s.value)
-	case '"':
-		n := stringLength(text)
-		return append(out, text[:n]...), text[n:]
-	}
-	n := bytes.IndexAny(text, ",]}")
-	if n < 0 {
-		n = len(text)
-	}
-	return append(out, text[:n]...), text[n:]
-}
-
-// container copies an object or array, item by item. An item that appends
-// nothing leaves no comma either.
-func (s stripper) container(out, text []byte, item func(out, text []byte) ([]byte, []byte)) (stripped, rest []byte) {
-	out, text = append(out, text[0]), text[1:]
-	first := len(out)
-	for text[0] != '}' && text[0] != ']' {
-		if text[0] == ',' {
-			text = text[1:]
-		}
-		before := len(out)
-		if before > first {
-			out = append(out, ',')
-		}
-		start := len(out)
-		if out, text = item(out, text); len(out) == start {
-			out = out[:before]
-		}
-	}
-	return append(out, text[0]), text[1:]
-}
-
-func (s stripper) member(out, text []byte) (stripped, rest []byte) {
-	n := stringLength(text)
-	name, start := text[:n], len(out)
-	out = append(append(out, name...), ':')
-	out, rest = s.value(out, text[n+1:])
-	if s[string(name)] {
-		out = out[:start]
-	}
-	return out, rest
 }

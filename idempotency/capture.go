@@ -4,32 +4,36 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+
+	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
 
-// capture holds a response back until its record is written. It deliberately
-// has no Unwrap: a handler that could reach Flush, Hijack or the connection
-// through [http.ResponseController] could send bytes that nobody has kept.
+// capture holds a response back until its record is finished. It has no Unwrap on purpose: a
+// handler that reached Flush, Hijack or the connection through [http.ResponseController]
+// could send bytes that are not kept.
 //
-// Once a body passes the limit, overflow is called, and from there on the
-// response streams to the client.
+// When the answer passes the limit, overflow is called, and from then on the response streams
+// to the client.
 type capture struct {
 	w        http.ResponseWriter
-	limit    int
-	overflow func() // settles the record; called at most once, before any byte is sent
+	keep     headerFilter
+	limit    int    // bytes of kept headers and body
+	overflow func() // finishes the record; called at most once, before any byte is sent
+	replayed func() bool
 
 	code      int         // 0 until the header is written
 	header    http.Header // as it was at that moment
+	kept      http.Header // the part of it that is kept
 	body      []byte
 	streaming bool
-	replayed  func() bool
 }
 
-// Header is the outer writer's: handlers see, and may remove, what middleware
-// outside of us has set.
+// Header returns the outer writer's: handlers see, and may remove, what middleware further
+// out has set.
 func (c *capture) Header() http.Header { return c.w.Header() }
 
-// WriteHeader keeps the first final status. Informational ones (1xx) are not
-// passed on, and superfluous calls have no effect.
+// WriteHeader takes the first final status. Informational ones (1xx) are not passed on, and
+// further calls have no effect.
 func (c *capture) WriteHeader(code int) {
 	if code < 100 || code > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", code)) // as net/http does, while the key can still be released
@@ -38,6 +42,7 @@ func (c *capture) WriteHeader(code int) {
 		return
 	}
 	c.code, c.header = code, c.w.Header().Clone()
+	c.kept = c.keep.pick(c.header)
 }
 
 // Write implements io.Writer.
@@ -46,7 +51,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	if c.code == http.StatusNoContent || c.code == http.StatusNotModified {
 		return 0, http.ErrBodyNotAllowed
 	}
-	if !c.streaming && len(c.body)+len(p) > c.limit {
+	if !c.streaming && !c.fits(len(p)) {
 		c.overflow()
 		c.streaming = true
 		if err := c.send(); err != nil {
@@ -60,8 +65,28 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send writes out what was held back. Headers that were set after WriteHeader
-// are dropped, as net/http does.
+// fits reports whether the answer with more bytes of body stays within the limit.
+func (c *capture) fits(more int) bool { return headers.Size(c.kept)+len(c.body)+more <= c.limit }
+
+// response is what is kept of the answer.
+func (c *capture) response() Response {
+	if c.fits(0) {
+		return Response{StatusCode: c.code, Header: c.kept, Body: c.body}
+	}
+	return c.withoutBody()
+}
+
+// withoutBody is what is kept of an answer that is too large.
+func (c *capture) withoutBody() Response {
+	location := onlyLocation.pick(c.kept)
+	if headers.Size(location) > c.limit {
+		location = nil
+	}
+	return Response{StatusCode: c.code, Header: location, BodyOmitted: true}
+}
+
+// send writes what was held back. Headers that were set after WriteHeader are dropped, as
+// net/http does.
 func (c *capture) send() error {
 	outer := c.w.Header()
 	clear(outer)

@@ -11,22 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
 // orderedWriter notes when the first byte goes to the client.
 type orderedWriter struct {
 	http.ResponseWriter
-	store *tappedStore
+	store *faulty.Store
 }
 
 func (w orderedWriter) WriteHeader(code int) {
-	w.store.mu.Lock()
-	w.store.steps = append(w.store.steps, "header")
-	w.store.mu.Unlock()
+	w.store.Note("header")
 	w.ResponseWriter.WriteHeader(code)
 }
 
-func TestTheRecordComesBeforeTheFirstByte(t *testing.T) {
+func TestAnswer_IsSentAfterTheRecord(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"empty": 0, "small": 10, "at the limit": 100, "over the limit": 101, "far over": 100_000} {
 		t.Run(name, func(t *testing.T) {
@@ -37,15 +36,15 @@ func TestTheRecordComesBeforeTheFirstByte(t *testing.T) {
 			}, idempotency.WithMaxResponse(100))
 			w := httptest.NewRecorder()
 			b.handler.ServeHTTP(orderedWriter{w, b.store}, request(t, "key", ""))
-			require.Equal(t, []string{"acquire", "complete", "header"}, b.store.taken())
+			require.Equal(t, []string{"acquire", "complete", "header"}, b.store.Taken())
 			require.Equal(t, size, w.Body.Len())
 		})
 	}
 }
 
-// TestHandlersHabits compares what a client gets through the middleware, and
+// TestAnswer_IsWhatNetHTTPSends compares what a client gets through the middleware, and
 // again in a replay, with what net/http sends without it.
-func TestHandlersHabits(t *testing.T) {
+func TestAnswer_IsWhatNetHTTPSends(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]http.HandlerFunc{
 		"nothing at all":      func(http.ResponseWriter, *http.Request) {},
@@ -129,7 +128,7 @@ func fetch(t *testing.T, handler http.Handler, method string) fetched {
 	return fetched{response.StatusCode, response.Header, string(body)}
 }
 
-func TestInformationalResponsesAreHeldBack(t *testing.T) {
+func TestAnswer_HoldsInformationalResponsesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
@@ -141,7 +140,7 @@ func TestInformationalResponsesAreHeldBack(t *testing.T) {
 	require.Equal(t, 1, b.ran())
 }
 
-func TestNothingEscapesTheCapture(t *testing.T) {
+func TestCapture_HidesTheConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 		write(w, "x")
@@ -157,14 +156,14 @@ func TestNothingEscapesTheCapture(t *testing.T) {
 	require.False(t, w.Flushed)
 }
 
-func TestAnInvalidCodeReleases(t *testing.T) {
+func TestCapture_PanicsOnAnInvalidCode(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(42) })
 	require.Panics(t, func() { b.post(t, "key", "") })
-	require.Equal(t, []string{"acquire", "release"}, b.store.taken())
+	require.Equal(t, []string{"acquire", "release"}, b.store.Taken())
 }
 
-func TestAResponseTooLargeToKeep(t *testing.T) {
+func TestMaxResponse_StreamsALargerAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "/orders/1")
@@ -187,7 +186,7 @@ func TestAResponseTooLargeToKeep(t *testing.T) {
 	require.Equal(t, []idempotency.Result{idempotency.ResultAcquired, idempotency.ResultNotKept, idempotency.ResultMismatch}, b.results())
 }
 
-func TestALargeResponseThatIsNotFinal(t *testing.T) {
+func TestMaxResponse_StreamsAnAnswerThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	large := bytes.Repeat([]byte("x"), 1000)
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +207,7 @@ func TestALargeResponseThatIsNotFinal(t *testing.T) {
 	require.Equal(t, 4, b.ran())
 }
 
-func TestAPanicAfterALargeResponse(t *testing.T) {
+func TestMaxResponse_HoldsAfterAPanic(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 		write(w, strings.Repeat("x", 1000))

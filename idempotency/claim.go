@@ -6,52 +6,58 @@ import (
 	"time"
 )
 
-// Claim is a handler's view of the key that its request holds. A handler takes
-// it from the request's context and passes it on to what writes the change.
-// Its methods may be called from any goroutine until the handler returns.
+// Claim is a handler's view of the key that its request holds. A handler takes it from the
+// request's context and passes it to the code that writes the change. Its methods may be
+// called from any goroutine until the handler returns.
 type Claim struct {
 	Scope, Key  string
 	Fingerprint Fingerprint
 	Owner       Owner
-	TTL         time.Duration // how long the answer is to be kept
-	// Bypassed says that the store couldn't answer and the policy is FailOpen:
-	// nobody but the handler's own authority guards this key now.
+	TTL         time.Duration // how long the answer is kept, from the arrival of the request
+	// Bypassed says that the store could not be reached and the policy is FailOpen: only the
+	// handler's own authority protects this key now.
 	Bypassed bool
 
-	// TraceParent names this request for [Claim.ReplayedFrom]. It is empty
-	// without [WithTraceParent].
+	// TraceParent identifies this request for [Claim.ReplayedFrom]. It is empty without
+	// [WithTraceParent].
 	TraceParent string
 
 	released, replayed atomic.Bool
-	original           atomic.Pointer[string] // the TraceParent of what is replayed
+	original           atomic.Pointer[string]        // the TraceParent of what is replayed
+	keepFor            atomic.Pointer[time.Duration] // nil: as long as the TTL says
 }
 
 type claimKey struct{}
 
-// ClaimFrom gives the claim of the request that ctx belongs to, or nil when it
-// carries no key or its route has no policy.
+// ClaimFrom returns the claim of the request that ctx belongs to, or nil if the request has
+// no key or its route no policy.
 func ClaimFrom(ctx context.Context) *Claim {
 	claim, _ := ctx.Value(claimKey{}).(*Claim)
 	return claim
 }
 
-// Release says that this answer must not be kept, whatever its status: the
-// client may correct its request, or try it again, with the same key. It comes
-// too late for a response that has already passed the limit of
-// [WithMaxResponse].
+// Release says that this answer must not be kept, whatever its status: the client may correct
+// its request, or try it again, with the same key. It has no effect once the response has
+// passed the limit of [WithMaxResponse].
 func (c *Claim) Release() { c.released.Store(true) }
 
-// Replayed says that this answer is one that the authority had kept. It is sent
-// with X-Idempotent-Replay: true, put back into the store, and counts as a
-// replay. Call it before writing the response.
+// Replayed says that the authority had kept this answer. It is sent with X-Idempotent-Replay:
+// true, put back into the store, and counts as a replay. Call it before writing the response,
+// and call [Claim.KeepFor], too: the store must not keep the answer longer than the authority.
 func (c *Claim) Replayed() { c.replayed.Store(true) }
 
-// ReplayedFrom is [Claim.Replayed] by an authority that kept the TraceParent of
-// the request whose answer this was, too. Later replays tell of that request.
+// ReplayedFrom is [Claim.Replayed] for an authority that also kept the TraceParent of the
+// request whose answer this was. The observers of later replays get it.
 func (c *Claim) ReplayedFrom(traceParent string) {
 	c.original.Store(&traceParent)
 	c.Replayed()
 }
+
+// KeepFor limits how long the answer is kept, for example to what remains of the time for
+// which the authority keeps it. It counts from the arrival of the request, like the policy's
+// TTL, so that no pause between the authority's reply and this call extends it. It never
+// extends the TTL. If nothing remains, the answer is not kept.
+func (c *Claim) KeepFor(remaining time.Duration) { c.keepFor.Store(&remaining) }
 
 // origin is the TraceParent that a finished record keeps.
 func (c *Claim) origin() string {

@@ -1,14 +1,13 @@
-// Package idempotency makes HTTP handlers safe to retry: whatever times out,
-// crashes or is sent twice, one key has one effect and one answer.
+// Package idempotency makes HTTP handlers safe to retry: whatever times out, crashes or is
+// sent twice, one key has one effect and one answer.
 //
-// A client that got no answer can't know whether its request was executed. It
-// therefore sends each request with a key of its own choice in the
-// Idempotency-Key header, and repeats the request with the same key until it
-// has an answer. The middleware lets the first one through and answers the
-// others: with the kept response once there is one, with 409 while the first is
-// still running, and with 422 if the key comes with another request.
+// A client that got no answer cannot know whether its request was executed. It therefore
+// sends each request with a key of its own choice in the Idempotency-Key header, and repeats
+// the request with the same key until it has an answer. The middleware lets the first one
+// through and answers the others: with the kept response if there is one, with 409 while the
+// first is still running, and with 422 if the key comes with another request.
 //
-//	store := redisstore.New(client)
+//	store := breaker.New(redisstore.New(client))
 //	keys := idempotency.New(store,
 //		func(r *http.Request) *idempotency.Policy {
 //			switch r.Method {
@@ -20,27 +19,26 @@
 //		idempotency.WithScope(accountOf))
 //	http.ListenAndServe(addr, authenticate(keys.Handler(mux)))
 //
-// It is plain net/http middleware: with chi, r.Use(keys.Handler). Put it inside
-// of authentication, rate limits and validation, so that a request they refuse
-// burns no key, and outside of what compresses responses or rewrites paths.
+// It is plain net/http middleware: with chi, r.Use(keys.Handler). Echo and Gin need the
+// adapters in the recipes folder. Put the middleware inside authentication, rate limits and
+// validation, so that a request that they refuse uses no key, and outside of what compresses
+// responses or rewrites paths.
 //
 // # What happens to a request
 //
-// The key is acquired in one step at the [Store], which writes a record with a
-// random [Owner] under a lease. While the handler runs, a heartbeat renews the
-// lease every third of it, so that a slow handler keeps its key, and a key
-// whose holder died is free within a lease. If the lease is lost, or may be
-// about to end, the handler's context is cancelled, and context.Cause says why:
-// [ErrLost] or [ErrUnavailable].
+// The key is acquired in one step at the [Store], which writes a record with a random [Owner]
+// under a lease. While the handler runs, a heartbeat renews the lease every third of it: a
+// slow handler keeps its key, and the key of a dead holder is free within a lease. If the
+// lease is lost, or may be about to end, the handler's context is cancelled, and
+// context.Cause returns [ErrLost] or [ErrUnavailable].
 //
-// The handler's context doesn't end when the client disconnects, but at
-// [Policy].Deadline: the answer is kept for the client that comes back.
+// The handler's context does not end when the client disconnects, but at [Policy].Deadline:
+// the answer is kept for the client that comes back.
 //
-// The response is held back until the record is completed, and only then sent:
-// an answer that somebody has seen will be given again, byte by byte. Therefore
-// handlers can't flush, hijack or send informational responses and trailers.
-// Responses over [WithMaxResponse] stream once their record is completed
-// without a body; a retry then gets 409 [CodeResponseNotKept].
+// The response is held back until the record is completed, and only then sent: an answer that
+// a client has seen is answered again, byte for byte. Therefore handlers cannot flush, hijack
+// or send informational responses and trailers. A response over [WithMaxResponse] is streamed
+// once its record is completed without the body; a retry then gets 409 [CodeResponseNotKept].
 //
 //	answer                   kept        a retry
 //	2xx, 3xx                 Completed   gets it again
@@ -49,15 +47,14 @@
 //	panic                    no          runs the handler
 //	after [Claim.Release]    no          runs the handler
 //
-// # What it can't do alone
+// # What it cannot do alone
 //
-// A store and a database can't commit together. When a process dies after the
-// handler's commit and before the record is completed, the lease ends and a
-// retry runs the handler again. A store that loses writes forgets keys. Where a
-// second execution would hurt, write the key down where the change is: take the
-// [Claim] from the request's context and insert (scope, key, fingerprint, status,
-// response) under a unique index in the same transaction. If the insert finds
-// the row, answer from it after calling [Claim.Replayed]; the middleware then
-// is the fast path, and the database decides. Routes with such an authority may
-// also set [FailOpen] and go on working while the store is down.
+// A store and a database cannot commit together. If a process dies after the handler's commit
+// and before the record is completed, the lease ends and a retry runs the handler again. A
+// store that loses writes forgets keys. If a second execution must not happen, write the key
+// where the change is: take the [Claim] from the request's context and insert (scope, key,
+// fingerprint, status, response) under a unique index in the same transaction. If the insert
+// finds the row, answer from it after calling [Claim.Replayed] and [Claim.KeepFor]: the
+// database is the authority, and the middleware answers most retries without it. Routes with
+// such an authority may set [FailOpen] and go on working while the store is down.
 package idempotency

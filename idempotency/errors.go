@@ -3,6 +3,7 @@ package idempotency
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -11,19 +12,22 @@ import (
 
 // Errors of a [Store], to be tested with errors.Is.
 var (
-	// ErrLost says that the record is not, or not any more, this owner's: its
-	// lease ended and somebody else took the key over, or it was removed.
+	// ErrLost says that the record is not this owner's, or no longer: its lease ended and
+	// another owner took the key over, or it was removed.
 	ErrLost = errors.New("idempotency: the record belongs to another owner")
-	// ErrUnavailable says that the store can't answer now: network, timeout, out
-	// of memory, read-only or still loading. It wraps the cause. What was asked
-	// for may or may not have happened.
+	// ErrUnavailable says that the store cannot answer now: network, timeout, out of memory,
+	// read-only or still loading. It wraps the cause. The step may or may not have been
+	// taken.
 	ErrUnavailable = errors.New("idempotency: store unavailable")
-	// ErrCorrupt says that the bytes under the key are not a record. The
-	// middleware treats that one key as unavailable.
+	// ErrNotSent is an ErrUnavailable of a step that was not sent to the store, for example
+	// because a circuit breaker is open: it was certainly not taken.
+	ErrNotSent = fmt.Errorf("%w: not sent", ErrUnavailable)
+	// ErrCorrupt says that the bytes under the key are not a record. The middleware treats
+	// that key as unavailable.
 	ErrCorrupt = errors.New("idempotency: not a record")
 )
 
-// Codes of the answers that the middleware gives itself.
+// Codes of the answers that the middleware writes itself.
 const (
 	CodeKeyMissing       = "idempotency_key_missing"
 	CodeKeyTooLong       = "idempotency_key_too_long"
@@ -34,14 +38,11 @@ const (
 	CodeResponseNotKept  = "idempotency_response_not_kept"
 	CodeBodyTooLarge     = "body_too_large"
 	CodeBodyUnreadable   = "body_unreadable"
+	CodeBodyConsumed     = "body_consumed"
 )
 
-// unavailableRetryAfter is what a client is told to wait when the store can't
-// answer: about as long as a failover of Redis takes to be noticed.
-const unavailableRetryAfter = 2 * time.Second
-
-// Error is an answer of the middleware in place of the handler's. Code and
-// Message are safe to show to a client; Err, the cause, is for the log alone.
+// Error is an answer of the middleware instead of the handler's. Code and Message are safe to
+// show to a client; Err, the cause, is only for the log.
 type Error struct {
 	Status     int           // HTTP status code
 	Code       string        // one of the Code constants
@@ -58,11 +59,11 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InProgress is the 409 for a key whose first request still runs. A handler
-// whose database says so answers with the same (and calls [Claim.Release]).
+// InProgress is the 409 for a key whose first request is still running. A handler whose
+// database says so answers with the same error, and calls [Claim.Release].
 func InProgress(retryAfter time.Duration) *Error {
 	return &Error{
 		Status: http.StatusConflict, Code: CodeInProgress, RetryAfter: retryAfter,
@@ -70,9 +71,8 @@ func InProgress(retryAfter time.Duration) *Error {
 	}
 }
 
-// KeyReused is the 422 for a key that came before with another request. A
-// handler whose database says so answers with the same (and calls
-// [Claim.Release]).
+// KeyReused is the 422 for a key that came before with another request. A handler whose
+// database says so answers with the same error, and calls [Claim.Release].
 func KeyReused() *Error {
 	return &Error{
 		Status: http.StatusUnprocessableEntity, Code: CodeKeyReused,
@@ -99,9 +99,9 @@ func storeUnavailable(cause error) *Error {
 	}
 }
 
-// responseNotKept answers a retry whose first answer was too large to keep. It
-// is a 409 without Retry-After: a 5xx or a Retry-After would have clients try
-// again for ever, and the handler must never run a second time.
+// responseNotKept answers a retry whose first answer was too large to keep. It is a 409
+// without Retry-After: after a 5xx or a Retry-After clients would try again forever, and the
+// handler must not run a second time.
 func responseNotKept(first Response) *Error {
 	return &Error{
 		Status: http.StatusConflict, Code: CodeResponseNotKept,
@@ -111,6 +111,12 @@ func responseNotKept(first Response) *Error {
 }
 
 func bodyError(err error) *Error {
+	if errors.Is(err, errBodyConsumed) {
+		return &Error{
+			Status: http.StatusInternalServerError, Code: CodeBodyConsumed, Err: err,
+			Message: "The server could not read the request body, so the request was not executed.",
+		}
+	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return &Error{
@@ -121,9 +127,9 @@ func bodyError(err error) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeBodyUnreadable, Message: "Request body could not be read", Err: err}
 }
 
-// WriteProblem is the default error writer: application/problem+json (RFC 9457)
-// with the members type, title, status, detail, code and error, and a
-// Retry-After header in whole seconds where the error has one.
+// WriteProblem is the default error writer: application/problem+json (RFC 9457) with the
+// members type, title, status, detail, code and error, and a Retry-After header in whole
+// seconds if the error has one.
 func WriteProblem(w http.ResponseWriter, _ *http.Request, e *Error) {
 	body, err := json.Marshal(map[string]any{
 		"type": "about:blank", "title": http.StatusText(e.Status), "status": e.Status,
@@ -140,7 +146,7 @@ func WriteProblem(w http.ResponseWriter, _ *http.Request, e *Error) {
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
-// wholeSeconds rounds up, so that a client that waits as told isn't early.
+// wholeSeconds rounds up, so that a client that waits so long is not early.
 func wholeSeconds(d time.Duration) int {
 	return int(math.Ceil(d.Seconds()))
 }

@@ -81,9 +81,9 @@ func ExampleClaim() {
 		}
 		_, _ = fmt.Fprint(w, answer)
 	})
-	policy := idempotency.Policy{Required: true, OnUnavailable: idempotency.FailOpen}
+	policy := idempotency.Policy{Required: true, FailureMode: idempotency.FailOpen}
 	for range 2 { // each time with an empty store, as after a failover that lost everything
-		keys := idempotency.New(memstore.New(), idempotency.Always(policy))
+		keys := idempotency.New(memstore.New(), idempotency.Always(policy), idempotency.WithSharedScope())
 		r := httptest.NewRequest(http.MethodPost, "/payments", nil)
 		r.Header.Set(idempotency.HeaderKey, "key-1")
 		w := httptest.NewRecorder()
@@ -94,38 +94,4 @@ func ExampleClaim() {
 	// Output:
 	// paid once, replay: false
 	// paid once, replay: true
-}
-
-// A client whose requests have keys, and are repeated until there is an answer.
-// A generated client takes it the same way, such as
-// api.NewClientWithResponses(url, api.WithHTTPClient(client)).
-func ExampleTransport() {
-	attempts := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if attempts++; attempts == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusCreated)
-	}))
-	defer server.Close()
-
-	client := &http.Client{Transport: &idempotency.Transport{
-		BaseDelay: time.Millisecond,
-		OnRetry: func(attempt int, reason string, _ time.Duration) {
-			fmt.Printf("attempt %d: %s\n", attempt, reason)
-		},
-	}}
-	defer client.CloseIdleConnections()
-	response, err := client.Post(server.URL+"/orders", "application/json", strings.NewReader(`{"sku":"tee"}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = response.Body.Close() }()
-	fmt.Println(response.StatusCode)
-
-	// Output:
-	// attempt 1: 503 Service Unavailable
-	// 201
 }

@@ -16,17 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
 var errStore = fmt.Errorf("%w: connection refused", idempotency.ErrUnavailable)
 
-func TestFailClosed(t *testing.T) {
+func TestFailClosed_AnswersUnavailable(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{errStore, idempotency.ErrCorrupt, errors.New("anything else")} {
 		t.Run(cause.Error(), func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, idempotency.Policy{}, nil)
-			b.store.fail = on("acquire", cause)
+			b.store.Fail = faulty.On(faulty.Acquire, cause)
 			w := b.post(t, "key", "")
 			problem := requireProblem(t, w, http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
 			require.NotContains(t, problem["error"], cause.Error())
@@ -38,18 +39,18 @@ func TestFailClosed(t *testing.T) {
 	}
 }
 
-func TestFailOpen(t *testing.T) {
+func TestFailOpen_RunsTheHandler(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{errStore, idempotency.ErrCorrupt} {
 		t.Run(cause.Error(), func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, idempotency.Policy{OnUnavailable: idempotency.FailOpen}, func(w http.ResponseWriter, r *http.Request) {
+			b := setup(t, idempotency.Policy{FailureMode: idempotency.FailOpen}, func(w http.ResponseWriter, r *http.Request) {
 				require.True(t, idempotency.ClaimFrom(r.Context()).Bypassed)
 				_, limited := r.Context().Deadline()
 				require.True(t, limited)
 				w.WriteHeader(http.StatusCreated)
 			})
-			b.store.fail = always(cause)
+			b.store.Fail = faulty.Always(cause)
 			require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code)
 			require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code)
 			require.Equal(t, 2, b.ran(), "the authority alone decides")
@@ -59,59 +60,59 @@ func TestFailOpen(t *testing.T) {
 	}
 }
 
-func TestFailOpenReplayedByTheAuthority(t *testing.T) {
+func TestFailOpen_ReportsAReplayOfTheAuthority(t *testing.T) {
 	t.Parallel()
-	b := setup(t, idempotency.Policy{OnUnavailable: idempotency.FailOpen}, func(_ http.ResponseWriter, r *http.Request) {
+	b := setup(t, idempotency.Policy{FailureMode: idempotency.FailOpen}, func(_ http.ResponseWriter, r *http.Request) {
 		idempotency.ClaimFrom(r.Context()).Replayed()
 	})
-	b.store.fail = always(errStore)
+	b.store.Fail = faulty.Always(errStore)
 	require.Equal(t, "true", b.post(t, "key", "").Header().Get(idempotency.HeaderReplay))
 	require.Equal(t, idempotency.ResultReplay, b.lastCheck().Result)
 }
 
 // A lost reply leaves our own record behind, which nobody heartbeats.
-func TestALostAcquireIsTidiedUp(t *testing.T) {
+func TestAcquire_IsTidiedUpAfterALostReply(t *testing.T) {
 	t.Parallel()
 	t.Run("failing closed", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, idempotency.Policy{}, nil)
-		b.store.lose = on("acquire", errStore)
+		b.store.Lose = faulty.On(faulty.Acquire, errStore)
 		requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
 		b.Wait()
-		b.store.lose = nil
+		b.store.Lose = nil
 		require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code, "the key was released")
 	})
 	t.Run("failing open", func(t *testing.T) {
 		t.Parallel()
-		b := setup(t, idempotency.Policy{OnUnavailable: idempotency.FailOpen}, nil)
-		b.store.lose = on("acquire", errStore)
+		b := setup(t, idempotency.Policy{FailureMode: idempotency.FailOpen}, nil)
+		b.store.Lose = faulty.On(faulty.Acquire, errStore)
 		first := b.post(t, "key", "")
 		b.Wait()
-		b.store.lose = nil
+		b.store.Lose = nil
 		requireReplay(t, first, b.post(t, "key", ""))
 	})
 	t.Run("failing open, then failing", func(t *testing.T) {
 		t.Parallel()
-		b := setup(t, idempotency.Policy{OnUnavailable: idempotency.FailOpen}, func(w http.ResponseWriter, _ *http.Request) {
+		b := setup(t, idempotency.Policy{FailureMode: idempotency.FailOpen}, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 		})
-		b.store.lose = on("acquire", errStore)
+		b.store.Lose = faulty.On(faulty.Acquire, errStore)
 		b.post(t, "key", "")
 		b.Wait()
-		b.store.lose = nil
+		b.store.Lose = nil
 		require.Equal(t, http.StatusBadGateway, b.post(t, "key", "").Code)
 		require.Equal(t, 2, b.ran())
 	})
 }
 
-// TestTidyingUpBlocksNobody has the store hang: answers come at once, and what
+// TestTidyUp_DelaysNobody has the store hang: answers come at once, and what
 // is left behind is bounded in number and in time.
-func TestTidyingUpBlocksNobody(t *testing.T) {
+func TestTidyUp_DelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, nil)
 		var hanging, most atomic.Int64
-		b.store.fail = func(ctx context.Context, step string) error {
+		b.store.Fail = func(ctx context.Context, step string) error {
 			if step == "acquire" {
 				return errStore
 			}
@@ -132,18 +133,18 @@ func TestTidyingUpBlocksNobody(t *testing.T) {
 	})
 }
 
-func TestASilentStoreIsGivenUp(t *testing.T) {
+func TestAcquire_GivesUpOnASilentStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, nil)
-		b.store.fail = hang("acquire")
+		b.store.Fail = faulty.Hang(faulty.Acquire)
 		began := time.Now()
 		requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
 		require.Equal(t, 2*time.Second, time.Since(began))
 	})
 }
 
-func TestCompleteFails(t *testing.T) {
+func TestComplete_MayFail(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -155,7 +156,7 @@ func TestCompleteFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, idempotency.Policy{}, nil)
-			b.store.fail = on("complete", tt.err)
+			b.store.Fail = faulty.On(faulty.Complete, tt.err)
 			w := b.post(t, "key", "")
 			require.Equal(t, http.StatusCreated, w.Code, "the handler's answer stands")
 			require.Equal(t, "{\"run\":1}\n", w.Body.String())
@@ -165,18 +166,18 @@ func TestCompleteFails(t *testing.T) {
 	}
 }
 
-func TestASilentCompleteDelaysTheAnswerOnly(t *testing.T) {
+func TestComplete_DelaysTheAnswerByTwoSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, nil)
-		b.store.fail = hang("complete")
+		b.store.Fail = faulty.Hang(faulty.Complete)
 		began := time.Now()
 		require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code)
 		require.Equal(t, 2*time.Second, time.Since(began))
 	})
 }
 
-func TestAPanicReleasesAndGoesOn(t *testing.T) {
+func TestPanic_ReleasesTheKey(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]any{"a value": "boom", "an abort": http.ErrAbortHandler, "an error": errors.New("boom")} {
 		t.Run(name, func(t *testing.T) {
@@ -192,31 +193,31 @@ func TestAPanicReleasesAndGoesOn(t *testing.T) {
 				require.Empty(t, w.Body.String(), "nothing was sent")
 			}
 			require.Equal(t, 2, b.ran(), "the key was released")
-			require.Equal(t, []string{"acquire", "release", "acquire", "release"}, b.store.taken())
+			require.Equal(t, []string{"acquire", "release", "acquire", "release"}, b.store.Taken())
 		})
 	}
 }
 
-func TestAPanicWhileFailingOpen(t *testing.T) {
+func TestPanic_ReleasesTheKeyWhileFailingOpen(t *testing.T) {
 	t.Parallel()
-	b := setup(t, idempotency.Policy{OnUnavailable: idempotency.FailOpen}, func(http.ResponseWriter, *http.Request) { panic("boom") })
-	b.store.lose = on("acquire", errStore)
+	b := setup(t, idempotency.Policy{FailureMode: idempotency.FailOpen}, func(http.ResponseWriter, *http.Request) { panic("boom") })
+	b.store.Lose = faulty.On(faulty.Acquire, errStore)
 	require.Panics(t, func() { b.post(t, "key", "") })
 	b.Wait()
-	require.Equal(t, []string{"acquire", "release"}, b.store.taken())
+	require.Equal(t, []string{"acquire", "release"}, b.store.Taken())
 }
 
-func TestGoexitReleases(t *testing.T) {
+func TestGoexit_ReleasesTheKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(http.ResponseWriter, *http.Request) { runtime.Goexit() })
 	var running sync.WaitGroup
 	running.Go(func() { b.post(t, "key", "") })
 	running.Wait()
-	require.Equal(t, []string{"acquire", "release"}, b.store.taken())
+	require.Equal(t, []string{"acquire", "release"}, b.store.Taken())
 }
 
-// TestOnARealServer repeats what a recorder can't show: connections.
-func TestOnARealServer(t *testing.T) {
+// TestMiddleware_WorksOnARealServer checks what a recorder cannot show: connections.
+func TestMiddleware_WorksOnARealServer(t *testing.T) {
 	t.Parallel()
 	started, gone := make(chan struct{}, 1), make(chan struct{})
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {

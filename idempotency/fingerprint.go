@@ -6,51 +6,50 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
-// Fingerprint tells two requests with the same key apart: the SHA-256 over
-// method, path, query and canonical body. It is comparable.
+// Fingerprint is the SHA-256 over method, path, query and canonical body. Two requests with
+// the same key are the same request if their fingerprints are equal.
 type Fingerprint [sha256.Size]byte
 
-// fingerprintVersion is hashed first. Change it when the framing or the
-// canonical form changes, so that an old fingerprint can't equal a new one.
+// fingerprintVersion is hashed first. Change it when the framing or the canonical form
+// changes, so that an old fingerprint cannot equal a new one.
 const fingerprintVersion = "idempotency.fingerprint.v1"
 
-// FingerprintOf hashes a request whose body has been read already. The query
-// counts too, because another query is another request. Members of JSON
-// objects called as one of excluded are left out, at any depth.
+// FingerprintOf hashes a request whose body has been read. The query counts, because another
+// query is another request; the case of the method does not. Members of JSON objects with one
+// of the excluded names are left out, at any depth.
 //
-// A body is hashed in its canonical form (RFC 8785) where that form can't be
-// shared with a body of another meaning. All others are hashed byte by byte,
-// and then excluded has no effect: bodies that aren't JSON, that have duplicate
-// member names, numbers that a double can't tell from their neighbours, or
-// nesting beyond 10,000 levels.
+// A body is hashed in its canonical form (RFC 8785) if no body of another meaning has the same
+// form. All others are hashed byte by byte, and excluded has no effect on them: bodies that
+// are not JSON, and JSON with duplicate member names, numbers that a double cannot hold, or
+// nesting beyond 1,000 levels.
 //
-// The path is the URL's at this point of the chain: put the middleware outside
-// of handlers that rewrite it, such as [http.StripPrefix].
+// The path is the URL's at this point of the chain: put the middleware outside handlers that
+// rewrite it, such as [http.StripPrefix].
 func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint {
 	form := "json"
 	content, ok := canonical(body, excluded)
 	if !ok {
 		form, content = "raw", body
 	}
-	h := sha256.New()
-	for _, part := range [][]byte{
-		[]byte(fingerprintVersion), []byte(r.Method), []byte(r.URL.EscapedPath()),
-		[]byte(r.URL.RawQuery), []byte(form), content,
-	} {
-		// Each part after its length: no two lists of parts share a framing.
-		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash never fails
-		h.Write(part)
+	// Each part follows its length, so that no two lists of parts hash the same bytes.
+	prefix := make([]byte, 0, 256)
+	for _, part := range []string{fingerprintVersion, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery, form} {
+		prefix = append(binary.BigEndian.AppendUint64(prefix, uint64(len(part))), part...)
 	}
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
+	h.Write(content)
 	return Fingerprint(h.Sum(nil))
 }
 
-// String gives 64 hexadecimal digits.
+// String returns 64 hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// ParseFingerprint is the inverse of String.
-func ParseFingerprint(s string) (Fingerprint, error) {
+// parseFingerprint is the inverse of String.
+func parseFingerprint(s string) (Fingerprint, error) {
 	var f Fingerprint
 	if len(s) != hex.EncodedLen(len(f)) {
 		return f, fmt.Errorf("parse fingerprint: %d characters instead of %d", len(s), hex.EncodedLen(len(f)))

@@ -19,7 +19,7 @@ func fingerprint(body string, excluded ...string) idempotency.Fingerprint {
 	return idempotency.FingerprintOf(httptest.NewRequest(http.MethodPost, "/orders", nil), []byte(body), excluded...)
 }
 
-func TestFingerprintSame(t *testing.T) {
+func TestFingerprint_IsEqualForTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		a, b     string
@@ -54,7 +54,7 @@ func TestFingerprintSame(t *testing.T) {
 	}
 }
 
-func TestFingerprintDifferent(t *testing.T) {
+func TestFingerprint_DiffersForOtherRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		a, b     string
@@ -103,9 +103,9 @@ func TestFingerprintDifferent(t *testing.T) {
 	}
 }
 
-// TestFingerprintFraming takes requests apart that would run into each other
+// TestFingerprint_SeparatesItsParts takes requests apart that would run into each other
 // if their parts were only put one after the other.
-func TestFingerprintFraming(t *testing.T) {
+func TestFingerprint_SeparatesItsParts(t *testing.T) {
 	t.Parallel()
 	seen := map[idempotency.Fingerprint]string{}
 	for _, request := range []struct{ method, target, body string }{
@@ -119,8 +119,8 @@ func TestFingerprintFraming(t *testing.T) {
 	}
 }
 
-// TestFingerprintForms makes sure that no raw body passes for a canonical one.
-func TestFingerprintForms(t *testing.T) {
+// TestFingerprint_SeparatesJSONFromBytes makes sure that no raw body passes for a canonical one.
+func TestFingerprint_SeparatesJSONFromBytes(t *testing.T) {
 	t.Parallel()
 	canonical, raw := `{"a":1}`, `{"a":1,"a":1}`
 	require.NotEqual(t, fingerprint(canonical), fingerprint(raw))
@@ -128,7 +128,7 @@ func TestFingerprintForms(t *testing.T) {
 	require.NotEqual(t, fingerprint(" "+raw), fingerprint(raw), "raw bodies count byte by byte")
 }
 
-func TestFingerprintOfDeepNesting(t *testing.T) {
+func TestFingerprint_HandlesDeepNesting(t *testing.T) {
 	t.Parallel()
 	const bytes = 1 << 20 // as much as a request may have
 	for name, body := range map[string]string{
@@ -144,18 +144,6 @@ func TestFingerprintOfDeepNesting(t *testing.T) {
 			require.Equal(t, once, fingerprint(body, "t"))
 			require.NotEqual(t, once, fingerprint(body+"x", "t"))
 		})
-	}
-}
-
-func TestParseFingerprint(t *testing.T) {
-	t.Parallel()
-	want := fingerprint("x")
-	got, err := idempotency.ParseFingerprint(want.String())
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	for _, s := range []string{"", "00", strings.Repeat("0", 63), strings.Repeat("0", 65), strings.Repeat("g", 64)} {
-		_, err := idempotency.ParseFingerprint(s)
-		require.Error(t, err, s)
 	}
 }
 
@@ -238,7 +226,7 @@ func spellMember(t *rapid.T, name string, value any, extra string) string {
 	return out.String()
 }
 
-func TestFingerprintProperties(t *testing.T) {
+func TestFingerprint_HasItsProperties(t *testing.T) {
 	t.Parallel()
 	t.Run("spelling doesn't matter", rapid.MakeCheck(func(t *rapid.T) {
 		value := jsonValue(4).Draw(t, "value")

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Fractions of the lease. With the default of 15 s: a beat every 5 s; after a
-// failed one the next 1.25 s later; the handler is cancelled when none has
-// succeeded for 12.5 s, which leaves it 1.25 s at least to stop before anybody
-// else can take the key over (a last try may take up to 1.25 s).
+// Fractions of the lease. With the default of 15 s there is a heartbeat every 5 s, and after a
+// failed one the next follows 1.25 s later. If none succeeded for 12.5 s the handler is
+// cancelled: it has 1.25 s at least to stop before another attempt can take the key over (the
+// last heartbeat may take up to 1.25 s).
 const (
 	beatFraction   = 3
 	retryFraction  = 12
 	safetyFraction = 6
 )
 
-// heartbeat renews a lease while a handler runs, and cancels the handler when
-// the lease is lost or may be about to end.
+// heartbeat renews a lease while a handler runs, and cancels the handler if the lease is lost
+// or may be about to end.
 type heartbeat struct {
 	store   Store
 	pending Record
@@ -29,8 +29,8 @@ type heartbeat struct {
 	lost    error // why the lease was given up; read after done is closed
 }
 
-// startHeartbeat takes over a lease that began at the given moment, on this
-// process's monotonic clock, before the store was asked: it ends no earlier
+// startHeartbeat renews a lease that began at the given moment or later. That moment is on
+// this process's monotonic clock, before the store was asked: the lease does not end earlier
 // than we believe.
 func startHeartbeat(ctx context.Context, store Store, pending Record, lease time.Duration, began time.Time, cancel context.CancelCauseFunc) *heartbeat {
 	ctx, halt := context.WithCancel(context.WithoutCancel(ctx)) // a handler past its deadline still holds its key
@@ -44,8 +44,8 @@ func startHeartbeat(ctx context.Context, store Store, pending Record, lease time
 	return h
 }
 
-// stop ends the heartbeat, waits until it has ended, and says why it had given
-// the lease up, if it had. It may be called again.
+// stop ends the heartbeat, waits until it has ended, and returns why the lease was given up,
+// if it was. It may be called again.
 func (h *heartbeat) stop() error {
 	h.halt()
 	<-h.done
@@ -54,7 +54,7 @@ func (h *heartbeat) stop() error {
 
 func (h *heartbeat) run(ctx context.Context, began time.Time) error {
 	safeUntil := h.safeUntil(began)
-	wait := h.lease / beatFraction
+	wait := time.Until(began.Add(h.lease / beatFraction))
 	for pause(ctx, wait) {
 		began = time.Now()
 		err := h.beat(ctx, safeUntil)
@@ -78,8 +78,8 @@ func (h *heartbeat) safeUntil(began time.Time) time.Time {
 	return began.Add(h.lease - h.lease/safetyFraction)
 }
 
-// beat makes one attempt, however late: after a pause of the whole process only
-// the store can tell whether the lease is still ours.
+// beat makes one attempt, however late: after a pause of the whole process only the store
+// knows whether the lease is still ours.
 func (h *heartbeat) beat(ctx context.Context, safeUntil time.Time) error {
 	timeout := min(h.lease/beatFraction, time.Until(safeUntil))
 	ctx, cancel := context.WithTimeout(ctx, max(timeout, h.lease/retryFraction))
@@ -87,7 +87,7 @@ func (h *heartbeat) beat(ctx context.Context, safeUntil time.Time) error {
 	return h.store.Extend(ctx, h.pending, h.lease)
 }
 
-// pause waits, and says whether ctx still goes on.
+// pause returns after d, or earlier if ctx ends. It reports whether ctx is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

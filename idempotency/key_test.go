@@ -10,9 +10,9 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-func TestParseKey(t *testing.T) {
+func TestParseKey_ReadsBothForms(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("k", idempotency.MaxKeyLength)
+	long := strings.Repeat("k", 255)
 	for name, tt := range map[string]struct {
 		values []string
 		key    string
@@ -74,7 +74,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-func TestParseKeyAbsent(t *testing.T) {
+func TestParseKey_ReportsAbsence(t *testing.T) {
 	t.Parallel()
 	key, present, err := idempotency.ParseKey(http.Header{"Content-Type": {"text/plain"}})
 	require.Nil(t, err)
@@ -93,10 +93,24 @@ func FuzzParseKey(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, key)
-		require.LessOrEqual(t, len(key), idempotency.MaxKeyLength)
+		require.LessOrEqual(t, len(key), 255)
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 		again, _, err := idempotency.ParseKey(http.Header{idempotency.HeaderKey: {quoted}})
 		require.Nil(t, err, "every key can be sent quoted")
 		require.Equal(t, key, again)
 	})
+}
+
+func TestNewKey_IsRandomAndValid(t *testing.T) {
+	t.Parallel()
+	keys := map[string]bool{}
+	for range 1000 {
+		key := idempotency.NewKey()
+		keys[key] = true
+		parsed, _, problem := idempotency.ParseKey(http.Header{"Idempotency-Key": {key}})
+		require.Nil(t, problem)
+		require.Equal(t, key, parsed)
+		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, key)
+	}
+	require.Len(t, keys, 1000)
 }

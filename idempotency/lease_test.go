@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
 // These tests run on synctest's clock: their seconds pass at once.
 
-func TestAHandlerOutlivesTheLease(t *testing.T) {
+func TestHeartbeat_KeepsTheKeyOfASlowHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Deadline: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
@@ -33,24 +34,12 @@ func TestAHandlerOutlivesTheLease(t *testing.T) {
 		running.Wait()
 		require.Equal(t, "slow", b.post(t, "key", "").Body.String())
 		require.Equal(t, 1, b.ran())
-		beats := len(slices.DeleteFunc(b.store.taken(), func(step string) bool { return step != "extend" }))
+		beats := len(slices.DeleteFunc(b.store.Taken(), func(step string) bool { return step != "extend" }))
 		require.Equal(t, 120, beats, "one every five seconds")
 	})
 }
 
-func TestTheRecordEndsWithItsTTL(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, idempotency.Policy{TTL: time.Hour}, nil)
-		first := b.post(t, "key", "")
-		time.Sleep(time.Hour - time.Second)
-		requireReplay(t, first, b.post(t, "key", ""))
-		time.Sleep(time.Second)
-		require.Equal(t, "{\"run\":2}\n", b.post(t, "key", "").Body.String())
-	})
-}
-
-func TestTheDeadlineEndsTheHandler(t *testing.T) {
+func TestDeadline_EndsTheHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Deadline: 40 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
@@ -63,11 +52,11 @@ func TestTheDeadlineEndsTheHandler(t *testing.T) {
 		})
 		require.Equal(t, http.StatusGatewayTimeout, b.post(t, "key", "").Code)
 		require.Equal(t, []idempotency.Result{idempotency.ResultAcquired}, b.results(), "the key was held to the end")
-		require.NotContains(t, b.store.taken(), "complete")
+		require.NotContains(t, b.store.Taken(), "complete")
 	})
 }
 
-func TestADisconnectDoesNotStopTheHandler(t *testing.T) {
+func TestHandler_RunsOnAfterADisconnect(t *testing.T) {
 	t.Parallel()
 	type contextKey struct{}
 	ctx, disconnect := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "value"))
@@ -82,12 +71,12 @@ func TestADisconnectDoesNotStopTheHandler(t *testing.T) {
 	require.Equal(t, 1, b.ran())
 }
 
-func TestAClientThatIsGoneIsServedAllTheSame(t *testing.T) {
+func TestHandler_RunsForAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, disconnect := context.WithCancel(t.Context())
 	disconnect()
 	b := setup(t, idempotency.Policy{}, nil)
-	b.store.fail = func(ctx context.Context, _ string) error { return ctx.Err() }
+	b.store.Fail = func(ctx context.Context, _ string) error { return ctx.Err() }
 	first := b.send(request(t, "key", "").WithContext(ctx))
 	requireReplay(t, first, b.post(t, "key", ""))
 }
@@ -105,12 +94,12 @@ func (h *cancelledHandler) serve(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-func TestALostLeaseCancelsTheHandler(t *testing.T) {
+func TestHeartbeat_CancelsTheHandlerOnALostLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var h cancelledHandler
 		b := setup(t, idempotency.Policy{Deadline: time.Hour}, h.serve)
-		b.store.fail = on("extend", idempotency.ErrLost)
+		b.store.Fail = faulty.On(faulty.Extend, idempotency.ErrLost)
 		require.Equal(t, http.StatusServiceUnavailable, b.post(t, "key", "").Code)
 		require.ErrorIs(t, h.cause, idempotency.ErrLost)
 		require.Equal(t, 5*time.Second, h.after)
@@ -119,14 +108,14 @@ func TestALostLeaseCancelsTheHandler(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatIgnoresItsLossAnswers(t *testing.T) {
+func TestHandler_AnswersAfterALostLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 			time.Sleep(20 * time.Second)
 			write(w, "committed")
 		})
-		b.store.fail = on("extend", idempotency.ErrLost)
+		b.store.Fail = faulty.On(faulty.Extend, idempotency.ErrLost)
 		var running sync.WaitGroup
 		var first *httptest.ResponseRecorder
 		running.Go(func() { first = b.post(t, "key", "") })
@@ -139,21 +128,21 @@ func TestAHandlerThatIgnoresItsLossAnswers(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsThatFail cancels the handler before anybody else could hold the
+// TestHeartbeat_CancelsTheHandlerInTime cancels the handler before anybody else could hold the
 // key, and as late as that allows.
-func TestHeartbeatsThatFail(t *testing.T) {
+func TestHeartbeat_CancelsTheHandlerInTime(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(context.Context, string) error{
-		"at once":     on("extend", idempotency.ErrUnavailable),
-		"by silence":  hang("extend"),
-		"as they can": on("extend", idempotency.ErrCorrupt),
+		"at once":     faulty.On(faulty.Extend, idempotency.ErrUnavailable),
+		"by silence":  faulty.Hang(faulty.Extend),
+		"as they can": faulty.On(faulty.Extend, idempotency.ErrCorrupt),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var h cancelledHandler
 				b := setup(t, idempotency.Policy{Deadline: time.Hour}, h.serve)
-				b.store.fail = fail
+				b.store.Fail = fail
 				b.post(t, "key", "")
 				require.ErrorIs(t, h.cause, idempotency.ErrUnavailable)
 				require.GreaterOrEqual(t, h.after, 12500*time.Millisecond)
@@ -164,7 +153,7 @@ func TestHeartbeatsThatFail(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsThatRecover(t *testing.T) {
+func TestHeartbeat_SurvivesFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Deadline: time.Hour}, func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +162,7 @@ func TestHeartbeatsThatRecover(t *testing.T) {
 			write(w, "done")
 		})
 		began := time.Now()
-		b.store.fail = func(_ context.Context, step string) error {
+		b.store.Fail = func(_ context.Context, step string) error {
 			if step == "extend" && time.Since(began)%(20*time.Second) < 6*time.Second {
 				return idempotency.ErrUnavailable // often, but never for too long
 			}
@@ -185,7 +174,7 @@ func TestHeartbeatsThatRecover(t *testing.T) {
 	})
 }
 
-func TestTheLastHeartbeatIsARealAttempt(t *testing.T) {
+func TestHeartbeat_MakesALastAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +183,7 @@ func TestTheLastHeartbeatIsARealAttempt(t *testing.T) {
 			write(w, "done")
 		})
 		began := time.Now()
-		b.store.fail = func(ctx context.Context, step string) error {
+		b.store.Fail = func(ctx context.Context, step string) error {
 			if step == "extend" && time.Since(began) < 12500*time.Millisecond {
 				return idempotency.ErrUnavailable
 			}
@@ -205,21 +194,21 @@ func TestTheLastHeartbeatIsARealAttempt(t *testing.T) {
 	})
 }
 
-func TestASettledHandlerHasNoHeartbeat(t *testing.T) {
+func TestHeartbeat_EndsWithTheHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, nil)
 		b.post(t, "key", "")
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"acquire", "complete"}, b.store.taken())
+		require.Equal(t, []string{"acquire", "complete"}, b.store.Taken())
 	})
 }
 
-func TestDurationLeavesTheHandlerOut(t *testing.T) {
+func TestCheck_ExcludesTheHandlersTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, idempotency.Policy{}, func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Second) })
-		b.store.fail = func(context.Context, string) error { time.Sleep(time.Second); return nil }
+		b := setup(t, idempotency.Policy{}, func(http.ResponseWriter, *http.Request) { time.Sleep(9 * time.Second) })
+		b.store.Fail = func(context.Context, string) error { time.Sleep(time.Second); return nil }
 		b.post(t, "key", "")
 		require.Equal(t, 2*time.Second, b.lastCheck().Duration, "acquire and complete")
 	})

@@ -6,16 +6,15 @@ import (
 	"fmt"
 )
 
-// Reader is a [Store] that can be asked for a record without a claim on it.
+// Reader is a [Store] that can be asked for a record without acquiring its key.
 type Reader interface {
-	// Lookup gives the record, or nil when there is none, and changes nothing.
+	// Lookup returns the record, or nil if there is none, and changes nothing.
 	Lookup(ctx context.Context, scope, key string) (*Record, error)
 }
 
-// Lookup asks a store for a record, within the time that each step at a store is
-// given. It gives nil when there is no record, and [ErrUnavailable] also when
-// the store is no [Reader], together with [errors.ErrUnsupported]: what can't be
-// asked for may be there. What decorates a store is a Reader by calling it.
+// Lookup asks a store for a record, within two seconds. It returns nil if there is none. If
+// the store is not a [Reader] it returns [ErrUnavailable] with [errors.ErrUnsupported]: there
+// may be a record. A wrapper implements Reader by calling it.
 func Lookup(ctx context.Context, store Store, scope, key string) (*Record, error) {
 	reader, ok := store.(Reader)
 	if !ok {

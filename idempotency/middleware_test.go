@@ -11,16 +11,18 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
 )
 
-func TestReplay(t *testing.T) {
+func TestReplay_ReturnsTheKeptAnswer(t *testing.T) {
 	t.Parallel()
-	etag := strings.Join([]string{"E", "Tag"}, "") // a spelling that isn't canonical
+	etag := strings.Join([]string{"E", "Tag"}, "") // a spelling that is not canonical
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		require.NoError(t, err)
@@ -51,12 +53,12 @@ func TestReplay(t *testing.T) {
 	require.NotContains(t, again.Header(), "Set-Cookie")
 	require.NotContains(t, again.Header(), "X-Trace")
 	require.Equal(t, 1, b.ran())
-	require.Equal(t, []string{"acquire", "complete", "acquire"}, b.store.taken())
+	require.Equal(t, []string{"acquire", "complete", "acquire"}, b.store.Taken())
 	require.Equal(t, []idempotency.Result{idempotency.ResultAcquired, idempotency.ResultReplay}, b.results())
 	require.Equal(t, "key", b.lastCheck().Key)
 }
 
-func TestOutcomes(t *testing.T) {
+func TestOutcome_DecidesWhatIsKept(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
 		code   int
@@ -77,7 +79,7 @@ func TestOutcomes(t *testing.T) {
 			if tt.status == "" {
 				require.Equal(t, 2, b.ran())
 				require.Empty(t, again.Header().Get(idempotency.HeaderReplay))
-				require.Equal(t, []string{"acquire", "release", "acquire", "release"}, b.store.taken())
+				require.Equal(t, []string{"acquire", "release", "acquire", "release"}, b.store.Taken())
 				return
 			}
 			requireReplay(t, first, again)
@@ -88,7 +90,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestTheHandlerReleases(t *testing.T) {
+func TestClaim_Release(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
 		idempotency.ClaimFrom(r.Context()).Release()
@@ -99,7 +101,7 @@ func TestTheHandlerReleases(t *testing.T) {
 	require.Equal(t, 2, b.ran())
 }
 
-func TestTheHandlerReplays(t *testing.T) {
+func TestClaim_Replayed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
 		idempotency.ClaimFrom(r.Context()).Replayed()
@@ -113,7 +115,7 @@ func TestTheHandlerReplays(t *testing.T) {
 	require.Equal(t, []idempotency.Result{idempotency.ResultReplay, idempotency.ResultReplay}, b.results())
 }
 
-func TestKeyIsRequired(t *testing.T) {
+func TestPolicy_RequiresAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{Required: true}, nil)
 	for name, tt := range map[string]struct{ key, code, message string }{
@@ -126,10 +128,10 @@ func TestKeyIsRequired(t *testing.T) {
 		require.Equal(t, tt.message, problem["error"], name)
 	}
 	require.Zero(t, b.ran())
-	require.Empty(t, b.store.taken(), "no key is burned")
+	require.Empty(t, b.store.Taken(), "no key is burned")
 }
 
-func TestKeyIsOptional(t *testing.T) {
+func TestPolicy_AllowsNoKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(_ http.ResponseWriter, r *http.Request) {
 		require.Nil(t, idempotency.ClaimFrom(r.Context()))
@@ -141,10 +143,10 @@ func TestKeyIsOptional(t *testing.T) {
 	requireProblem(t, b.post(t, `"`, "{}"), http.StatusBadRequest, idempotency.CodeKeyMalformed)
 }
 
-func TestNoPolicyPassesThrough(t *testing.T) {
+func TestPolicy_NilPassesThrough(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	m := idempotency.New(nil, func(*http.Request) *idempotency.Policy { return nil })
+	m := idempotency.New(memstore.New(), func(*http.Request) *idempotency.Policy { return nil }, idempotency.WithSharedScope())
 	handler := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		runs++
 		require.Nil(t, idempotency.ClaimFrom(r.Context()))
@@ -155,7 +157,7 @@ func TestNoPolicyPassesThrough(t *testing.T) {
 	require.Equal(t, 2, runs)
 }
 
-func TestClaim(t *testing.T) {
+func TestClaim_HasWhatAnAuthorityNeeds(t *testing.T) {
 	t.Parallel()
 	var claim *idempotency.Claim
 	policy := idempotency.Policy{TTL: time.Hour, ExcludedFields: []string{"t"}}
@@ -171,7 +173,7 @@ func TestClaim(t *testing.T) {
 	require.False(t, claim.Bypassed)
 }
 
-func TestAnotherRequestWithTheKey(t *testing.T) {
+func TestMismatch_IsUnprocessable(t *testing.T) {
 	t.Parallel()
 	const message = "Idempotency key has already been used with a different request payload."
 	b := setup(t, idempotency.Policy{ExcludedFields: []string{"sent_at"}}, nil)
@@ -194,7 +196,7 @@ func TestAnotherRequestWithTheKey(t *testing.T) {
 	require.Equal(t, idempotency.ResultMismatch, b.checks[1].Result)
 }
 
-func TestWhileInProgress(t *testing.T) {
+func TestConflict_WhileInProgress(t *testing.T) {
 	t.Parallel()
 	started, finish := make(chan struct{}), make(chan struct{})
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -211,7 +213,7 @@ func TestWhileInProgress(t *testing.T) {
 	require.Equal(t, "A request with this idempotency key is already being processed. Retry after the original request completes.", problem["error"])
 	seconds, err := strconv.Atoi(conflict.Header().Get("Retry-After"))
 	require.NoError(t, err)
-	require.True(t, seconds >= 1 && seconds <= 15, "within the lease: %d", seconds)
+	require.Equal(t, 1, seconds, "the attempt has just begun")
 	mismatch := b.post(t, "key", "b")
 	requireProblem(t, mismatch, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
 	require.Empty(t, mismatch.Header().Get("Retry-After"))
@@ -235,32 +237,41 @@ func (s pendingStore) Acquire(_ context.Context, pending idempotency.Record, _ t
 	return &s.record, nil
 }
 
-func TestRetryAfterWithClocksApart(t *testing.T) {
+func TestConflict_RetryAfterGrowsWithTheAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		lease, remaining time.Duration
-		want             string
+		lease, age time.Duration
+		want       string
 	}{
-		"rounded up":             {15 * time.Second, 4500 * time.Millisecond, "5"},
-		"an hour ahead":          {15 * time.Second, time.Hour, "15"},
-		"an hour behind":         {15 * time.Second, -time.Hour, "1"},
-		"a moment":               {15 * time.Second, time.Millisecond, "1"},
+		"just begun":             {15 * time.Second, 100 * time.Millisecond, "1"},
+		"a while ago":            {15 * time.Second, 4500 * time.Millisecond, "5"},
+		"long ago":               {15 * time.Second, time.Hour, "15"},
+		"a clock ahead":          {15 * time.Second, -time.Hour, "1"},
 		"a lease under a second": {200 * time.Millisecond, time.Hour, "1"},
-		"a broken lease":         {2500 * time.Millisecond, time.Hour, "3"},
+		"a fraction of a lease":  {2500 * time.Millisecond, time.Hour, "3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := pendingStore{record: idempotency.Record{ExpiresAt: time.Now().Add(tt.remaining)}}
-			m := idempotency.New(store, idempotency.Always(idempotency.Policy{Lease: tt.lease}))
-			w := httptest.NewRecorder()
-			m.Handler(http.NotFoundHandler()).ServeHTTP(w, request(t, "key", ""))
-			requireProblem(t, w, http.StatusConflict, idempotency.CodeInProgress)
-			require.Equal(t, tt.want, w.Header().Get("Retry-After"))
+			synctest.Test(t, func(t *testing.T) {
+				record := idempotency.Record{CreatedAt: time.Now().Add(-tt.age), ExpiresAt: time.Now().Add(tt.lease)}
+				require.Equal(t, tt.want, conflict(t, record, tt.lease).Header().Get("Retry-After"))
+			})
 		})
 	}
+	require.Equal(t, "1", conflict(t, idempotency.Record{}, time.Minute).Header().Get("Retry-After"), "a record without times")
 }
 
-func TestManyAtOnceRunOnce(t *testing.T) {
+// conflict returns the answer to a request whose key another one holds.
+func conflict(t *testing.T, record idempotency.Record, lease time.Duration) *httptest.ResponseRecorder {
+	t.Helper()
+	m := idempotency.New(pendingStore{record: record}, idempotency.Always(idempotency.Policy{Lease: lease}), idempotency.WithSharedScope())
+	w := httptest.NewRecorder()
+	m.Handler(http.NotFoundHandler()).ServeHTTP(w, request(t, "key", ""))
+	requireProblem(t, w, http.StatusConflict, idempotency.CodeInProgress)
+	return w
+}
+
+func TestMiddleware_RunsOneOfMany(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil)
 	var running sync.WaitGroup
@@ -276,15 +287,15 @@ func TestManyAtOnceRunOnce(t *testing.T) {
 	require.Equal(t, "{\"run\":1}\n", b.post(t, "key", "{}").Body.String())
 }
 
-func TestNestedMiddlewareIsOne(t *testing.T) {
+func TestMiddleware_NestedIsOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil)
 	b.handler = b.Handler(b.handler)
 	require.Equal(t, http.StatusCreated, b.post(t, "key", "").Code)
-	require.Equal(t, []string{"acquire", "complete"}, b.store.taken())
+	require.Equal(t, []string{"acquire", "complete"}, b.store.Taken())
 }
 
-func TestRequestBody(t *testing.T) {
+func TestBody_IsLimitedAndReadable(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil, idempotency.WithMaxBody(10))
 	require.Equal(t, http.StatusCreated, b.post(t, "ten", strings.Repeat("x", 10)).Code)
@@ -309,7 +320,7 @@ func TestRequestBody(t *testing.T) {
 	require.Error(t, b.checks[1].Err)
 }
 
-func TestErrorWriter(t *testing.T) {
+func TestErrorWriter_IsReplaceable(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{Required: true}, nil, idempotency.WithErrorWriter(
 		func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
@@ -321,7 +332,7 @@ func TestErrorWriter(t *testing.T) {
 	require.Equal(t, "own: idempotency_key_missing\n", w.Body.String())
 }
 
-func TestHeaderAllowList(t *testing.T) {
+func TestHeaderAllowList_ReplacesTheDefault(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Order", "1")
@@ -337,7 +348,7 @@ func TestHeaderAllowList(t *testing.T) {
 	require.NotContains(t, again.Header(), "Content-Length")
 }
 
-func TestAStoredCookieIsNotReplayed(t *testing.T) {
+func TestReplay_LeavesAStoredCookieOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil)
 	record := idempotency.Record{
@@ -352,4 +363,21 @@ func TestAStoredCookieIsNotReplayed(t *testing.T) {
 	w := b.post(t, "key", "")
 	require.Equal(t, "<a>", w.Header().Get("Link"))
 	require.NotContains(t, w.Header(), "Set-Cookie", "whoever put it there")
+}
+
+func TestNew_PanicsOnNonsense(t *testing.T) {
+	t.Parallel()
+	always, shared := idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope()
+	for name, make := range map[string]func(){
+		"no store":              func() { idempotency.New(nil, always, shared) },
+		"no policies":           func() { idempotency.New(memstore.New(), nil, shared) },
+		"forgotten scope":       func() { idempotency.New(memstore.New(), always) },
+		"no scope":              func() { idempotency.New(memstore.New(), always, idempotency.WithScope(nil)) },
+		"no logger":             func() { idempotency.New(memstore.New(), always, shared, idempotency.WithLogger(nil)) },
+		"negative body limit":   func() { idempotency.New(memstore.New(), always, shared, idempotency.WithMaxBody(-1)) },
+		"negative answer limit": func() { idempotency.New(memstore.New(), always, shared, idempotency.WithMaxResponse(-1)) },
+		"negative waiters":      func() { idempotency.New(memstore.New(), always, shared, idempotency.WithMaxWaiters(-1)) },
+	} {
+		require.Panics(t, make, name)
+	}
 }

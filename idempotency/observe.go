@@ -2,11 +2,11 @@ package idempotency
 
 import "time"
 
-// Result is how a check ended. The values are few and fixed, fit for the label
-// of a metric.
+// Result is how a check ended. The values are few and fixed, so that they fit the label of a
+// metric.
 type Result string
 
-// The results. Each request with a key, or lacking a required one, has one.
+// The results. Each request with a key, or without a required one, has one.
 const (
 	ResultAcquired    Result = "acquired"    // the handler ran
 	ResultReplay      Result = "replay"      // answered from the store, or by the authority
@@ -14,23 +14,22 @@ const (
 	ResultMismatch    Result = "mismatch"    // 422, the key belongs to another request
 	ResultMissing     Result = "missing"     // 400, no key where one is required
 	ResultMalformed   Result = "malformed"   // 400, the key is malformed or too long
-	ResultRejected    Result = "rejected"    // 413 or 400, the body couldn't be read
+	ResultRejected    Result = "rejected"    // 413, 400 or 500, the body could not be read
 	ResultUnavailable Result = "unavailable" // 503, failed closed
-	ResultBypassed    Result = "bypassed"    // the handler ran unguarded, failed open
+	ResultBypassed    Result = "bypassed"    // the handler ran without the store, failed open
 	ResultNotKept     Result = "not_kept"    // 409, the first answer was too large to keep
 	ResultLost        Result = "lost"        // the handler ran, but its lease was lost meanwhile
-	ResultIncomplete  Result = "incomplete"  // the handler ran, but the store couldn't be told
+	ResultIncomplete  Result = "incomplete"  // the handler ran, but its record could not be finished at once
 )
 
-// Check is what an observer is told, once for each request.
+// Check is what an observer gets, once for each request.
 type Check struct {
 	Key, Scope string
 	Result     Result
 	Duration   time.Duration // spent on the check, without the handler's time and without Waited
 	Waited     time.Duration // for another attempt with the key, see [Policy].Wait
-	// Original is the TraceParent of the record that was met, if any: of the
-	// request that a replay repeats, and of the one that a conflict or a mismatch
-	// is with. It is empty when that request had none.
+	// Original is the TraceParent of the record that was there, if any: of the request that
+	// a replay repeats, or that a conflict or mismatch is with. It may be empty.
 	Original string
 	Err      error // the cause of unavailable, bypassed, lost, incomplete and rejected
 }

@@ -18,7 +18,7 @@ func numbered() idempotency.Option {
 	return idempotency.WithTraceParent(func(context.Context) string { return strconv.FormatInt(requests.Add(1), 10) })
 }
 
-// originals gives what the observer was told of whose records were met.
+// originals returns the TraceParents that the observer got.
 func (b *bundle) originals() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,7 +29,7 @@ func (b *bundle) originals() []string {
 	return originals
 }
 
-func TestAReplayTellsOfTheOriginal(t *testing.T) {
+func TestCheck_NamesTheOriginalOfAReplay(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil, numbered())
 	b.post(t, "key", "{}")
@@ -41,7 +41,7 @@ func TestAReplayTellsOfTheOriginal(t *testing.T) {
 	require.Equal(t, []string{"", "1", "1", "1"}, b.originals())
 }
 
-func TestAConflictTellsWithWhom(t *testing.T) {
+func TestCheck_NamesTheOriginalOfAConflict(t *testing.T) {
 	t.Parallel()
 	var b *bundle
 	b = setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +53,7 @@ func TestAConflictTellsWithWhom(t *testing.T) {
 	require.Equal(t, []string{"1", ""}, b.originals())
 }
 
-func TestTheAuthoritysReplayKeepsTheOriginal(t *testing.T) {
+func TestCheck_KeepsTheOriginalOfTheAuthority(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
 		claim := idempotency.ClaimFrom(r.Context())
@@ -68,7 +68,7 @@ func TestTheAuthoritysReplayKeepsTheOriginal(t *testing.T) {
 	require.Equal(t, []string{"from the database", "from the database"}, b.originals())
 }
 
-func TestNoTraceParentIsNoOriginal(t *testing.T) {
+func TestCheck_HasNoOriginalWithoutTraceParent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil)
 	b.post(t, "key", "{}")

@@ -12,7 +12,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-func TestRecordRoundTrip(t *testing.T) {
+func TestRecord_SurvivesMarshalling(t *testing.T) {
 	t.Parallel()
 	want := idempotency.Record{
 		Scope: "acct_1", Key: `a"b`, Status: idempotency.StatusFailed, Owner: idempotency.NewOwner(), Fingerprint: fingerprint("x"),
@@ -44,7 +44,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	require.Equal(t, want, got, "the record has its own copy")
 }
 
-func TestRecordCorrupt(t *testing.T) {
+func TestRecord_RefusesCorruptBytes(t *testing.T) {
 	t.Parallel()
 	zeros := strings.Repeat("0", 64)
 	for _, data := range []string{
@@ -56,6 +56,8 @@ func TestRecordCorrupt(t *testing.T) {
 		`{"status":"Completed","requestFingerprint":"` + zeros + `","responseStatusCode":"200"}` + "\n",
 		`{"status":"Unheard","requestFingerprint":"` + zeros + `"}` + "\n",
 		`{"status":"InProgress","requestFingerprint":"x` + zeros[1:] + `"}` + "\n",
+		`{"status":"InProgress","requestFingerprint":"` + zeros[1:] + `"}` + "\n",
+		`{"status":"InProgress","requestFingerprint":"` + zeros + `0"}` + "\n",
 	} {
 		var got idempotency.Record
 		require.ErrorIs(t, got.UnmarshalBinary([]byte(data)), idempotency.ErrCorrupt, data)
@@ -81,7 +83,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-func TestNewOwner(t *testing.T) {
+func TestNewOwner_IsRandom(t *testing.T) {
 	t.Parallel()
 	first, second := idempotency.NewOwner(), idempotency.NewOwner()
 	require.Regexp(t, "^[0-9a-f]{32}$", string(first))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Those who wait look soon, for handlers are quick and a store may not be able
-// to notify, and then less and less often.
+// A waiter looks soon, because most handlers are quick and a store may not be able to wake it,
+// and then less and less often.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = time.Second
@@ -22,12 +22,12 @@ const (
 	headerPreferenceApplied = "Preference-Applied"
 )
 
-// wait waits for a record that is in the way, and gives what is there then: nil
-// when the key is ours now, and the record in the way when the time is up, the
-// client is gone or too many others wait.
+// wait waits for the end of an attempt in progress. It returns what ask returned then: nil if
+// the key is ours now. It returns the record in progress if the time is up, the client is gone
+// or too many others wait.
 //
-// A store that can't answer in between is waited for, too: all that is known is
-// that another attempt was running.
+// If the store cannot be reached meanwhile, it waits on: all that is known is that another
+// attempt was running.
 func (c *call) wait(met *Record) *Record {
 	bound, leave := c.mayWait()
 	if leave == nil {
@@ -39,27 +39,22 @@ func (c *call) wait(met *Record) *Record {
 	changed, stop := Watch(c.store, c.pending.Scope, c.pending.Key)
 	defer stop()
 
-	unsure := false
 	for look := firstLook; awaitChange(ctx, changed, untilLook(look, met)); look = min(2*look, lastLook) {
 		existing, err := c.ask()
 		switch {
-		case errors.Is(err, ErrBreakerOpen): // the store wasn't asked
 		case err != nil:
-			unsure = true
-		case !c.inTheWay(existing):
+		case !c.isInProgress(existing):
 			return existing
 		default:
 			met = existing
 		}
 	}
-	if unsure { // the store may hold our record although its answer never came
-		c.cleanup(c.r.Context(), c.release)
-	}
+	c.tidyUp(c.release)
 	return met
 }
 
-// mayWait says for how long, and takes one of the places to wait in; leave is
-// nil when there is nothing to wait for.
+// mayWait returns for how long to wait, and takes one of the places for waiters; leave is nil
+// if there is none, or no time to wait.
 func (c *call) mayWait() (bound time.Duration, leave func()) {
 	bound, preferred := c.policy.Wait, false
 	if c.policy.MaxWait > 0 {
@@ -85,18 +80,16 @@ func (c *call) mayWait() (bound time.Duration, leave func()) {
 	return bound, leave
 }
 
-// untilLook spreads those who wait, and has them look when the lease has just
-// ended.
+// untilLook is random, so that waiters do not look together, and ends soon after the lease.
 func untilLook(look time.Duration, met *Record) time.Duration {
 	until := look/2 + rand.N(look/2)
-	if left := time.Until(met.ExpiresAt) + firstLook; left > 0 { // our clock may be off
+	if left := time.Until(met.ExpiresAt) + firstLook; left > 0 { // our clock may differ
 		until = min(until, left)
 	}
 	return until
 }
 
-// awaitChange waits until it is time to look again, and says whether ctx still
-// goes on.
+// awaitChange returns when it is time to look again. It reports whether ctx is still valid.
 func awaitChange(ctx context.Context, changed <-chan struct{}, atMost time.Duration) bool {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -108,9 +101,9 @@ func awaitChange(ctx context.Context, changed <-chan struct{}, atMost time.Durat
 	return ctx.Err() == nil
 }
 
-// preferredWait reads Prefer: wait=<seconds>, which may stand among other
-// preferences, with parameters, and count once (RFC 7240, section 2). What isn't
-// a number of seconds is ignored, as preferences are that can't be honoured.
+// preferredWait reads Prefer: wait=<seconds>. It may stand among other preferences and have
+// parameters, and the first one counts (RFC 7240, section 2). A value that is not a number of
+// seconds is ignored, like every preference that cannot be honoured.
 func preferredWait(h http.Header) (time.Duration, bool) {
 	for _, line := range h.Values(headerPrefer) {
 		for preference := range strings.SplitSeq(line, ",") {
@@ -119,7 +112,7 @@ func preferredWait(h http.Header) (time.Duration, bool) {
 			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
 				continue
 			}
-			seconds, err := strconv.ParseUint(strings.Trim(value, " \t\""), 10, 31) // gives the most if it is more
+			seconds, err := strconv.ParseUint(strings.Trim(value, " \t\""), 10, 31) // the maximum, on ErrRange
 			return time.Duration(seconds) * time.Second, err == nil || errors.Is(err, strconv.ErrRange)
 		}
 	}

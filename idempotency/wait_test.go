@@ -14,20 +14,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
 // patient waits for longer than any handler of these tests takes.
 var patient = idempotency.Policy{Wait: time.Minute, Deadline: time.Hour}
 
 // notifying lets the memory's notifications through the tap, which hides them.
-type notifying struct{ *tappedStore }
+type notifying struct{ *faulty.Store }
 
 func (s notifying) Watch(scope, key string) (<-chan struct{}, func()) {
-	return s.Store.(idempotency.Notifier).Watch(scope, key)
+	return s.Store.Store.(idempotency.Watcher).Watch(scope, key)
 }
 
-func asNotifier(s *tappedStore) idempotency.Store { return notifying{s} }
-func asStore(s *tappedStore) idempotency.Store    { return s }
+func asWatcher(s *faulty.Store) idempotency.Store { return notifying{s} }
+func asStore(s *faulty.Store) idempotency.Store   { return s }
 
 // slow answers after five seconds.
 func slow(w http.ResponseWriter, _ *http.Request) {
@@ -55,12 +56,12 @@ func (b *bundle) start(r *http.Request) *sent {
 	return s
 }
 
-func TestADuplicateWaitsForTheAnswer(t *testing.T) {
+func TestWaiter_GetsTheAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		wrap func(*tappedStore) idempotency.Store
+		wrap func(*faulty.Store) idempotency.Store
 		late time.Duration
-	}{"woken": {asNotifier, 0}, "looking": {asStore, time.Second}} {
+	}{"woken": {asWatcher, 0}, "looking": {asStore, time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -81,12 +82,12 @@ func TestADuplicateWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAWatchIsStopped counts the watches that have begun and not ended.
-func TestAWatchIsStopped(t *testing.T) {
+// TestWaiter_StopsItsWatch counts the watches that have begun and not ended.
+func TestWaiter_StopsItsWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var watches atomic.Int64
-		b := setupOn(t, func(s *tappedStore) idempotency.Store { return counting{notifying{s}, &watches} }, patient, slow)
+		b := setupOn(t, func(s *faulty.Store) idempotency.Store { return counting{notifying{s}, &watches} }, patient, slow)
 		first := b.start(request(t, "key", ""))
 		time.Sleep(time.Second)
 		second := b.start(request(t, "key", ""))
@@ -109,21 +110,21 @@ func (s counting) Watch(scope, key string) (<-chan struct{}, func()) {
 	return changed, func() { s.watches.Add(-1); stop() }
 }
 
-// TestWaitingIsCheap counts what waiting for four seconds costs a store that
+// TestWaiter_TakesFewSteps counts what waiting for four seconds costs a store that
 // notifies: a look when the watch has begun, one at the end, and the net's.
-func TestWaitingIsCheap(t *testing.T) {
+func TestWaiter_TakesFewSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := setupOn(t, asNotifier, patient, slow)
+		b := setupOn(t, asWatcher, patient, slow)
 		first := b.start(request(t, "key", ""))
 		time.Sleep(time.Second)
 		b.start(request(t, "key", "")).wait()
 		first.wait()
-		require.LessOrEqual(t, len(b.store.taken()), 16)
+		require.LessOrEqual(t, len(b.store.Taken()), 16)
 	})
 }
 
-func TestAWaiterRunsWhenTheFirstIsNotKept(t *testing.T) {
+func TestWaiter_RunsIfTheFirstAnswerIsNotKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b *bundle
@@ -148,9 +149,9 @@ func TestAWaiterRunsWhenTheFirstIsNotKept(t *testing.T) {
 	})
 }
 
-// TestAWaiterTakesOverWhenTheLeaseEnds leaves a record behind, as a killed
+// TestWaiter_TakesOverWhenTheLeaseEnds leaves a record behind, as a killed
 // process does: nobody notifies of its end.
-func TestAWaiterTakesOverWhenTheLeaseEnds(t *testing.T) {
+func TestWaiter_TakesOverWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Wait: time.Minute, Lease: 30 * time.Second}, nil)
@@ -173,7 +174,7 @@ func (b *bundle) abandonKey(t *testing.T, key string) error {
 	return err
 }
 
-func TestAtTheBoundItIsAConflict(t *testing.T) {
+func TestWaiter_GetsAConflictAtTheBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Wait: 10 * time.Second}, nil)
@@ -183,11 +184,11 @@ func TestAtTheBoundItIsAConflict(t *testing.T) {
 		require.Equal(t, 10*time.Second, s.took)
 		require.Equal(t, 10*time.Second, b.lastCheck().Waited)
 		require.Equal(t, idempotency.ResultConflict, b.lastCheck().Result)
-		require.Equal(t, "15", s.Header().Get("Retry-After"), "the lease is 15 s, what the record says is more")
+		require.Equal(t, "1", s.Header().Get("Retry-After"), "the record does not say since when")
 	})
 }
 
-func TestAMismatchIsNeverMadeToWait(t *testing.T) {
+func TestWaiter_IsNeverAMismatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, patient, slow)
@@ -200,7 +201,7 @@ func TestAMismatchIsNeverMadeToWait(t *testing.T) {
 	})
 }
 
-func TestAClientThatLeavesEndsItsWaiting(t *testing.T) {
+func TestWaiter_EndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, patient, nil)
@@ -215,7 +216,7 @@ func TestAClientThatLeavesEndsItsWaiting(t *testing.T) {
 	})
 }
 
-func TestWaitersAreBounded(t *testing.T) {
+func TestMaxWaiters_LimitsWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{MaxWait: time.Minute, Wait: time.Minute}, slow, idempotency.WithMaxWaiters(2))
@@ -237,7 +238,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	})
 }
 
-func TestPreferWait(t *testing.T) {
+func TestPrefer_SetsTheBound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		prefer  []string
@@ -274,7 +275,7 @@ func TestPreferWait(t *testing.T) {
 	}
 }
 
-func TestAnAppliedPreferenceIsNotKept(t *testing.T) {
+func TestPrefer_AppliedIsNotKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{MaxWait: time.Minute, Lease: 30 * time.Second}, nil, idempotency.WithHeaderAllowList("Preference-Applied"))
@@ -288,9 +289,9 @@ func TestAnAppliedPreferenceIsNotKept(t *testing.T) {
 	})
 }
 
-// TestAStoreThatFailsInBetweenIsWaitedFor also covers an acquisition whose reply
+// TestWaiter_OutlastsAnOutage also covers an acquisition whose reply
 // was lost: it is known as our own later, or released at the end.
-func TestAStoreThatFailsInBetweenIsWaitedFor(t *testing.T) {
+func TestWaiter_OutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{Wait: 40 * time.Second, Lease: 30 * time.Second}, nil)
@@ -302,13 +303,13 @@ func TestAStoreThatFailsInBetweenIsWaitedFor(t *testing.T) {
 			}
 			return nil
 		}
-		b.store.lose = failing
+		b.store.Lose = failing
 		require.Equal(t, http.StatusCreated, b.start(request(t, "recovers", "")).wait().Code)
 
 		began = time.Now()
-		b.store.lose = func(ctx context.Context, step string) error {
+		b.store.Lose = func(ctx context.Context, step string) error {
 			if time.Since(began) > time.Second {
-				return on("acquire", idempotency.ErrUnavailable)(ctx, step)
+				return faulty.On(faulty.Acquire, idempotency.ErrUnavailable)(ctx, step)
 			}
 			return nil
 		}
@@ -316,16 +317,16 @@ func TestAStoreThatFailsInBetweenIsWaitedFor(t *testing.T) {
 		s := b.start(request(t, "is lost", "")).wait()
 		requireProblem(t, s.ResponseRecorder, http.StatusConflict, idempotency.CodeInProgress)
 		b.Wait()
-		b.store.lose = nil
+		b.store.Lose = nil
 		s = b.start(request(t, "is lost", "")).wait()
 		require.Equal(t, http.StatusCreated, s.Code)
 		require.Zero(t, s.took, "the record that the store kept was released")
 	})
 }
 
-// TestManyWaitersHaveOneTurn sends a crowd, all of which wait for a handler that
+// TestWaiter_RunsOneAtATime sends a crowd, all of which wait for a handler that
 // fails four times.
-func TestManyWaitersHaveOneTurn(t *testing.T) {
+func TestWaiter_RunsOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b *bundle

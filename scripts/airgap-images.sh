@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds stand-ins for the official images of PostgreSQL, Redis and nginx from Debian packages, for machines with a Docker
-# engine whose registry is out of reach. They take the settings that docker-compose.yml gives to the official ones, and no more.
-# The stack uses them by itself when it finds no official image; by hand: POSTGRES_IMAGE=oncepay-airgap/postgres:17 …
+# Builds replacements for the official images of PostgreSQL, Redis and nginx from Debian packages, for
+# machines with a Docker engine that cannot reach a registry. They support the settings that
+# docker-compose.yml uses, and no others. The stack uses them if there is no official image.
+# By hand: POSTGRES_IMAGE=oncepay-airgap/postgres:17 …
 #
 #   scripts/airgap-images.sh            builds what is missing (about a minute; needs root and a Debian mirror)
 #   scripts/airgap-images.sh --force    builds all of them again

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Generates again whatever is generated and committed, and fails if that made a
-# difference.
+# Generates all generated code again, and fails if a committed file was not up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +11,8 @@ before=$(generated)
 "$@"
 after=$(generated)
 if [ "$before" != "$after" ]; then
-  echo "generated code was not fresh; these files have changed:" >&2
+  echo "generated code was not up to date; these files have changed:" >&2
   diff <(echo "$before") <(echo "$after") | sed -n 's/^> [0-9a-f]*  /  /p' >&2
   exit 1
 fi
-echo "generated code is fresh"
+echo "generated code is up to date"

@@ -1,26 +1,32 @@
 #!/usr/bin/env bash
-# Runs the tests of scripts/packages.sh under the race detector, always afresh.
+# Runs the Go tests of scripts/packages.sh.
 #
-#   scripts/go-test.sh unit|integration [FLAG OF GO TEST…]
+#   scripts/go-test.sh unit|integration|quick [FLAG OF GO TEST…]
 #
-# A skipped test is a failure: it proves nothing. Says at the end which servers
-# the tests were run on. TESTENV=native or docker chooses them.
+# unit and integration run every test anew, with the race detector. quick is
+# unit without it, and does not repeat what has passed and has not changed.
+# A skipped test is a failure: it proves nothing. At the end the script prints
+# on which servers the tests ran. TESTENV=native or docker chooses them.
 set -eu
 cd "$(dirname "$0")/.."
-suite=${1:?unit or integration}
+suite=${1:?unit, integration or quick}
 shift
 
-# Far above what any package needs; a hang should still show its stacks.
+# Far above what any package needs; a test that hangs still prints its stacks.
 timeout=5m
+flags=(-race -count=1 -vet=off -ldflags=-w) # the linter vets; without DWARF linking is faster
+packages=$suite
+if [ "$suite" = quick ]; then flags=() packages=unit; fi
 
-packages=$(scripts/packages.sh "$suite")
+echo "compiling the tests (minutes the first time, seconds afterwards)"
+packages=$(scripts/packages.sh "$packages")
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0
 # shellcheck disable=SC2086 # one word per package
-bin/gotestsum --format pkgname-and-test-fails --jsonfile "$events" -- -race -count=1 -timeout="$timeout" "$@" $packages || status=$?
+bin/gotestsum --format pkgname-and-test-fails --jsonfile "$events" -- "${flags[@]}" -timeout="$timeout" "$@" $packages || status=$?
 
-# Failpoints exist in a build of their own.
+# Failpoints exist only in a build of their own.
 if [ "$suite" = integration ]; then
   go test -race -count=1 -timeout="$timeout" -tags failpoints -run Failpoint ./internal/app || status=$?
 fi

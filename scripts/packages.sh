@@ -8,6 +8,7 @@ case ${1:-} in
   integration) servers=1 ;;
   *) echo "usage: scripts/packages.sh unit|integration" >&2 && exit 2 ;;
 esac
+# The pattern matches the library's modules, too; ./... stops at their go.mod.
 # A package's test binary is listed as PACKAGE.test, with all that it links.
-go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./... |
-  awk -v want="$servers" '$1 ~ /\.test$/ { servers = / github.com\/oncepay\/oncepay\/internal\/(testenv|stack) / ? 1 : 0; if (servers == want) print substr($1, 1, length($1) - 5) }'
+go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' github.com/oncepay/oncepay/... |
+  awk -v want="$servers" '$1 ~ /\.test$/ { servers = / github.com\/oncepay\/oncepay\/internal\/(testenv|localserver) / ? 1 : 0; if (servers == want) print substr($1, 1, length($1) - 5) }'

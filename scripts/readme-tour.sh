@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tour of README.md against a running stack, as a reader would paste
-# it, and checks what came of it, so that the README stays true.
+# Runs the tour of README.md against a running stack, as a reader would paste it, and checks its
+# results, so that the README stays true.
 # BASE_URL and PSP_URL say where the stack is, if it isn't at its usual place.
 set -euo pipefail
 cd "$(dirname "$0")/.."

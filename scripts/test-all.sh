@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Everything that proves what the README says: the Go tests under the race
-# detector beside the scenarios on a stack of two replicas, then, with the
-# machine to itself, a short stress, and at last two minutes of faults on a
-# stack of their own. A suite that fails stops no other one.
-# Nothing needs to run, nothing is left running.
+# Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
+# two replicas; then, with the machine to themselves, a short load test and a fault campaign of two
+# minutes on a stack of its own. A suite that fails stops no other suite. Nothing needs to run before,
+# and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -13,8 +12,7 @@ results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
 
-# suite NAME COMMAND…: runs it, shows its output line by line under its name,
-# and writes down what came of it.
+# suite NAME COMMAND…: runs it, prints its output with its name before each line, and stores the result.
 suite() {
   local name=$1 began=$SECONDS verdict=pass
   shift
@@ -23,7 +21,7 @@ suite() {
   printf '%-12s %-8s %8s  %s\n' "$name" "$verdict" "$((SECONDS - began))" "$(count "$name")" >"$results/$name.result"
 }
 
-# count NAME: how much a suite did, in its own words.
+# count NAME: how much a suite did, from its own output.
 count() {
   case $1 in
     unit | integration) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
@@ -34,13 +32,13 @@ count() {
   esac
 }
 
-# wait_for FILE: until it is there, for as long as our patience lasts.
+# wait_for FILE: until it exists, but not longer than the patience.
 wait_for() {
   local until=$((SECONDS + patience))
   until [ -e "$1" ] || [ "$SECONDS" -ge "$until" ]; do sleep 0.5; done
 }
 
-# The lanes. Ctrl-C ends a lane when the suite that it is at has ended.
+# The lanes run side by side. Ctrl-C ends a lane when its current suite has ended.
 go_tests() {
   trap 'exit 130' INT TERM
   suite unit scripts/go-test.sh unit
@@ -61,7 +59,7 @@ campaign() {
   suite faults bin/faults
 }
 
-# summary: a line per suite; fails unless all have passed.
+# summary: a line for each suite. It fails unless all have passed.
 summary() {
   local name failed=0
   printf '\n%-12s %-8s %8s  %s\n' SUITE VERDICT SECONDS COUNT
@@ -77,7 +75,7 @@ summary() {
   return "$failed"
 }
 
-if [ "${1:-}" = on-stack ]; then # called back by with-stack.sh
+if [ "${1:-}" = on-stack ]; then # with-stack.sh runs this script again, with this argument
   on_stack
   exit
 fi
@@ -87,10 +85,10 @@ for program in curl jq; do
 done
 rm -rf "$results"
 mkdir -p "$results" bin
+echo "compiling (minutes the first time, seconds afterwards)"
 go build -o bin/ ./loadtest/stress ./loadtest/faults || exit 1
 
-# lane COMMAND…: in the background, as a process group of its own, so that
-# Ctrl-C can be passed on to all of it.
+# lane COMMAND…: in the background, as a process group of its own, so that Ctrl-C reaches all of it.
 set -m
 lanes=()
 lane() {

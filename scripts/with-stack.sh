@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
-# Runs a command against a stack of its own and takes that down at the end,
-# whatever became of the command, whose status it returns.
+# Runs a command against a stack of its own, stops the stack at the end, and returns the command's status.
 #
 #   scripts/with-stack.sh COMMAND [ARGUMENT…]
 #
-# The stack has its own folder and ports, and leaves one that is up alone.
-# STACK_DRIVER is native, compose or auto. LEASE_SECONDS is the replicas' lease;
-# it is short because the scenarios wait for it. IDEMPOTENCY_STORE=postgres has
-# the records kept there, STACK_REDIS=sentinel replicates Redis. STACK_DIR and
-# PORT_OFFSET make it another one, beside the usual. The command finds the stack
-# by the variables that are exported here.
+# The stack has its own folder and ports, and runs beside a stack that is up already. The command finds
+# it by the variables that are exported here.
+# STACK_DRIVER: native, compose or auto. LEASE_SECONDS: the replicas' lease, short because the scenarios
+# wait for it. IDEMPOTENCY_STORE=postgres: keep the records there. STACK_REDIS=sentinel: replicate Redis.
+# STACK_DIR and PORT_OFFSET: the folder and the ports, for a further stack.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[ $# -gt 0 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
 dir=${STACK_DIR:-.stack-test}
 : "${PORT_OFFSET:=6000}" # puts PostgreSQL and Redis above the ports that Linux gives to clients
@@ -27,12 +25,11 @@ STACK="$PWD/$dir/bin/stack --dir $PWD/$dir"
 : "${LEASE_SECONDS:=3}" "${IDEMPOTENCY_STORE:=redis}"
 export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR DATABASE_URL STACK LEASE_SECONDS IDEMPOTENCY_STORE PORT_OFFSET
 
-# down uses the program that brought the stack up: it must work while the code
-# does not compile.
+# down uses the program that started the stack: it must work even if the code no longer compiles.
 down() {
   if [ -x "$dir/bin/stack" ]; then "$dir/bin/stack" --dir "$dir" down; else go run ./cmd/stack --dir "$dir" down; fi
 }
-# show: the stack's progress under its name, without what a user could do then.
+# show: prints the stack's progress, without the hints for users at its end.
 show() {
   local line last=''
   while IFS= read -r line; do
@@ -41,7 +38,7 @@ show() {
   done
 }
 
-# One test stack at a time; a lock whose owner is gone counts for nothing.
+# One test stack at a time. A lock whose owner has ended does not count.
 if ! mkdir "$lock" 2>/dev/null; then
   owner=$(cat "$lock/pid" 2>/dev/null || true)
   if [ -n "$owner" ] && kill -0 "$owner" 2>/dev/null; then
@@ -67,8 +64,8 @@ finish() {
 trap finish EXIT
 trap 'status=130; exit' INT TERM
 
-down >/dev/null 2>&1 || true # what a run left that was killed
-# The reconciler is patient with handlers; a scenario that waits for it need not be.
+down >/dev/null 2>&1 || true # what a killed run left behind
+# A short grace, because scenarios wait for the reconciler.
 go run ./cmd/stack up --dir "$dir" --port-offset "$PORT_OFFSET" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
   --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s \
   --env IDEMPOTENCY_STORE="$IDEMPOTENCY_STORE" 2>&1 | show

@@ -20,19 +20,22 @@ import (
 
 // Defines values for KeyStateState.
 const (
-	Completed  KeyStateState = "completed"
-	Failed     KeyStateState = "failed"
-	InProgress KeyStateState = "in_progress"
+	KeyStateStateCompleted  KeyStateState = "completed"
+	KeyStateStateExpired    KeyStateState = "expired"
+	KeyStateStateFailed     KeyStateState = "failed"
+	KeyStateStateInProgress KeyStateState = "in_progress"
 )
 
 // Valid indicates whether the value is a known member of the KeyStateState enum.
 func (e KeyStateState) Valid() bool {
 	switch e {
-	case Completed:
+	case KeyStateStateCompleted:
 		return true
-	case Failed:
+	case KeyStateStateExpired:
 		return true
-	case InProgress:
+	case KeyStateStateFailed:
+		return true
+	case KeyStateStateInProgress:
 		return true
 	default:
 		return false
@@ -166,7 +169,9 @@ type Address struct {
 
 // Balance Money that may be zero
 type Balance struct {
-	// Amount Example: 0
+	// Amount Exact in JSON: at most 2^53 - 1
+	//
+	// Example: 0
 	Amount int64 `json:"amount"`
 
 	// Currency Example: USD
@@ -188,22 +193,33 @@ type Customer struct {
 // CustomerCreate defines model for CustomerCreate.
 type CustomerCreate struct {
 	// Email Example: ada@example.com
-	Email string `json:"email"`
-	Name  string `json:"name"`
+	Email Email `json:"email"`
+
+	// Name Example: Ada
+	Name CustomerName `json:"name"`
 }
+
+// CustomerName Example: Ada
+type CustomerName = string
 
 // CustomerUpdate defines model for CustomerUpdate.
 type CustomerUpdate struct {
-	Email *string `json:"email,omitempty"`
-	Name  *string `json:"name,omitempty"`
+	// Email Example: ada@example.com
+	Email *Email `json:"email,omitempty"`
+
+	// Name Example: Ada
+	Name *CustomerName `json:"name,omitempty"`
 }
+
+// Email Example: ada@example.com
+type Email = string
 
 // KeyState defines model for KeyState.
 type KeyState struct {
 	CompletedAt *time.Time `json:"completed_at,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 
-	// ExpiresAt Until when the answer is kept, once there is one
+	// ExpiresAt Until when this is known: the answer, or in the state expired that the key was used
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Key       string     `json:"key"`
 
@@ -217,16 +233,18 @@ type KeyState struct {
 	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
 	Resource *string `json:"resource,omitempty"`
 
-	// ResponseStatus Of the answer that is kept
+	// ResponseStatus Status of the answer
 	//
 	// Example: 201
 	ResponseStatus *int32 `json:"response_status,omitempty"`
 
-	// State `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+	// State `in_progress`: not answered yet. `completed`: answered with 2xx. `failed`: answered with a final 4xx, which had no effect.
+	// `expired`: one of the two, and the answer is no longer kept; `response_status` says which.
 	State KeyStateState `json:"state"`
 }
 
-// KeyStateState `in_progress`: not answered yet; `completed`: 2xx; `failed`: a final 4xx, which had no effect
+// KeyStateState `in_progress`: not answered yet. `completed`: answered with 2xx. `failed`: answered with a final 4xx, which had no effect.
+// `expired`: one of the two, and the answer is no longer kept; `response_status` says which.
 type KeyStateState string
 
 // MethodType defines model for MethodType.
@@ -250,7 +268,7 @@ type Order struct {
 	CreatedAt  time.Time          `json:"created_at"`
 	CustomerID openapi_types.UUID `json:"customer_id"`
 
-	// ExpiresAt When an unpaid order gives its stock back
+	// ExpiresAt When an unpaid order returns its stock
 	ExpiresAt       time.Time          `json:"expires_at"`
 	ID              openapi_types.UUID `json:"id"`
 	Items           []OrderItem        `json:"items"`
@@ -263,7 +281,10 @@ type Order struct {
 // OrderCreate defines model for OrderCreate.
 type OrderCreate struct {
 	CustomerID openapi_types.UUID `json:"customer_id"`
-	Items      []struct {
+
+	// Items Each SKU once; one that is listed twice is refused with 400 `duplicate_item`, also with different
+	// quantities. The total must not exceed the maximum of Money, else 422 `total_too_large`.
+	Items []struct {
 		Quantity int32 `json:"quantity"`
 
 		// Sku Example: tee-black
@@ -324,14 +345,14 @@ type PaymentCreate struct {
 	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider's; a card number is never accepted.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
 	Method PaymentMethod `json:"method"`
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider's; a card number is never accepted.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
@@ -353,15 +374,20 @@ type Problem struct {
 	Error     string `json:"error"`
 	RequestID string `json:"request_id"`
 
+	// Resource Path of what the problem is about, where there is something to read
+	//
+	// Example: /v1/payments/019aa4c2-7f5e-7000-8000-000000000000
+	Resource *string `json:"resource,omitempty"`
+
 	// Status Example: 409
 	Status int `json:"status"`
 
 	// Title Example: Conflict
 	Title string `json:"title"`
 
-	// Type A URI that names the kind of problem
+	// Type Path of a page that explains the code
 	//
-	// Example: urn:oncepay:problem:out_of_stock
+	// Example: /problems/out_of_stock
 	Type string `json:"type"`
 }
 
@@ -405,7 +431,7 @@ type ProviderEvent struct {
 	} `json:"data"`
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 
-	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are heard and ignored
+	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are recorded and ignored
 	//
 	// Example: charge.succeeded
 	Type string `json:"type"`
@@ -413,11 +439,11 @@ type ProviderEvent struct {
 
 // ProviderEventVerdict defines model for ProviderEventVerdict.
 type ProviderEventVerdict struct {
-	// Verdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+	// Verdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
 	Verdict ProviderEventVerdictVerdict `json:"verdict"`
 }
 
-// ProviderEventVerdictVerdict `duplicate`: heard before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
 type ProviderEventVerdictVerdict string
 
 // Refund defines model for Refund.
@@ -510,7 +536,15 @@ type CreateCustomerParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -529,7 +563,15 @@ type CreateTopUpParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -554,7 +596,15 @@ type CreateOrderParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -567,7 +617,15 @@ type UpdateOrderParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -580,7 +638,15 @@ type CreatePaymentParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -593,7 +659,15 @@ type CreateRefundParams struct {
 	// While another request with the key is being processed, the answer is 409.
 	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
 	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 10 s for everything else.
+	// for payments, refunds and top-ups, 5 s for everything else.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; until then the same request gets the
+	// same answer. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may be used
+	// anew.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -768,8 +842,11 @@ type ClientInterface interface {
 	// GetIdempotencyKey Ask what became of the request with this key
 	//
 	// For those who can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect,
-	// but one may be on its way. When that can't be told it is a 503.
+	// that nothing is known of the key: no request with it has had an effect
+	// for as long as keys are remembered, but one may be on its way. Keys of
+	// payments, refunds and top-ups are remembered for 90 days, all others for
+	// 24 hours. When it can't be told whether a request is on its way, the
+	// answer is 503.
 	//
 	// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
 	GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -879,7 +956,7 @@ type ClientInterface interface {
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
 	PutProduct(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ReceiveProviderEventWithBody Tell the outcome of a charge or a refund
+	// ReceiveProviderEventWithBody Receive a provider event about a charge or a refund
 	//
 	// For the payment provider alone, which signs what it sends by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -890,7 +967,7 @@ type ClientInterface interface {
 	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
 	ReceiveProviderEventWithBody(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ReceiveProviderEvent Tell the outcome of a charge or a refund
+	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	//
 	// For the payment provider alone, which signs what it sends by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -1037,8 +1114,11 @@ func (c *Client) GetWallet(ctx context.Context, customerID CustomerID, reqEditor
 // GetIdempotencyKey Ask what became of the request with this key
 //
 // For those who can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect,
-// but one may be on its way. When that can't be told it is a 503.
+// that nothing is known of the key: no request with it has had an effect
+// for as long as keys are remembered, but one may be on its way. Keys of
+// payments, refunds and top-ups are remembered for 90 days, all others for
+// 24 hours. When it can't be told whether a request is on its way, the
+// answer is 503.
 //
 // Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
 func (c *Client) GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1308,7 +1388,7 @@ func (c *Client) PutProduct(ctx context.Context, sku SKU, body PutProductJSONReq
 	return c.Client.Do(req)
 }
 
-// ReceiveProviderEventWithBody Tell the outcome of a charge or a refund
+// ReceiveProviderEventWithBody Receive a provider event about a charge or a refund
 //
 // For the payment provider alone, which signs what it sends by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -1329,7 +1409,7 @@ func (c *Client) ReceiveProviderEventWithBody(ctx context.Context, params *Recei
 	return c.Client.Do(req)
 }
 
-// ReceiveProviderEvent Tell the outcome of a charge or a refund
+// ReceiveProviderEvent Receive a provider event about a charge or a refund
 //
 // For the payment provider alone, which signs what it sends by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -2309,8 +2389,11 @@ type ClientWithResponsesInterface interface {
 	// GetIdempotencyKeyWithResponse Ask what became of the request with this key
 	//
 	// For those who can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect,
-	// but one may be on its way. When that can't be told it is a 503.
+	// that nothing is known of the key: no request with it has had an effect
+	// for as long as keys are remembered, but one may be on its way. Keys of
+	// payments, refunds and top-ups are remembered for 90 days, all others for
+	// 24 hours. When it can't be told whether a request is on its way, the
+	// answer is 503.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -2432,7 +2515,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
 	PutProductWithResponse(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
 
-	// ReceiveProviderEventWithBodyWithResponse Tell the outcome of a charge or a refund
+	// ReceiveProviderEventWithBodyWithResponse Receive a provider event about a charge or a refund
 	//
 	// For the payment provider alone, which signs what it sends by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -2443,7 +2526,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
 	ReceiveProviderEventWithBodyWithResponse(ctx context.Context, params *ReceiveProviderEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error)
 
-	// ReceiveProviderEventWithResponse Tell the outcome of a charge or a refund
+	// ReceiveProviderEventWithResponse Receive a provider event about a charge or a refund
 	//
 	// For the payment provider alone, which signs what it sends by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -3563,8 +3646,11 @@ func (c *ClientWithResponses) GetWalletWithResponse(ctx context.Context, custome
 // GetIdempotencyKeyWithResponse Ask what became of the request with this key
 //
 // For those who can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect,
-// but one may be on its way. When that can't be told it is a 503.
+// that nothing is known of the key: no request with it has had an effect
+// for as long as keys are remembered, but one may be on its way. Keys of
+// payments, refunds and top-ups are remembered for 90 days, all others for
+// 24 hours. When it can't be told whether a request is on its way, the
+// answer is 503.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3782,7 +3868,7 @@ func (c *ClientWithResponses) PutProductWithResponse(ctx context.Context, sku SK
 	return ParsePutProductResponse(rsp)
 }
 
-// ReceiveProviderEventWithBodyWithResponse Tell the outcome of a charge or a refund
+// ReceiveProviderEventWithBodyWithResponse Receive a provider event about a charge or a refund
 //
 // For the payment provider alone, which signs what it sends by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
@@ -3799,7 +3885,7 @@ func (c *ClientWithResponses) ReceiveProviderEventWithBodyWithResponse(ctx conte
 	return ParseReceiveProviderEventResponse(rsp)
 }
 
-// ReceiveProviderEventWithResponse Tell the outcome of a charge or a refund
+// ReceiveProviderEventWithResponse Receive a provider event about a charge or a refund
 //
 // For the payment provider alone, which signs what it sends by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that

@@ -14,7 +14,8 @@ import (
 	"github.com/oncepay/oncepay/internal/app"
 )
 
-// healthTimeout is above the time that a replica takes for its own checks, and below the interval of every usual health checker.
+// healthTimeout is above the time that a replica takes for its own checks, and below the interval
+// of every usual health checker.
 const healthTimeout = 4 * time.Second
 
 func serve(ctx context.Context, cfg app.Config, log *slog.Logger) error {
@@ -62,7 +63,8 @@ func healthcheck(ctx context.Context, cfg app.Config) error {
 	return nil
 }
 
-// reachable turns an address to listen on into one to connect to: all interfaces, such as ":9081", include loopback.
+// reachable turns an address to listen on into one to connect to: all interfaces, such as ":9081",
+// include loopback.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

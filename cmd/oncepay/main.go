@@ -1,4 +1,5 @@
-// Command oncepay is the shop's service: an order and payment API in which retrying is always safe. See "oncepay help".
+// Command oncepay is the shop's service: an order and payment API in which retrying is always safe.
+// See "oncepay help".
 package main
 
 import (
@@ -20,10 +21,11 @@ Usage:
   oncepay serve                     answer requests until SIGTERM or SIGINT, then drain
   oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it
   oncepay seed                      add the demo data; with ENVIRONMENT=development only
-  oncepay outbox list               show the events that are not published yet
-  oncepay outbox retry [ID …]       give events that were refused another chance
-  oncepay outbox replay --since 10m publish again what was published since, after Redis lost data; as far back as
-                                    OUTBOX_RETENTION (168h), after which published events are forgotten
+  oncepay outbox status             show how far the relay and each consumer group have come
+  oncepay outbox list               show the events that a consumer group refused
+  oncepay outbox retry [POSITION …] try refused events again
+  oncepay outbox replay --since 10m publish again what happened since, for consumers elsewhere that lost it; as far
+                                    back as OUTBOX_RETENTION (168h). Our own groups get lost events by themselves
   oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
   oncepay help                      show this
 
@@ -36,7 +38,8 @@ It is configured by the environment. The most important variables:
   ENVIRONMENT    development or production (production)
 `
 
-// memoryLimit makes the garbage collector work harder before a replica grows past its 64 MiB; GOMEMLIMIT overrides it.
+// memoryLimit makes the garbage collector work harder before a replica grows past its 64 MiB;
+// GOMEMLIMIT overrides it.
 const memoryLimit = 48 << 20
 
 // errUsage says that the command line is wrong, which has an exit code of its own.
@@ -44,7 +47,10 @@ var errUsage = errors.New("wrong usage")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	defer stop()
+	// A second Ctrl-C ends the process at once. A second SIGTERM does not: supervisors repeat it,
+	// and the drain has its own deadline.
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
@@ -59,7 +65,7 @@ func main() {
 	}
 }
 
-// run is the program: args without its name, environ as os.Environ gives it.
+// run is the program: args without its name, environ as os.Environ returns it.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	command, rest := "", args
 	if len(args) > 0 {

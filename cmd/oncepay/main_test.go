@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -42,7 +44,7 @@ func oncepay(t *testing.T, environ []string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestWrongUsage(t *testing.T) {
+func TestUsage_WrongIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"serve", "--port=1"}, {"seed", "x"},
 		{"outbox"}, {"outbox", "drop"}, {"outbox", "list", "all"}, {"outbox", "retry", "one"}, {"outbox", "replay"}, {"outbox", "replay", "--since=0s"}} {
@@ -51,7 +53,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-func TestWrongUsageShowsTheUsageAndExitsWithTwo(t *testing.T) {
+func TestUsage_WrongShowsTheUsageAndExitsWithTwo(t *testing.T) {
 	t.Parallel()
 	cmd := program(t, nil, "sevre")
 	var stderr bytes.Buffer
@@ -62,7 +64,7 @@ func TestWrongUsageShowsTheUsageAndExitsWithTwo(t *testing.T) {
 	require.Contains(t, stderr.String(), "oncepay migrate up|down|version")
 }
 
-func TestHelp(t *testing.T) {
+func TestUsage_HelpShowsIt(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"help", "-h", "--help"} {
 		out, err := oncepay(t, nil, arg)
@@ -71,7 +73,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestABadVariableIsNamed(t *testing.T) {
+func TestConfig_BadVariableIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := oncepay(t, []string{"IDEMPOTENCY_LEASE=soon"}, "serve")
 	require.ErrorContains(t, err, "IDEMPOTENCY_LEASE")
@@ -81,7 +83,7 @@ func TestABadVariableIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "REDIS_URL must be set")
 }
 
-func TestMigrateAndSeed(t *testing.T) {
+func TestCommands_MigrateAndSeed(t *testing.T) {
 	t.Parallel()
 	environ := []string{"DATABASE_URL=" + testenv.EmptyPostgres(t), "ENVIRONMENT=development"}
 	version := func(direction string) string {
@@ -105,7 +107,7 @@ func TestMigrateAndSeed(t *testing.T) {
 	require.Equal(t, "schema version 0\n", version("down"))
 }
 
-func TestServeUntilSIGTERM(t *testing.T) {
+func TestServe_UntilSIGTERM(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		cmd := program(t, []string{
@@ -135,7 +137,45 @@ func TestServeUntilSIGTERM(t *testing.T) {
 	}
 }
 
-func TestReachable(t *testing.T) {
+// TestServe_DrainsAlsoAfterASecondSIGTERM has a request whose body comes after both signals.
+func TestServe_DrainsAlsoAfterASecondSIGTERM(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, []string{
+		"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1",
+		"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "PSP_WEBHOOK_SECRET=whsec_c2VjcmV0",
+	}, "serve")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	logs := json.NewDecoder(out)
+	conn, err := net.Dial("tcp", awaitLine(t, logs, "serving")["addr"])
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "POST /v1/webhooks/psp HTTP/1.1\r\nHost: shop\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+	require.NoError(t, err)
+	answers := bufio.NewReader(conn)
+	line, err := answers.ReadString('\n') // the handler reads the body, so the request is in flight
+	require.NoError(t, err)
+	require.Contains(t, line, "100 Continue")
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	awaitLine(t, logs, "draining")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, err = io.WriteString(conn, "{}")
+	require.NoError(t, err)
+	_, err = answers.ReadString('\n') // the end of 100 Continue
+	require.NoError(t, err)
+	response, err := http.ReadResponse(answers, nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	awaitLine(t, logs, "stopped")
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait(), "exit 0")
+}
+
+func TestHealthcheck_FindsAReachableAddress(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
 		":9081": "localhost:9081", "0.0.0.0:9081": "localhost:9081", "[::]:9081": "localhost:9081",
@@ -181,14 +221,15 @@ func awaitLine(t *testing.T, logs *json.Decoder, message string) map[string]stri
 	}
 }
 
-func TestOutbox(t *testing.T) {
+func TestOutbox_ListsRetriesAndReplays(t *testing.T) {
 	t.Parallel()
 	environ := []string{"DATABASE_URL=" + testenv.Postgres(t)}
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"outbox", "list"}, "every event is published"},
+		{[]string{"outbox", "status"}, "order-confirmations"},
+		{[]string{"outbox", "list"}, "no event is refused"},
 		{[]string{"outbox", "retry", "7"}, "0 events will be tried again"},
 		{[]string{"outbox", "replay", "--since", "10m"}, "0 events will be published again"},
 	} {

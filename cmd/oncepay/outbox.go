@@ -17,15 +17,15 @@ const listed = 100
 
 // outboxCommand is what to do with the outbox.
 type outboxCommand struct {
-	verb  string
-	ids   []int64       // for retry; none: all that were refused
-	since time.Duration // for replay
+	verb      string
+	positions []int64       // for retry; none: all that were refused
+	since     time.Duration // for replay
 }
 
-// parseOutbox reads list, retry [ID …] or replay --since DURATION.
+// parseOutbox reads status, list, retry [POSITION …] or replay --since DURATION.
 func parseOutbox(args []string) (outboxCommand, error) {
 	if len(args) == 0 {
-		return outboxCommand{}, fmt.Errorf("%w: outbox takes list, retry or replay", errUsage)
+		return outboxCommand{}, fmt.Errorf("%w: outbox takes status, list, retry or replay", errUsage)
 	}
 	command := outboxCommand{verb: args[0]}
 	flags := flag.NewFlagSet("outbox", flag.ContinueOnError)
@@ -37,7 +37,7 @@ func parseOutbox(args []string) (outboxCommand, error) {
 		return outboxCommand{}, fmt.Errorf("%w: outbox %s: %w", errUsage, command.verb, err)
 	}
 	switch command.verb {
-	case "list":
+	case "status", "list":
 		return command, noMore(flags)
 	case "replay":
 		if command.since <= 0 {
@@ -46,11 +46,11 @@ func parseOutbox(args []string) (outboxCommand, error) {
 		return command, noMore(flags)
 	case "retry":
 		for _, arg := range flags.Args() {
-			id, err := strconv.ParseInt(arg, 10, 64)
+			position, err := strconv.ParseInt(arg, 10, 64)
 			if err != nil {
-				return outboxCommand{}, fmt.Errorf("%w: outbox retry: %q is no ID of an event", errUsage, arg)
+				return outboxCommand{}, fmt.Errorf("%w: outbox retry: %q is not the position of an event", errUsage, arg)
 			}
-			command.ids = append(command.ids, id)
+			command.positions = append(command.positions, position)
 		}
 		return command, nil
 	}
@@ -67,9 +67,11 @@ func noMore(flags *flag.FlagSet) error {
 func runOutbox(ctx context.Context, command outboxCommand, cfg app.Config, log *slog.Logger, stdout io.Writer) error {
 	switch command.verb {
 	case "retry":
-		return app.RetryEvents(ctx, cfg, log, stdout, command.ids...)
+		return app.RetryEvents(ctx, cfg, log, stdout, command.positions...)
 	case "replay":
 		return app.ReplayEvents(ctx, cfg, log, stdout, command.since)
+	case "status":
+		return app.OutboxStatus(ctx, cfg, log, stdout)
 	default:
 		return app.ListEvents(ctx, cfg, log, stdout, listed)
 	}

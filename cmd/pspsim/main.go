@@ -1,5 +1,5 @@
-// Command pspsim runs the card provider simulator; see package pspsim for what
-// it does. It is configured by the environment:
+// Command pspsim runs the card provider simulator; see package pspsim for what it does. It is
+// configured by the environment:
 //
 //	PSPSIM_ADDR  where to listen (127.0.0.1:8090)
 //	PSPSIM_DATA  journal file with all charges, created if absent (pspsim.journal)
@@ -7,8 +7,8 @@
 //	PSPSIM_WEBHOOK_SECRET  what they are signed with: whsec_ and base64
 //	PSPSIM_WEBHOOK_DELAY   how much later than the answer they are sent (2s)
 //
-// "pspsim healthcheck" exits 0 when the simulator at PSPSIM_ADDR is well; it is
-// for containers that have no curl.
+// "pspsim healthcheck" exits 0 when the simulator at PSPSIM_ADDR is well; it is for containers that
+// have no curl.
 package main
 
 import (

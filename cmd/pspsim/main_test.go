@@ -93,7 +93,7 @@ func (p *process) do(method, path, key, body string) (string, error) {
 
 const charge = `{"amount":4200,"currency":"USD","reference":"order-1","source":"tok_visa"}`
 
-func TestChargesSurviveKill(t *testing.T) {
+func TestServe_ChargesSurviveAKill(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	p := start(t, journal)
@@ -123,7 +123,7 @@ func TestChargesSurviveKill(t *testing.T) {
 	require.Equal(t, strings.Replace(first, `"attempts":1`, `"attempts":2`, 1), again)
 }
 
-func TestSignalsStopCleanly(t *testing.T) {
+func TestServe_StopsCleanlyOnSignals(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := start(t, filepath.Join(t.TempDir(), "journal"))
@@ -133,7 +133,7 @@ func TestSignalsStopCleanly(t *testing.T) {
 	}
 }
 
-func TestHealthcheck(t *testing.T) {
+func TestHealthcheck_Reports(t *testing.T) {
 	t.Parallel()
 	p := start(t, filepath.Join(t.TempDir(), "journal"))
 	environment := func(name string) string { return map[string]string{"PSPSIM_ADDR": p.addr}[name] }
@@ -144,7 +144,7 @@ func TestHealthcheck(t *testing.T) {
 	require.ErrorContains(t, check(), "healthcheck")
 }
 
-func TestRunRefusesWhatItCannotDo(t *testing.T) {
+func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	set := func(pairs map[string]string) func(string) string {
 		return func(name string) string { return pairs[name] }
@@ -158,7 +158,7 @@ func TestRunRefusesWhatItCannotDo(t *testing.T) {
 	require.ErrorContains(t, err, "listen")
 }
 
-func TestTheSettingsOfWebhooks(t *testing.T) {
+func TestRun_ReadsTheSettingsOfWebhooks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		env     map[string]string

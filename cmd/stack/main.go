@@ -1,4 +1,5 @@
-// Command stack runs oncepay on this machine and breaks it on purpose. `go run ./cmd/stack` alone tells how.
+// Command stack runs oncepay on this machine and breaks it on purpose. `go run ./cmd/stack` alone
+// tells how.
 package main
 
 import (
@@ -27,6 +28,7 @@ Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redi
   flush redis                        Redis loses everything
   partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis
   partition redis-replica redis      with Sentinel: the replica stays behind, and would be appointed without what it missed
+  promote postgres                   with --postgres standby: end the primary at once, the standby takes over
   crash postgres                     end it at once, without a word to anybody; it recovers at the next start (native)
   cut SERVICE SERVICE BYTES          end each connection after so many bytes of answers, mid-answer; heal ends that, too
   slow SERVICE SERVICE DELAY         delay the answers on a connection; heal ends that, too
@@ -98,16 +100,18 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
 	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (default $STACK_DRIVER, then auto)")
 	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel for a replicated one (native; default $STACK_REDIS, then single)")
+	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"), "up: single, standby, or sync-standby, which has each commit before it is answered (native; default $STACK_POSTGRES, then single)")
 	flags.Func("env", "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again", func(pair string) error {
 		s.Env = append(s.Env, pair)
 		return nil
 	})
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
+	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: connect the services without the fault proxy (native; also with $STACK_DIRECT); there is no partition, slow or cut then")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
 	flags.BoolVar(&s.NoInstall, "no-install", false, "up: refuse when programs are missing, instead of installing them")
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
-	flags.StringVar(&s.control, "control", "127.0.0.1:20000", "proxy: `address` of its control port")
+	flags.StringVar(&s.control, "control", stack.ProxyAddr, "proxy: `address` of its control port")
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 
 func noEnv(string) string { return "" }
 
-func TestFlagsMayStandAnywhere(t *testing.T) {
+func TestFlags_MayStandAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--dir", "x", "--env", "A=1", "partition", "api-1", "redis", "--env", "B=2"},
@@ -26,7 +26,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentGivesTheDriverUnlessAFlagDoes(t *testing.T) {
+func TestDriver_IsTheFlagsThenTheEnvironments(t *testing.T) {
 	t.Parallel()
 	getenv := func(name string) string { return map[string]string{"STACK_DRIVER": "compose"}[name] }
 	for driver, args := range map[string][]string{"compose": {"up"}, "native": {"up", "--driver", "native"}} {
@@ -37,7 +37,7 @@ func TestTheEnvironmentGivesTheDriverUnlessAFlagDoes(t *testing.T) {
 	}
 }
 
-func TestNoCommandPrintsTheUsage(t *testing.T) {
+func TestUsage_IsPrintedWithoutACommand(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), nil, noEnv, &out))
@@ -45,7 +45,7 @@ func TestNoCommandPrintsTheUsage(t *testing.T) {
 	require.Contains(t, out.String(), "-port-offset N")
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestArguments_MistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() // no stack in there
 	for want, args := range map[string][]string{

@@ -14,7 +14,7 @@ CREATE TABLE orders (
     FOREIGN KEY (account_id, customer_id) REFERENCES customers (account_id, id)
 );
 CREATE INDEX orders_customer ON orders (account_id, customer_id, id);
--- For the one who gives the stock of unpaid orders back.
+-- For the expirer, which releases the stock of unpaid orders.
 CREATE INDEX orders_unpaid ON orders (expires_at) WHERE status = 'pending';
 
 CREATE TABLE order_items (

@@ -24,7 +24,7 @@ CREATE TABLE payments (
 -- An order is paid at most once, and by one payment at a time.
 CREATE UNIQUE INDEX payments_live ON payments (order_id) WHERE status IN ('processing', 'succeeded');
 CREATE INDEX payments_order ON payments (order_id);
--- For the one who asks the provider what became of those that nobody settled.
+-- For the reconciler, which asks the provider about payments that are still processing.
 CREATE INDEX payments_processing ON payments (updated_at) WHERE status = 'processing';
 
 CREATE TABLE refunds (

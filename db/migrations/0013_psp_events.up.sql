@@ -9,5 +9,5 @@ CREATE TABLE psp_events (
                 CONSTRAINT psp_events_verdict CHECK (verdict IN ('settled', 'confirmed', 'conflicting', 'unknown')),
     received_at timestamptz NOT NULL DEFAULT now()
 );
--- For purging. What conflicts stays, for a person's eye.
+-- For the purger. Conflicting events are kept for inspection.
 CREATE INDEX psp_events_age ON psp_events (received_at) WHERE verdict <> 'conflicting';

@@ -6,7 +6,7 @@ import "time"
 func (s *Store) Plant(scope, key string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries[id{scope, key}] = entry{data, s.now().Add(time.Hour)}
+	s.entries[id{scope, key}] = entry{data, time.Now().Add(time.Hour)}
 }
 
 // Len counts records, expired ones included.

@@ -1,6 +1,6 @@
-// Package memstore keeps idempotency records in the memory of one process, for
-// tests, examples and services that run as a single instance and may forget
-// their keys in a restart. Behind several instances use package redisstore.
+// Package memstore keeps idempotency records in the memory of one process: for tests,
+// examples, and services that run as a single instance and may forget their keys at a
+// restart. Several instances need package redisstore or pgstore.
 package memstore
 
 import (
@@ -13,15 +13,13 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/watch"
 )
 
-// sweepSize is how many records each Acquire looks at to remove expired ones.
-// More than one, so that removal outpaces arrival; few, so that no request pays
-// for all the others.
+// sweepSize is how many records each Acquire checks in order to remove expired ones. It is
+// more than one, so that removal is faster than arrival, and small, so that no request is
+// delayed.
 const sweepSize = 8
 
 // Store is an [idempotency.Store]. It is safe for concurrent use.
 type Store struct {
-	now func() time.Time
-
 	mu      sync.Mutex
 	entries map[id]entry
 
@@ -29,33 +27,22 @@ type Store struct {
 }
 
 var (
-	_ idempotency.Store    = (*Store)(nil)
-	_ idempotency.Notifier = (*Store)(nil)
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.Watcher = (*Store)(nil)
 )
 
 type id struct{ scope, key string }
 
-// entry holds the encoded record: what a caller does with its own copy, later,
-// can't change what is stored.
+// entry holds the encoded record: a caller that changes its own copy later does not change
+// what is stored.
 type entry struct {
 	data    []byte
 	expires time.Time
 }
 
-// Option configures a [Store].
-type Option func(*Store)
-
-// WithClock replaces time.Now, for tests that let time pass by themselves.
-func WithClock(now func() time.Time) Option {
-	return func(s *Store) { s.now = now }
-}
-
-// New makes an empty store.
-func New(opts ...Option) *Store {
-	s := &Store{now: time.Now, entries: map[id]entry{}}
-	for _, opt := range opts {
-		opt(s)
-	}
+// New returns an empty store.
+func New() *Store {
+	s := &Store{entries: map[id]entry{}}
 	s.watches.Hear()
 	return s
 }
@@ -126,12 +113,12 @@ func (s *Store) Release(_ context.Context, pending idempotency.Record) error {
 	return nil
 }
 
-// Watch implements [idempotency.Notifier].
+// Watch implements [idempotency.Watcher].
 func (s *Store) Watch(scope, key string) (changed <-chan struct{}, stop func()) {
 	return s.watches.Add(nameOf(scope, key))
 }
 
-// nameOf can't be that of another record: keys hold no NUL.
+// nameOf is unique: keys hold no NUL.
 func nameOf(scope, key string) string { return scope + "\x00" + key }
 
 func idOf(r idempotency.Record) id { return id{r.Scope, r.Key} }
@@ -142,7 +129,7 @@ func holds(existing *idempotency.Record, pending idempotency.Record) bool {
 
 func (s *Store) get(r idempotency.Record) (*idempotency.Record, error) {
 	e, found := s.entries[idOf(r)]
-	if !found || !s.now().Before(e.expires) {
+	if !found || !time.Now().Before(e.expires) {
 		return nil, nil
 	}
 	var existing idempotency.Record
@@ -153,7 +140,7 @@ func (s *Store) get(r idempotency.Record) (*idempotency.Record, error) {
 }
 
 func (s *Store) put(r idempotency.Record, lifetime time.Duration) error {
-	r.ExpiresAt = s.now().Add(lifetime)
+	r.ExpiresAt = time.Now().Add(lifetime)
 	data, err := r.MarshalBinary()
 	if err != nil {
 		return err
@@ -162,9 +149,9 @@ func (s *Store) put(r idempotency.Record, lifetime time.Duration) error {
 	return nil
 }
 
-// sweep relies on Go beginning the iteration of a map at a random place.
+// sweep relies on Go starting the iteration of a map at a random place.
 func (s *Store) sweep() {
-	now, looked := s.now(), 0
+	now, looked := time.Now(), 0
 	for id, e := range s.entries {
 		if looked++; looked > sweepSize {
 			return

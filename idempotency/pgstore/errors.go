@@ -11,9 +11,9 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// repeated takes a step, and takes it once more when its reply was lost: each
-// step succeeds when the same owner takes it again. An answer of the server is
-// not repeated unless it says so, nor is anything once the caller gave up.
+// repeated takes a step, and takes it once more if its reply was lost: each step succeeds when
+// the same owner takes it again. It does not repeat a step that the server answered, except for
+// the codes in again, nor after the caller gave up.
 func (s *Store) repeated(ctx context.Context, step func(context.Context) error) error {
 	err := attempt(ctx, s.timeout, step)
 	if err == nil || ctx.Err() != nil || isFinal(err) {
@@ -31,22 +31,22 @@ func attempt(ctx context.Context, timeout time.Duration, step func(context.Conte
 // again are the answers after which the same statement may succeed
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 var again = map[string]bool{
-	"40001": true, // serialization_failure, where the default isolation was raised
+	"40001": true, // serialization_failure, if the default isolation level was raised
 	"40P01": true, // deadlock_detected
-	"57P01": true, // admin_shutdown, which ends connections
+	"57P01": true, // admin_shutdown, which closes connections
 	"57P02": true, // crash_shutdown
 }
 
-// isFinal tells the server's answers from errors of the way there and back.
+// isFinal reports whether the server answered with this error. All others are network errors.
 func isFinal(err error) bool {
 	var answer *pgconn.PgError
 	return errors.Is(err, idempotency.ErrLost) || errors.Is(err, idempotency.ErrCorrupt) ||
 		errors.As(err, &answer) && !again[answer.Code]
 }
 
-// translate is where PostgreSQL's errors end: above it there are only the
-// library's. All that isn't about the record itself means that the database
-// can't serve us now: away, too slow, read-only, out of space, no such table.
+// translate turns PostgreSQL's errors into the library's. Every error that is not about the record
+// itself means that the database is unavailable: away, too slow, read-only, out of space, no
+// such table.
 func translate(err error) error {
 	if errors.Is(err, idempotency.ErrLost) || errors.Is(err, idempotency.ErrCorrupt) {
 		return err

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// reconnectAfter is the mean pause before a lost connection is replaced. In
-	// the meantime those who wait look by themselves.
+	// reconnectAfter is the mean pause before a lost connection is replaced. Waiters look by
+	// themselves meanwhile.
 	reconnectAfter = time.Second
-	// connectTimeout bounds connecting, which nobody waits for.
+	// connectTimeout limits connecting in the background.
 	connectTimeout = 5 * time.Second
-	// checkEvery is how long silence is taken for peace: then the connection is
-	// asked whether it is alive.
-	checkEvery = 15 * time.Second
+	// pingInterval is how long to wait for a notification before pinging: a
+	// connection whose peer vanished is otherwise silent for ever.
+	pingInterval = 15 * time.Second
 )
 
-// listener hears of changes by one connection, which begins with the first
-// watch and ends with Close.
+// listener receives changes over one connection, which is opened for the first watch and closed
+// by Close.
 type listener struct {
-	watches    watch.Registry
-	checkEvery time.Duration
+	watches      watch.Registry
+	pingInterval time.Duration
 
 	mu     sync.Mutex
 	halt   context.CancelFunc // nil until the first watch
@@ -38,21 +38,21 @@ type listener struct {
 	done   chan struct{}
 }
 
-// Watch implements [idempotency.Notifier].
+// Watch implements [idempotency.Watcher].
 func (s *Store) Watch(scope, key string) (changed <-chan struct{}, stop func()) {
 	s.listen()
 	return s.watches.Add(nameOf(scope, key))
 }
 
-// nameOf is what a notification says. Everybody who may connect to the database
-// can listen, and learns neither scopes nor keys by it.
+// nameOf is the payload of a notification. It is a hash, because everybody who may connect to the
+// database can listen, and must not learn scopes and keys.
 func nameOf(scope, key string) string {
 	sum := sha256.Sum256([]byte(scope + "\x00" + key)) // keys hold no NUL
 	return hex.EncodeToString(sum[:16])
 }
 
-// Close ends the connection that [Store.Watch] opened, if it did, and waits
-// until it has ended. Everything else goes on working. Call it before the pool's.
+// Close closes the connection that [Store.Watch] opened, if any, and waits until it is closed.
+// Everything else continues to work. Call it before closing the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -64,7 +64,7 @@ func (s *Store) Close() {
 	}
 }
 
-// listen connects in the background: whoever waits need not wait for that.
+// listen connects in the background, so that a waiter is not delayed.
 func (s *Store) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Store) keepHearing(ctx context.Context) {
 	}
 }
 
-// hear listens on one connection until it fails.
+// hear listens on one connection until an error occurs.
 func (s *Store) hear(ctx context.Context) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Store) hear(ctx context.Context) error {
 	}
 }
 
-// connect takes a connection out of the pool for good, which makes up for it: a
+// connect takes a connection out of the pool for good, and the pool opens another one for it: a
 // listener must not make the pool smaller.
 func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -128,9 +128,9 @@ func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn.Hijack(), nil
 }
 
-// next passes one notification on, or makes sure that the silence is one.
+// next passes one notification on, or pings the server if there was none for long.
 func (s *Store) next(ctx context.Context, conn *pgx.Conn) error {
-	quiet, cancel := context.WithTimeout(ctx, s.checkEvery)
+	quiet, cancel := context.WithTimeout(ctx, s.pingInterval)
 	defer cancel()
 	notification, err := conn.WaitForNotification(quiet)
 	switch {

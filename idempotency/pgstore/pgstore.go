@@ -1,7 +1,6 @@
-// Package pgstore keeps idempotency records in PostgreSQL 13 or later, shared by
-// all instances of a service, for services that have no Redis. Each step is one
-// statement and, in the ordinary course, one round trip; replays and conflicts
-// write nothing.
+// Package pgstore keeps idempotency records in PostgreSQL 13 or later, shared by all instances
+// of a service, for services without Redis. Each step is one statement and normally one round
+// trip; replays and conflicts write nothing.
 //
 //	pool, err := pgxpool.New(ctx, url)
 //	err = pgstore.Migrate(ctx, pool) // or Schema among your migrations
@@ -10,13 +9,12 @@
 //	sweeper.Start()
 //	defer sweeper.Stop()
 //
-// Leases are measured by the database's clock alone, so that replicas whose
-// clocks are off agree on who holds a key. The store's writes are not part of
-// the handler's transaction: they begin before it and end after it.
+// Leases are measured only by the database's clock, so that replicas whose clocks differ agree
+// on who holds a key. The store's writes are not part of the handler's transaction: they come
+// before and after it.
 //
-// Those who wait for a key ([idempotency.Policy].Wait) are woken by NOTIFY,
-// through one connection that is opened when the first of them comes; see
-// [Store.Close].
+// Waiters ([idempotency.Policy].Wait) are woken by NOTIFY, over one connection that is opened for
+// the first of them; see [Store.Close].
 package pgstore
 
 import (
@@ -31,12 +29,12 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// AttemptTimeout bounds one attempt at a step, the wait for a connection
-// included: a hundred times what a statement takes, while an attempt and its
-// repetition stay under the middleware's two seconds.
+// AttemptTimeout limits one attempt at a step, including the wait for a connection. It is a
+// hundred times what a statement takes, and an attempt and its repetition stay within the
+// middleware's two seconds.
 const AttemptTimeout = 750 * time.Millisecond
 
-// DB is what the store needs of a database. *pgxpool.Pool is one.
+// DB is what the store needs of a database. *pgxpool.Pool implements it.
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -54,41 +52,51 @@ type Store struct {
 }
 
 var (
-	_ idempotency.Store    = (*Store)(nil)
-	_ idempotency.Notifier = (*Store)(nil)
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.Watcher = (*Store)(nil)
 )
 
 // Option configures a [Store].
 type Option func(*Store)
 
-// WithTable replaces [DefaultTable], for services that share a database. The
-// table is looked up in the connection's search_path. A name that isn't plain
-// (lower-case letters, digits and underscores, 40 at most) panics.
+// WithTable sets the name of the table, for services that share a database. The default is
+// [DefaultTable]. The table is looked up in the connection's search_path. WithTable panics
+// unless the name has at most 40 lower-case letters, digits and underscores.
 func WithTable(name string) Option {
 	if !tableName.MatchString(name) {
-		panic(fmt.Sprintf("pgstore: %q is no plain table name", name))
+		panic(fmt.Sprintf("pgstore: %q is not a plain table name", name))
 	}
 	return func(s *Store) { s.table = name }
 }
 
-// WithAttemptTimeout replaces [AttemptTimeout].
+// WithAttemptTimeout sets the limit of one attempt. The default is [AttemptTimeout].
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(s *Store) { s.timeout = d }
 }
 
-// WithoutNotify has no changes notified. PostgreSQL commits transactions that
-// notify one after the other, in all databases of the server: at thousands of
-// requests a second that is felt. It also suits pools in front of the server
-// that can't LISTEN. Those who wait for a key then look every second or so.
+// WithoutNotify turns notifications off. PostgreSQL commits transactions that notify one after
+// the other, in all databases of the server, which limits the rate at thousands of requests a
+// second. Connection pools in front of the server may not support LISTEN, either. Waiters then
+// look about once a second.
 func WithoutNotify() Option {
 	return func(s *Store) { s.quiet = true }
 }
 
-// New makes a store on a pool, which stays the caller's to close.
+// WithPingInterval sets how long the listening connection waits for a
+// notification before it pings the server. The default is 15 s.
+func WithPingInterval(d time.Duration) Option {
+	return func(s *Store) { s.pingInterval = d }
+}
+
+// New returns a store that uses db. The caller closes db. New panics if db is nil or a
+// duration is not positive.
 func New(db DB, opts ...Option) *Store {
-	s := &Store{db: db, table: DefaultTable, timeout: AttemptTimeout, listener: listener{checkEvery: checkEvery}}
+	s := &Store{db: db, table: DefaultTable, timeout: AttemptTimeout, listener: listener{pingInterval: pingInterval}}
 	for _, opt := range opts {
 		opt(s)
+	}
+	if db == nil || s.timeout <= 0 || s.pingInterval <= 0 {
+		panic(fmt.Sprintf("pgstore: db %v, attempt timeout %s, ping interval %s", db, s.timeout, s.pingInterval))
 	}
 	s.sql = s.statements()
 	return s
@@ -98,7 +106,7 @@ func New(db DB, opts ...Option) *Store {
 func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
 	var met *idempotency.Record
 	err := s.repeated(ctx, func(ctx context.Context) (err error) {
-		for met == nil && err == nil { // until it is ours, or somebody else's to see
+		for met == nil && err == nil { // until it is ours, or another owner's record is visible
 			met, err = s.claim(ctx, pending, lease)
 		}
 		return err
@@ -107,14 +115,13 @@ func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease t
 		return nil, fmt.Errorf("acquire: %w", translate(err))
 	}
 	if met.Owner == pending.Owner && met.Status == idempotency.StatusInProgress {
-		return nil, nil // just now, or by our own first attempt, whose reply was lost
+		return nil, nil // just now, or since an earlier attempt whose reply was lost
 	}
 	return met, nil
 }
 
-// claim gives the record that is there afterwards, or nil when another one
-// appeared while the statement ran, which this statement can't see yet but the
-// next one can.
+// claim returns the record that is there afterwards. It returns nil if another one appeared
+// while the statement ran: only the next statement sees it.
 func (s *Store) claim(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
 	rows, err := s.db.Query(ctx, s.sql.acquire, pending.Scope, pending.Key, pending.Fingerprint[:], string(pending.Owner),
 		pending.CreatedAt, atLeastMicrosecond(lease), pending.TraceParent)
@@ -145,24 +152,24 @@ func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.
 	return s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
 		s.sql.complete, done.Scope, done.Key, string(done.Owner), atLeastMicrosecond(ttl), string(done.Status),
 		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, done.TraceParent,
-		s.notice(done))
+		s.payload(done))
 }
 
 // Release implements [idempotency.Store].
 func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
 	return s.change(ctx, "release", pending, func(now standing) bool { return now == absent },
-		s.sql.release, pending.Scope, pending.Key, string(pending.Owner), s.notice(pending))
+		s.sql.release, pending.Scope, pending.Key, string(pending.Owner), s.payload(pending))
 }
 
-// notice is what those who wait are told, or "" if they aren't.
-func (s *Store) notice(r idempotency.Record) string {
+// payload is what waiters are notified with, or "" if notifications are off.
+func (s *Store) payload(r idempotency.Record) string {
 	if s.quiet {
 		return ""
 	}
 	return nameOf(r.Scope, r.Key)
 }
 
-// standing is what a record is to an owner that doesn't hold it.
+// standing is what a record is for an owner that does not hold it.
 type standing int
 
 const (
@@ -171,9 +178,8 @@ const (
 	finishedByUs
 )
 
-// change runs a statement on the record that its owner holds. If there is none,
-// a second look, which sees what the statement had to wait for, tells whether
-// all is well nevertheless.
+// change runs a statement on the record that its owner holds. If there is none, a second
+// statement, which sees what the first one waited for, decides whether that is an error.
 func (s *Store) change(ctx context.Context, name string, r idempotency.Record, well func(standing) bool, sql string, args ...any) error {
 	err := s.repeated(ctx, func(ctx context.Context) error {
 		tag, err := s.db.Exec(ctx, sql, args...)
@@ -209,6 +215,5 @@ func (s *Store) look(ctx context.Context, r idempotency.Record) (standing, error
 	return notOurs, nil
 }
 
-// atLeastMicrosecond is PostgreSQL's resolution; no expiry may round down to
-// none.
+// atLeastMicrosecond is PostgreSQL's resolution: a duration must not become zero.
 func atLeastMicrosecond(d time.Duration) time.Duration { return max(d, time.Microsecond) }

@@ -1,25 +1,22 @@
 package pgstore
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
 
-// statements are a store's own: they name its table. All of them go by
-// clock_timestamp(), as a statement that had to wait for a lock must not believe
-// that no time has passed (now() is when the transaction began).
+// statements contain the name of the store's table. All of them use clock_timestamp(): now() is
+// when the transaction began, and a statement may have waited for a lock since then.
 type statements struct{ acquire, extend, complete, release, look, sweep string }
 
-// acquireSQL first looks, since whoever meets a live record must not write. If
-// it saw none it inserts, or takes an expired record over. It answers nothing
-// when it saw no record and met one all the same: one that was written between
-// the look and the insert.
+// acquireSQL reads first, because a replay or conflict must not write. If it saw no live record
+// it inserts one, or takes an expired one over. It returns no row if another record was written
+// between the read and the insert.
 const acquireSQL = `
 WITH existing AS (
 	SELECT owner, status, fingerprint, created_at, expires_at - clock_timestamp() AS remaining,
@@ -48,27 +45,26 @@ WITH changed AS (
 	UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
 		response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9, trace_parent = NULLIF($10, '')
 	WHERE ` + held + `
-	RETURNING $11::text AS notice
+	RETURNING $11::text AS payload
 )` + notifySQL
 
-// releaseSQL doesn't ask for the lease: what has ended may go.
+// releaseSQL does not check the lease: an expired record may be deleted, too.
 const releaseSQL = `
 WITH changed AS (
 	DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'
-	RETURNING $4::text AS notice
+	RETURNING $4::text AS payload
 )` + notifySQL
 
-// notifySQL gives a row for the one that was changed, and tells those who wait
-// when that is committed.
+// notifySQL returns a row if one was changed, and notifies waiters when the change is committed.
 const notifySQL = `
-SELECT CASE WHEN notice <> '' THEN pg_notify('idempotency_records', notice) END FROM changed`
+SELECT CASE WHEN payload <> '' THEN pg_notify('idempotency_records', payload) END FROM changed`
 
-// lookSQL tells whether the live record was finished by the owner $3.
+// lookSQL returns whether the live record was finished by the owner $3.
 const lookSQL = `
 SELECT owner = $3 AND status <> 'InProgress' FROM idempotency_records
 WHERE scope = $1 AND key = $2 AND expires_at > clock_timestamp()`
 
-// sweepSQL leaves out what somebody is just taking over.
+// sweepSQL skips records that are being taken over.
 const sweepSQL = `
 WITH expired AS MATERIALIZED (
 	SELECT scope, key FROM idempotency_records WHERE expires_at <= clock_timestamp()
@@ -83,18 +79,18 @@ func (s *Store) statements() statements {
 	}
 }
 
-// scanRecord reads a row of acquireSQL. ExpiresAt is set on this process's
-// clock, from what remains on the database's.
+// scanRecord reads a row of acquireSQL. ExpiresAt is on this process's clock, computed from the
+// time that remains on the database's.
 func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
 	var (
 		r           idempotency.Record
 		fingerprint []byte
-		headers     []byte
+		header      []byte
 		code        *int
 		parent      *string
 		remaining   time.Duration
 	)
-	err := row.Scan(&r.Owner, &r.Status, &fingerprint, &r.CreatedAt, &remaining, &code, &headers, &r.Response.Body, &r.Response.BodyOmitted,
+	err := row.Scan(&r.Owner, &r.Status, &fingerprint, &r.CreatedAt, &remaining, &code, &header, &r.Response.Body, &r.Response.BodyOmitted,
 		&parent)
 	if err != nil {
 		return r, err
@@ -108,22 +104,15 @@ func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
 		return r, nil
 	}
 	r.Response.StatusCode = *code
-	if err := json.Unmarshal(headers, &r.Response.Header); err != nil {
-		return r, fmt.Errorf("%w: response headers: %w", idempotency.ErrCorrupt, err)
+	if r.Response.Header, err = headers.Unmarshal(header); err != nil {
+		return r, fmt.Errorf("%w: %w", idempotency.ErrCorrupt, err)
 	}
 	return r, nil
 }
 
-// encode gives a response's headers and body as the table wants them: neither
-// is NULL once a record is finished.
-func encode(response idempotency.Response) (headers string, body []byte, err error) {
-	header := response.Header
-	if header == nil {
-		header = http.Header{}
-	}
-	data, err := json.Marshal(header)
-	if err != nil {
-		return "", nil, fmt.Errorf("encode response headers: %w", err)
-	}
-	return string(data), append([]byte{}, response.Body...), nil
+// encode returns a response's headers and body for the table: neither is NULL once a record
+// is finished.
+func encode(response idempotency.Response) (header string, body []byte, err error) {
+	data, err := headers.Marshal(response.Header)
+	return string(data), append([]byte{}, response.Body...), err
 }

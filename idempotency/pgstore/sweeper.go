@@ -10,32 +10,41 @@ import (
 )
 
 const (
-	// SweepEvery is how often a [Sweeper] looks. Expired records are absent
-	// already, so it is disk space alone that waits.
+	// SweepEvery is how often a [Sweeper] sweeps. Expired records count as absent already, so
+	// only their disk space is freed later.
 	SweepEvery = time.Minute
-	// sweepBatch is how many rows one statement removes: few, so that no lock is
-	// held for long and no replica of the database falls behind.
+	// sweepBatch is how many rows one statement deletes: few, so that no lock is held for long
+	// and no standby falls behind.
 	sweepBatch = 500
-	// sweepTimeout bounds one batch: a hundred times what one takes, and nobody
-	// waits for it.
+	// sweepTimeout limits one batch: a hundred times what one takes.
 	sweepTimeout = 5 * time.Second
 )
 
-// Sweep removes expired records, limit at most in one statement, and says how
-// many. Several processes may sweep at once: they don't wait for each other. An
-// error wraps [idempotency.ErrUnavailable].
-func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
+// Sweep deletes all expired records in batches, and returns how many it deleted.
+// Several processes may sweep at once: they don't wait for each other. An error
+// wraps [idempotency.ErrUnavailable].
+func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
+	for {
+		n, err := s.sweepOnce(ctx)
+		removed += n
+		if err != nil || n < sweepBatch {
+			return removed, err
+		}
+	}
+}
+
+func (s *Store) sweepOnce(ctx context.Context) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	tag, err := s.db.Exec(ctx, s.sql.sweep, limit)
+	tag, err := s.db.Exec(ctx, s.sql.sweep, sweepBatch)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
 	return int(tag.RowsAffected()), nil
 }
 
-// Sweeper removes a store's expired records in the background. Its methods may
-// be called from any goroutine. Each replica may run one.
+// Sweeper deletes a store's expired records in the background. It is safe for concurrent use.
+// Each replica may run one.
 type Sweeper struct {
 	store *Store
 	every time.Duration
@@ -49,27 +58,30 @@ type Sweeper struct {
 // SweeperOption configures a [Sweeper].
 type SweeperOption func(*Sweeper)
 
-// WithInterval replaces [SweepEvery].
+// WithInterval sets how often to sweep. The default is [SweepEvery].
 func WithInterval(every time.Duration) SweeperOption {
 	return func(s *Sweeper) { s.every = every }
 }
 
-// WithSweeperLogger replaces slog.Default, which is told when sweeping fails.
+// WithSweeperLogger sets where failed sweeps are logged. The default is slog.Default.
 func WithSweeperLogger(log *slog.Logger) SweeperOption {
 	return func(s *Sweeper) { s.log = log }
 }
 
-// NewSweeper makes a sweeper that doesn't run yet.
+// NewSweeper returns a sweeper that is not started. It panics if the store is nil or the
+// interval is not positive.
 func NewSweeper(store *Store, opts ...SweeperOption) *Sweeper {
 	s := &Sweeper{store: store, every: SweepEvery, log: slog.Default()}
 	for _, opt := range opts {
 		opt(s)
 	}
+	if store == nil || s.every <= 0 {
+		panic(fmt.Sprintf("pgstore: store %v, sweep interval %s", store, s.every))
+	}
 	return s
 }
 
-// Start begins to sweep, and returns at once. It has no effect while the
-// sweeper runs.
+// Start begins to sweep, and returns at once. It has no effect while the sweeper runs.
 func (s *Sweeper) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +109,7 @@ func (s *Sweeper) Stop() {
 	s.halt = nil
 }
 
-// run spreads its passes, so that replicas that started together don't sweep
-// together.
+// run sweeps at random intervals, so that replicas that started together do not sweep together.
 func (s *Sweeper) run(ctx context.Context) {
 	for {
 		pause := s.every/2 + rand.N(s.every)
@@ -107,18 +118,8 @@ func (s *Sweeper) run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+		if _, err := s.store.Sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "idempotency: sweeping failed, will try again", "table", s.store.table, "error", err)
-		}
-	}
-}
-
-// pass removes all that has expired, batch by batch.
-func (s *Sweeper) pass(ctx context.Context) error {
-	for {
-		removed, err := s.store.Sweep(ctx, sweepBatch)
-		if err != nil || removed < sweepBatch {
-			return err
 		}
 	}
 }

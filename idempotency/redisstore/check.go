@@ -14,16 +14,15 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// oldestMajor is the first version that takes SET with both NX and GET.
+// oldestMajor is the first version that supports SET with both NX and GET.
 const oldestMajor = 7
 
-// NoEviction is the one maxmemory-policy that forgets nothing (redis.conf).
+// NoEviction is the only maxmemory-policy that forgets nothing (redis.conf).
 const NoEviction = "noeviction"
 
-// CheckServer refuses a server that can't keep records: one older than Redis
-// 7.0, or one that doesn't take SET with NX and GET. Of a cluster it looks at
-// every master. Call it when starting. It writes a key that expires after a
-// second.
+// CheckServer returns an error if the server cannot keep records: if it is older than Redis 7.0,
+// or does not support SET with NX and GET. Of a cluster it checks every master. Call it at the
+// start of the program. It writes a key that expires after a second.
 func CheckServer(ctx context.Context, client redis.UniversalClient) error {
 	servers, err := masters(ctx, client)
 	if err != nil {
@@ -31,7 +30,7 @@ func CheckServer(ctx context.Context, client redis.UniversalClient) error {
 	}
 	for _, server := range servers {
 		version, err := infoField(ctx, server, "server", "redis_version")
-		if err != nil && !redis.HasErrorPrefix(err, "NOPERM") { // then the probe alone has to do
+		if err != nil && !redis.HasErrorPrefix(err, "NOPERM") { // without permission for INFO, the probe decides
 			return fmt.Errorf("check redis: %w", translate(err))
 		}
 		if tooOld(version) {
@@ -44,10 +43,9 @@ func CheckServer(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// EvictionPolicy returns the server's maxmemory-policy, or of a cluster's
-// masters the first that isn't noeviction. With any other, a server that is full
-// forgets records before their time. It is empty when the server doesn't say,
-// and an error when the user may not ask (INFO).
+// EvictionPolicy returns the server's maxmemory-policy; of a cluster's masters the first that is
+// not noeviction. With another policy, a full server forgets records before they expire. It
+// returns "" if the server does not say, and an error if the user may not call INFO.
 func EvictionPolicy(ctx context.Context, client redis.UniversalClient) (policy string, err error) {
 	servers, err := masters(ctx, client)
 	for _, server := range servers {
@@ -62,7 +60,7 @@ func EvictionPolicy(ctx context.Context, client redis.UniversalClient) (policy s
 	return policy, nil
 }
 
-// masters are clients of the servers that are written to: one, but for a cluster.
+// masters returns clients of the servers that take writes: one, or several in a cluster.
 func masters(ctx context.Context, client redis.UniversalClient) (servers []redis.UniversalClient, err error) {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -81,7 +79,7 @@ func masters(ctx context.Context, client redis.UniversalClient) (servers []redis
 	return servers, err
 }
 
-// infoField reads a line of INFO; absent lines are empty.
+// infoField returns a line of INFO, or "" if there is none.
 func infoField(ctx context.Context, server redis.UniversalClient, section, name string) (string, error) {
 	info, err := server.Info(ctx, section).Result()
 	for line := range strings.Lines(info) {
@@ -98,8 +96,8 @@ func tooOld(version string) bool {
 	return err == nil && n < oldestMajor
 }
 
-// keyAt makes up a key that this server keeps: in a cluster, each keeps some. It
-// gives up when the server keeps hardly any.
+// keyAt returns a key that this server keeps: in a cluster, each keeps some. It stops searching
+// after as many tries as there are slots.
 func keyAt(ctx context.Context, client, server redis.UniversalClient) (key string) {
 	const slots = 16384
 	for range slots {
@@ -115,7 +113,7 @@ func keyAt(ctx context.Context, client, server redis.UniversalClient) (key strin
 	return key
 }
 
-// probe sets a new key twice: the second time must answer with the first value.
+// probe sets a new key twice: the second SET must return the first value.
 func probe(ctx context.Context, server redis.UniversalClient, key string) error {
 	args := redis.SetArgs{Mode: "NX", Get: true, TTL: time.Second}
 	if err := server.SetArgs(ctx, key, "first", args).Err(); err != nil && !errors.Is(err, redis.Nil) {
@@ -131,8 +129,8 @@ func probe(ctx context.Context, server redis.UniversalClient, key string) error 
 	return nil
 }
 
-// unfit is translate, but a server that doesn't know the syntax won't know it
-// another time: it is not just unavailable.
+// unfit is translate, except that a server that does not know the syntax is not just
+// unavailable: it will not know it later either.
 func unfit(err error) error {
 	if redis.HasErrorPrefix(err, "syntax error") {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// repeated takes a step, and takes it once more when its reply was lost: each
-// step succeeds when the same owner takes it again. An answer of the server,
-// even an error, is not repeated, nor is anything once the caller gave up.
+// repeated takes a step, and takes it once more if its reply was lost: each step succeeds when
+// the same owner takes it again. It does not repeat a step that the server answered, even with
+// an error, nor after the caller gave up.
 func repeated(ctx context.Context, step func() error) error {
 	err := step()
 	if err == nil || isReply(err) || errors.Is(err, redis.ErrPoolTimeout) || ctx.Err() != nil {
@@ -21,16 +21,16 @@ func repeated(ctx context.Context, step func() error) error {
 	return step()
 }
 
-// isReply tells errors that the server answered with, redis.Nil included, from
-// those of the way there and back.
+// isReply reports whether the server answered with this error, which may be redis.Nil. All others
+// are network errors.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// translate is where Redis's errors end: above it there are only the library's.
-// All that isn't about the record itself means that the server can't serve us
-// now: timeouts, OOM, READONLY after a failover, LOADING, no permission.
+// translate turns Redis's errors into the library's. Every error that is not about the record
+// itself means that the server is unavailable: timeouts, OOM, READONLY after a failover,
+// LOADING, no permission.
 func translate(err error) error {
 	switch {
 	case errors.Is(err, idempotency.ErrLost), errors.Is(err, idempotency.ErrCorrupt), errors.Is(err, idempotency.ErrUnavailable):

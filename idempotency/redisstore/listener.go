@@ -9,9 +9,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/watch"
 )
 
-// listener hears of changes by one subscription, which begins with the first
-// watch and ends with Close. It lives on while Redis is away: go-redis connects
-// and subscribes again.
+// listener receives changes through one subscription, which begins with the first watch and ends
+// with Close. It survives an outage of Redis: go-redis connects and subscribes again.
 type listener struct {
 	watches watch.Registry
 
@@ -21,18 +20,17 @@ type listener struct {
 	listening    sync.WaitGroup
 }
 
-// channel is one for all keys: a subscription for each would cost a round trip
-// for each that waits.
+// channel is shared by all keys: a subscription per key would cost a round trip per waiter.
 func (s *Store) channel() string { return s.prefix + "changes" }
 
-// Watch implements [idempotency.Notifier].
+// Watch implements [idempotency.Watcher].
 func (s *Store) Watch(scope, key string) (changed <-chan struct{}, stop func()) {
 	s.listen()
 	return s.watches.Add(s.keyOf(scope, key))
 }
 
-// Close ends the subscription that [Store.Watch] began, if it did. Everything
-// else goes on working.
+// Close ends the subscription that [Store.Watch] began, if any. Everything else continues to
+// work.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -49,17 +47,17 @@ func (s *Store) Close() error {
 	return err
 }
 
-// listen subscribes in the background: whoever waits need not wait for that.
+// listen subscribes in the background, so that a waiter is not delayed.
 func (s *Store) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.subscription != nil || s.closed {
 		return
 	}
-	subscription := s.client.Subscribe(context.Background()) // to nothing, which doesn't connect yet
+	subscription := s.client.Subscribe(context.Background()) // to no channel: it does not connect yet
 	s.subscription = subscription
 	s.listening.Go(func() {
-		_ = subscription.Subscribe(context.Background(), s.channel()) // tried again while receiving
+		_ = subscription.Subscribe(context.Background(), s.channel()) // repeated while receiving
 		for message := range subscription.ChannelWithSubscriptions() {
 			switch message := message.(type) {
 			case *redis.Subscription: // also after each reconnection

@@ -14,11 +14,7 @@ var _ idempotency.Reader = (*Store)(nil)
 
 // Lookup implements [idempotency.Reader].
 func (s *Store) Lookup(ctx context.Context, scope, key string) (*idempotency.Record, error) {
-	var raw string
-	err := repeated(ctx, func() (err error) {
-		raw, err = s.client.Get(ctx, s.keyOf(scope, key)).Result()
-		return err
-	})
+	raw, err := s.text(ctx, "get", s.keyOf(scope, key))
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}

@@ -1,25 +1,27 @@
-// Package redisstore keeps idempotency records in Redis 7.0 or later (or a
-// server that speaks the same, see [CheckServer]), shared by all instances of a
-// service. Every step is one round trip: acquiring a key is a SET with NX and
-// GET, the other steps are one script each that checks the owner.
+// Package redisstore keeps idempotency records in Redis 7.0 or later, or a compatible server
+// (see [CheckServer]), shared by all instances of a service. Every step is one round trip:
+// acquiring a key is a SET with NX and GET, the other steps are one script each that checks
+// the owner.
 //
-// The keys are readable, idempotency:<scope>:<key>, and so are their values: a
-// line of JSON, then the response body's own bytes.
+// The keys are readable, idempotency:<scope>:<key>, and so are their values: a line of JSON,
+// then the raw bytes of the response body.
 //
-// A client for it should not retry by itself, as a retried command may meet the
-// effect of its first attempt; [Open] makes one that doesn't. The store repeats
-// a step once, by itself and knowing its owner.
+// Under load the commands of concurrent callers share round trips; a command never waits for
+// others while fewer than four round trips are under way. In a cluster each is sent alone.
 //
-// A server may be one alone, one that Sentinels appoint, or a cluster; see
-// [Options]. Its user needs no more than [ACLRules].
+// A client for this store must not retry by itself, because a retried command may find the
+// effect of its first attempt; [Open] makes such a client. The store repeats a step once, and
+// recognizes its own owner.
 //
-// Run the server with maxmemory-policy noeviction where nothing below the
-// handlers would notice a second execution: an evicted record is a forgotten
-// one.
+// A URL names a single server, Sentinels or a cluster; see [Options]. The server's user needs
+// only [ACLRules].
 //
-// Those who wait for a key ([idempotency.Policy].Wait) are woken over the channel
-// idempotency:changes, through one connection that is opened when the first of
-// them comes. Where the user may not use it, they look every second or so.
+// Run the server with maxmemory-policy noeviction if nothing below the handlers would notice a
+// second execution: an evicted record is a forgotten key.
+//
+// Waiters ([idempotency.Policy].Wait) are woken through the channel idempotency:changes, over
+// one connection that is opened for the first of them. If the user may not use the channel,
+// waiters look about once a second.
 package redisstore
 
 import (
@@ -39,46 +41,47 @@ const DefaultPrefix = "idempotency:"
 
 // Store is an [idempotency.Store]. It is safe for concurrent use.
 type Store struct {
-	client redis.UniversalClient
-	prefix string
+	client  redis.UniversalClient
+	batches batcher
+	prefix  string
 	listener
 }
 
 var (
-	_ idempotency.Store    = (*Store)(nil)
-	_ idempotency.Notifier = (*Store)(nil)
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.Watcher = (*Store)(nil)
 )
 
 // Option configures a [Store].
 type Option func(*Store)
 
-// WithPrefix replaces [DefaultPrefix], for services that share a server.
+// WithPrefix sets what every key begins with, for services that share a server. The default is
+// [DefaultPrefix].
 func WithPrefix(prefix string) Option {
 	return func(s *Store) { s.prefix = prefix }
 }
 
-// New makes a store on a client, which stays the caller's to close.
+// New returns a store that uses client. The caller closes the client. New panics if the
+// client is nil.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, prefix: DefaultPrefix}
+	if client == nil {
+		panic("redisstore: New needs a client")
+	}
+	s := &Store{client: client, batches: batcher{client: client}, prefix: DefaultPrefix}
 	for _, opt := range opts {
 		opt(s)
 	}
 	return s
 }
 
-// Acquire implements [idempotency.Store] by SET NX GET, which answers nil or
-// what is there (https://redis.io/docs/latest/commands/set/).
+// Acquire implements [idempotency.Store] with SET NX GET, which returns nil or the value that is
+// there (https://redis.io/docs/latest/commands/set/).
 func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
 	data, err := encode(pending, lease)
 	if err != nil {
 		return nil, fmt.Errorf("acquire: %w", err)
 	}
-	var raw string
-	err = repeated(ctx, func() (err error) {
-		args := redis.SetArgs{Mode: "NX", Get: true, TTL: milliseconds(lease)}
-		raw, err = s.client.SetArgs(ctx, s.keyOf(pending.Scope, pending.Key), data, args).Result()
-		return err
-	})
+	raw, err := s.text(ctx, "set", s.keyOf(pending.Scope, pending.Key), data, "px", milliseconds(lease), "nx", "get")
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
@@ -101,7 +104,7 @@ func (s *Store) Extend(ctx context.Context, pending idempotency.Record, lease ti
 	if err != nil {
 		return fmt.Errorf("extend: %w", err)
 	}
-	return s.run(ctx, "extend", extend, pending, data, milliseconds(lease).Milliseconds())
+	return s.run(ctx, "extend", extend, pending, data, milliseconds(lease))
 }
 
 // Complete implements [idempotency.Store].
@@ -110,7 +113,7 @@ func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.
 	if err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}
-	return s.run(ctx, "complete", complete, done, data, milliseconds(ttl).Milliseconds(), s.channel())
+	return s.run(ctx, "complete", complete, done, data, milliseconds(ttl), s.channel())
 }
 
 // Release implements [idempotency.Store].
@@ -118,14 +121,15 @@ func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
 	return s.run(ctx, "release", release, pending, s.channel())
 }
 
-func (s *Store) run(ctx context.Context, name string, script *redis.Script, r idempotency.Record, args ...any) error {
-	var reply string
-	err := repeated(ctx, func() (err error) {
-		reply, err = script.Run(ctx, s.client, []string{s.keyOf(r.Scope, r.Key)}, append([]any{string(r.Owner)}, args...)...).Text()
-		return err
-	})
+func (s *Store) run(ctx context.Context, name string, script script, r idempotency.Record, args ...any) error {
+	args = append([]any{"evalsha", script.hash, 1, s.keyOf(r.Scope, r.Key), string(r.Owner)}, args...)
+	reply, err := s.text(ctx, args...)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		args[0], args[1] = "eval", script.source
+		reply, err = s.text(ctx, args...)
+	}
 	if err == nil {
-		err = verdict(reply)
+		err = errorOf(reply)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, translate(err))
@@ -133,7 +137,20 @@ func (s *Store) run(ctx context.Context, name string, script *redis.Script, r id
 	return nil
 }
 
-// scopeEscaper keeps the scope's end visible: a key may contain colons.
+// text sends a command whose reply is a string, and sends it once more if the reply was lost.
+func (s *Store) text(ctx context.Context, args ...any) (reply string, err error) {
+	err = repeated(ctx, func() error {
+		cmd := redis.NewStringCmd(ctx, args...) // a new one, because a lost one may still be written
+		err := s.batches.do(ctx, cmd)
+		if err == nil {
+			reply = cmd.Val()
+		}
+		return err
+	})
+	return reply, err
+}
+
+// scopeEscaper makes the end of the scope unambiguous: a key may contain colons.
 var scopeEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
 func (s *Store) keyOf(scope, key string) string {
@@ -145,7 +162,5 @@ func encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {
 	return r.MarshalBinary()
 }
 
-// milliseconds is Redis's resolution; no expiry may round down to none.
-func milliseconds(d time.Duration) time.Duration {
-	return max(d.Truncate(time.Millisecond), time.Millisecond)
-}
+// milliseconds rounds to Redis's resolution. An expiry must not become zero, which means none.
+func milliseconds(d time.Duration) int64 { return max(d.Milliseconds(), 1) }

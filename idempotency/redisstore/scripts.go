@@ -9,8 +9,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-//go:embed scripts/record.lua
-var record string
+//go:embed scripts/owner.lua
+var owner string
 
 //go:embed scripts/extend.lua
 var extendSource string
@@ -21,16 +21,23 @@ var completeSource string
 //go:embed scripts/release.lua
 var releaseSource string
 
-// Each script begins by reading the record. Scripts run by their hash and are
-// sent in full only to a server that doesn't know them.
+// Each script begins with owner.lua, which reads the record. A script is called by its hash, and
+// sent in full only to a server that does not know it.
 var (
-	extend   = redis.NewScript(record + extendSource)
-	complete = redis.NewScript(record + completeSource)
-	release  = redis.NewScript(record + releaseSource)
+	extend   = newScript(extendSource)
+	complete = newScript(completeSource)
+	release  = newScript(releaseSource)
 )
 
-// verdict reads a script's reply.
-func verdict(reply string) error {
+type script struct{ source, hash string }
+
+func newScript(source string) script {
+	s := redis.NewScript(owner + source)
+	return script{owner + source, s.Hash()}
+}
+
+// errorOf returns the error that a script's reply stands for.
+func errorOf(reply string) error {
 	switch reply {
 	case "ok":
 		return nil

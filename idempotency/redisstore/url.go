@@ -17,31 +17,31 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Ports of hosts that are given without one.
+// Ports of hosts without one.
 const (
 	redisPort    = "6379"
 	sentinelPort = "26379"
 )
 
-// Options reads a URL into options fit for a [Store], to be tuned before
-// [NewClient]. It is one of
+// Options returns the options for a [Store] that a URL describes, to be changed before
+// [NewClient] if necessary. The URL is one of
 //
 //	redis://[user:password@]host[:port][/database]
 //	redis+sentinel://[user:password@]host[:port],…/master name[/database]
 //	redis+cluster://[user:password@]host[:port],…
 //
-// or of rediss://, rediss+sentinel:// and rediss+cluster://, for TLS on all
-// connections, those to Sentinels included. The hosts are the Sentinels, or some
-// of the cluster's nodes; the others are found out. User and password are those
-// of the servers that keep the records. These options may follow as a query:
+// or the same with rediss instead of redis, for TLS on all connections, including those to
+// Sentinels. The hosts are the Sentinels, or some of the cluster's nodes; the client finds the
+// others. User and password are those of the servers that keep the records. These options may
+// follow as a query:
 //
-//   - sentinel_username, sentinel_password: what the Sentinels want
+//   - sentinel_username, sentinel_password: for the Sentinels
 //   - ca_file: PEM file of the authorities that signed the servers' certificates,
 //     instead of the machine's
 //   - those of redis.ParseURL, such as read_timeout=1s, pool_size=50 and
 //     skip_verify=true; max_retries has no effect, because retries are off
 //
-// Errors don't repeat the URL, which may contain a password.
+// Errors do not repeat the URL, which may contain a password.
 func Options(rawURL string) (*redis.UniversalOptions, error) {
 	a, err := parseAddress(rawURL)
 	if err != nil {
@@ -54,18 +54,18 @@ func Options(rawURL string) (*redis.UniversalOptions, error) {
 	return o, nil
 }
 
-// address is what a URL says, apart from the query's meaning.
+// address is a parsed URL whose query is not interpreted yet.
 type address struct {
 	tls, sentinel, cluster bool
 	username, password     string
 	hosts                  []string // host:port
-	master                 string   // the name that Sentinels know it by
+	master                 string   // its name at the Sentinels
 	database               string   // digits, or empty
 	query                  url.Values
 }
 
-// parseAddress takes the URL apart itself, because url.Parse refuses lists of
-// hosts and repeats passwords in its errors.
+// parseAddress parses the URL itself, because url.Parse refuses lists of hosts and repeats
+// passwords in its errors.
 func parseAddress(rawURL string) (a address, err error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	if err := a.setScheme(scheme); err != nil {
@@ -151,7 +151,7 @@ func (a *address) take(name string) string {
 	return value
 }
 
-// options has go-redis read what remains of the query, and adds the rest.
+// options lets go-redis parse the rest of the query, and adds the other options.
 func (a *address) options() (*redis.UniversalOptions, error) {
 	sentinelUsername, sentinelPassword := "", ""
 	if a.sentinel {
@@ -196,7 +196,7 @@ func (a *address) options() (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// tlsConfig names no server: each certificate is for the address that is dialed.
+// tlsConfig sets no server name: each certificate must match the address that is dialed.
 func (a *address) tlsConfig(caFile string) (*tls.Config, error) {
 	if !a.tls {
 		if caFile != "" {
@@ -208,7 +208,7 @@ func (a *address) tlsConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(caFile)
+	pem, err := os.ReadFile(caFile) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, fmt.Errorf("ca_file: %w", err)
 	}

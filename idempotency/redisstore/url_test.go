@@ -22,7 +22,7 @@ type said struct {
 	cluster, tls       bool
 }
 
-func TestOptionsOfEachForm(t *testing.T) {
+func TestOptions_OfEachForm(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]said{
 		"redis://cache":                       {addrs: []string{"cache:6379"}},
@@ -56,7 +56,7 @@ func TestOptionsOfEachForm(t *testing.T) {
 	}
 }
 
-func TestOptionsFromTheQuery(t *testing.T) {
+func TestOptions_FromTheQuery(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"rediss://a?", "rediss+sentinel://a,b/m?", "rediss+cluster://a,b?"} {
 		o, err := redisstore.Options(form + "read_timeout=1s&pool_size=7&max_retries=5&skip_verify=true")
@@ -72,7 +72,7 @@ func TestOptionsFromTheQuery(t *testing.T) {
 	}
 }
 
-func TestOptionsRefuses(t *testing.T) {
+func TestOptions_RefusesBadURLs(t *testing.T) {
 	t.Parallel()
 	notPEM := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(notPEM, []byte("nonsense"), 0o600))
@@ -117,4 +117,9 @@ func TestOptionsRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2", "passwords stay out of messages")
 		require.NotContains(t, err.Error(), "ter2", "nor do parts of them")
 	}
+}
+
+func TestNew_NeedsAClient(t *testing.T) {
+	t.Parallel()
+	require.Panics(t, func() { redisstore.New(nil) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// contenders go for one key at once, rounds times.
+// contenders acquire one key at once, rounds times.
 const (
 	contenders = 64
 	rounds     = 10
@@ -31,10 +31,10 @@ func concurrencyCases(run cases) {
 			b.requireOneWinner(t, key)
 		}
 	})
-	run("of many that retry until there is an answer one gives it", func(t *testing.T, b *bench) {
+	run("of many that retry until there is an answer one completes", func(t *testing.T, b *bench) {
 		b.requireOneAnswer(t, "key")
 	})
-	run("keys don't get in each other's way", func(t *testing.T, b *bench) {
+	run("keys are independent of each other", func(t *testing.T, b *bench) {
 		b.together(t, func(i int) error {
 			existing, err := b.Store.Acquire(t.Context(), b.pending(fmt.Sprintf("key-%d", i)), long)
 			if err == nil && existing != nil {
@@ -66,9 +66,8 @@ func (b *bench) requireOneWinner(t *testing.T, key string) {
 	require.Equal(t, map[idempotency.Owner]int{winners[0]: contenders - 1}, met, "all others meet the winner")
 }
 
-// requireOneAnswer has everybody do what clients and handlers do: acquire, and
-// complete, or come again. Whoever holds the key releases it the first few
-// times, as a failing handler does.
+// requireOneAnswer makes every contender do what clients and handlers do: acquire and complete, or
+// try again. The holder of the key releases it the first few times, as a failing handler does.
 func (b *bench) requireOneAnswer(t *testing.T, key string) {
 	t.Helper()
 	const failures = 5

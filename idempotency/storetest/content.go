@@ -11,15 +11,15 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// largeBody is in bytes: a response that is large, but that people do keep.
+// largeBody is in bytes: large, but within the usual limit.
 const largeBody = 256 << 10
 
 func contentCases(run cases) {
-	run("a large binary body comes back byte by byte", func(t *testing.T, b *bench) {
+	run("a large binary body comes back byte for byte", func(t *testing.T, b *bench) {
 		body := make([]byte, largeBody)
-		random := rand.New(rand.NewPCG(1, 2)) // any bytes will do, the same in each run
+		random := rand.New(rand.NewPCG(1, 2)) // any bytes, the same in each run
 		for i := range body {
-			body[i] = byte(random.Uint32())
+			body[i] = byte(random.IntN(256)) //nolint:gosec // it fits
 		}
 		b.requireKept(t, "key", idempotency.Response{StatusCode: 200, Body: body})
 	})
@@ -60,6 +60,14 @@ func contentCases(run cases) {
 			}
 		}
 	})
+	run("a header may hold any byte but controls", func(t *testing.T, b *bench) {
+		value := make([]byte, 0, 256)
+		for c := 0x20; c < 0x100; c++ {
+			value = append(value, byte(c))
+		}
+		header := http.Header{"Location": {string(value)}, "Link": {"caf\xe9", "caf\u00e9", ""}}
+		b.requireKept(t, "bytes", idempotency.Response{StatusCode: 201, Header: header, Body: []byte("body")})
+	})
 	run("a record is the caller's to change afterwards", func(t *testing.T, b *bench) {
 		finished := done(b.held(t, "key", long), "answer")
 		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
@@ -90,7 +98,7 @@ func (b *bench) requireKept(t *testing.T, key string, want idempotency.Response)
 		require.Contains(t, got.Response.Header, name)
 		require.ElementsMatch(t, values, got.Response.Header[name])
 	}
-	require.True(t, bytes.Equal(want.Body, got.Response.Body), "the body is the same, byte by byte")
+	require.True(t, bytes.Equal(want.Body, got.Response.Body), "the body is the same, byte for byte")
 }
 
 const (
@@ -100,7 +108,7 @@ const (
 	olderPending = `{"status":"InProgress","requestFingerprint":"` + olderFingerprint + `"}` + "\n"
 )
 
-// corrupt is what lies under a key when somebody else has used it.
+// corrupt are values that another program may have stored under a key.
 var corrupt = map[string]string{
 	"empty": "", "text": "garbage", "no line": `{"status":"InProgress"}`, "empty line": "\n", "open": "{\n", "null": "null\n",
 	"array": "[1]\n", "number": "1\n", "no members": "{}\n", "wrong type": `{"status":1}` + "\n", "binary": "\x00\x01\xff\n\x00",

@@ -9,7 +9,7 @@ import (
 )
 
 func acquireCases(run cases) {
-	run("acquire meets the record that is there", func(t *testing.T, b *bench) {
+	run("acquire returns the record that is there", func(t *testing.T, b *bench) {
 		first := b.held(t, "key", long)
 		existing := b.look(t, "key")
 		require.NotNil(t, existing)
@@ -21,7 +21,7 @@ func acquireCases(run cases) {
 		require.True(t, first.CreatedAt.Equal(existing.CreatedAt))
 		require.False(t, existing.ExpiresAt.IsZero(), "the store says when the lease ends")
 	})
-	run("acquire retried after a lost reply meets itself, not a stranger", func(t *testing.T, b *bench) {
+	run("acquire repeated after a lost reply succeeds", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		existing, err := b.Store.Acquire(t.Context(), pending, long)
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func acquireCases(run cases) {
 		require.NotNil(t, existing, "it must not run again")
 		require.Equal(t, "answer", string(existing.Response.Body))
 	})
-	run("a failed record is met like a completed one", func(t *testing.T, b *bench) {
+	run("a failed record is returned like a completed one", func(t *testing.T, b *bench) {
 		failed := done(b.held(t, "key", long), "declined")
 		failed.Status, failed.Response.StatusCode = idempotency.StatusFailed, 402
 		require.NoError(t, b.Store.Complete(t.Context(), failed, long))
@@ -50,7 +50,7 @@ func leaseCases(run cases) {
 		b.held(t, "key", short)
 		b.requireHolds(t, b.takeover(t, "key"))
 	})
-	run("a lost owner can change nothing any more", func(t *testing.T, b *bench) {
+	run("an owner without a lease changes nothing", func(t *testing.T, b *bench) {
 		lost := b.held(t, "key", short)
 		holder := b.takeover(t, "key")
 		require.ErrorIs(t, b.Store.Extend(t.Context(), lost, long), idempotency.ErrLost)
@@ -58,7 +58,7 @@ func leaseCases(run cases) {
 		require.ErrorIs(t, b.Store.Release(t.Context(), lost), idempotency.ErrLost)
 		b.requireHolds(t, holder)
 	})
-	run("a lost owner can't change the next one's answer", func(t *testing.T, b *bench) {
+	run("an owner without a lease cannot change the next one's answer", func(t *testing.T, b *bench) {
 		lost := b.held(t, "key", short)
 		finished := done(b.takeover(t, "key"), "the answer")
 		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
@@ -67,7 +67,7 @@ func leaseCases(run cases) {
 		require.ErrorIs(t, b.Store.Release(t.Context(), lost), idempotency.ErrLost)
 		b.requireHolds(t, finished)
 	})
-	run("an expired lease is lost even if nobody took it", func(t *testing.T, b *bench) {
+	run("an expired lease is lost even without a takeover", func(t *testing.T, b *bench) {
 		lost := b.held(t, "key", short)
 		b.pass(t)
 		require.ErrorIs(t, b.Store.Extend(t.Context(), lost, long), idempotency.ErrLost)
@@ -101,7 +101,7 @@ func leaseCases(run cases) {
 		require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)
 		b.requireHolds(t, finished)
 	})
-	run("extend of somebody else's or no record is refused", func(t *testing.T, b *bench) {
+	run("extend of another owner's or no record is refused", func(t *testing.T, b *bench) {
 		holder := b.held(t, "key", long)
 		require.ErrorIs(t, b.Store.Extend(t.Context(), b.pending("key"), 2*long), idempotency.ErrLost)
 		b.requireHolds(t, holder)
@@ -111,7 +111,7 @@ func leaseCases(run cases) {
 }
 
 func completeCases(run cases) {
-	run("a completed record is there for everybody", func(t *testing.T, b *bench) {
+	run("a completed record is visible for every owner", func(t *testing.T, b *bench) {
 		b.requireHolds(t, b.completed(t, "key", "answer"))
 	})
 	run("a finished record ends with its ttl", func(t *testing.T, b *bench) {
@@ -130,12 +130,12 @@ func completeCases(run cases) {
 		b.pass(t)
 		b.requireHolds(t, finished)
 	})
-	run("complete retried after a lost reply succeeds and changes nothing", func(t *testing.T, b *bench) {
+	run("complete repeated after a lost reply succeeds and changes nothing", func(t *testing.T, b *bench) {
 		finished := b.completed(t, "key", "first")
 		require.NoError(t, b.Store.Complete(t.Context(), done(finished, "second"), long))
 		b.requireHolds(t, finished)
 	})
-	run("complete of somebody else's record is refused", func(t *testing.T, b *bench) {
+	run("complete of another owner's record is refused", func(t *testing.T, b *bench) {
 		holder := b.held(t, "held", long)
 		require.ErrorIs(t, b.Store.Complete(t.Context(), done(b.pending("held"), "x"), long), idempotency.ErrLost)
 		b.requireHolds(t, holder)
@@ -154,22 +154,22 @@ func releaseCases(run cases) {
 		require.NoError(t, b.Store.Release(t.Context(), b.held(t, "key", long)))
 		require.Nil(t, b.look(t, "key"))
 	})
-	run("release retried after a lost reply succeeds", func(t *testing.T, b *bench) {
+	run("release repeated after a lost reply succeeds", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		require.NoError(t, b.Store.Release(t.Context(), pending))
 		require.NoError(t, b.Store.Release(t.Context(), pending))
 	})
-	run("release of somebody else's key is refused", func(t *testing.T, b *bench) {
+	run("release of another owner's key is refused", func(t *testing.T, b *bench) {
 		holder := b.held(t, "key", long)
 		require.ErrorIs(t, b.Store.Release(t.Context(), b.pending("key")), idempotency.ErrLost)
 		b.requireHolds(t, holder)
 	})
-	run("release of what has ended is no loss, whoever held it", func(t *testing.T, b *bench) {
+	run("release of an expired record succeeds", func(t *testing.T, b *bench) {
 		b.held(t, "key", short)
 		b.pass(t)
 		require.NoError(t, b.Store.Release(t.Context(), b.pending("key")))
 	})
-	run("release of a finished record is refused, also to its owner", func(t *testing.T, b *bench) {
+	run("release of a finished record is refused, also for its owner", func(t *testing.T, b *bench) {
 		finished := b.completed(t, "key", "answer")
 		pending := b.pending("key")
 		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)

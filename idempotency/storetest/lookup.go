@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// lookupCases are for stores that can be asked; of others they ask nothing.
+// lookupCases are for stores that are an [idempotency.Reader].
 func lookupCases(run cases) {
 	run("a look-up sees each state and changes none", func(t *testing.T, b *bench) {
 		if _, err := idempotency.Lookup(t.Context(), b.Store, b.scope, "key"); errors.Is(err, errors.ErrUnsupported) {

@@ -1,5 +1,4 @@
-// Package storetest is the suite that every [idempotency.Store] passes. To run
-// it on your own:
+// Package storetest is the suite that every [idempotency.Store] passes. To run it on your own:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Bench {
@@ -7,9 +6,8 @@
 //		})
 //	}
 //
-// Nothing in it needs the clocks of test and store to agree, or real time to
-// pass quickly: what has to stay alive has a long lease, and what has to end is
-// waited for.
+// The clocks of test and store need not agree, and a slow machine does no harm: what must stay
+// alive has a long lease, and the suite waits for what must end.
 package storetest
 
 import (
@@ -22,30 +20,24 @@ import (
 )
 
 const (
-	// short is a lifetime that the suite waits out.
+	// short is a lifetime whose end the suite waits for.
 	short = 150 * time.Millisecond
 	// long outlives any run of the suite, on the slowest machine.
 	long = 10 * time.Minute
-	// patience bounds each wait for something short to end.
+	// patience limits each wait for the end of something short.
 	patience = 20 * time.Second
 	// pollEvery is how often a wait looks.
 	pollEvery = 10 * time.Millisecond
 )
 
-// Bench is one store under test, for one case. Cases run in parallel, so a
-// store that is shared between benches must tell scopes apart; every case uses
-// scopes of its own.
+// Bench is one store under test, for one case. Cases run in parallel and use scopes of their own,
+// so several benches may share a store.
 type Bench struct {
 	Store idempotency.Store
 
-	// Advance makes d pass for the store, where it has a clock that a test can
-	// move. nil: time passes by itself, and the suite waits for it.
-	Advance func(d time.Duration)
-
-	// Plant puts bytes under a key, as another version of the program or an
-	// accident would have left them. nil, for stores that don't keep
-	// [idempotency.Record.MarshalBinary]'s bytes, leaves out the cases about
-	// those.
+	// Plant puts bytes under a key, as another version of the program or an accident would
+	// have left them. It is nil for stores that do not keep the bytes of
+	// [idempotency.Record.MarshalBinary]: they skip the cases about those.
 	Plant func(t testing.TB, scope, key string, data []byte)
 }
 
@@ -69,7 +61,7 @@ func Run(t *testing.T, setup func(t *testing.T) Bench) {
 	t.Run("bytes", func(t *testing.T) { bytesCases(t, setup) })
 }
 
-// cases is the part of Run that a group of cases is given.
+// cases runs one case of a group.
 type cases func(name string, test func(t *testing.T, b *bench))
 
 // bench adds the case's own scope.
@@ -78,7 +70,7 @@ type bench struct {
 	scope string
 }
 
-// pending makes a record to acquire a key with, by a new owner.
+// pending returns a record of a new owner, to acquire a key with.
 func (b *bench) pending(key string) idempotency.Record {
 	return idempotency.Record{
 		Scope: b.scope, Key: key, Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(),
@@ -86,7 +78,7 @@ func (b *bench) pending(key string) idempotency.Record {
 	}
 }
 
-// done makes the finished form of a pending record.
+// done returns the finished form of a pending record.
 func done(pending idempotency.Record, body string) idempotency.Record {
 	pending.Status = idempotency.StatusCompleted
 	pending.Response = idempotency.Response{
@@ -113,8 +105,8 @@ func (b *bench) completed(t *testing.T, key, body string) idempotency.Record {
 	return record
 }
 
-// look gives what a stranger would meet under a key, or nil, in which case the
-// stranger now holds it.
+// look returns the record that another owner finds under a key. If it is nil, that owner now holds
+// the key.
 func (b *bench) look(t *testing.T, key string) *idempotency.Record {
 	t.Helper()
 	existing, err := b.Store.Acquire(t.Context(), b.pending(key), long)
@@ -122,13 +114,10 @@ func (b *bench) look(t *testing.T, key string) *idempotency.Record {
 	return existing
 }
 
-// takeover waits until the key's short lifetime has ended, and gives the record
-// of the new owner that holds it then.
+// takeover waits until the key's short lifetime has ended, and returns the record of the new
+// owner that holds it then.
 func (b *bench) takeover(t *testing.T, key string) idempotency.Record {
 	t.Helper()
-	if b.Advance != nil {
-		b.Advance(short)
-	}
 	next := b.pending(key)
 	require.Eventually(t, func() bool {
 		existing, err := b.Store.Acquire(t.Context(), next, long)
@@ -137,8 +126,8 @@ func (b *bench) takeover(t *testing.T, key string) idempotency.Record {
 	return next
 }
 
-// pass returns when everything that was given a short lifetime before has
-// ended, without touching it: a key of its own, acquired later, has.
+// pass returns when everything that got a short lifetime before has ended, without touching it: a
+// key of its own, acquired later, has ended.
 func (b *bench) pass(t *testing.T) {
 	t.Helper()
 	sentinel := string(idempotency.NewOwner())

@@ -10,7 +10,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// watchCases are for stores that are an [idempotency.Notifier].
+// watchCases are for stores that are an [idempotency.Watcher].
 func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	t.Helper()
 	changed, stop := idempotency.Watch(setup(t).Store, "scope", "key")
@@ -18,31 +18,31 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	if changed == nil {
 		return
 	}
-	run("a watch is told when it has begun", func(t *testing.T, b *bench) {
+	run("a watch receives when it has begun", func(t *testing.T, b *bench) {
 		b.watched(t, b.held(t, "key", long))
 	})
-	run("a watch is told of completion", func(t *testing.T, b *bench) {
+	run("a watch receives a completion", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
 		requireChange(t, changed)
-		require.Equal(t, "answer", string(b.look(t, "key").Response.Body), "it is there when one is told")
+		require.Equal(t, "answer", string(b.look(t, "key").Response.Body), "the record is complete before the change is announced")
 	})
-	run("a watch is told of release", func(t *testing.T, b *bench) {
+	run("a watch receives a release", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Release(t.Context(), pending))
 		requireChange(t, changed)
 		require.Nil(t, b.look(t, "key"))
 	})
-	run("all watches of a key are told", func(t *testing.T, b *bench) {
+	run("all watches of a key receive", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		first, second := b.watched(t, pending), b.watched(t, pending)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
 		requireChange(t, first)
 		requireChange(t, second)
 	})
-	run("a watch is told of one change after the other", func(t *testing.T, b *bench) {
+	run("a watch receives one change after the other", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Release(t.Context(), pending))
@@ -51,18 +51,18 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
 		requireChange(t, changed)
 	})
-	run("watches tell scopes and keys apart", func(t *testing.T, b *bench) {
+	run("watches of other scopes and keys receive nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		for _, key := range []string{"other", "key:", ":key", "KEY"} {
 			other := b.held(t, key, long)
-			told := b.watched(t, other)
+			otherChanged := b.watched(t, other)
 			require.NoError(t, b.Store.Release(t.Context(), other))
-			requireChange(t, told)
+			requireChange(t, otherChanged)
 		}
 		requireNoChange(t, changed)
 	})
-	run("a stopped watch is told nothing", func(t *testing.T, b *bench) {
+	run("a stopped watch receives nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed, stop := idempotency.Watch(b.Store, pending.Scope, pending.Key)
 		requireChange(t, changed)
@@ -82,7 +82,7 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 			case <-changed:
 				return nil
 			case <-time.After(patience):
-				return fmt.Errorf("watch %d wasn't told that it has begun", i)
+				return fmt.Errorf("watch %d did not receive its start", i)
 			}
 		})
 	})
@@ -102,17 +102,16 @@ func requireChange(t *testing.T, changed <-chan struct{}) {
 	select {
 	case <-changed:
 	case <-time.After(patience):
-		require.Fail(t, "the watch was told nothing")
+		require.Fail(t, "the watch received nothing")
 	}
 }
 
-// requireNoChange is for what was told, if at all, before something else that
-// has been heard of.
+// requireNoChange fails if a change has been received. The caller has already received a later one.
 func requireNoChange(t *testing.T, changed <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-changed:
-		require.Fail(t, "the watch was told of what isn't its own")
+		require.Fail(t, "the watch received a change of another key")
 	default:
 	}
 }

@@ -1,10 +1,12 @@
-// Package app makes a replica of oncepay from its parts: it reads the configuration, connects the packages, starts them in
-// order and stops them in order.
+// Package app makes a replica of oncepay from its parts: it reads the configuration, connects the
+// packages, starts them in order and stops them in order.
 //
-// A replica is an API server, an operations server beside it (/livez, /readyz, /metrics), and the pools they use:
+// A replica is an API server, an operations server beside it (/livez, /readyz, /metrics), and the
+// pools they use:
 //
-//	start:  operations server → wait for PostgreSQL → wait a little for Redis → workers → API server → ready
-//	stop:   not ready → API drained → work that outlived its requests → workers → pools → operations server
+//	start:  operations server, PostgreSQL, Redis for a short while, workers, API server, ready
+//	stop:   not ready, API drained, work that outlived its requests, workers, pools, operations
+//	        server
 package app
 
 import (
@@ -20,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/breaker"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -39,7 +42,7 @@ type App struct {
 	redisHosts   string                // where it begins to look, for the log
 	stream       redis.UniversalClient // of events; nil without REDIS_URL
 	records      idempotency.Store
-	breaker      *idempotency.Breaker // nil without Redis in the records' way
+	breaker      *breaker.Breaker // nil without Redis in the records' way
 	closeRecords func()
 	gateway      *psp.Simulator
 	workers      []worker
@@ -62,8 +65,8 @@ const (
 	phaseDraining
 )
 
-// New connects the parts and takes the operations port. It needs no other server to be there. The App must then be served, which
-// releases everything.
+// New connects the parts and takes the operations port. It needs no other server to be there. The
+// App must then be served, which releases everything.
 func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (*App, error) {
 	if err := cfg.RequireServe(); err != nil {
 		return nil, err
@@ -98,20 +101,10 @@ func (a *App) connect(ctx context.Context) (err error) {
 	}
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
 	a.metrics = newMetrics(a.pool)
-	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL})
+	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.wakeRelay})
 	a.workers = a.newWorkers(ctx, store)
 	service := checkout.NewService(store, failGateway(a.gateway))
-	a.api, err = httpapi.New(httpapi.Config{
-		Service: service,
-		Store:   failStore(a.records),
-		Logger:  a.log, Replica: a.cfg.Replica,
-		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
-		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL,
-		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
-		WebhookSecret: a.cfg.WebhookSecret,
-		TraceParent:   a.tracing.traceParents(),
-		Observe:       a.observeCheck, ObserveRequest: a.observeRequest, ObserveNotice: a.metrics.observeNotice,
-	})
+	a.api, err = httpapi.New(a.apiConfig(service))
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
 	}
@@ -120,6 +113,20 @@ func (a *App) connect(ctx context.Context) (err error) {
 		return fmt.Errorf("listen for operations (OPS_ADDR): %w", err)
 	}
 	return nil
+}
+
+func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
+	return httpapi.Config{
+		Service: service,
+		Store:   failStore(a.records),
+		Logger:  a.log, Replica: a.cfg.Replica,
+		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
+		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
+		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
+		WebhookSecret: a.cfg.WebhookSecret,
+		TraceParent:   a.tracing.traceParents(),
+		Observe:       a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.observeProviderEvent,
+	}
 }
 
 // Ready is closed once the API answers.
@@ -131,8 +138,9 @@ func (a *App) Addr() string { return a.addr }
 // OpsAddr is the host:port of the operations server.
 func (a *App) OpsAddr() string { return a.ops.Addr().String() }
 
-// Serve runs the replica until ctx ends, and then lets requests in flight finish. It returns nil after an orderly stop, also when
-// it was stopped before it was ready, and an error when it couldn't start, failed, or had to break off requests at the deadline.
+// Serve runs the replica until ctx ends, and then lets requests in flight finish. It returns nil
+// after an orderly stop, also when it was stopped before it was ready, and an error when it
+// couldn't start, failed, or had to break off requests at the deadline.
 func (a *App) Serve(ctx context.Context) error {
 	ops := a.newOpsServer()
 	opsDone := make(chan error, 1)
@@ -161,7 +169,7 @@ func (a *App) serveAPI(ctx context.Context) error {
 		}
 		return err
 	}
-	// Not before: while we wait, a proxy in front should find nobody here and ask another replica.
+	// Not before: while we wait, a proxy should be refused here and try another replica.
 	listener, err := net.Listen("tcp", a.cfg.HTTPAddr)
 	if err != nil {
 		a.closePools()
@@ -170,7 +178,7 @@ func (a *App) serveAPI(ctx context.Context) error {
 	a.startWorkers(ctx)
 	server := a.newAPIServer(a.tracing.requests(a.api))
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(httpapi.Listen(listener)) }()
 
 	a.addr = listener.Addr().String()
 	a.phase.Store(phaseServing)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServesAndTellsWhatItDid(t *testing.T) {
+func TestApp_ServesLogsAndCounts(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	order := r.placeOrder()
@@ -43,7 +43,7 @@ func TestServesAndTellsWhatItDid(t *testing.T) {
 		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_waiters 0`, "\nidempotency_breaker_open 0\n",
 		`idempotency_takeovers_total 0`, `idempotency_fence_failures_total 0`,
 		`payments{state="processing"} 0`, `payments{state="succeeded"} 1`, `payments{state="declined"} 0`,
-		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_dead 0`,
+		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_dead{group="order-confirmations"} 0`,
 		`events_consumed_total{group="order-confirmations",result="repeated"} 0`,
 		`postgres_pool_max_connections 20`, `redis_pool_connections{pool="records"} `, `redis_pool_hits_total{pool="events"} `,
 		`go_goroutines`, `process_resident_memory_bytes`,
@@ -53,7 +53,7 @@ func TestServesAndTellsWhatItDid(t *testing.T) {
 	require.NotContains(t, metrics, "pay-1", "keys are no labels")
 }
 
-func TestReadyzTellsWhatItChecked(t *testing.T) {
+func TestReadyz_ShowsItsChecks(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	require.Equal(t, http.StatusOK, r.operations("/livez").status)
@@ -64,7 +64,7 @@ func TestReadyzTellsWhatItChecked(t *testing.T) {
 		`"redis":{"ok":true,"required":false,`, ready.body)
 }
 
-func TestStopDrains(t *testing.T) {
+func TestStop_Drains(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	path := "/v1/orders/" + r.placeOrder() + "/payments"
@@ -101,7 +101,7 @@ func inFlight(t *testing.T, r *testReplica) bool {
 	return len(keys) == 1
 }
 
-func TestStopIsForcedAtItsDeadline(t *testing.T) {
+func TestStop_IsForcedAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.ShutdownDeadline = 200 * time.Millisecond
@@ -119,7 +119,7 @@ func TestStopIsForcedAtItsDeadline(t *testing.T) {
 	require.Error(t, <-broken)
 }
 
-func TestAPortThatIsTakenIsNamed(t *testing.T) {
+func TestStart_NamesAPortThatIsTaken(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

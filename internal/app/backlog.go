@@ -14,18 +14,21 @@ import (
 )
 
 const (
-	// backlogAge is how old the database's figures may be: scrapers that come more often share one reading.
+	// backlogAge is how old the database's figures may be: scrapers that come more often share one
+	// reading.
 	backlogAge = 5 * time.Second
 
-	// paymentsWindow is how far back settled payments are counted: enough to see a trend, and not the whole table.
+	// paymentsWindow is how far back settled payments are counted: enough to see a trend, and not
+	// the whole table.
 	paymentsWindow = time.Hour
 
 	// backlogTimeout bounds a reading: a scrape must not hang because the database does.
 	backlogTimeout = time.Second
 )
 
-// backlog shows what waits to be done: requests for another one's answer, events to be published, payments to be settled. What comes
-// from the database is the same at every replica, and missing while the database is away.
+// backlog shows what waits to be done: requests for another one's answer, events to be published,
+// payments to be settled. What comes from the database is the same at every replica, and missing
+// while the database is away.
 type backlog struct {
 	waiters    func() int
 	attempts   func() checkout.ServiceStats
@@ -54,6 +57,10 @@ func (m *metrics) watch(a *App, service *checkout.Service, store *postgres.Store
 
 func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 
+func groupDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"group"}, nil)
+}
+
 var (
 	waitersDesc    = backlogDesc("idempotency_waiters", "Requests that wait for another attempt with their key.")
 	takeoversDesc  = backlogDesc("idempotency_takeovers_total", "Attempts at payments that went on where an earlier one had left off.")
@@ -65,16 +72,20 @@ var (
 	settledDesc    = backlogDesc("reconciler_settled_total", "Payments and refunds that this replica's reconciler settled.")
 	unknownDesc    = backlogDesc("reconciler_unknown_total", "Attempts of it after which the provider still had not said.")
 	overtakenDesc  = backlogDesc("reconciler_overtaken_total", "Attempts of it whose fence failed: a newer one was at work.")
-	depthDesc      = backlogDesc("outbox_depth", "Events that wait to be published.")
+	depthDesc      = backlogDesc("outbox_depth", "Events that wait to be published, counted up to 100,000.")
 	lagDesc        = backlogDesc("outbox_lag_seconds", "Age of the oldest of them.")
-	deadDesc       = backlogDesc("outbox_dead", "Events that were refused too often; see oncepay outbox list.")
 	publishedDesc  = backlogDesc("outbox_published_total", "Events that this replica published.")
+	againDesc      = backlogDesc("outbox_republished_total", "Events that it published again, as a consumer group had not had them.")
+	troublesDesc   = backlogDesc("outbox_troubles_total", "Passes of its relay that failed.")
+	behindDesc     = groupDesc("consumer_lag_events", "Events that the consumer group has not had yet, counted up to 100,000.")
+	behindForDesc  = groupDesc("consumer_lag_seconds", "Age of the oldest of them.")
+	deadDesc       = groupDesc("outbox_dead", "Events that the consumer group refused too often; see oncepay outbox list.")
 )
 
 // Describe implements prometheus.Collector.
 func (b *backlog) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{waitersDesc, takeoversDesc, fencesDesc, paymentsDesc, processingDesc, overdueDesc, oldestDesc, settledDesc, unknownDesc, overtakenDesc,
-		depthDesc, lagDesc, deadDesc, publishedDesc} {
+		depthDesc, lagDesc, publishedDesc, againDesc, troublesDesc, behindDesc, behindForDesc, deadDesc} {
 		descs <- desc
 	}
 }
@@ -110,12 +121,20 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 	if b.events != nil {
 		gauge(depthDesc, float64(b.events.Waiting))
 		gauge(lagDesc, b.events.Oldest.Seconds())
-		gauge(deadDesc, float64(b.events.Dead))
 		counter(publishedDesc, b.events.Published)
+		counter(againDesc, b.events.Republished)
+		counter(troublesDesc, b.events.Troubles)
+		for group, lag := range b.events.Lags {
+			for desc, value := range map[*prometheus.Desc]float64{behindDesc: float64(lag.Events),
+				behindForDesc: lag.Oldest.Seconds(), deadDesc: float64(lag.Dead)} {
+				metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, group)
+			}
+		}
 	}
 }
 
-// refresh reads the figures when they are too old. Those that can't be read are unknown; the others are shown.
+// refresh reads the figures when they are too old. Those that can't be read are unknown; the others
+// are shown.
 func (b *backlog) refresh() {
 	if time.Since(b.read) < backlogAge {
 		return
@@ -132,7 +151,7 @@ func (b *backlog) refresh() {
 	}
 }
 
-// figures gives nil when they can't be read.
+// figures returns nil if they can't be read.
 func figures[T any](ctx context.Context, log *slog.Logger, of string, read func(context.Context) (T, error)) *T {
 	values, err := read(ctx)
 	if err != nil {

@@ -19,91 +19,110 @@ import (
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 )
 
-// Config is everything that can be set from outside, by the environment variable in the tag. Durations are written like 15s or
-// 48h. A variable that is set to nothing counts as unset.
+// Config is everything that can be set from outside, by the environment variable in the tag.
+// Durations are written like 15s or 48h. A variable that is set to nothing counts as unset.
 type Config struct {
-	// Environment is development or production. Demo data, with API keys that everybody knows, is possible in development alone.
+	// Environment is development or production. Demo data, with API keys that everybody knows, is
+	// possible only in development.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
-	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The default is the host's name.
+	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The
+	// default is the host's name.
 	Replica string `env:"REPLICA"`
 	// LogLevel is debug, info, warn or error. At info each request is a line.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
 
-	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs in front of it.
+	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs
+	// in front of it.
 	HTTPAddr string `env:"HTTP_ADDR" envDefault:"127.0.0.1:8081"`
 	// OpsAddr is where /livez, /readyz and /metrics are; not for the public.
 	OpsAddr string `env:"OPS_ADDR" envDefault:"127.0.0.1:9081"`
-	// TrustedProxies are the networks whose X-Forwarded-For is believed: by default only what runs beside us.
+	// TrustedProxies are the networks whose X-Forwarded-For is believed: by default only what runs
+	// beside us.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" envDefault:"127.0.0.0/8,::1/128"`
 
 	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name.
 	DatabaseURL string `env:"DATABASE_URL"`
-	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a second, and two replicas, a
-	// migration and a psql stay well below PostgreSQL's default of 100.
+	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a
+	// second, and two replicas, a migration and a psql stay well below PostgreSQL's default of 100.
 	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
-	// RedisURL is the Redis that decides quickly: redis://user:password@host:port/0, redis+sentinel://host:port,host:port/master-name
-	// or redis+cluster://host:port,host:port, and with rediss for TLS; see redisstore.Options. Events go through it, too.
+	// RedisURL is the Redis that decides quickly: redis://user:password@host:port/0,
+	// redis+sentinel://host:port,host:port/master-name or redis+cluster://host:port,host:port, and
+	// with rediss for TLS; see redisstore.Options. Events go through it, too.
 	RedisURL string `env:"REDIS_URL"`
-	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis and costs more round trips to
-	// the database. PostgreSQL decides finally either way.
+	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis
+	// and costs more round trips to the database. PostgreSQL decides finally either way.
 	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
 	// PSPURL is the payment provider's base URL.
 	PSPURL string `env:"PSP_URL"`
-	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what comes after the call must fit into
-	// PaymentDeadline.
+	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what
+	// comes after the call must fit into PaymentDeadline.
 	PSPTimeout time.Duration `env:"PSP_TIMEOUT" envDefault:"45s"`
-	// WebhookSecret is what the provider signs its events with: whsec_ and base64 (Standard Webhooks). Without one they are refused,
-	// and unknown outcomes wait for the client or the reconciler.
+	// WebhookSecret is what the provider signs its events with: whsec_ and base64 (Standard
+	// Webhooks). Without one they are refused, and unknown outcomes wait for the client or the
+	// reconciler.
 	WebhookSecret string `env:"PSP_WEBHOOK_SECRET"`
 
-	// Lease is how long a key stays taken after its holder fell silent, so how long a crash delays the retry. The holder says
-	// every third of it that it is alive, so slow handlers don't need a long one.
+	// Lease is how long a key stays taken after its holder fell silent, so how long a crash delays
+	// the retry. The holder says every third of it that it is alive, so slow handlers don't need a
+	// long one.
 	Lease time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
-	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of retries.
+	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of
+	// retries.
 	PaymentTTL time.Duration `env:"IDEMPOTENCY_PAYMENT_TTL" envDefault:"48h"`
 	// OrderTTL is how long all other answers are kept.
 	OrderTTL time.Duration `env:"IDEMPOTENCY_ORDER_TTL" envDefault:"24h"`
+	// TombstoneTTL is how long it is remembered that a key moved money, after its answer has
+	// expired: the same request then gets 409 instead of moving money again.
+	TombstoneTTL time.Duration `env:"IDEMPOTENCY_TOMBSTONE_TTL" envDefault:"2160h"`
 	// PaymentDeadline bounds a handler that moves money.
 	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
-	// OrderDeadline bounds all other handlers.
-	OrderDeadline time.Duration `env:"ORDER_DEADLINE" envDefault:"30s"`
+	// OrderDeadline bounds all other handlers, which take milliseconds. It is short because nginx
+	// passes over a paused replica only after the longest time that a request may take.
+	OrderDeadline time.Duration `env:"ORDER_DEADLINE" envDefault:"5s"`
 
-	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to find one's wallet.
+	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to pay in peace.
 	UnpaidOrderTTL time.Duration `env:"UNPAID_ORDER_TTL" envDefault:"30m"`
 	// ExpiryInterval is how often unpaid orders are looked for that have held it for too long.
 	ExpiryInterval time.Duration `env:"EXPIRY_INTERVAL" envDefault:"5s"`
-	// ReconcileGrace is how long a payment may be processing before the reconciler asks the provider itself: longer than
-	// PSPTimeout, so that it leaves handlers alone that are about to succeed.
+	// ReconcileGrace is how long a payment may be processing before the reconciler asks the
+	// provider itself: longer than PSPTimeout, so that it does not fence handlers that are about to
+	// succeed.
 	ReconcileGrace time.Duration `env:"RECONCILE_GRACE" envDefault:"1m"`
 	// ReconcileInterval is how often such payments are looked for.
 	ReconcileInterval time.Duration `env:"RECONCILE_INTERVAL" envDefault:"5s"`
 	// SettleDeadline is when a payment that is still processing is reported as overdue.
 	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
-	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer, and old events.
+	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer, and
+	// old events.
 	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
-	// OutboxRetention is how long published events are kept, so how far back they can be published again (oncepay outbox replay).
+	// OutboxRetention is how long events are kept that every consumer group has had, so how far
+	// back they can be published again for others (oncepay outbox replay).
 	OutboxRetention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h"`
 
-	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would ask PostgreSQL.
+	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would
+	// ask PostgreSQL.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
-	// RateLimit is in requests a second, of each account at each replica. It stops runaway clients and is no quota.
+	// RateLimit is in requests a second, of each account at each replica. It stops runaway clients
+	// and is no quota.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
-	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, that takes traces over HTTP. Without
-	// one, no traces are made.
+	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318,
+	// that takes traces over HTTP. Without one, no traces are made.
 	OTLPEndpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
-	// OTLPTracesEndpoint is the whole URL instead, for traces alone.
+	// OTLPTracesEndpoint is the whole URL instead, only for traces.
 	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"`
-	// OTLPProtocol is what the collector is spoken to in; there is only one here.
+	// OTLPProtocol is the protocol of the collector; only this one is supported.
 	OTLPProtocol string `env:"OTEL_EXPORTER_OTLP_PROTOCOL" envDefault:"http/protobuf"`
 	// TelemetryDisabled makes no traces even with a collector.
 	TelemetryDisabled bool `env:"OTEL_SDK_DISABLED"`
 
-	// StartupDeadline bounds the wait for PostgreSQL and its schema; then whoever started us should know.
+	// StartupDeadline bounds the wait for PostgreSQL and its schema. After it the process exits, so
+	// that its supervisor learns of the failure.
 	StartupDeadline time.Duration `env:"STARTUP_DEADLINE" envDefault:"60s"`
-	// ShutdownDeadline bounds the drain: longer than PaymentDeadline, so that every payment in flight can finish.
-	ShutdownDeadline time.Duration `env:"SHUTDOWN_DEADLINE" envDefault:"70s"`
+	// ShutdownDeadline bounds the drain. It is longer than any request takes: a wait for another
+	// attempt (30 s), then PaymentDeadline.
+	ShutdownDeadline time.Duration `env:"SHUTDOWN_DEADLINE" envDefault:"100s"`
 }
 
 // Values of Config.Environment.
@@ -112,8 +131,9 @@ const (
 	Production  = "production"
 )
 
-// ParseConfig reads the configuration from "NAME=value" pairs such as os.Environ gives. Its error names every variable that is
-// wrong. URLs may be missing: RequireDatabase and RequireServe say what a command needs.
+// ParseConfig reads the configuration from "NAME=value" pairs such as os.Environ returns. Its error
+// names every variable that is wrong. URLs may be missing: RequireDatabase and RequireServe say
+// what a command needs.
 func ParseConfig(environ []string) (Config, error) {
 	set := env.ToMap(environ)
 	for name, value := range set {
@@ -152,7 +172,7 @@ func nameVariables(err error) error {
 	return errors.Join(named...)
 }
 
-// check looks at each value alone.
+// check looks at each value by itself.
 func (c Config) check() error {
 	var errs []error
 	require := func(ok bool, variable, want string) {
@@ -172,6 +192,7 @@ func (c Config) check() error {
 	require(c.PSPTimeout > 0, "PSP_TIMEOUT", positive)
 	require(c.PaymentTTL > 0, "IDEMPOTENCY_PAYMENT_TTL", positive)
 	require(c.OrderTTL > 0, "IDEMPOTENCY_ORDER_TTL", positive)
+	require(c.TombstoneTTL >= c.PaymentTTL, "IDEMPOTENCY_TOMBSTONE_TTL", "IDEMPOTENCY_PAYMENT_TTL or more")
 	require(c.PaymentDeadline > 0, "PAYMENT_DEADLINE", positive)
 	require(c.OrderDeadline > 0, "ORDER_DEADLINE", positive)
 	require(c.Store == StoreRedis || c.Store == StorePostgres, "IDEMPOTENCY_STORE", "redis or postgres")
@@ -199,7 +220,8 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// tracesURL is where traces go, or "" (OpenTelemetry Protocol Exporter, "Endpoint URLs for OTLP/HTTP").
+// tracesURL is where traces go, or "" (OpenTelemetry Protocol Exporter, "Endpoint URLs for
+// OTLP/HTTP").
 func (c Config) tracesURL() string {
 	switch {
 	case c.TelemetryDisabled:

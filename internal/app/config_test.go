@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestConfigHasDefaults(t *testing.T) {
+func TestConfig_HasDefaults(t *testing.T) {
 	t.Parallel()
 	cfg, err := ParseConfig(nil)
 	require.NoError(t, err)
@@ -21,17 +21,17 @@ func TestConfigHasDefaults(t *testing.T) {
 		HTTPAddr: "127.0.0.1:8081", OpsAddr: "127.0.0.1:9081",
 		TrustedProxies:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		DatabaseMaxConns: 20, PSPTimeout: 45 * time.Second,
-		Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
-		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,
+		Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour, TombstoneTTL: 90 * 24 * time.Hour,
+		PaymentDeadline: time.Minute, OrderDeadline: 5 * time.Second,
 		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
 		OutboxRetention: 7 * 24 * time.Hour,
 		AuthCacheTTL:    2 * time.Second, RateLimit: 1000, OTLPProtocol: "http/protobuf",
-		StartupDeadline: time.Minute, ShutdownDeadline: 70 * time.Second,
+		StartupDeadline: time.Minute, ShutdownDeadline: 100 * time.Second,
 	}, cfg)
 }
 
-func TestConfigReadsTheEnvironment(t *testing.T) {
+func TestConfig_ReadsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	cfg, err := ParseConfig([]string{
 		"REPLICA=api-1", "LOG_LEVEL=debug", "IDEMPOTENCY_LEASE=3s", "TRUSTED_PROXIES=10.0.0.0/8", "PSP_TIMEOUT=", "RATE_LIMIT=7",
@@ -47,7 +47,7 @@ func TestConfigReadsTheEnvironment(t *testing.T) {
 	require.NoError(t, cfg.RequireServe())
 }
 
-func TestConfigNamesTheVariableThatIsWrong(t *testing.T) {
+func TestConfig_NamesTheVariableThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for variable, values := range map[string][]string{
 		"ENVIRONMENT":             {"staging"},
@@ -79,7 +79,7 @@ func TestConfigNamesTheVariableThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestConfigReportsAllErrorsAtOnce(t *testing.T) {
+func TestConfig_ReportsAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := ParseConfig([]string{"PSP_TIMEOUT=x", "RATE_LIMIT=y"})
 	require.ErrorContains(t, err, "PSP_TIMEOUT: ")

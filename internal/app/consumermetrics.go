@@ -22,7 +22,8 @@ func (c consumers) Collect(metrics chan<- prometheus.Metric) {
 	for group, consumer := range c {
 		stats := consumer.Stats()
 		for result, n := range map[string]int64{
-			"handled": stats.Handled, "repeated": stats.Repeated, "failed": stats.Failed, "unreadable": stats.Unreadable,
+			"handled": stats.Handled, "repeated": stats.Repeated, "failed": stats.Failed, "refused": stats.Refused,
+			"unreadable": stats.Unreadable,
 		} {
 			metrics <- prometheus.MustNewConstMetric(consumedDesc, prometheus.CounterValue, float64(n), group, result)
 		}

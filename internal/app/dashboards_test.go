@@ -18,8 +18,8 @@ const (
 	dashboardFile = "../../deploy/grafana/dashboards/oncepay.json"
 )
 
-// TestAlertsAndDashboardAskForWhatThereIs compares the names in them with what a replica shows.
-func TestAlertsAndDashboardAskForWhatThereIs(t *testing.T) {
+// TestDashboards_QueryMetricsThatExist compares the names in them with what a replica shows.
+func TestDashboards_QueryMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	path := "/v1/orders/" + r.placeOrder() + "/payments"
@@ -38,7 +38,7 @@ func TestAlertsAndDashboardAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestQueriesAreRead(t *testing.T) {
+func TestDashboards_QueriesAreRead(t *testing.T) {
 	t.Parallel()
 	metrics, labels := asked(`histogram_quantile(0.99, sum by (le, route) (rate(a_bucket{b="{c} d",e=~"f|g"}[5m]))) > 1e3 and on (h) max(i:j) unless k`)
 	require.Equal(t, []string{"a_bucket", "i:j", "k"}, metrics)
@@ -54,7 +54,7 @@ var (
 	operators = []string{"and", "or", "unless", "by", "bool", "offset"}
 )
 
-// shown gives the names of metrics and labels on a page of /metrics.
+// shown returns the names of metrics and labels on a page of /metrics.
 func shown(page string) (metrics, labels []string) {
 	for _, found := range series.FindAllStringSubmatch(page, -1) {
 		metrics = append(metrics, found[1])
@@ -67,7 +67,7 @@ func shown(page string) (metrics, labels []string) {
 	return slices.Compact(metrics), slices.Compact(labels)
 }
 
-// asked gives the names of metrics and labels in a query in PromQL.
+// asked returns the names of metrics and labels in a query in PromQL.
 func asked(query string) (metrics, labels []string) {
 	for _, group := range grouping.FindAllStringSubmatch(query, -1) {
 		labels = append(labels, strings.FieldsFunc(group[1], func(c rune) bool { return c == ',' || c == ' ' })...)
@@ -87,7 +87,7 @@ func asked(query string) (metrics, labels []string) {
 	return metrics, labels
 }
 
-// alertQueries gives what the alerts ask, and makes sure that each says what to do.
+// alertQueries returns what the alerts ask, and makes sure that each says what to do.
 func alertQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var rules struct {
@@ -112,7 +112,8 @@ func alertQueries(t *testing.T) (queries []string) {
 	return queries
 }
 
-// dashboardQueries gives what the dashboard asks, and makes sure that its panels have each a place of their own.
+// dashboardQueries returns what the dashboard asks, and makes sure that its panels have each a
+// place of their own.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var dashboard struct {

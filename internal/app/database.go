@@ -13,8 +13,8 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
-// Migrate waits for the database and moves its schema up to the newest version or down to nothing; "version" only looks. It
-// returns the version that the schema has then.
+// Migrate waits for the database and moves its schema up to the newest version or down to nothing;
+// "version" only looks. It returns the version that the schema has then.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string) (version uint, err error) {
 	err = withDatabase(ctx, cfg, log, func(*pgxpool.Pool) error {
 		version, err = postgres.Migrate(ctx, cfg.DatabaseURL, direction)
@@ -23,7 +23,8 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string
 	return version, err
 }
 
-// Seed waits for the database and adds the demo data. Its API keys are known to everybody, so it refuses outside development.
+// Seed waits for the database and adds the demo data. Its API keys are known to everybody, so it
+// refuses outside development.
 func Seed(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if cfg.Environment != Development {
 		return errors.New("the demo data is for development alone: set ENVIRONMENT=" + Development)
@@ -46,21 +47,28 @@ func withDatabase(ctx context.Context, cfg Config, log *slog.Logger, do func(*pg
 	return do(pool)
 }
 
-// ListEvents writes a table of the events that are not published yet, refused ones first.
+// OutboxStatus writes how far events have come.
+func OutboxStatus(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer) error {
+	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
+		return outbox.Status(ctx, postgres.NewOutbox(pool), postgres.ConsumerGroups(), w)
+	})
+}
+
+// ListEvents writes a table of the events that consumers refused, dead letters first.
 func ListEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, limit int) error {
 	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
 		return outbox.List(ctx, postgres.NewOutbox(pool), w, limit)
 	})
 }
 
-// RetryEvents gives refused events another chance; without ids, all of them.
-func RetryEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, ids ...int64) error {
+// RetryEvents makes refused events due at once; without positions, all of them.
+func RetryEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, positions ...int64) error {
 	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
-		return outbox.Retry(ctx, postgres.NewOutbox(pool), w, ids...)
+		return outbox.Retry(ctx, postgres.NewOutbox(pool), w, positions...)
 	})
 }
 
-// ReplayEvents has everything published again that was published within this long, after Redis lost data.
+// ReplayEvents has everything published again that happened within this long.
 func ReplayEvents(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer, since time.Duration) error {
 	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
 		return outbox.Replay(ctx, postgres.NewOutbox(pool), w, since)

@@ -21,21 +21,22 @@ import (
 	"github.com/oncepay/oncepay/internal/outbox"
 )
 
-// A failpoint is an instruction at which a replica can be made to die, as if by kill -9, or to pause. Fault campaigns arm one at the
-// operations port:
+// A failpoint is an instruction at which a replica can be made to die, as if by kill -9, or to
+// pause. Fault campaigns arm one at the operations port:
 //
 //	POST /failpoints/{name}?skip=N&pause=4s
 //
-// skip lets so many pass first; without pause the process dies. It disarms itself when it fires; GET tells
-// by 204 or 404 whether it is still armed, and DELETE /failpoints disarms all. All but the last are points of a request:
+// skip lets so many pass first; without pause the process dies. It disarms itself when it fires;
+// GET tells by 204 or 404 whether it is still armed, and DELETE /failpoints disarms all. All but
+// the last are points of a request:
 const (
 	afterAcquire   = "after-acquire"   // the key is held, nothing has begun
 	beforeProvider = "before-provider" // a payment has begun and no money moved
-	afterProvider  = "after-provider"  // money moved, and nobody here knows
+	afterProvider  = "after-provider"  // money moved, and no store of ours knows
 	beforeCommit   = "before-commit"   // of any transaction
 	afterCommit    = "after-commit"    // the effect is there, the answer is not
 	beforeComplete = "before-complete" // as above, and Redis does not know either
-	afterPublish   = "after-publish"   // events are in the stream, and not yet marked as published
+	afterPublish   = "after-publish"   // events are in the stream, and the relay's cursor is before them
 )
 
 var failpointNames = []string{afterAcquire, beforeProvider, afterProvider, beforeCommit, afterCommit, beforeComplete, afterPublish}
@@ -165,16 +166,24 @@ func (g failingGateway) Refund(ctx context.Context, r checkout.RefundRequest) ch
 	return g.next.Refund(ctx, r)
 }
 
-func failPublisher(publisher outbox.Publisher) outbox.Publisher { return failingPublisher{publisher} }
+func (g failingGateway) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	return g.next.FindCharge(ctx, r)
+}
 
-type failingPublisher struct{ next outbox.Publisher }
+func (g failingGateway) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	return g.next.FindRefund(ctx, r)
+}
 
-func (p failingPublisher) Publish(ctx context.Context, events []outbox.Event) []error {
-	errs := p.next.Publish(ctx, events)
-	if slices.Contains(errs, nil) {
+func failStream(stream outbox.Stream) outbox.Stream { return failingStream{stream} }
+
+type failingStream struct{ outbox.Stream }
+
+func (s failingStream) Publish(ctx context.Context, events []outbox.Event) error {
+	err := s.Stream.Publish(ctx, events)
+	if err == nil {
 		reach(afterPublish)
 	}
-	return errs
+	return err
 }
 
 // failPool makes the pool anew with a tracer that sees the commits.

@@ -19,7 +19,7 @@ func failStore(store idempotency.Store) idempotency.Store { return store }
 
 func failGateway(gateway checkout.Gateway) checkout.Gateway { return gateway }
 
-func failPublisher(publisher outbox.Publisher) outbox.Publisher { return publisher }
+func failStream(stream outbox.Stream) outbox.Stream { return stream }
 
 func failPool(_ context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) { return pool, nil }
 

@@ -24,7 +24,8 @@ import (
 	"github.com/oncepay/oncepay/internal/outbox"
 )
 
-// Failpoints belong to the process, so these tests are not parallel. They are run by `go test -tags failpoints -run Failpoint`.
+// Failpoints belong to the process, so these tests are not parallel. They are run by `go test -tags
+// failpoints -run Failpoint`.
 
 // victim is the environment variable that has the test binary die at this failpoint.
 const victim = "FAILPOINT_VICTIM"
@@ -47,7 +48,7 @@ func armed() []string {
 	return slices.Sorted(maps.Keys(failpoints.armed))
 }
 
-func TestFailpointsAreArmedAndDisarmed(t *testing.T) {
+func TestFailpoint_IsArmedAndDisarmed(t *testing.T) {
 	send := failpointsServer(t)
 	for _, name := range failpointNames {
 		require.Equal(t, http.StatusNotFound, send("GET", "/failpoints/"+name))
@@ -63,7 +64,7 @@ func TestFailpointsAreArmedAndDisarmed(t *testing.T) {
 	require.Empty(t, armed())
 }
 
-func TestFailpointSkipsPausesAndFiresOnce(t *testing.T) {
+func TestFailpoint_SkipsPausesAndFiresOnce(t *testing.T) {
 	send := failpointsServer(t)
 	const pause = 100 * time.Millisecond
 	send("POST", "/failpoints/"+beforeCommit+"?skip=2&pause="+pause.String())
@@ -77,7 +78,7 @@ func TestFailpointSkipsPausesAndFiresOnce(t *testing.T) {
 	require.Empty(t, armed())
 }
 
-func TestFailpointKills(t *testing.T) {
+func TestFailpoint_Kills(t *testing.T) {
 	if name := os.Getenv(victim); name != "" {
 		failpointsServer(t)("POST", "/failpoints/"+name)
 		reach(name)
@@ -87,7 +88,7 @@ func TestFailpointKills(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	child := exec.CommandContext(ctx, self, "-test.run=^TestFailpointKills$")
+	child := exec.CommandContext(ctx, self, "-test.run=^TestFailpoint_Kills$")
 	child.Env = append(os.Environ(), victim+"="+afterCommit)
 	var ended *exec.ExitError
 	require.ErrorAs(t, child.Run(), &ended)
@@ -107,7 +108,11 @@ func arm(t *testing.T, names ...string) {
 }
 
 // observer notes which points were still armed when it was called.
-type observer struct{ armed []string }
+type observer struct {
+	checkout.Gateway
+	outbox.Stream
+	armed []string
+}
 
 func (o *observer) Charge(context.Context, checkout.ChargeRequest) checkout.GatewayResult {
 	o.armed = armed()
@@ -119,9 +124,9 @@ func (o *observer) Refund(context.Context, checkout.RefundRequest) checkout.Gate
 	return checkout.GatewayResult{}
 }
 
-func (o *observer) Publish(_ context.Context, events []outbox.Event) []error {
+func (o *observer) Publish(context.Context, []outbox.Event) error {
 	o.armed = armed()
-	return make([]error, len(events))
+	return nil
 }
 
 type observingStore struct {
@@ -139,7 +144,7 @@ func (s observingStore) Complete(ctx context.Context, done idempotency.Record, t
 	return s.Store.Complete(ctx, done, ttl)
 }
 
-func TestFailpointsAroundTheProvider(t *testing.T) {
+func TestFailpoint_AroundTheProvider(t *testing.T) {
 	o := &observer{}
 	gateway := failGateway(o)
 	for name, call := range map[string]func(){
@@ -153,7 +158,7 @@ func TestFailpointsAroundTheProvider(t *testing.T) {
 	}
 }
 
-func TestFailpointsAroundTheStore(t *testing.T) {
+func TestFailpoint_AroundTheStore(t *testing.T) {
 	o := &observer{}
 	store := failStore(observingStore{memstore.New(), o})
 	pending := idempotency.Record{Scope: "s", Key: "k", Status: idempotency.StatusInProgress, Owner: "o"}
@@ -177,7 +182,7 @@ func TestFailpointsAroundTheStore(t *testing.T) {
 	require.Equal(t, []string{afterAcquire}, o.armed)
 }
 
-func TestFailpointsAroundACommit(t *testing.T) {
+func TestFailpoint_AroundACommit(t *testing.T) {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	batch.Queue("commit")
@@ -197,16 +202,17 @@ func TestFailpointsAroundACommit(t *testing.T) {
 	require.Empty(t, armed())
 }
 
-func TestFailpointAfterAPublication(t *testing.T) {
+func TestFailpoint_AfterAPublication(t *testing.T) {
 	o := &observer{}
 	arm(t, afterPublish)
-	failPublisher(o).Publish(t.Context(), make([]outbox.Event, 1))
+	require.NoError(t, failStream(o).Publish(t.Context(), make([]outbox.Event, 1)))
 	require.Equal(t, []string{afterPublish}, o.armed)
 	require.Empty(t, armed())
 }
 
-// TestFailpointsAreReached has a real replica reach every point there is, in one order and its payment.
-func TestFailpointsAreReached(t *testing.T) {
+// TestFailpoint_IsReached has a real replica reach every point there is, in one order and its
+// payment.
+func TestFailpoint_IsReached(t *testing.T) {
 	r := serveSeeded(t, testConfig(t))
 	for _, name := range failpointNames {
 		answer, err := request(t.Context(), http.MethodPost, "http://"+r.OpsAddr()+"/failpoints/"+name+"?pause=1ms", "", "")

@@ -15,12 +15,13 @@ func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// QuietRedis sends what the Redis client has to say to log, at level debug: during an outage it has a line for each dial, while
-// the idempotency checks say all that matters. It changes the whole process, so only main calls it, before anything else runs.
+// QuietRedis sends what the Redis client has to say to log, at level debug: during an outage it has
+// a line for each dial, while the idempotency checks say all that matters. It changes the whole
+// process, so only main calls it, before anything else runs.
 func QuietRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 
-// QuietTracing sends what OpenTelemetry has to say to log: above all that the collector can't be reached. Like QuietRedis it is for
-// the whole process.
+// QuietTracing sends what OpenTelemetry has to say to log: above all that the collector can't be
+// reached. Like QuietRedis it is for the whole process.
 func QuietTracing(log *slog.Logger) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces were not sent", "error", err) }))
 }

@@ -16,20 +16,22 @@ import (
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
-// requestBuckets, in seconds, are fine around the 50 ms that a new order may take, and reach to the payment deadline.
+// requestBuckets, in seconds, are fine around the 50 ms that a new order may take, and reach to the
+// payment deadline.
 var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 30, 60}
 
 // checkBuckets, in seconds: a check is one round trip to Redis, or its timeout.
 var checkBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2}
 
-// metrics are what a replica counts. Labels come from small fixed sets: never keys, accounts or paths.
+// metrics are what a replica counts. Labels come from small fixed sets: never keys, accounts or
+// paths.
 type metrics struct {
 	registry       *prometheus.Registry
 	checks         *prometheus.CounterVec
 	watched        map[idempotency.Result]prometheus.Counter // the results that people watch, by names of their own
 	checkSeconds   *prometheus.HistogramVec
 	requestSeconds *prometheus.HistogramVec
-	notices        *prometheus.CounterVec
+	providerEvents *prometheus.CounterVec
 }
 
 func newMetrics(pool *pgxpool.Pool) *metrics {
@@ -45,21 +47,22 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "http_request_duration_seconds", Help: "Time until a request was answered.", Buckets: requestBuckets,
 		}, []string{"method", "route", "status"}),
-		notices: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "psp_events_total", Help: "Events of the payment provider's by what became of them; conflicting ones need a person.",
+		providerEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "provider_events_total", Help: "Provider events by what they led to; a person must look into conflicting ones.",
 		}, []string{"verdict"}),
 	}
 	for _, verdict := range []checkout.Verdict{checkout.VerdictSettled, checkout.VerdictConfirmed, checkout.VerdictConflicting,
 		checkout.VerdictUnknown, checkout.VerdictDuplicate} {
-		m.notices.WithLabelValues(string(verdict)) // so that the first one is an increase
+		m.providerEvents.WithLabelValues(string(verdict)) // so that the first one is an increase
 	}
 	m.watched = watchedResults(m.registry)
-	m.registry.MustRegister(m.notices, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
+	m.registry.MustRegister(m.providerEvents, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// watchedResults counts some results without a label, for dashboards and alerts. Several results may share a counter.
+// watchedResults counts some results without a label, for dashboards and alerts. Several results
+// may share a counter.
 func watchedResults(registry *prometheus.Registry) map[idempotency.Result]prometheus.Counter {
 	counters := map[idempotency.Result]prometheus.Counter{}
 	count := func(name, help string, results ...idempotency.Result) {
@@ -73,7 +76,7 @@ func watchedResults(registry *prometheus.Registry) map[idempotency.Result]promet
 	count("idempotency_conflict_total", "Requests answered 409 because another attempt was in progress.", idempotency.ResultConflict)
 	count("idempotency_mismatch_total", "Requests answered 422 because their key belongs to another request.", idempotency.ResultMismatch)
 	count("idempotency_processing_timeout_total", "Handlers that lost their lease before they had answered.", idempotency.ResultLost)
-	count("idempotency_redis_error_total", "Checks in which the store could not answer or could not be told.",
+	count("idempotency_redis_error_total", "Checks in which a read or a write of the store failed.",
 		idempotency.ResultUnavailable, idempotency.ResultBypassed, idempotency.ResultIncomplete)
 	return counters
 }
@@ -86,8 +89,8 @@ func (m *metrics) observeRequest(r *http.Request, route string, status int, took
 	m.requestSeconds.WithLabelValues(knownMethod(r.Method), route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-func (m *metrics) observeNotice(_ checkout.Notice, verdict checkout.Verdict) {
-	m.notices.WithLabelValues(string(verdict)).Inc()
+func (m *metrics) observeProviderEvent(_ checkout.ProviderEvent, verdict checkout.Verdict) {
+	m.providerEvents.WithLabelValues(string(verdict)).Inc()
 }
 
 // knownMethod keeps what clients make up out of the labels.
@@ -105,7 +108,8 @@ func (a *App) observeRequest(r *http.Request, route string, status int, took tim
 	nameSpan(r, route)
 }
 
-// observeCheck counts an idempotency check and logs it in one line and notes it in the request's span.
+// observeCheck counts an idempotency check and logs it in one line and notes it in the request's
+// span.
 func (a *App) observeCheck(r *http.Request, route string, check idempotency.Check) {
 	a.metrics.checks.WithLabelValues(string(check.Result), route).Inc()
 	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())

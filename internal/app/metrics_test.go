@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMadeUpMethodsAreNoLabels(t *testing.T) {
+func TestMetrics_UnknownMethodsAreNoLabels(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	r.call("BREW", "/v1/orders", "", "")
@@ -24,7 +24,7 @@ func (r *testReplica) awaitMetric(line string) {
 	require.Eventually(r.t, func() bool { return strings.Contains(r.operations("/metrics").body, "\n"+line+"\n") }, patience, pause, line)
 }
 
-func TestTakeoversAndLostFencesAreCounted(t *testing.T) {
+func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	path := "/v1/orders/" + r.placeOrder() + "/payments"
@@ -36,7 +36,8 @@ func TestTakeoversAndLostFencesAreCounted(t *testing.T) {
 		}
 		late <- got
 	}()
-	// While the provider thinks, somebody takes the next attempt: another replica that believes this one to be dead.
+	// While the provider thinks, somebody takes the next attempt: another replica that believes
+	// this one to be dead.
 	require.Eventually(t, func() bool {
 		taken, err := r.pool.Exec(t.Context(), "UPDATE payments SET attempt = attempt + 1")
 		return err == nil && taken.RowsAffected() == 1
@@ -52,7 +53,7 @@ func TestTakeoversAndLostFencesAreCounted(t *testing.T) {
 	r.awaitMetric(`payments{state="succeeded"} 1`)
 }
 
-func TestLostLeasesAreCounted(t *testing.T) {
+func TestMetrics_CountLostLeases(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Lease = time.Second
@@ -70,8 +71,8 @@ func TestLostLeasesAreCounted(t *testing.T) {
 	require.Equal(t, "lost", r.logs.lines(t, "event", "idempotency_check")[2]["result"])
 }
 
-// TestNoMetricHoldsAKey sends what must not become a label in all ways there are.
-func TestNoMetricHoldsAKey(t *testing.T) {
+// TestMetrics_HoldNoKey sends what must not become a label in all ways there are.
+func TestMetrics_HoldNoKey(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
 	r.sendSecrets()

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// checkTimeout bounds one check of /readyz: below the timeouts of those who ask, which are seconds.
+	// checkTimeout bounds one check of /readyz: below the timeouts of those who ask, which are
+	// seconds.
 	checkTimeout = time.Second
 
-	// opsTimeout bounds any request to the operations server; the slowest is a scrape of some hundred lines.
+	// opsTimeout bounds any request to the operations server; the slowest is a scrape of some
+	// hundred lines.
 	opsTimeout = 10 * time.Second
 
 	// opsStopTimeout bounds the wait for the last scrape.
@@ -48,7 +50,8 @@ type check struct {
 	Error      string  `json:"error,omitempty"`
 }
 
-// serveReadyz tells whether requests should be sent here. PostgreSQL decides: without Redis the routes that fail open still work.
+// serveReadyz reports whether requests should be sent here. PostgreSQL decides: without Redis the
+// routes that fail open still work.
 func (a *App) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	answer := readiness{Status: "ready", Replica: a.cfg.Replica}
 	switch a.phase.Load() {

@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency/memstore"
 )
 
-func TestSomebodyElsesFrontAndRecords(t *testing.T) {
+func TestOptions_ReplaceFrontAndRecords(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	records := memstore.New()

@@ -14,13 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/breaker"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-// TestAnOutageOfRedisCostsMilliseconds has clients send payments and orders while Redis refuses connections, or takes them and says
-// nothing. The first few requests find that out, and then one every half a second.
-func TestAnOutageOfRedisCostsMilliseconds(t *testing.T) {
+// TestBreaker_OutageOfRedisCostsMilliseconds has clients send payments and orders while Redis
+// refuses connections, or takes them and says nothing. The first few requests find that out, and
+// then one every half a second.
+func TestBreaker_OutageOfRedisCostsMilliseconds(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*testenv.Server) }{
 		"refusing": {(*testenv.Server).Stop, (*testenv.Server).Start},
@@ -41,7 +42,7 @@ func TestAnOutageOfRedisCostsMilliseconds(t *testing.T) {
 			require.Contains(t, r.operations("/metrics").body, "\nidempotency_breaker_open 1\n")
 			began := time.Now()
 			during := clients.send(2 * time.Second)
-			pauses := int(time.Since(began) / idempotency.DefaultBreakerPause)
+			pauses := int(time.Since(began) / breaker.DefaultPause)
 			for _, got := range during {
 				require.Equal(t, map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusCreated}[got.payment], got.status)
 			}
@@ -61,7 +62,8 @@ func TestAnOutageOfRedisCostsMilliseconds(t *testing.T) {
 	}
 }
 
-// traffic is four clients at one replica. Each sends orders and payments by turns, each with a key of its own.
+// traffic is four clients at one replica. Each sends orders and payments by turns, each with a key
+// of its own.
 type traffic struct {
 	replica              *testReplica
 	client               *http.Client
@@ -113,7 +115,7 @@ func (c *traffic) send(d time.Duration) (all []sent) {
 	return all
 }
 
-// post gives the status 0 when there was no answer.
+// post returns the status 0 if there was no answer.
 func (c *traffic) post(path, body string) sent {
 	got := sent{key: "sent-" + strconv.FormatInt(c.sent.Add(1), 10)}
 	req, err := http.NewRequestWithContext(c.replica.t.Context(), http.MethodPost, "http://"+c.replica.Addr()+path, strings.NewReader(body))

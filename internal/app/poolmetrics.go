@@ -59,7 +59,7 @@ type redisPools map[string]redis.UniversalClient
 
 var _ prometheus.Collector = redisPools(nil)
 
-// redisPools gives what there is of them.
+// redisPools returns the pools that exist.
 func (a *App) redisPools() redisPools {
 	if a.redis == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/breaker"
 	"github.com/oncepay/oncepay/idempotency/pgstore"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -17,7 +17,8 @@ const (
 	StorePostgres = "postgres"
 )
 
-// openRedis makes the clients of Redis, if there is one: one for records, which requests wait for, and one for events, which has time.
+// openRedis makes the clients of Redis, if there is one: one for records, which requests wait for,
+// and one for events, which has time.
 func (a *App) openRedis() error {
 	if a.cfg.RedisURL == "" {
 		return nil
@@ -44,7 +45,7 @@ func (a *App) openRecords() error {
 		return err
 	}
 	if a.records != nil {
-		return nil // somebody else's; see WithRecords
+		return nil // the caller's; see WithRecords
 	}
 	if a.cfg.Store == StorePostgres {
 		records := pgstore.New(a.pool)
@@ -52,7 +53,7 @@ func (a *App) openRecords() error {
 		return nil
 	}
 	records := redisstore.New(a.redis)
-	a.breaker = idempotency.NewBreaker(records, idempotency.WithBreakerLogger(a.log))
+	a.breaker = breaker.New(records, breaker.WithLogger(a.log))
 	a.records, a.closeRecords = a.breaker, func() { _ = records.Close() } // a subscription that may be broken already
 	return nil
 }

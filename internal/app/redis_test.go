@@ -14,8 +14,9 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-// TestRefusalsOfRedisFollowThePolicy has Redis answer errors while a replica runs: orders fail open, payments fail closed.
-func TestRefusalsOfRedisFollowThePolicy(t *testing.T) {
+// TestRedis_RefusalsFollowTheFailureMode has Redis answer errors while a replica runs: orders fail
+// open, payments fail closed.
+func TestRedis_RefusalsFollowTheFailureMode(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]struct{ begin, end []any }{
 		"out of memory": {[]any{"CONFIG", "SET", "maxmemory", 1}, []any{"CONFIG", "SET", "maxmemory", 0}},
@@ -43,8 +44,9 @@ func TestRefusalsOfRedisFollowThePolicy(t *testing.T) {
 	}
 }
 
-// TestServesWithRedisAsInProduction takes payments and events through each kind of Redis, with a user that may do no more than that.
-func TestServesWithRedisAsInProduction(t *testing.T) {
+// TestRedis_ServesAsInProduction takes payments and events through each kind of Redis, with a user
+// that may do no more than that.
+func TestRedis_ServesAsInProduction(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) (at string, servers []*testenv.Server){
 		"Sentinel": func(t *testing.T) (string, []*testenv.Server) {
@@ -89,17 +91,17 @@ func TestServesWithRedisAsInProduction(t *testing.T) {
 	}
 }
 
-// TestTheReadmeSaysWhatAUserNeeds is about the rules that TestServesWithRedisAsInProduction shows to suffice.
-func TestTheReadmeSaysWhatAUserNeeds(t *testing.T) {
+// The rules are those that TestRedis_ServesAsInProduction shows to suffice.
+func TestOperationsPage_SaysWhatARedisUserNeeds(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	for _, rules := range []string{redisstore.ACLRules, redisstore.ACLClusterRules, outbox.ACLRules} {
-		require.Contains(t, string(readme), rules)
+		require.Contains(t, string(page), rules)
 	}
 }
 
-func TestWarnsThatRedisEvicts(t *testing.T) {
+func TestRedis_EvictionIsLogged(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]int{"noeviction": 0, "allkeys-lru": 1} {
 		redis := testenv.RedisServer(t, "--maxmemory-policy", policy)
@@ -113,7 +115,7 @@ func TestWarnsThatRedisEvicts(t *testing.T) {
 	}
 }
 
-func TestSaysThatItCannotSeeWhetherRedisEvicts(t *testing.T) {
+func TestRedis_UnknownEvictionIsLogged(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisServer(t)
 	redis.Do("ACL", "SETUSER", "default", "-info")
@@ -121,7 +123,7 @@ func TestSaysThatItCannotSeeWhetherRedisEvicts(t *testing.T) {
 	require.Len(t, r.logs.lines(t, "msg", "can't tell whether Redis evicts keys; its maxmemory-policy should be noeviction"), 1)
 }
 
-func TestNamesTheHostsItWaitsForWithoutThePassword(t *testing.T) {
+func TestRedis_WaitIsLoggedWithoutThePassword(t *testing.T) {
 	t.Parallel()
 	first, second := nobody(t), nobody(t)
 	r := serve(t, configFor(t, testenv.Postgres(t), "redis+sentinel://shop:hunter2@"+first+","+second+"/oncepay"))

@@ -5,21 +5,25 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
 const (
-	// headerTimeout bounds the reading of a request's header. Clients that need longer are slow on purpose ("slowloris").
+	// headerTimeout bounds the reading of a request's header. Clients that need longer are slow on
+	// purpose ("slowloris").
 	headerTimeout = 5 * time.Second
 
 	// bodyTimeout bounds the reading of a body, of 64 KiB at most: fine for 50 kbit/s.
 	bodyTimeout = 10 * time.Second
 
-	// writeSlack is what WriteTimeout adds to the longest that a request may take, so that the handlers' own deadlines come first
-	// and can say why.
+	// writeSlack is what WriteTimeout adds to the longest that a request may take, so that the
+	// handlers' own deadlines come first and can say why.
 	writeSlack = 10 * time.Second
 
-	// idleTimeout keeps an unused connection longer than nginx does (60 s, keepalive_timeout of an upstream), so that it is nginx that
-	// closes it: otherwise nginx would send requests into connections that we are closing.
+	// idleTimeout keeps an unused connection longer than nginx does (60 s, keepalive_timeout of an
+	// upstream), so that it is nginx that closes it: otherwise nginx would send requests into
+	// connections that we are closing.
 	idleTimeout = 75 * time.Second
 
 	// maxHeaderBytes is several times what a browser with cookies sends.
@@ -32,16 +36,20 @@ func (a *App) newAPIServer(handler http.Handler) *http.Server {
 	}
 	return &http.Server{
 		Handler:           boundBody(handler, bodyTimeout),
+		ConnContext:       httpapi.WithConn,
 		ReadHeaderTimeout: headerTimeout,
-		WriteTimeout:      bodyTimeout + max(a.cfg.PaymentDeadline, a.cfg.OrderDeadline) + writeSlack,
+		WriteTimeout:      bodyTimeout + httpapi.MaxBudget(a.apiConfig(nil)) + writeSlack,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // clients' mistakes, such as TLS to a plain port
+		// OPTIONS * is answered in the shape of all other errors.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // clients' mistakes, such as TLS to a plain port
 	}
 }
 
-// boundBody breaks off a request whose body takes longer than limit. http.Server.ReadTimeout won't do: it goes on ticking after
-// the body and then ends the context of a handler that is merely slow.
+// boundBody breaks off a request whose body takes longer than limit. http.Server.ReadTimeout does
+// not work here: it continues after the body, and then ends the context of a handler that is merely
+// slow.
 func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != http.NoBody {

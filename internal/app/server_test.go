@@ -1,8 +1,10 @@
 package app
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,9 +12,48 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
-func TestASlowBodyIsBrokenOff(t *testing.T) {
+// TestTimeouts_EachFitsIntoTheNext goes through all routes: the provider, the handler, the wait
+// before it, the answer on the wire, and the drain.
+func TestTimeouts_EachFitsIntoTheNext(t *testing.T) {
+	t.Parallel()
+	cfg, err := ParseConfig(nil)
+	require.NoError(t, err)
+	a := &App{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.PaymentDeadline)
+	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.ReconcileGrace)
+	budgets := httpapi.Budgets(a.apiConfig(nil))
+	require.Len(t, budgets, 7)
+	for route, budget := range budgets {
+		require.Less(t, bodyTimeout+budget, a.newAPIServer(nil).WriteTimeout, route)
+		require.Less(t, budget, cfg.ShutdownDeadline, route)
+	}
+}
+
+// TestServer_LeavesOptionsToTheHandler because net/http's own answer has no request ID.
+func TestServer_LeavesOptionsToTheHandler(t *testing.T) {
+	t.Parallel()
+	a := &App{log: slog.New(slog.DiscardHandler)}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = a.newAPIServer(http.NotFoundHandler())
+	server.Start()
+	t.Cleanup(server.Close)
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNotFound, answer.StatusCode)
+}
+
+func TestServer_BreaksOffASlowBody(t *testing.T) {
 	t.Parallel()
 	failed := make(chan error, 1)
 	server := httptest.NewServer(boundBody(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -28,7 +69,7 @@ func TestASlowBodyIsBrokenOff(t *testing.T) {
 	require.ErrorContains(t, <-failed, "timeout")
 }
 
-func TestASlowHandlerIsNotBrokenOff(t *testing.T) {
+func TestServer_DoesNotBreakOffASlowHandler(t *testing.T) {
 	t.Parallel()
 	const limit = 50 * time.Millisecond
 	server := httptest.NewServer(boundBody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

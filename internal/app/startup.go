@@ -14,6 +14,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 	// remindInterval is how often the log says again what we wait for.
 	remindInterval = 5 * time.Second
 
-	// redisPatience is how long the start waits for Redis. Without it payments are answered 503, but everything else works, so a
-	// replica is of use; and it notices by itself when Redis comes.
+	// redisPatience is how long the start waits for Redis. Without it payments are answered 503,
+	// but everything else works, so a replica is of use; and it notices by itself when Redis comes.
 	redisPatience = 5 * time.Second
 )
 
@@ -45,14 +46,15 @@ func (a *App) awaitServers(ctx context.Context) error {
 	return a.awaitRedis(ctx)
 }
 
-// awaitPostgres returns when PostgreSQL answers, and logs that it waits. The error after limit says what the last answer was.
+// awaitPostgres returns when PostgreSQL answers, and logs that it waits. The error after limit says
+// what the last answer was.
 func awaitPostgres(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, log *slog.Logger) error {
 	server := pool.Config().ConnConfig
 	what := "PostgreSQL at " + net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port)))
 	return await(ctx, log, what, limit, pool.Ping)
 }
 
-// awaitSchema gives a migration, which may be running beside us, the time to finish.
+// awaitSchema waits for a migration that may be running at the same time.
 func (a *App) awaitSchema(ctx context.Context) error {
 	return await(ctx, a.log, "the database schema", a.cfg.StartupDeadline, func(ctx context.Context) error {
 		return postgres.CheckSchema(ctx, a.pool)
@@ -84,7 +86,8 @@ func (a *App) awaitRedis(ctx context.Context) error {
 	return nil
 }
 
-// checkEviction says so loudly when Redis may forget keys before their time: PostgreSQL then decides on what came back, at its cost.
+// checkEviction says so loudly when Redis may forget keys before their time: PostgreSQL then
+// decides on what came back, at its cost.
 func (a *App) checkEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -98,33 +101,23 @@ func (a *App) checkEviction(ctx context.Context) {
 	}
 }
 
-// await asks until the answer is nil.
+// await asks until the answer is nil, and logs now and then that it waits. The error after limit
+// says what the last answer was.
 func await(ctx context.Context, log *slog.Logger, what string, limit time.Duration, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	ticker := time.NewTicker(askInterval)
-	defer ticker.Stop()
 	began := time.Now()
 	var reminded time.Time
-	var err error
-	for {
-		answer := askOnce(ctx, ask)
-		if answer == nil {
-			return nil
-		}
-		if err == nil || ctx.Err() == nil { // an answer that was cut short says less than the one before
-			err = answer
-		}
-		if ctx.Err() == nil && time.Since(reminded) >= remindInterval {
+	err := wait.For(ctx, limit, askInterval, func(ctx context.Context) error {
+		err := askOnce(ctx, ask)
+		if err != nil && ctx.Err() == nil && time.Since(reminded) >= remindInterval {
 			reminded = time.Now()
 			log.Warn("waiting for "+what, "waited", time.Since(began).Round(time.Second).String(), "limit", limit.String(), "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waited %s for %s: %w", time.Since(began).Round(time.Millisecond), what, err)
-		case <-ticker.C:
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waited %s for %s: %w", time.Since(began).Round(time.Millisecond), what, err)
 	}
+	return nil
 }
 
 func askOnce(ctx context.Context, ask func(context.Context) error) error {

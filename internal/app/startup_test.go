@@ -16,7 +16,7 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestWaitsForPostgresAndSaysSo(t *testing.T) {
+func TestStart_WaitsForPostgresAndLogsIt(t *testing.T) {
 	t.Parallel()
 	database := testenv.PostgresServer(t)
 	cfg := configFor(t, database.URL, testenv.Redis(t))
@@ -37,7 +37,7 @@ func TestWaitsForPostgresAndSaysSo(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.call(http.MethodGet, "/v1/orders", "", "").status)
 }
 
-func TestGivesUpWithoutPostgres(t *testing.T) {
+func TestStart_FailsWithoutPostgres(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, "postgres://oncepay@"+nobody(t)+"/oncepay?sslmode=disable", testenv.Redis(t))
 	cfg.StartupDeadline = 300 * time.Millisecond
@@ -45,7 +45,7 @@ func TestGivesUpWithoutPostgres(t *testing.T) {
 	require.ErrorContains(t, r.awaitEnd(), "for PostgreSQL at "+r.pool.Config().ConnConfig.Host)
 }
 
-func TestNeedsTheSchema(t *testing.T) {
+func TestStart_NeedsTheSchema(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, testenv.EmptyPostgres(t), testenv.Redis(t))
 	cfg.StartupDeadline = 3 * time.Second // PostgreSQL must be found in it, on a busy machine too
@@ -56,7 +56,7 @@ func TestNeedsTheSchema(t *testing.T) {
 	serve(t, cfg).awaitReady()
 }
 
-func TestStoppedWhileWaitingIsAnOrderlyStop(t *testing.T) {
+func TestStart_StoppedWhileWaitingIsAnOrderlyStop(t *testing.T) {
 	t.Parallel()
 	r := serve(t, configFor(t, "postgres://oncepay@"+nobody(t)+"/oncepay?sslmode=disable", testenv.Redis(t)))
 	require.Eventually(t, func() bool { return strings.Contains(r.logs.String(), "waiting for") }, patience, pause)
@@ -64,7 +64,7 @@ func TestStoppedWhileWaitingIsAnOrderlyStop(t *testing.T) {
 	require.NoError(t, r.awaitEnd())
 }
 
-func TestStartsWithoutRedisAndUsesItWhenItComes(t *testing.T) {
+func TestStart_WithoutRedisUsesItWhenItComes(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisServer(t)
 	redis.Stop()
@@ -89,20 +89,20 @@ func TestStartsWithoutRedisAndUsesItWhenItComes(t *testing.T) {
 	}, patience, pause)
 }
 
-func TestRefusesAnOldRedis(t *testing.T) {
+func TestStart_RefusesAnOldRedis(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, testenv.Postgres(t), "redis://"+oldRedis(t))
 	require.ErrorContains(t, serve(t, cfg).awaitEnd(), "6.2.14 is too old")
 }
 
-func TestSeedRefusesOutsideDevelopment(t *testing.T) {
+func TestSeed_RefusesOutsideDevelopment(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Environment = Production
 	require.ErrorContains(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)), "development alone")
 }
 
-func TestPostgresAwayIsAFast503AndHeals(t *testing.T) {
+func TestPostgres_AwayIsAFast503AndRecovers(t *testing.T) {
 	t.Parallel()
 	database := testenv.PostgresServer(t)
 	r := serveSeeded(t, configFor(t, database.URL, testenv.Redis(t)))

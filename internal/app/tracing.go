@@ -29,21 +29,23 @@ import (
 // flushTimeout bounds what the stop waits for the last spans to be sent.
 const flushTimeout = 2 * time.Second
 
-// w3c is how a request says which trace it belongs to: by the header traceparent, to the provider, and within records.
+// w3c is how a request says which trace it belongs to: by the header traceparent, to the provider,
+// and within records.
 var w3c = propagation.TraceContext{}
 
-// tracing makes a span of each request, with those of what it asks Redis, PostgreSQL and the provider for, and sends them to an
-// OpenTelemetry collector in the background: one that is slow or away costs spans and no request. Spans hold no keys, no values
-// of queries, no paths as the client sent them and no headers. Without a collector it is nil, whose methods leave everything as
-// it is.
+// tracing makes a span of each request, with those of what it asks Redis, PostgreSQL and the
+// provider for, and sends them to an OpenTelemetry collector in the background: one that is slow or
+// away costs spans and no request. Spans hold no keys, no values of queries, no paths as the client
+// sent them and no headers. Without a collector it is nil, whose methods leave everything as it is.
 type tracing struct {
 	provider  *sdktrace.TracerProvider
 	dependent trace.TracerProvider // for spans that make sense only within others
 	log       *slog.Logger
 }
 
-// newTracing connects to nothing yet. Besides the collector's URL, what OpenTelemetry defines for the environment is heeded:
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_… and OTEL_EXPORTER_OTLP_….
+// newTracing connects to nothing yet. Besides the collector's URL, it reads the environment
+// variables that OpenTelemetry defines: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_TRACES_SAMPLER, OTEL_BSP_… and OTEL_EXPORTER_OTLP_….
 func newTracing(ctx context.Context, cfg Config, log *slog.Logger) (*tracing, error) {
 	url := cfg.tracesURL()
 	if url == "" {
@@ -83,7 +85,7 @@ func (t *tracing) requests(next http.Handler) http.Handler {
 	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(w3c))
 }
 
-// calls makes a span of each request to the provider, and tells the provider which.
+// calls makes a span of each request to the provider, and sends the span's ID with it.
 func (t *tracing) calls(next http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return next
@@ -91,7 +93,8 @@ func (t *tracing) calls(next http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(next, otelhttp.WithTracerProvider(t.dependent), otelhttp.WithPropagators(w3c))
 }
 
-// commands makes a span of each command to Redis, without its arguments, which contain keys and answers.
+// commands makes a span of each command to Redis, without its arguments, which contain keys and
+// answers.
 func (t *tracing) commands(client redis.UniversalClient) error {
 	if t == nil {
 		return nil
@@ -117,7 +120,7 @@ func queryName(ctx context.Context, sql string) string {
 	return otelpgx.SQLOperationName(ctx, sql)
 }
 
-// traceParents gives what names a request for others, and nil if nothing does.
+// traceParents returns the function that names a request for others, or nil.
 func (t *tracing) traceParents() func(context.Context) string {
 	if t == nil {
 		return nil
@@ -129,8 +132,8 @@ func (t *tracing) traceParents() func(context.Context) string {
 	}
 }
 
-// nameSpan tells a request's span what is known once it is answered. What the
-// client made up, such as a path with a key in it, is replaced.
+// nameSpan adds to a request's span what is known once it is answered. What the client made up,
+// such as a path with a key in it, is replaced.
 func nameSpan(r *http.Request, route string) {
 	span := trace.SpanFromContext(r.Context())
 	if !span.IsRecording() {
@@ -144,7 +147,8 @@ func nameSpan(r *http.Request, route string) {
 	}
 }
 
-// noteCheck tells a request's span how its idempotency check ended, and links a replay to the request that it repeats.
+// noteCheck adds to a request's span how its idempotency check ended, and links a replay to the
+// request that it repeats.
 func noteCheck(ctx context.Context, store string, check idempotency.Check) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -159,7 +163,8 @@ func noteCheck(ctx context.Context, store string, check idempotency.Check) {
 	}
 }
 
-// dependentTracers make spans only within others: what background work asks the servers for belongs to no request.
+// dependentTracers make spans only within others: what background work asks the servers for belongs
+// to no request.
 type dependentTracers struct{ trace.TracerProvider }
 
 // Tracer implements trace.TracerProvider.

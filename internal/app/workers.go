@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/pgstore"
+	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/purge"
 )
 
-// worker runs beside the API, in every replica: what they work on is shared out by PostgreSQL. Start returns at once. Stop returns
-// when the worker has ended, which takes seconds at most.
+// worker runs beside the API, in every replica: what they work on is shared out by PostgreSQL.
+// Start returns at once. Stop returns when the worker has ended, which takes seconds at most.
 type worker interface {
 	Start(ctx context.Context)
 	Stop()
@@ -26,7 +28,7 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 	workers := []worker{
 		a.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
-		checkout.NewPurger(store, checkout.PurgerOptions{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),
+		purge.New(store, purge.Options{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),
 	}
 	if records, ok := a.records.(*pgstore.Store); ok {
 		workers = append(workers, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})
@@ -35,28 +37,38 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 }
 
 // every is a schedule; what is zero has the service's default.
-func (a *App) every(interval time.Duration) checkout.Schedule {
-	return checkout.Schedule{Interval: interval, Log: a.log}
+func (a *App) every(interval time.Duration) background.Schedule {
+	return background.Schedule{Interval: interval, Log: a.log}
 }
 
-// eventWorkers publish what the outbox holds and consume it. They need Redis; without it the events wait.
+// eventWorkers publish what the outbox holds and consume it. They need Redis; without it the events
+// wait.
 func (a *App) eventWorkers() []worker {
 	if a.cfg.RedisURL == "" {
 		a.log.Warn("no REDIS_URL: events wait in the outbox")
 		return nil
 	}
-	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), failPublisher(outbox.NewRedisStream(a.stream)), outbox.RelayConfig{Logger: a.log})
+	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), failStream(outbox.NewRedisStream(a.stream)),
+		outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
 	workers := []worker{a.relay}
 	a.consumers = consumers{}
 	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {
 		consumer := outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})
-		a.consumers[subscription.Group] = consumer
+		a.consumers[subscription.Name] = consumer
 		workers = append(workers, consumer)
 	}
 	return workers
 }
 
-// startWorkers lets them run until stopWorkers: they outlive the order to stop, and end only after the API has drained.
+// wakeRelay has new events published soon.
+func (a *App) wakeRelay() {
+	if a.relay != nil {
+		a.relay.Wake()
+	}
+}
+
+// startWorkers lets them run until stopWorkers: they outlive the order to stop, and end only after
+// the API has drained.
 func (a *App) startWorkers(ctx context.Context) {
 	for _, w := range a.workers {
 		w.Start(context.WithoutCancel(ctx))

@@ -11,9 +11,10 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-// TestSettlesWhatNobodyComesBackFor charges without answering. The client never returns: the reconciler settles the payment, long
-// before the minute that it leaves to handlers which say nothing, and the consumers send the confirmation.
-func TestSettlesWhatNobodyComesBackFor(t *testing.T) {
+// TestWorkers_SettleLostPayments charges without answering. The client never returns: the
+// reconciler settles the payment, long before the minute that it leaves to handlers which say
+// nothing, and the consumers send the confirmation.
+func TestWorkers_SettleLostPayments(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.ReconcileInterval = 50 * time.Millisecond
@@ -31,7 +32,7 @@ func TestSettlesWhatNobodyComesBackFor(t *testing.T) {
 	require.Eventually(t, func() bool { return count(t, r.pool, "order_confirmations") == 1 }, patience, pause)
 }
 
-func TestExpiresUnpaidOrders(t *testing.T) {
+func TestWorkers_ExpireUnpaidOrders(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.UnpaidOrderTTL, cfg.ExpiryInterval = 100*time.Millisecond, 50*time.Millisecond
@@ -42,8 +43,9 @@ func TestExpiresUnpaidOrders(t *testing.T) {
 	}, patience, pause)
 }
 
-// TestForgetsInTime has the purger delete an answer that need not be kept any longer, and no other, and events that were published.
-func TestForgetsInTime(t *testing.T) {
+// TestWorkers_PurgeInTime has the purger delete an answer that need not be kept any longer, and no
+// other, and events that were published.
+func TestWorkers_PurgeInTime(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.OrderTTL, cfg.OutboxRetention, cfg.PurgeInterval = 100*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
@@ -55,8 +57,8 @@ func TestForgetsInTime(t *testing.T) {
 	require.Eventually(t, func() bool { return count(t, r.pool, "outbox") == 0 && count(t, r.pool, "inbox") == 2 }, patience, pause)
 }
 
-// TestNeedsNoRedis keeps the records in PostgreSQL.
-func TestNeedsNoRedis(t *testing.T) {
+// TestApp_NeedsNoRedisWithPostgresRecords keeps the records in PostgreSQL.
+func TestApp_NeedsNoRedisWithPostgresRecords(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, testenv.Postgres(t), "")
 	require.ErrorContains(t, cfg.RequireServe(), "REDIS_URL must be set")

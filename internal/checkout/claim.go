@@ -6,34 +6,46 @@ import (
 	"github.com/google/uuid"
 )
 
-// Call says on whose behalf a command runs and under which idempotency key.
+// Call is the account and the idempotency key that a command runs under.
 type Call struct {
 	Account uuid.UUID
 	Claim   *Claim // nil: the client sent no key, so retrying is the client's own risk
 }
 
-// Claim is the right to have one effect under an idempotency key. A key means
-// nothing outside its account.
+// Claim is the right to have one effect under an idempotency key. A key means nothing outside its
+// account.
 type Claim struct {
 	Key         string
 	Fingerprint [32]byte      // of the request; another one under the same key is refused
 	Operation   string        // what the key was used for, such as "place_order"
-	TTL         time.Duration // how long the reply is kept
-	TraceParent string        // names the request for those who trace it; may be empty
+	TTL         time.Duration // how long the answer is kept
+	// TombstoneTTL is how long it is remembered that the key was used, for what moves money. Zero:
+	// as long as the answer.
+	TombstoneTTL time.Duration
+	// AttemptedAt is when this attempt began, by the clock of the proxy or of the replica. Once an
+	// attempt was refused, no older one may act.
+	AttemptedAt time.Time
+	TraceParent string // names the request in a trace; may be empty
 }
 
-// Reply is the answer to a command. It is rendered before the commit and stored
-// by it, so what is stored is what was sent, byte for byte.
-type Reply struct {
+// MaxAttemptAge is how old an attempt may be when it claims its key. No client waits that long, and
+// the refusal of a newer attempt is remembered for longer.
+const MaxAttemptAge = 30 * time.Minute
+
+// Answer is what a command returns to its client. It is rendered before the commit and stored by
+// it, so what is stored is what is sent, byte for byte.
+type Answer struct {
 	Status   int
 	Header   map[string]string
 	Body     []byte
-	Replayed bool // this reply was given before; the command ran earlier and not now
-	// TraceParent names the request whose claim the reply answered, if it is
-	// replayed and its claim told.
-	TraceParent string
+	Resource string // path of what the command led to; may be empty
+
+	// Replayed says that the command ran earlier and not now. The fields below are set only then.
+	Replayed    bool
+	KeptFor     time.Duration // how much longer the answer is kept
+	TraceParent string        // of the request that claimed the key, if it had one
 }
 
-// Render makes the reply to an outcome: to the value, or to a final error. It
-// must be pure, because a transaction may run it and then roll back.
-type Render[T any] func(T, *Error) Reply
+// Render makes the answer to an outcome: to the value, or to a final error. It must be pure,
+// because a transaction may run it and then roll back.
+type Render[T any] func(T, *Error) Answer

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Account owns everything else: it is whom an API key authenticates, and the
-// scope of its idempotency keys.
+// Account owns everything else: it is whom an API key authenticates, and the scope of its
+// idempotency keys.
 type Account struct {
 	ID   uuid.UUID
 	Name string
@@ -47,8 +47,8 @@ func (c Customer) Apply(change CustomerChange) Customer {
 	return c
 }
 
-// EmailTaken is retryable: nothing was written, the client corrects the
-// address and may keep its key.
+// EmailTaken is retryable: nothing was written, the client corrects the address and may keep its
+// key.
 func EmailTaken() *Error {
 	return &Error{Kind: KindConflict, Code: "email_taken", Retryable: true,
 		Message: "Another customer of this account has this e-mail address."}

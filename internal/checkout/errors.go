@@ -19,17 +19,18 @@ const (
 	KindUnavailable   Kind = "unavailable"   // something we need is away; retrying is safe
 )
 
-// Error is a domain error: a code and a message that are safe to show to a
-// client. The cause is for the log alone.
+// Error is a domain error: a code and a message that are safe to show to a client. The cause is
+// only logged.
 type Error struct {
 	Kind    Kind
 	Code    string
 	Message string
 
-	// Retryable errors leave no trace: nothing was written, and the client may
-	// use the same key again. All others are final and are kept under the key.
+	// Retryable errors change nothing, and the client may use the same key again. All others are
+	// final and are kept under the key.
 	Retryable  bool
 	RetryAfter time.Duration // a hint; zero says nothing
+	Resource   string        // path of what the error is about; may be empty
 
 	cause error
 }
@@ -41,7 +42,13 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// Unwrap gives the cause, which must never be shown to a client.
+// IsRefusal reports whether the error tells the client that nothing was done, so that no older copy
+// of the request may act afterwards.
+func (e *Error) IsRefusal() bool {
+	return e.Retryable && (e.Kind == KindNotFound || e.Kind == KindConflict || e.Kind == KindUnprocessable)
+}
+
+// Unwrap returns the cause, which must never be shown to a client.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Is matches errors by their code, so errors.Is(err, ErrKeyReused) works.
@@ -50,14 +57,26 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// The two verdicts of the authority on a key that is already taken. Both leave
-// the taken key as it is.
+// The two verdicts of the authority on a key that is already taken. Both leave the taken key as it
+// is.
 var (
 	ErrKeyReused = &Error{Kind: KindUnprocessable, Code: "idempotency_key_reused", Retryable: true,
 		Message: "Idempotency key has already been used with a different request payload."}
 	ErrKeyInProgress = &Error{Kind: KindConflict, Code: "idempotency_in_progress", Retryable: true, RetryAfter: time.Second,
 		Message: "A request with this idempotency key is already being processed. Retry after the original request completes."}
 )
+
+// ErrNewerAttemptRefused stops an older copy of a request whose newest copy was refused: the
+// refusal said that nothing was done.
+var ErrNewerAttemptRefused = &Error{Kind: KindConflict, Code: "newer_attempt_refused", Retryable: true,
+	Message: "A newer request with this idempotency key was refused, so this older one was not executed. Send it again if it is still wanted."}
+
+// ExpiredKey answers the same request after its answer has expired. The resource is the path of
+// what the key led to; it may be empty.
+func ExpiredKey(resource string) *Error {
+	return &Error{Kind: KindConflict, Code: "idempotency_key_expired", Retryable: true, Resource: resource,
+		Message: "This idempotency key was used before, and the answer is no longer kept. Nothing was done again."}
+}
 
 // ErrKeyNotFound says that the authority knows nothing of a key in the account.
 var ErrKeyNotFound = &Error{Kind: KindNotFound, Code: "idempotency_key_not_found", Retryable: true,
@@ -67,22 +86,22 @@ var ErrKeyNotFound = &Error{Kind: KindNotFound, Code: "idempotency_key_not_found
 var ErrUnauthorized = &Error{Kind: KindUnauthorized, Code: "unauthorized", Retryable: true,
 	Message: "The API key is missing, unknown or revoked."}
 
-// retryHint is how long a client should wait after a 503: long enough for a
-// failover to be noticed, short enough that nobody leaves the checkout.
-const retryHint = 2 * time.Second
+// RetryHint is how long a client should wait after a 503. It is long enough for a failover to be
+// noticed, and short enough that a shopper is still there.
+const RetryHint = 2 * time.Second
 
-// Unavailable reports that a dependency is away or too slow. What the command
-// did is unknown to the client until it retries with the same key.
+// Unavailable reports that a dependency is away or too slow. What the command did is unknown to the
+// client until it retries with the same key.
 func Unavailable(doing string, cause error) *Error {
-	return &Error{Kind: KindUnavailable, Code: "service_unavailable", Retryable: true, RetryAfter: retryHint,
+	return &Error{Kind: KindUnavailable, Code: "service_unavailable", Retryable: true, RetryAfter: RetryHint,
 		Message: "The service is temporarily unavailable. Retry with the same idempotency key.",
 		cause:   fmt.Errorf("%s: %w", doing, cause)}
 }
 
-// outcomeUnknown reports that the provider did not say whether it moved the
-// money. It is never a failure: the payment stays processing.
+// outcomeUnknown reports that the provider did not say whether it moved the money. It is never a
+// failure: the payment stays processing.
 func outcomeUnknown(what string, cause error) *Error {
-	return &Error{Kind: KindUnavailable, Code: what + "_outcome_unknown", Retryable: true, RetryAfter: retryHint,
+	return &Error{Kind: KindUnavailable, Code: what + "_outcome_unknown", Retryable: true, RetryAfter: RetryHint,
 		Message: "The payment provider has not confirmed the outcome yet. Retry with the same idempotency key.",
 		cause:   cause}
 }
@@ -92,8 +111,8 @@ func invalid(code, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Code: code, Message: fmt.Sprintf(format, args...), Retryable: true}
 }
 
-// NotFound says that the account has no such resource. It is not kept under
-// the key: identifiers are minted here, so an unknown one stays unknown.
+// NotFound says that the account has no such resource. It is not kept under the key: identifiers
+// are minted here, so an unknown one stays unknown.
 func NotFound(resource string) *Error {
 	return &Error{Kind: KindNotFound, Code: resource + "_not_found", Retryable: true,
 		Message: "There is no such " + resource + " in this account."}

@@ -2,8 +2,8 @@ package checkout
 
 import "github.com/google/uuid"
 
-// Event tells the rest of the company what happened. It is written in the
-// transaction that made it happen and published afterwards.
+// Event says what happened. It is written by the transaction that made it happen and published
+// afterwards.
 type Event struct {
 	Type      string    // such as "order.placed"
 	Aggregate string    // "order", "payment", …; events of one subject keep their order
@@ -18,8 +18,8 @@ func OrderEvent(what string, o Order) Event {
 		"total": map[string]any{"amount": o.Total.Amount, "currency": o.Total.Currency}}}
 }
 
-// PaymentEvent is what happened to a payment. It belongs to its order, so that
-// "order.placed" always comes before "payment.succeeded".
+// PaymentEvent is what happened to a payment. It belongs to its order, so that "order.placed"
+// always comes before "payment.succeeded".
 func PaymentEvent(p Payment) Event {
 	return Event{Type: "payment." + string(p.Status), Aggregate: "order", Subject: p.OrderID, Data: map[string]any{
 		"payment_id": p.ID, "order_id": p.OrderID, "method": p.Method,

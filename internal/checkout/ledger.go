@@ -2,8 +2,7 @@ package checkout
 
 import "github.com/google/uuid"
 
-// LedgerTransaction is one movement of money in double entry: its entries sum
-// to zero.
+// LedgerTransaction is one movement of money in double entry: its entries sum to zero.
 type LedgerTransaction struct {
 	ID      uuid.UUID
 	Kind    string    // such as "card_payment"
@@ -11,8 +10,8 @@ type LedgerTransaction struct {
 	Entries []LedgerEntry
 }
 
-// LedgerEntry changes the balance of one ledger account. A positive amount is
-// a debit and a negative one a credit.
+// LedgerEntry changes the balance of one ledger account. A positive amount is a debit and a
+// negative one a credit.
 type LedgerEntry struct {
 	Account string // such as "sales", "provider" or "wallet:<customer>"
 	Amount  Money

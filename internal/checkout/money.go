@@ -8,8 +8,17 @@ type Money struct {
 	Currency string // ISO 4217, three upper-case letters
 }
 
-// Plus adds two amounts of one currency. It reports false when the currencies
-// differ or the sum does not fit in 64 bits.
+// Limits of amounts, as the API description says them.
+const (
+	// MaxAmount is the largest price, payment, refund, top-up and order total.
+	MaxAmount = 1_000_000_000_000
+	// MaxBalance is the largest balance: the largest integer that every JSON parser reads exactly
+	// (RFC 8259, section 6).
+	MaxBalance = 1<<53 - 1
+)
+
+// Plus adds two amounts of one currency. It reports false when the currencies differ or the sum
+// does not fit in 64 bits.
 func (m Money) Plus(n Money) (Money, bool) {
 	sum := m.Amount + n.Amount
 	overflow := (n.Amount > 0 && sum < m.Amount) || (n.Amount < 0 && sum > m.Amount)
@@ -19,8 +28,8 @@ func (m Money) Plus(n Money) (Money, bool) {
 	return Money{Amount: sum, Currency: m.Currency}, true
 }
 
-// Times multiplies a price, which must not be negative, by a quantity. It
-// reports false when the product does not fit in 64 bits.
+// Times multiplies a price, which must not be negative, by a quantity. It reports false when the
+// product does not fit in 64 bits.
 func (m Money) Times(quantity int32) (Money, bool) {
 	if m.Amount < 0 || quantity < 0 {
 		return Money{}, false

@@ -9,8 +9,8 @@ import (
 // OrderStatus is a state of an order.
 type OrderStatus string
 
-// The states of an order. Pending, paying and paid hold stock; cancelled and
-// expired have given it back.
+// The states of an order. Pending, paying and paid hold stock; cancelled and expired have returned
+// it.
 const (
 	OrderPending           OrderStatus = "pending"
 	OrderPaying            OrderStatus = "paying" // a card payment is processing
@@ -21,8 +21,8 @@ const (
 	OrderRefunded          OrderStatus = "refunded"
 )
 
-// Order is what a customer wants to buy, at the prices of the moment it was
-// placed, with the stock reserved for it.
+// Order is what a customer wants to buy, at the prices of the moment it was placed, with the stock
+// reserved for it.
 type Order struct {
 	ID              uuid.UUID
 	CustomerID      uuid.UUID
@@ -32,7 +32,7 @@ type Order struct {
 	ShippingAddress *Address
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
-	ExpiresAt       time.Time // when an unpaid order gives its stock back
+	ExpiresAt       time.Time // when an unpaid order returns its stock
 }
 
 // OrderItem is a line of an order.
@@ -70,8 +70,8 @@ type OrderChange struct {
 	Cancel          bool
 }
 
-// Place decides an order: every item must be known, in stock and of one
-// currency. The products are the locked rows of all wanted SKUs that exist.
+// Place decides an order: every item must be known, in stock and of one currency. The products are
+// the locked rows of all wanted SKUs that exist.
 func Place(id uuid.UUID, wanted NewOrder, products []Product, now time.Time, unpaidFor time.Duration) (Order, *Error) {
 	order := Order{ID: id, CustomerID: wanted.CustomerID, Status: OrderPending,
 		CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(unpaidFor)}
@@ -105,7 +105,7 @@ func (o *Order) add(product Product, quantity int32) *Error {
 	if !fits {
 		return unprocessable("total_too_large", "The total of the order is too large.")
 	}
-	if o.Total, fits = o.Total.Plus(line); !fits {
+	if o.Total, fits = o.Total.Plus(line); !fits || o.Total.Amount > MaxAmount {
 		return unprocessable("total_too_large", "The total of the order is too large.")
 	}
 	o.Items = append(o.Items, OrderItem{SKU: product.SKU, Name: product.Name, Quantity: quantity, UnitPrice: product.Price})
@@ -168,8 +168,7 @@ func payingNow() *Error {
 		Message: "Another payment of this order is being processed."}
 }
 
-// unknownProduct is retryable: the catalogue may be corrected, and nothing was
-// written.
+// unknownProduct is retryable: the catalogue may be corrected, and nothing was written.
 func unknownProduct(sku string) *Error {
 	return &Error{Kind: KindUnprocessable, Code: "unknown_product", Retryable: true,
 		Message: "There is no product " + sku + " in this account."}

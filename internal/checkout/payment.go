@@ -18,8 +18,8 @@ const (
 // Status is a state of a payment or a refund.
 type Status string
 
-// The states of a payment or a refund. Processing means that the provider may
-// or may not have moved the money: an unknown outcome is no failure.
+// The states of a payment or a refund. Processing means that the provider may or may not have moved
+// the money: an unknown outcome is no failure.
 const (
 	StatusProcessing Status = "processing"
 	StatusSucceeded  Status = "succeeded"
@@ -50,8 +50,8 @@ type NewPayment struct {
 	Token   string // for MethodCard
 }
 
-// StartPayment decides the payment of an order; a wallet payment succeeds at
-// once, a card payment has to be charged first.
+// StartPayment decides the payment of an order; a wallet payment succeeds at once, a card payment
+// has to be charged first.
 func StartPayment(id uuid.UUID, order Order, wanted NewPayment, now time.Time) (Payment, *Error) {
 	if err := order.CheckPayable(); err != nil {
 		return Payment{}, err
@@ -80,8 +80,8 @@ const (
 	refundKeyPrefix = "refund-"
 )
 
-// charge is the provider's side of the payment. Its key derives from the
-// payment and not from the attempt: every attempt asks for the same charge.
+// charge is the provider's side of the payment. Its key derives from the payment and not from the
+// attempt: every attempt asks for the same charge.
 func (p Payment) charge() ChargeRequest {
 	return ChargeRequest{IdempotencyKey: chargeKeyPrefix + p.ID.String(), Amount: p.Amount,
 		Reference: p.OrderID.String(), Token: p.Token}

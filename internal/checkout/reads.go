@@ -6,8 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Authenticate gives the account of an API key's SHA-256 hash, or
-// [ErrUnauthorized].
+// Authenticate returns the account of an API key's SHA-256 hash, or [ErrUnauthorized].
 func (s *Service) Authenticate(ctx context.Context, keyHash [32]byte) (Account, error) {
 	return s.store.AccountByKeyHash(ctx, keyHash)
 }
@@ -20,7 +19,7 @@ func (s *Service) PutProduct(ctx context.Context, account uuid.UUID, p Product) 
 	return s.store.PutProduct(ctx, account, p)
 }
 
-// Product gives one product.
+// Product returns one product.
 func (s *Service) Product(ctx context.Context, account uuid.UUID, sku string) (Product, error) {
 	return s.store.Product(ctx, account, sku)
 }
@@ -30,17 +29,17 @@ func (s *Service) Products(ctx context.Context, account uuid.UUID, page ProductP
 	return s.store.Products(ctx, account, page)
 }
 
-// Customer gives one customer.
+// Customer returns one customer.
 func (s *Service) Customer(ctx context.Context, account, id uuid.UUID) (Customer, error) {
 	return s.store.Customer(ctx, account, id)
 }
 
-// Wallet gives the wallet of a customer.
+// Wallet returns the wallet of a customer.
 func (s *Service) Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error) {
 	return s.store.Wallet(ctx, account, customer)
 }
 
-// Order gives one order.
+// Order returns one order.
 func (s *Service) Order(ctx context.Context, account, id uuid.UUID) (Order, error) {
 	return s.store.Order(ctx, account, id)
 }
@@ -50,12 +49,12 @@ func (s *Service) Orders(ctx context.Context, account uuid.UUID, page OrderPage)
 	return s.store.Orders(ctx, account, page)
 }
 
-// Payment gives one payment.
+// Payment returns one payment.
 func (s *Service) Payment(ctx context.Context, account, id uuid.UUID) (Payment, error) {
 	return s.store.Payment(ctx, account, id)
 }
 
-// Key gives what is known of an idempotency key.
+// Key returns what is known of an idempotency key.
 func (s *Service) Key(ctx context.Context, account uuid.UUID, key string) (Key, error) {
 	return s.store.Key(ctx, account, key)
 }

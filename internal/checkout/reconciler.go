@@ -13,40 +13,41 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/internal/background"
 )
 
 const (
-	// DefaultGrace is longer than a live handler leaves what it began alone: it
-	// waits for the provider for 45 s at most, and then settles within
-	// settleGrace. Taking the next attempt earlier would fence handlers that are
-	// about to succeed, and tell their clients to try again.
+	// DefaultGrace is longer than a live handler needs: it waits for the provider for 45 s at most,
+	// and then settles within SettleGrace. Taking the next attempt earlier would fence handlers
+	// that are about to succeed, and their clients would have to retry.
 	DefaultGrace = time.Minute
 
-	// DefaultBackoff spreads the questions to a provider that is in trouble.
+	// DefaultBackoff spreads the requests to a provider that has problems.
 	DefaultBackoff = 2 * time.Second
 
-	// DefaultMaxBackoff is short enough to find out soon that it is well again.
+	// DefaultMaxBackoff is short enough to notice soon that the provider answers again.
 	DefaultMaxBackoff = time.Minute
 
-	// DefaultDeadline is enough for the grace and for some unknown outcomes. What
-	// is still processing then needs a person's eye.
+	// DefaultDeadline is enough for the grace and for some unknown outcomes. What is still
+	// processing then needs a person to look at it.
 	DefaultDeadline = 5 * time.Minute
 
-	// reconcileInterval is short against the grace, and what it costs is two
-	// queries on small indexes.
+	// reconcileInterval is short against the grace, and what it costs is two queries on small
+	// indexes.
 	reconcileInterval = 5 * time.Second
 
-	// reconcileBatch is how many payments, and how many refunds, a pass settles
-	// side by side; more would take the connections that requests need.
+	// reconcileBatch is how many payments, and how many refunds, a pass settles side by side; more
+	// would take the connections that requests need.
 	reconcileBatch = 5
 
-	// askTimeout bounds one question to the provider. With the time to settle it
-	// is shorter than DefaultGrace, so that reconcilers don't fence each other.
+	// askTimeout bounds one request to the provider. With the time to settle it is shorter than
+	// DefaultGrace, so that reconcilers don't fence each other.
 	askTimeout = 45 * time.Second
 )
 
-// Taken is an attempt that a reconciler has taken, with the call that began it.
-// Of the call's claim only the TTL is not known, and not needed to settle.
+// Taken is an attempt that a reconciler has taken, with the call that began it. Of the call's claim
+// only the TTL is not known, and not needed to settle.
 type Taken[T any] struct {
 	Call  Call
 	Value T
@@ -61,59 +62,58 @@ type Unsettled struct {
 
 // ReconcileStore is what a [Reconciler] needs of a store.
 type ReconcileStore interface {
-	// TakePayments gives at most limit card payments that are processing and that
-	// nobody is at work on: the time to which they were put off has come, or no
-	// attempt was taken for as long as the grace. For each it MUST commit the next
-	// attempt, so that no other attempt can settle, and it MUST NOT wait for those
-	// that somebody has locked.
+	// TakePayments returns at most limit card payments that are processing and that no attempt
+	// works on: the time to which they were put off has come, or no attempt was taken for as long
+	// as the grace. For each it MUST commit the next attempt, so that no other attempt can settle,
+	// and it MUST skip locked ones.
 	TakePayments(ctx context.Context, grace time.Duration, limit int) ([]Taken[Payment], error)
 	// SettleCardPayment and PutOffPayment are those of [Store].
 	PutOffPayment(ctx context.Context, account uuid.UUID, payment Payment, wait time.Duration) error
-	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Reply, error)
+	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Answer, error)
 
 	// TakeRefunds, PutOffRefund and SettleCardRefund do the same for refunds.
 	TakeRefunds(ctx context.Context, grace time.Duration, limit int) ([]Taken[Refund], error)
 	PutOffRefund(ctx context.Context, account uuid.UUID, refund Refund, wait time.Duration) error
-	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Reply, error)
+	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Answer, error)
 
 	// CountUnsettled counts what is processing, and what of it is past the deadline.
 	CountUnsettled(ctx context.Context, deadline time.Duration) (Unsettled, error)
 }
 
-// ReconcilerOptions say how patient a reconciler is. What is zero has a default.
+// ReconcilerOptions are the times of a reconciler. What is zero has a default.
 type ReconcilerOptions struct {
-	Schedule
+	background.Schedule
 
-	// Grace is how long an attempt is left to whoever took it, and hasn't said that
-	// its outcome is unknown: longer than a handler waits for the provider and
-	// settles. Too short a grace is safe and makes clients try again for nothing.
+	// Grace is how long an attempt is left to the handler that took it, unless the handler said
+	// that the outcome is unknown. It is longer than a handler waits for the provider and settles.
+	// Too short a grace is safe, but makes clients retry without need.
 	Grace time.Duration
 
-	// Backoff doubles with each attempt up to MaxBackoff, and an attempt with an
-	// unknown outcome is followed by the next one after a random part of that.
+	// Backoff doubles with each attempt up to MaxBackoff, and an attempt with an unknown outcome is
+	// followed by the next one after a random part of that.
 	Backoff, MaxBackoff time.Duration
 
-	// Deadline is how long a payment may be processing while the provider answers.
-	// What takes longer is driven forward all the same, and is reported.
+	// Deadline is how long a payment may be processing while the provider answers. What takes
+	// longer is driven forward all the same, and is reported.
 	Deadline time.Duration
 }
 
-// ReconcilerStats are figures for those who watch: of all replicas' work for
-// what is unsettled, and of this process since its start for the rest.
+// ReconcilerStats are figures for monitoring: what is unsettled in the store, and what this process
+// did since its start.
 type ReconcilerStats struct {
 	Unsettled
 	Settled   int64 // approved or declined
 	Unknown   int64 // the provider did not say, and was to be asked again
-	Overtaken int64 // somebody else had taken a newer attempt, or had settled
+	Overtaken int64 // another process had taken a newer attempt, or had settled
 }
 
-// Reconciler finishes card payments and refunds whose handler is gone or did not
-// learn their outcome. It only goes forward: it sends the same request with the
-// same provider key again, which moves the money at most once, and settles what
-// the provider answers, under the client's key, where a retry finds the reply.
-// Every replica runs one; it is safe for concurrent use.
+// Reconciler finishes card payments and refunds whose handler is gone or did not learn their
+// outcome. It only goes forward: it sends the same request with the same provider key again, which
+// moves the money at most once for as long as the provider remembers the key, and looks the request
+// up after that. It settles what the provider answers under the client's key, where a retry finds
+// the answer. Every replica runs one; it is safe for concurrent use.
 type Reconciler struct {
-	periodic
+	*background.Periodic
 	store                       ReconcileStore
 	options                     ReconcilerOptions
 	payments                    line[Payment]
@@ -121,8 +121,7 @@ type Reconciler struct {
 	settled, unknown, overtaken atomic.Int64
 }
 
-// NewReconciler makes a reconciler. The replies it keeps are rendered like those
-// that a handler would have given.
+// NewReconciler makes a reconciler. The answers it keeps are rendered like those of a handler.
 func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[Payment], renderRefund Render[Refund],
 	options ReconcilerOptions,
 ) *Reconciler {
@@ -130,26 +129,26 @@ func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[P
 	options.Backoff = cmp.Or(options.Backoff, DefaultBackoff)
 	options.MaxBackoff = cmp.Or(options.MaxBackoff, DefaultMaxBackoff)
 	options.Deadline = cmp.Or(options.Deadline, DefaultDeadline)
+	options.Schedule = options.Schedule.Or(reconcileInterval, reconcileBatch)
 	r := &Reconciler{store: store, options: options,
 		payments: line[Payment]{
 			take:   store.TakePayments,
-			ask:    func(ctx context.Context, p Payment) GatewayResult { return gateway.Charge(ctx, p.charge()) },
+			ask:    func(ctx context.Context, p Payment) GatewayResult { return sendCharge(ctx, gateway, p) },
 			settle: store.SettleCardPayment, render: renderPayment, putOff: store.PutOffPayment,
 			describe: func(p Payment) attempt { return attempt{"payment", p.ID, p.Attempt, p.UpdatedAt.Sub(p.CreatedAt)} },
 		},
 		refunds: line[Refund]{
 			take:   store.TakeRefunds,
-			ask:    func(ctx context.Context, f Refund) GatewayResult { return gateway.Refund(ctx, f.instruction()) },
+			ask:    func(ctx context.Context, f Refund) GatewayResult { return sendRefund(ctx, gateway, f) },
 			settle: store.SettleCardRefund, render: renderRefund, putOff: store.PutOffRefund,
 			describe: func(f Refund) attempt { return attempt{"refund", f.ID, f.Attempt, f.UpdatedAt.Sub(f.CreatedAt)} },
 		}}
-	r.periodic = periodic{name: "reconciler", schedule: options.Schedule.or(reconcileInterval, reconcileBatch), pass: r.RunOnce}
+	r.Periodic = background.NewPeriodic("reconciler", options.Schedule, r.RunOnce)
 	return r
 }
 
-// RunOnce takes a batch of what is due and drives all of it forward side by
-// side. It gives the number of those that it settled. An unknown outcome is no
-// error.
+// RunOnce takes a batch of what is due and drives all of it forward side by side. It returns how
+// many it settled. An unknown outcome is no error.
 func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
 	payments, paymentsErr := due(ctx, r, r.payments)
 	refunds, refundsErr := due(ctx, r, r.refunds)
@@ -180,7 +179,7 @@ func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 type line[T any] struct {
 	take     func(ctx context.Context, grace time.Duration, limit int) ([]Taken[T], error)
 	ask      func(ctx context.Context, value T) GatewayResult
-	settle   func(ctx context.Context, call Call, value T, result GatewayResult, render Render[T]) (Reply, error)
+	settle   func(ctx context.Context, call Call, value T, result GatewayResult, render Render[T]) (Answer, error)
 	render   Render[T]
 	putOff   putOff[T]
 	describe func(T) attempt
@@ -197,9 +196,9 @@ type attempt struct {
 	age    time.Duration // of the operation when the attempt was taken, by the store's clock
 }
 
-// due takes the next attempts of what is due, and gives what is to be done for each.
+// due takes the next attempts of what is due, and returns what is to be done for each.
 func due[T any](ctx context.Context, r *Reconciler, l line[T]) ([]func(context.Context) (bool, error), error) {
-	taken, err := l.take(ctx, r.options.Grace, r.schedule.Batch)
+	taken, err := l.take(ctx, r.options.Grace, r.options.Batch)
 	drives := make([]func(context.Context) (bool, error), len(taken))
 	for i, t := range taken {
 		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, l, t) }
@@ -207,8 +206,8 @@ func due[T any](ctx context.Context, r *Reconciler, l line[T]) ([]func(context.C
 	return drives, err
 }
 
-// drive asks the provider and settles, and reports whether it did. What it
-// learned is written down even if the pass has been ended meanwhile.
+// drive asks the provider and settles, and reports whether it did. What it learned is written down
+// even if the pass has been ended meanwhile.
 func drive[T any](ctx context.Context, r *Reconciler, l line[T], taken Taken[T]) (bool, error) {
 	result := ask(ctx, l, taken.Value)
 	ctx, cancel := settling(ctx)
@@ -220,16 +219,16 @@ func drive[T any](ctx context.Context, r *Reconciler, l line[T], taken Taken[T])
 		r.report(ctx, at, wait, result.Cause)
 		return false, failed("put off", at, l.putOff(ctx, taken.Call.Account, taken.Value, wait))
 	}
-	reply, err := l.settle(ctx, taken.Call, taken.Value, result, l.render)
+	answer, err := l.settle(ctx, taken.Call, taken.Value, result, l.render)
 	switch {
-	case overtaken(reply, err):
+	case overtaken(answer, err):
 		r.overtaken.Add(1)
 		return false, nil
 	case err != nil:
 		return false, failed("settle", at, err)
 	}
 	r.settled.Add(1)
-	r.schedule.Log.InfoContext(ctx, "reconciled", "kind", at.kind, "id", at.id, "attempt", at.number,
+	r.options.Log.InfoContext(ctx, "reconciled", "kind", at.kind, "id", at.id, "attempt", at.number,
 		"outcome", result.Outcome, "age", at.age)
 	return true, nil
 }
@@ -246,12 +245,12 @@ func (r *Reconciler) report(ctx context.Context, at attempt, wait time.Duration,
 	if at.age > r.options.Deadline {
 		level, message = slog.LevelError, "outcome unknown past the deadline"
 	}
-	r.schedule.Log.Log(ctx, level, message, "kind", at.kind, "id", at.id, "attempt", at.number, "age", at.age,
+	r.options.Log.Log(ctx, level, message, "kind", at.kind, "id", at.id, "attempt", at.number, "age", at.age,
 		"again_in", wait, "error", cause)
 }
 
-// backoff is how long to leave the provider alone after an attempt: a random
-// part of a time that doubles, so that many of them don't come back together.
+// backoff is the time until the next attempt: a random part of a time that doubles, so that many
+// operations are not retried together.
 func (r *Reconciler) backoff(attempt int32) time.Duration {
 	ceiling := r.options.Backoff
 	for ; attempt > 1 && ceiling < r.options.MaxBackoff; attempt-- {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheBackoffDoublesAndIsBounded(t *testing.T) {
+func TestReconciler_BackoffDoublesAndIsBounded(t *testing.T) {
 	t.Parallel()
 	r := NewReconciler(nopReconcileStore{}, nil, nil, nil, ReconcilerOptions{Backoff: time.Second, MaxBackoff: time.Minute})
 	for attempt, ceiling := range map[int32]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second,
@@ -24,15 +24,15 @@ func TestTheBackoffDoublesAndIsBounded(t *testing.T) {
 	}
 }
 
-// TestTheDefaultGraceAvoidsDuels adds up how long an attempt may take.
-func TestTheDefaultGraceAvoidsDuels(t *testing.T) {
+// TestReconciler_DefaultGraceExceedsAnAttempt adds up how long an attempt may take.
+func TestReconciler_DefaultGraceExceedsAnAttempt(t *testing.T) {
 	t.Parallel()
-	require.Greater(t, DefaultGrace, askTimeout+settleGrace)
+	require.Greater(t, DefaultGrace, askTimeout+SettleGrace)
 	r := NewReconciler(nopReconcileStore{}, nil, nil, nil, ReconcilerOptions{})
 	require.Equal(t, DefaultGrace, r.options.Grace)
 	require.Equal(t, DefaultDeadline, r.options.Deadline)
-	require.Equal(t, reconcileInterval, r.schedule.Interval)
-	require.Greater(t, r.options.Deadline, r.options.Grace+r.options.MaxBackoff+askTimeout+settleGrace+2*reconcileInterval)
+	require.Equal(t, reconcileInterval, r.options.Interval)
+	require.Greater(t, r.options.Deadline, r.options.Grace+r.options.MaxBackoff+askTimeout+SettleGrace+2*reconcileInterval)
 }
 
 // nopReconcileStore has nothing to reconcile.

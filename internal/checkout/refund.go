@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Refund gives back a payment or a part of it, the way it was paid.
+// Refund refunds a payment or a part of it, to where it was paid from.
 type Refund struct {
 	ID          uuid.UUID
 	PaymentID   uuid.UUID
@@ -27,8 +27,8 @@ type NewRefund struct {
 	Amount    *Money // nil: all that is left
 }
 
-// StartRefund decides a refund. The payment must be locked, because what is
-// refunded of it, settled or processing, must never exceed it.
+// StartRefund decides a refund. The payment must be locked, because what is refunded of it, settled
+// or processing, must never exceed it.
 func StartRefund(id uuid.UUID, payment Payment, wanted NewRefund, now time.Time) (Refund, *Error) {
 	switch payment.Status {
 	case StatusSucceeded:
@@ -71,8 +71,7 @@ func (r Refund) instruction() RefundRequest {
 		Reference: r.ID.String()}
 }
 
-// paymentProcessing is retryable: the payment settles by itself, in either
-// direction.
+// paymentProcessing is retryable: the payment settles by itself, in either direction.
 func paymentProcessing() *Error {
 	return &Error{Kind: KindConflict, Code: "payment_processing", Retryable: true, RetryAfter: time.Second,
 		Message: "The payment is still being processed; only a succeeded one can be refunded."}

@@ -10,17 +10,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// settleGrace bounds phase three. It runs even if the handler's deadline has
-// just passed: the provider has answered, and writing that down is cheap.
-const settleGrace = 5 * time.Second
+// SettleGrace bounds phase three. It runs even if the handler's deadline has just passed: the
+// provider has answered, and writing that down is cheap.
+const SettleGrace = 5 * time.Second
 
-// unknownPause is how long a client may take to come back for an unknown outcome,
-// as it was told to, before the reconciler asks the provider.
-const unknownPause = 2 * retryHint
+// unknownPause is how long a client may take to retry after an unknown outcome, before the
+// reconciler asks the provider. The answer's Retry-After is shorter.
+const unknownPause = 2 * RetryHint
 
-// Service runs the shop's commands: it checks what can be checked without
-// reading anything, and puts the store's transactions and the provider's calls
-// in order. It is safe for concurrent use, and keeps nothing but counters.
+// Service runs the shop's commands: it checks what can be checked without reading anything, and
+// puts the store's transactions and the provider's calls in order. It is safe for concurrent use,
+// and keeps nothing but counters.
 type Service struct {
 	store   Store
 	gateway Gateway
@@ -28,14 +28,14 @@ type Service struct {
 	takeovers, fencesLost atomic.Int64
 }
 
-// ServiceStats counts what happened to attempts at card payments and refunds
-// since the service was made.
+// ServiceStats counts what happened to attempts at card payments and refunds since the service was
+// made.
 type ServiceStats struct {
-	// Takeovers are attempts that went on with what an earlier one had begun: it
-	// died, lost its lease, or was not told the outcome.
+	// Takeovers are attempts that went on with what an earlier one had begun: it ended, lost its
+	// lease, or did not learn the outcome.
 	Takeovers int64
-	// FencesLost are attempts that knew the outcome and could not settle, because a
-	// newer one was at work, or it was settled already.
+	// FencesLost are attempts that knew the outcome and could not settle, because a newer one was
+	// running, or it was settled already.
 	FencesLost int64
 }
 
@@ -49,50 +49,50 @@ func (s *Service) Stats() ServiceStats {
 	return ServiceStats{Takeovers: s.takeovers.Load(), FencesLost: s.fencesLost.Load()}
 }
 
-// CreateCustomer makes a customer with an empty wallet. A taken e-mail address
-// is a retryable conflict.
-func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Reply, error) {
+// CreateCustomer makes a customer with an empty wallet. A taken e-mail address is a retryable
+// conflict.
+func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Answer, error) {
 	if err := firstOf(checkName(wanted.Name), checkEmail(wanted.Email)); err != nil {
-		return Reply{}, err
+		return Answer{}, err
 	}
 	return s.store.CreateCustomer(ctx, call, wanted, render)
 }
 
 // UpdateCustomer changes a customer.
-func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Reply, error) {
+func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Answer, error) {
 	if change.Name != nil {
 		if err := checkName(*change.Name); err != nil {
-			return Reply{}, err
+			return Answer{}, err
 		}
 	}
 	if change.Email != nil {
 		if err := checkEmail(*change.Email); err != nil {
-			return Reply{}, err
+			return Answer{}, err
 		}
 	}
 	return s.store.UpdateCustomer(ctx, call, id, change, render)
 }
 
 // TopUp puts money into a wallet.
-func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Reply, error) {
+func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Answer, error) {
 	if err := checkPositive(wanted.Amount); err != nil {
-		return Reply{}, err
+		return Answer{}, err
 	}
 	return s.store.TopUp(ctx, call, wanted, render)
 }
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
-func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Reply, error) {
+func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Answer, error) {
 	if len(wanted.Items) == 0 {
-		return Reply{}, invalid("no_items", "an order needs at least one item")
+		return Answer{}, invalid("no_items", "an order needs at least one item")
 	}
 	seen := make(map[string]bool, len(wanted.Items))
 	for _, item := range wanted.Items {
 		if item.Quantity < 1 {
-			return Reply{}, invalid("invalid_quantity", "quantity must be at least 1")
+			return Answer{}, invalid("invalid_quantity", "quantity must be at least 1")
 		}
 		if seen[item.SKU] {
-			return Reply{}, invalid("duplicate_item", "%s is listed twice; add up its quantities", item.SKU)
+			return Answer{}, invalid("duplicate_item", "%s is listed twice; add up its quantities", item.SKU)
 		}
 		seen[item.SKU] = true
 	}
@@ -100,26 +100,26 @@ func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, re
 }
 
 // UpdateOrder changes the shipping address of an order or cancels it.
-func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Reply, error) {
+func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Answer, error) {
 	return s.store.UpdateOrder(ctx, call, id, change, render)
 }
 
-// PayOrder pays an order in full. The call must carry a claim. A card payment
-// is three steps, and a retry takes up where an earlier attempt stopped: it
-// asks the provider for the same charge again, under the same provider key.
-func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Reply, error) {
+// PayOrder pays an order in full. The call must carry a claim. A card payment has three steps, and
+// a retry continues where an earlier attempt stopped: it asks the provider for the same charge
+// again, under the same provider key.
+func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error) {
 	if wanted.Method == MethodWallet {
 		return s.store.PayFromWallet(ctx, call, wanted, render)
 	}
 	begun, err := s.store.BeginCardPayment(ctx, call, wanted, render)
 	if err != nil {
-		return Reply{}, err
+		return Answer{}, err
 	}
-	if begun.Reply != nil {
-		return *begun.Reply, nil
+	if begun.Answer != nil {
+		return *begun.Answer, nil
 	}
 	s.countBegun(begun.Value.Attempt)
-	result := s.gateway.Charge(ctx, begun.Value.charge())
+	result := sendCharge(ctx, s.gateway, begun.Value)
 	if result.Outcome == OutcomeUnknown {
 		unknown := outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause))
 		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffPayment, unknown)
@@ -129,18 +129,17 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, re
 	return s.countSettled(s.store.SettleCardPayment(ctx, call, begun.Value, result, render))
 }
 
-// Refund gives back a payment or a part of it, the way it was paid. The call
-// must carry a claim.
-func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Reply, error) {
+// Refund refunds a payment or a part of it, to where it was paid from. The call must carry a claim.
+func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error) {
 	if wanted.Amount != nil {
 		if err := checkPositive(*wanted.Amount); err != nil {
-			return Reply{}, err
+			return Answer{}, err
 		}
 	}
 	// How a payment was made never changes, so it may be read beforehand.
 	payment, err := s.store.Payment(ctx, call.Account, wanted.PaymentID)
 	if err != nil {
-		return Reply{}, err
+		return Answer{}, err
 	}
 	if payment.Method == MethodWallet {
 		return s.store.RefundToWallet(ctx, call, wanted, render)
@@ -148,16 +147,16 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, rende
 	return s.refundToCard(ctx, call, wanted, render)
 }
 
-func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Reply, error) {
+func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error) {
 	begun, err := s.store.BeginCardRefund(ctx, call, wanted, render)
 	if err != nil {
-		return Reply{}, err
+		return Answer{}, err
 	}
-	if begun.Reply != nil {
-		return *begun.Reply, nil
+	if begun.Answer != nil {
+		return *begun.Answer, nil
 	}
 	s.countBegun(begun.Value.Attempt)
-	result := s.gateway.Refund(ctx, begun.Value.instruction())
+	result := sendRefund(ctx, s.gateway, begun.Value)
 	if result.Outcome == OutcomeUnknown {
 		unknown := outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause))
 		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffRefund, unknown)
@@ -173,37 +172,37 @@ func (s *Service) countBegun(attempt int32) {
 	}
 }
 
-func (s *Service) countSettled(reply Reply, err error) (Reply, error) {
-	if overtaken(reply, err) {
+func (s *Service) countSettled(answer Answer, err error) (Answer, error) {
+	if overtaken(answer, err) {
 		s.fencesLost.Add(1)
 	}
-	return reply, err
+	return answer, err
 }
 
-// overtaken says that a settlement found its fence gone: it has the answer that
-// somebody else settled, or there is none yet.
-func overtaken(reply Reply, err error) bool {
-	return errors.Is(err, ErrKeyInProgress) || (err == nil && reply.Replayed)
+// overtaken says that a settlement lost its fence: it returned the answer of the attempt that
+// settled, or there is none yet.
+func overtaken(answer Answer, err error) bool {
+	return errors.Is(err, ErrKeyInProgress) || (err == nil && answer.Replayed)
 }
 
-// settledElsewhere is for an attempt that did not learn the outcome, perhaps
-// because it lost its lease: a retry, the reconciler or a webhook may know it
-// meanwhile. Otherwise the outcome is unknown, and nobody is at work on it.
-func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T, putOff putOff[T], unknown *Error) (Reply, error) {
+// settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
+// lease: a retry, the reconciler or a webhook may know it meanwhile. Otherwise the outcome is
+// unknown, and no attempt is running.
+func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T, putOff putOff[T], unknown *Error) (Answer, error) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
 	if err != nil || key.State == KeyInProgress {
 		_ = putOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
-		return Reply{}, unknown
+		return Answer{}, unknown
 	}
-	return key.Reply, nil
+	return key.Answer, nil
 }
 
-// settling is a context that outlives the handler's by at most settleGrace. An
-// attempt that has lost its lease may settle, too: the fence decides, not time.
+// settling is a context that outlives the handler's by at most SettleGrace. An attempt that has
+// lost its lease may settle, too: the fence decides, not time.
 func settling(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
+	return context.WithTimeout(context.WithoutCancel(ctx), SettleGrace)
 }
 
 func checkPositive(m Money) *Error {

@@ -46,7 +46,7 @@ func (w Wallet) Credit(amount Money) (Wallet, *Error) {
 		return Wallet{}, w.otherCurrency(amount)
 	}
 	balance, fits := w.Balance.Plus(amount)
-	if !fits {
+	if !fits || balance.Amount > MaxBalance {
 		return Wallet{}, unprocessable("balance_too_large", "The wallet can't hold that much.")
 	}
 	w.Balance = balance

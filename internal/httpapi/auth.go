@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// lookupTimeout bounds one look-up of an API key, which many requests may
-	// be waiting for: when the database is away they should hear so soon.
+	// lookupTimeout bounds one look-up of an API key, which many requests may be waiting for: while
+	// the database is away they should get an error soon.
 	lookupTimeout = 5 * time.Second
 	// maxCachedKeys bounds the memory of the cache to about a megabyte.
 	maxCachedKeys = 10_000
 )
 
-// admit lets the provider's events through by their signature, and everything
-// else by the API key.
+// admit checks provider events by their signature, and everything else by the API key.
 func (s *Server) admit(known *accounts) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		byKey, bySignature := s.authenticate(known)(next), s.verify(next)
@@ -38,14 +37,13 @@ func (s *Server) admit(known *accounts) func(http.Handler) http.Handler {
 	}
 }
 
-// authenticate lets requests with a valid API key through. A revoked one is
-// refused within AuthCacheTTL, also where its idempotency key has an answer.
+// authenticate passes requests with a valid API key on. A revoked one is refused within
+// AuthCacheTTL, even if its idempotency key has an answer.
 func (s *Server) authenticate(known *accounts) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			key, ok := bearerToken(r.Header)
 			if !ok {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="oncepay"`)
 				s.fail(w, r, errUnauthorized)
 				return
 			}
@@ -63,8 +61,8 @@ func (s *Server) authenticate(known *accounts) func(http.Handler) http.Handler {
 	}
 }
 
-// bearerToken reads the Authorization header (RFC 6750, section 2.1), which
-// must have been sent once.
+// bearerToken reads the Authorization header (RFC 6750, section 2.1), which must have been sent
+// once.
 func bearerToken(h http.Header) (string, bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
@@ -77,8 +75,8 @@ func bearerToken(h http.Header) (string, bool) {
 
 type keyHash = [sha256.Size]byte
 
-// accounts remembers for a short time to whom API keys belong. Unknown keys are
-// not remembered: there is no end of them, and one may be made at any moment.
+// accounts caches the accounts of API keys for a short time. Unknown keys are not cached: there is
+// no limit to them, and any of them may be created at any moment.
 type accounts struct {
 	lookup func(context.Context, [32]byte) (checkout.Account, error)
 	ttl    time.Duration
@@ -97,8 +95,8 @@ func newAccounts(lookup func(context.Context, [32]byte) (checkout.Account, error
 	return &accounts{lookup: lookup, ttl: ttl, known: map[keyHash]knownAccount{}}
 }
 
-// of gives the account of an API key, checkout.ErrUnauthorized, or an error of
-// the database. Only the key's hash is kept or asked for.
+// of returns the account of an API key, checkout.ErrUnauthorized, or an error of the database. Only
+// the key's hash is kept or asked for.
 func (a *accounts) of(ctx context.Context, key string) (uuid.UUID, error) {
 	hash := sha256.Sum256([]byte(key))
 	if id, ok := a.cached(hash); ok {
@@ -128,8 +126,7 @@ func (a *accounts) cached(hash keyHash) (uuid.UUID, bool) {
 	return found.id, ok && time.Now().Before(found.until)
 }
 
-// remember makes room by forgetting any one key, which costs that key a
-// look-up and nothing else.
+// remember makes room by forgetting any one key, which costs that key a look-up and nothing else.
 func (a *accounts) remember(hash keyHash, account knownAccount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestBearerToken(t *testing.T) {
+func TestBearerToken_IsReadOnce(t *testing.T) {
 	t.Parallel()
 	for header, token := range map[string]string{
 		"Bearer sk_test": "sk_test", "bearer sk_test": "sk_test", "BEARER  sk_test ": "sk_test",
@@ -55,7 +55,7 @@ func (d *directory) lookup(ctx context.Context, _ [32]byte) (checkout.Account, e
 	return checkout.Account{ID: d.id}, nil
 }
 
-func TestKnownKeysAreRememberedForTheTTL(t *testing.T) {
+func TestAccounts_AreCachedForTheTTL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &directory{id: uuid.New()}
@@ -76,7 +76,7 @@ func TestKnownKeysAreRememberedForTheTTL(t *testing.T) {
 	})
 }
 
-func TestManyRequestsOfOneKeyAskOnce(t *testing.T) {
+func TestAccounts_ConcurrentRequestsAskOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &directory{id: uuid.New()}
@@ -93,7 +93,7 @@ func TestManyRequestsOfOneKeyAskOnce(t *testing.T) {
 	})
 }
 
-func TestAClientThatLeavesTakesNobodyWithIt(t *testing.T) {
+func TestAccounts_LookUpOutlivesItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &directory{id: uuid.New()}
@@ -113,7 +113,7 @@ func TestAClientThatLeavesTakesNobodyWithIt(t *testing.T) {
 	})
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestAccounts_CacheIsBounded(t *testing.T) {
 	t.Parallel()
 	a := newAccounts(nil, time.Minute)
 	for i := range maxCachedKeys + 100 {
@@ -122,7 +122,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	require.Len(t, a.known, maxCachedKeys)
 }
 
-func TestUnknownKeysAreNotRemembered(t *testing.T) {
+func TestAccounts_UnknownKeysAreNotCached(t *testing.T) {
 	t.Parallel()
 	a := newAccounts(func(context.Context, [32]byte) (checkout.Account, error) {
 		return checkout.Account{}, checkout.ErrUnauthorized

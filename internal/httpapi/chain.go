@@ -19,21 +19,22 @@ import (
 const (
 	// maxBody, in bytes, is ten times the largest sensible order.
 	maxBody = 64 << 10
-	// rateWindow is short, so that a client that was stopped is let in again
-	// soon.
+	// rateWindow is short, so that a client that was stopped is let in again soon.
 	rateWindow = time.Second
 )
 
-// exchange is what the stages of one request tell each other. It belongs to the
-// goroutine that serves the request.
+// exchange is what the stages of one request share. Only the goroutine that serves the request uses
+// it.
 type exchange struct {
 	requestID string
 	account   uuid.UUID // of the API key; zero until authenticated
+	// attemptedAt is when this attempt began; see timeAttempt.
+	attemptedAt time.Time
 }
 
 type exchangeKey struct{}
 
-// exchangeOf gives the exchange that ctx belongs to, an empty one outside.
+// exchangeOf returns the exchange that ctx belongs to, or an empty one.
 func exchangeOf(ctx context.Context) *exchange {
 	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return x
@@ -41,14 +42,14 @@ func exchangeOf(ctx context.Context) *exchange {
 	return &exchange{}
 }
 
-// RequestID gives the ID of the request that ctx belongs to, or "".
+// RequestID returns the ID of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string { return exchangeOf(ctx).requestID }
 
 // saneID is what a client's request ID must look like to be taken into logs.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// identify gives the request an ID, the client's own if it is sane, and says
-// who serves it. Neither header is kept for replays.
+// identify sets the request's ID, the client's own if it is sane, and says which replica serves it.
+// Neither header is kept for replays.
 func (s *Server) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-ID")
@@ -62,8 +63,7 @@ func (s *Server) identify(next http.Handler) http.Handler {
 	})
 }
 
-// clientIP finds the client behind the trusted proxies. It is used in logs
-// alone.
+// clientIP finds the client behind the trusted proxies. It is used only in logs.
 func (s *Server) clientIP() func(http.Handler) http.Handler {
 	if len(s.cfg.TrustedProxies) == 0 {
 		return middleware.ClientIPFromRemoteAddr
@@ -105,8 +105,8 @@ func (s *Server) logAccess(r *http.Request, out middleware.WrapResponseWriter, t
 		slog.String("client_ip", middleware.GetClientIP(ctx)), slog.String("account", x.account.String()))
 }
 
-// recover turns a panic into a 500. The idempotency stage has released the key
-// by then. [http.ErrAbortHandler] passes: it asks for the connection to break.
+// recover turns a panic into a 500. The idempotency stage has released the key by then.
+// [http.ErrAbortHandler] passes: it asks for the connection to break.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -125,8 +125,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 	})
 }
 
-// limitBody refuses a body that says it is too large, and bounds the reading of
-// all others.
+// limitBody refuses a body that says it is too large, and bounds the reading of all others.
 func (s *Server) limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
@@ -138,11 +137,15 @@ func (s *Server) limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// limitTime bounds all that runs without a key. The idempotency stage gives the
-// handlers behind it deadlines of their own.
+// limitTime bounds everything that runs without a key, and with a key what comes before the
+// handler. With a key, the handler has a deadline of its own, set by the idempotency stage.
 func (s *Server) limitTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.OrderDeadline)
+		limit := s.cfg.OrderDeadline
+		if policy := s.policyOf(r); policy != nil {
+			limit = beforeHandler(policy)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

@@ -30,7 +30,7 @@ func serve(t *testing.T, change func(*Config), h http.HandlerFunc, edit func(*ht
 	return w
 }
 
-func TestRequestIDs(t *testing.T) {
+func TestRequestID_IsTheClientsIfItIsSane(t *testing.T) {
 	t.Parallel()
 	for sent, kept := range map[string]bool{
 		"req-1": true, "0193a1b2-c3d4:5.6_7": true, strings.Repeat("x", 64): true,
@@ -47,7 +47,7 @@ func TestRequestIDs(t *testing.T) {
 	require.Empty(t, RequestID(t.Context()))
 }
 
-func TestClientIPComesFromTrustedProxiesAlone(t *testing.T) {
+func TestClientIP_ComesFromTrustedProxies(t *testing.T) {
 	t.Parallel()
 	trusted := func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestClientIPComesFromTrustedProxiesAlone(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAProblem(t *testing.T) {
+func TestPanic_IsAProblem(t *testing.T) {
 	t.Parallel()
 	w := serve(t, nil, func(http.ResponseWriter, *http.Request) { panic("secret") }, nil)
 	require.Equal(t, http.StatusInternalServerError, w.Code)
@@ -74,7 +74,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "secret")
 }
 
-func TestAbortsAndLatePanicsBreakTheConnection(t *testing.T) {
+func TestPanic_AfterTheHeadBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
 		serve(t, nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil)
@@ -87,18 +87,23 @@ func TestAbortsAndLatePanicsBreakTheConnection(t *testing.T) {
 	})
 }
 
-func TestRequestsHaveADeadline(t *testing.T) {
+func TestLimitTime_LeavesRoomForTheWait(t *testing.T) {
 	t.Parallel()
+	s := testServer(t, nil)
+	money := s.policies["POST /v1/orders/{order_id}/payments"]
+	s.policies["POST /paid"] = money
 	var left time.Duration
-	serve(t, nil, func(_ http.ResponseWriter, r *http.Request) {
-		deadline, ok := r.Context().Deadline()
-		require.True(t, ok)
-		left = time.Until(deadline)
-	}, nil)
-	require.InDelta(t, 30*time.Second, left, float64(5*time.Second))
+	for path, want := range map[string]time.Duration{"/plain": s.cfg.OrderDeadline, "/paid": preparation + money.MaxWait} {
+		s.routes.With(s.limitTime).Post(path, func(_ http.ResponseWriter, r *http.Request) {
+			deadline, _ := r.Context().Deadline()
+			left = time.Until(deadline)
+		})
+		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
+		require.InDelta(t, want, left, float64(time.Second), path)
+	}
 }
 
-func TestBodiesAreBounded(t *testing.T) {
+func TestBody_IsBounded(t *testing.T) {
 	t.Parallel()
 	var read error
 	serve(t, nil, func(_ http.ResponseWriter, r *http.Request) { _, read = io.Copy(io.Discard, r.Body) },
@@ -109,7 +114,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, problemOf(readProblem(io.ErrUnexpectedEOF)).status)
 }
 
-func TestTheAccessLogSaysWhatAndNotWith(t *testing.T) {
+func TestAccessLog_HasNoBodiesAndQueries(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	var route string
@@ -135,7 +140,7 @@ func TestTheAccessLogSaysWhatAndNotWith(t *testing.T) {
 	require.NotContains(t, log.String(), "42424242", "four digits may be anything")
 }
 
-func TestTheAccessLogHidesTheKeyInAPath(t *testing.T) {
+func TestAccessLog_HidesTheKeyInAPath(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := testServer(t, func(c *Config) { c.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })
@@ -144,15 +149,15 @@ func TestTheAccessLogHidesTheKeyInAPath(t *testing.T) {
 	require.NotContains(t, log.String(), "hidden")
 }
 
-// A route that the description doesn't have is a mistake of ours, found by the
-// tests of the routes; should it happen all the same, nothing gets through.
-func TestARouteWithoutADescriptionIsRefused(t *testing.T) {
+// A route that the description doesn't have is a mistake of ours, found by the tests of the routes;
+// should it happen all the same, nothing gets through.
+func TestValidation_RefusesARouteWithoutADescription(t *testing.T) {
 	t.Parallel()
 	v, err := newValidator()
 	require.NoError(t, err)
 	w := serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		require.NotEmpty(t, chi.RouteContext(r.Context()).RoutePattern())
-		testServer(t, nil).fail(w, r, v.check(r))
+		testServer(t, nil).fail(w, r, v.check(r, nil))
 	}, nil)
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 }

@@ -2,19 +2,22 @@ package httpapi
 
 import (
 	"encoding/base64"
+	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
 )
 
-// Cursors name the last item of a page. Each list has its own kind with a
-// version, so that a cursor of another list, or of an older meaning, is refused
-// instead of misread.
+// Cursors name the last item of a page. Each list has its own kind with a version, so that a cursor
+// of another list, or of an older meaning, is refused instead of misread.
 const (
 	productCursor = "p1:"
 	orderCursor   = "o1:"
 )
+
+var errInvalidCursor = problem{status: http.StatusBadRequest, code: "invalid_cursor",
+	detail: "cursor must be the next_cursor of an earlier page."}
 
 const defaultLimit = 20 // as the API description says
 
@@ -61,8 +64,8 @@ func beforeOrder(cursor *string) (*uuid.UUID, error) {
 	return &id, nil
 }
 
-// page cuts a list that was asked for one item more than wanted, and makes the
-// cursor of the next page if there is one.
+// page cuts a list that was asked for one item more than wanted, and makes the cursor of the next
+// page if there is one.
 func page[T any](items []T, limit int32, cursor func(last T) string) ([]T, *string) {
 	if len(items) <= int(limit) {
 		return items, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCursorsComeBack(t *testing.T) {
+func TestCursor_RoundTrips(t *testing.T) {
 	t.Parallel()
 	product := makeCursor(productCursor, "tee-black")
 	sku, err := afterSKU(&product)
@@ -22,7 +22,7 @@ func TestCursorsComeBack(t *testing.T) {
 	require.Equal(t, id, *before)
 }
 
-func TestNoCursorIsTheStart(t *testing.T) {
+func TestCursor_NoneIsTheStart(t *testing.T) {
 	t.Parallel()
 	sku, err := afterSKU(nil)
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestNoCursorIsTheStart(t *testing.T) {
 	require.Nil(t, before)
 }
 
-func TestBadCursorsAreRefused(t *testing.T) {
+func TestCursor_BadIsRefused(t *testing.T) {
 	t.Parallel()
 	id := uuid.NewString()
 	for name, cursor := range map[string]string{
@@ -56,7 +56,7 @@ func TestBadCursorsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, errInvalidCursor)
 }
 
-func TestPageCutsTheItemTooMany(t *testing.T) {
+func TestPage_CutsTheItemTooMany(t *testing.T) {
 	t.Parallel()
 	items, next := page([]int{1, 2, 3}, 2, strconv.Itoa)
 	require.Equal(t, []int{1, 2}, items)

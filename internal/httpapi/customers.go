@@ -12,6 +12,8 @@ func wireCustomer(c checkout.Customer) api.Customer {
 		CreatedAt: instant(c.CreatedAt), UpdatedAt: instant(c.UpdatedAt)}
 }
 
+func customerPath(c checkout.Customer) string { return at("customers", c.ID) }
+
 func wireWallet(w checkout.Wallet) api.Wallet {
 	return api.Wallet{CustomerID: w.CustomerID, Balance: wireBalance(w.Balance), UpdatedAt: instant(w.UpdatedAt)}
 }
@@ -24,9 +26,9 @@ func wireTopUp(t checkout.TopUp) api.TopUp {
 // CreateCustomer implements POST /customers.
 func (h handlers) CreateCustomer(ctx context.Context, r api.CreateCustomerRequestObject) (api.CreateCustomerResponseObject, error) {
 	wanted := checkout.NewCustomer{Name: r.Body.Name, Email: r.Body.Email}
-	render := created(ctx, wireCustomer, func(c checkout.Customer) string { return at("customers", c.ID) })
-	reply, err := h.service.CreateCustomer(ctx, callOf(ctx, "create_customer"), wanted, render)
-	return answered(ctx, reply, err)
+	render := created(ctx, wireCustomer, customerPath)
+	kept, err := h.service.CreateCustomer(ctx, callOf(ctx, "create_customer"), wanted, render)
+	return answered(ctx, kept, err)
 }
 
 // GetCustomer implements GET /customers/{customer_id}.
@@ -35,12 +37,11 @@ func (h handlers) GetCustomer(ctx context.Context, r api.GetCustomerRequestObjec
 	return api.GetCustomer200JSONResponse(wireCustomer(customer)), err
 }
 
-// UpdateCustomer implements PATCH /customers/{customer_id}, with or without a
-// key.
+// UpdateCustomer implements PATCH /customers/{customer_id}, with or without a key.
 func (h handlers) UpdateCustomer(ctx context.Context, r api.UpdateCustomerRequestObject) (api.UpdateCustomerResponseObject, error) {
 	change := checkout.CustomerChange{Name: r.Body.Name, Email: r.Body.Email}
-	reply, err := h.service.UpdateCustomer(ctx, callOf(ctx, "update_customer"), r.CustomerID, change, changed(ctx, wireCustomer))
-	return answered(ctx, reply, err)
+	kept, err := h.service.UpdateCustomer(ctx, callOf(ctx, "update_customer"), r.CustomerID, change, changed(ctx, wireCustomer, customerPath))
+	return answered(ctx, kept, err)
 }
 
 // GetWallet implements GET /customers/{customer_id}/wallet.
@@ -52,6 +53,6 @@ func (h handlers) GetWallet(ctx context.Context, r api.GetWalletRequestObject) (
 // CreateTopUp implements POST /customers/{customer_id}/top-ups.
 func (h handlers) CreateTopUp(ctx context.Context, r api.CreateTopUpRequestObject) (api.CreateTopUpResponseObject, error) {
 	wanted := checkout.NewTopUp{CustomerID: r.CustomerID, Amount: moneyOf(r.Body.Amount)}
-	reply, err := h.service.TopUp(ctx, callOf(ctx, "top_up"), wanted, created(ctx, wireTopUp, nowhere))
-	return answered(ctx, reply, err)
+	kept, err := h.service.TopUp(ctx, h.moneyCallOf(ctx, "top_up"), wanted, partOf(ctx, wireTopUp, func(t checkout.TopUp) string { return at("customers", t.CustomerID) + "/wallet" }))
+	return answered(ctx, kept, err)
 }

@@ -16,11 +16,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-var errInvalidCursor = problem{status: http.StatusBadRequest, code: "invalid_cursor",
-	detail: "cursor must be the next_cursor of an earlier page."}
-
-// readProblem is why a body could not be read: it is too large, or the client
-// stopped sending.
+// readProblem is why a body could not be read: it is too large, or the client stopped sending.
 func readProblem(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -30,8 +26,8 @@ func readProblem(err error) error {
 		detail: "The request body could not be read to its end."}
 }
 
-// describe says in a sentence where a request breaks the API description and
-// what was expected. The value that was sent is not repeated.
+// describe says in a sentence where a request breaks the API description and what was expected. The
+// value that was sent is not repeated.
 func describe(err error) error {
 	var request *openapi3filter.RequestError
 	if !errors.As(err, &request) {
@@ -47,7 +43,11 @@ func describe(err error) error {
 	case request.Parameter != nil:
 		return invalidRequest("%s must be %s.", request.Parameter.Name, typeName(request.Parameter.Schema.Value))
 	case isSchema:
-		return invalidRequest("%s", bodySentence(schema))
+		p := invalidRequest("%s", bodySentence(schema))
+		if _, code := explained(schema); code != "" {
+			p.code = code
+		}
+		return p
 	}
 	return invalidRequest("The body does not match the API description.").because(err)
 }
@@ -73,9 +73,23 @@ func unknownMember(e *openapi3.SchemaError) string {
 	return append(unknown, "")[0]
 }
 
+// explained returns what the API description says in words of a constraint that was broken
+// (x-must), and the code of the problem if it is a special one (x-code).
+func explained(e *openapi3.SchemaError) (must, code string) {
+	switch e.SchemaField {
+	case "pattern", "not", "uniqueItems":
+		must, _ = e.Schema.Extensions["x-must"].(string)
+		code, _ = e.Schema.Extensions["x-code"].(string)
+	}
+	return must, code
+}
+
 // expectation is the rest of a sentence about a field that breaks its schema.
 func expectation(e *openapi3.SchemaError) string {
 	schema := e.Schema
+	if must, _ := explained(e); must != "" {
+		return "must " + must
+	}
 	switch e.SchemaField {
 	case "required":
 		return "is required"
@@ -141,8 +155,8 @@ func count(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what + "s"
 }
 
-// badParameter answers what the generated code refuses about a parameter, such
-// as one that is given twice.
+// badParameter answers what the generated code refuses about a parameter, such as one that is sent
+// twice.
 func (s *Server) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		format  *api.InvalidParamFormatError

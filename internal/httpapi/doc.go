@@ -1,20 +1,16 @@
-// Package httpapi is the shop's HTTP interface: the routes of api/openapi.yaml
-// and what stands before them.
+// Package httpapi is the shop's HTTP interface: the routes of api/openapi.yaml and the stages
+// before them.
 //
-// A request passes these stages, each of which may end it with a problem
-// (RFC 9457):
+// A request passes these stages, each of which may end it with a problem (RFC 9457):
 //
 //	request ID → client IP → access log → recover → body limit → timeout →
 //	authenticate → rate limit → validate → idempotency → handler
 //
-// Those up to the timeout wrap the router. The others begin once a route is
-// found, so that an unknown path is 404 and a wrong method 405 for everybody,
-// and each route's pattern is known to them. A request that is rejected before
-// the idempotency stage never burns its key.
+// Those up to the timeout wrap the router. The others begin once a route is found, so that an
+// unknown path is 404 and a wrong method 405 for everybody, and each route's pattern is known to
+// them. A request that is rejected before the idempotency stage never burns its key.
 //
-// Handlers translate: a request into a command of package checkout, the reply
-// into bytes. What a command answers is rendered by pure functions before the
-// commit (see [checkout.Render]), so that what is stored is what is sent.
-// Everything else that a client can be told goes through one table, in
-// problem.go.
+// Handlers translate: a request into a command of package checkout, the answer into bytes. What a
+// command answers is rendered by pure functions before the commit (see [checkout.Render]), so that
+// what is stored is what is sent. Every other error goes through one table, in problem.go.
 package httpapi

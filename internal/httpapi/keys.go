@@ -16,9 +16,8 @@ const (
 	operationPay = "pay_order"
 )
 
-// GetIdempotencyKey implements GET /idempotency-keys/{key}. The authority knows
-// best, and is asked last, so that what it doesn't know was not finished when
-// the store was asked.
+// GetIdempotencyKey implements GET /idempotency-keys/{key}. The authority knows best, and is asked
+// last, so that what it doesn't know was not finished when the store was asked.
 func (h handlers) GetIdempotencyKey(ctx context.Context, r api.GetIdempotencyKeyRequestObject) (api.GetIdempotencyKeyResponseObject, error) {
 	account := accountOf(ctx)
 	record, recordErr := idempotency.Lookup(ctx, h.records, account.String(), r.Key)
@@ -31,7 +30,7 @@ func (h handlers) GetIdempotencyKey(ctx context.Context, r api.GetIdempotencyKey
 	case recordErr != nil: // a request may be under way
 		return nil, checkout.Unavailable("look up the idempotency record", recordErr)
 	case record != nil && record.Status == idempotency.StatusInProgress:
-		return api.GetIdempotencyKey200JSONResponse{Key: r.Key, State: api.InProgress, CreatedAt: instant(record.CreatedAt)}, nil
+		return api.GetIdempotencyKey200JSONResponse{Key: r.Key, State: api.KeyStateStateInProgress, CreatedAt: instant(record.CreatedAt)}, nil
 	}
 	return nil, err
 }
@@ -40,17 +39,16 @@ func wireKey(k checkout.Key) api.KeyState {
 	out := api.KeyState{Key: k.Key, State: api.KeyStateState(k.State), Operation: optional(k.Operation),
 		Resource: optional(resourceOf(k)), CreatedAt: instant(k.CreatedAt)}
 	if k.State != checkout.KeyInProgress {
-		status, completed, expires := int32(k.Reply.Status), instant(k.CompletedAt), instant(k.ExpiresAt)
+		status, completed, expires := int32(k.Answer.Status), instant(k.CompletedAt), instant(k.ExpiresAt)
 		out.ResponseStatus, out.CompletedAt, out.ExpiresAt = &status, &completed, &expires
 	}
 	return out
 }
 
-// resourceOf is where the reply says, and while there is none where it is going
-// to say.
+// resourceOf is the path of what the key led to, or is leading to.
 func resourceOf(k checkout.Key) string {
 	if k.State == checkout.KeyInProgress && k.Operation == operationPay && k.Resource != nil {
 		return at("payments", *k.Resource)
 	}
-	return k.Reply.Header["Location"]
+	return k.Answer.Resource
 }

@@ -20,7 +20,7 @@ func (s *shop) keyState(key string) api.KeyState {
 	return decode[api.KeyState](s.get(keyPath(key)))
 }
 
-func TestAPITellsWhatBecameOfAKey(t *testing.T) {
+func TestKeyLookUp_SaysWhatBecameOfAKey(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer := s.customer().ID
@@ -61,48 +61,48 @@ func TestAPITellsWhatBecameOfAKey(t *testing.T) {
 	s.do(request{method: "GET", path: keyPath(string(make([]byte, 256)))}).problem(400, "invalid_request")
 }
 
-func TestAPITellsThatAKeyIsInProgress(t *testing.T) {
+func TestKeyLookUp_SaysThatAKeyIsInProgress(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key := newKey()
 	_, payment := s.lostPayment(key)
 	known := s.keyState(key)
-	require.Equal(t, api.InProgress, known.State)
+	require.Equal(t, api.KeyStateStateInProgress, known.State)
 	require.Equal(t, "/v1/payments/"+payment.String(), *known.Resource)
 	require.Nil(t, known.ResponseStatus)
 	require.Nil(t, known.CompletedAt)
 	require.Nil(t, known.ExpiresAt)
 
-	// An order is one transaction, so that the authority knows nothing of it
-	// before it is done; the store does.
+	// An order is one transaction, so that the authority knows nothing of it before it is done; the
+	// store does.
 	customer := s.customer().ID
 	key = newKey()
 	release := s.hold("tee-black")
 	first := s.start(request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 1)})
 	s.eventually(func() bool { return s.waiters() == 1 }, "the order is under way")
 	known = s.keyState(key)
-	require.Equal(t, api.InProgress, known.State)
+	require.Equal(t, api.KeyStateStateInProgress, known.State)
 	require.Equal(t, key, known.Key)
 	require.WithinDuration(t, time.Now(), known.CreatedAt, testTimeout)
 	s.do(request{method: "GET", path: keyPath(key), edit: as(other)}).problem(404, "idempotency_key_not_found")
 	release()
 	require.Equal(t, http.StatusCreated, s.await(first).status)
-	require.Equal(t, api.Completed, s.keyState(key).State)
+	require.Equal(t, api.KeyStateStateCompleted, s.keyState(key).State)
 }
 
 // What nobody can know is not denied: without Redis a request may be under way.
-func TestAPITellsOfKeysWithoutRedis(t *testing.T) {
+func TestKeyLookUp_WithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisServer(t)
 	s := setupOn(t, servers{testenv.Postgres(t), redis.URL})
 	key := newKey()
 	s.post("/v1/orders", key, orderOf(s.customer().ID, "tee-black", 1), http.StatusCreated)
 	redis.Stop()
-	require.Equal(t, api.Completed, s.keyState(key).State)
+	require.Equal(t, api.KeyStateStateCompleted, s.keyState(key).State)
 	s.do(request{method: "GET", path: keyPath(newKey())}).problem(503, "service_unavailable")
 }
 
-func TestAPIWaitsIfItIsPreferred(t *testing.T) {
+func TestPrefer_WaitsForTheOtherAttempt(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer, key := s.customer().ID, newKey()
@@ -124,7 +124,7 @@ func TestAPIWaitsIfItIsPreferred(t *testing.T) {
 	s.eventually(func() bool { return replica.Waiting() == 1 }, "the second request waits")
 	release()
 	placed, waited := s.await(first), s.await(patient)
-	require.Equal(t, "wait=10", waited.header.Get("Preference-Applied"), "no longer than that")
+	require.Equal(t, "wait=5", waited.header.Get("Preference-Applied"), "no longer than that")
 	require.True(t, waited.replayed())
 	requireSame(t, placed, waited)
 	require.Equal(t, 1, value[int](s, `SELECT count(*) FROM orders`))

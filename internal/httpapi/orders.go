@@ -13,6 +13,8 @@ func wireOrder(o checkout.Order) api.Order {
 		CreatedAt: instant(o.CreatedAt), UpdatedAt: instant(o.UpdatedAt), ExpiresAt: instant(o.ExpiresAt)}
 }
 
+func orderPath(o checkout.Order) string { return at("orders", o.ID) }
+
 func wireItem(i checkout.OrderItem) api.OrderItem {
 	return api.OrderItem{Sku: i.SKU, Name: i.Name, Quantity: i.Quantity, UnitPrice: wireMoney(i.UnitPrice)}
 }
@@ -59,15 +61,15 @@ func (h handlers) CreateOrder(ctx context.Context, r api.CreateOrderRequestObjec
 	for i, item := range r.Body.Items {
 		wanted.Items[i] = checkout.Wanted{SKU: item.Sku, Quantity: item.Quantity}
 	}
-	render := created(ctx, wireOrder, func(o checkout.Order) string { return at("orders", o.ID) })
-	reply, err := h.service.PlaceOrder(ctx, callOf(ctx, "place_order"), wanted, render)
-	return answered(ctx, reply, err)
+	render := created(ctx, wireOrder, orderPath)
+	kept, err := h.service.PlaceOrder(ctx, callOf(ctx, "place_order"), wanted, render)
+	return answered(ctx, kept, err)
 }
 
 // UpdateOrder implements PATCH /orders/{order_id}.
 func (h handlers) UpdateOrder(ctx context.Context, r api.UpdateOrderRequestObject) (api.UpdateOrderResponseObject, error) {
 	change := checkout.OrderChange{ShippingAddress: addressOf(r.Body.ShippingAddress),
 		Cancel: r.Body.Status != nil && *r.Body.Status == api.OrderUpdateStatusCancelled}
-	reply, err := h.service.UpdateOrder(ctx, callOf(ctx, "update_order"), r.OrderID, change, changed(ctx, wireOrder))
-	return answered(ctx, reply, err)
+	kept, err := h.service.UpdateOrder(ctx, callOf(ctx, "update_order"), r.OrderID, change, changed(ctx, wireOrder, orderPath))
+	return answered(ctx, kept, err)
 }

@@ -20,37 +20,22 @@ func wireRefund(r checkout.Refund) api.Refund {
 		Status: api.PaymentStatus(r.Status), CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
 }
 
-// RenderPayment makes the reply to a payment, for whoever settles it: a handler,
-// a webhook or a reconciler. A final error tells the ID of the request that ctx
-// belongs to.
+// RenderPayment makes the answer to a payment. A handler, a webhook or a reconciler may settle it.
+// A final error contains the ID of the request that ctx belongs to.
 func RenderPayment(ctx context.Context) checkout.Render[checkout.Payment] {
 	return created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
 }
 
-// RenderRefund makes the reply to a refund. See [RenderPayment].
+// RenderRefund makes the answer to a refund. See [RenderPayment].
 func RenderRefund(ctx context.Context) checkout.Render[checkout.Refund] {
-	return created(ctx, wireRefund, nowhere)
-}
-
-// checkMethod says what the API description can't: which method has a token.
-func checkMethod(m api.PaymentMethod) error {
-	switch {
-	case m.Type == api.MethodTypeCard && m.Token == nil:
-		return invalidRequest("method.token is required for a card.")
-	case m.Type == api.MethodTypeWallet && m.Token != nil:
-		return invalidRequest("method.token is for cards alone; a wallet has none.")
-	}
-	return nil
+	return partOf(ctx, wireRefund, func(r checkout.Refund) string { return at("payments", r.PaymentID) })
 }
 
 // CreatePayment implements POST /orders/{order_id}/payments.
 func (h handlers) CreatePayment(ctx context.Context, r api.CreatePaymentRequestObject) (api.CreatePaymentResponseObject, error) {
-	if err := checkMethod(r.Body.Method); err != nil {
-		return nil, err
-	}
 	wanted := checkout.NewPayment{OrderID: r.OrderID, Method: checkout.Method(r.Body.Method.Type), Token: valueOf(r.Body.Method.Token)}
-	reply, err := h.service.PayOrder(ctx, callOf(ctx, operationPay), wanted, RenderPayment(ctx))
-	return answered(ctx, reply, err)
+	kept, err := h.service.PayOrder(ctx, h.moneyCallOf(ctx, operationPay), wanted, RenderPayment(ctx))
+	return answered(ctx, kept, err)
 }
 
 // GetPayment implements GET /payments/{payment_id}.
@@ -66,6 +51,6 @@ func (h handlers) CreateRefund(ctx context.Context, r api.CreateRefundRequestObj
 		amount := moneyOf(*r.Body.Amount)
 		wanted.Amount = &amount
 	}
-	reply, err := h.service.Refund(ctx, callOf(ctx, "refund"), wanted, RenderRefund(ctx))
-	return answered(ctx, reply, err)
+	kept, err := h.service.Refund(ctx, h.moneyCallOf(ctx, "refund"), wanted, RenderRefund(ctx))
+	return answered(ctx, kept, err)
 }

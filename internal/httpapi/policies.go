@@ -10,28 +10,35 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// What a client may ask for by Prefer: wait=<seconds>, instead of a 409 at once.
+// The longest waits that a client may ask for with Prefer: wait=<seconds>, instead of a 409 at
+// once.
 const (
-	// maxMoneyWait covers most slow providers, and nginx waits longer.
+	// maxMoneyWait covers most slow providers.
 	maxMoneyWait = 30 * time.Second
-	// maxChangeWait is far above what a change takes. nginx passes requests that
-	// take 12 s on to the other replica.
-	maxChangeWait = 10 * time.Second
+	// maxChangeWait is as long as the handler's deadline, and far above what a change takes.
+	maxChangeWait = 5 * time.Second
 )
 
-// keyedRoutes says for each route that takes a key how it treats it. What moves
-// money fails closed: without the store two attempts could ask the provider at
-// once, and although it charges once, the client should not have to trust that.
-// The others fail open, because there the authority alone can decide.
+// preparation bounds what comes before the wait for another request: authenticating and validating
+// take milliseconds.
+const preparation = 2 * time.Second
+
+// beforeHandler bounds what comes before the handler of a route with a key.
+func beforeHandler(p *idempotency.Policy) time.Duration { return preparation + p.MaxWait }
+
+// keyedRoutes is the policy of each route that takes a key. Routes that move money fail closed:
+// without the store two attempts could ask the provider at the same time, and we should not depend
+// on the provider's own idempotency. The others fail open, because the authority can decide there
+// by itself.
 func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 	money := idempotency.Policy{
 		Required: true, TTL: cfg.PaymentTTL, Lease: cfg.Lease, Deadline: cfg.PaymentDeadline,
-		MaxWait: maxMoneyWait, OnUnavailable: idempotency.FailClosed,
+		MaxWait: maxMoneyWait, FailureMode: idempotency.FailClosed,
 		ExcludedFields: []string{"client_timestamp", "request_nonce"},
 	}
 	change := idempotency.Policy{
 		Required: true, TTL: cfg.OrderTTL, Lease: cfg.Lease, Deadline: cfg.OrderDeadline,
-		MaxWait: maxChangeWait, OnUnavailable: idempotency.FailOpen,
+		MaxWait: maxChangeWait, FailureMode: idempotency.FailOpen,
 	}
 	optional := change
 	optional.Required = false
@@ -47,13 +54,12 @@ func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 }
 
 // idempotent is the idempotency stage. An account is the scope of its keys.
-func (s *Server) idempotent(policies map[string]*idempotency.Policy) *idempotency.Middleware {
-	policyFor := func(r *http.Request) *idempotency.Policy { return policies[r.Method+" "+routeOf(r)] }
+func (s *Server) idempotent() *idempotency.Middleware {
 	traceParent := s.cfg.TraceParent
 	if traceParent == nil {
 		traceParent = func(context.Context) string { return "" }
 	}
-	return idempotency.New(s.cfg.Store, policyFor,
+	return idempotency.New(s.cfg.Store, s.policyOf,
 		idempotency.WithTraceParent(traceParent),
 		idempotency.WithScope(func(r *http.Request) string { return exchangeOf(r.Context()).account.String() }),
 		idempotency.WithErrorWriter(func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) { s.fail(w, r, e) }),
@@ -65,6 +71,31 @@ func (s *Server) observe(r *http.Request, check idempotency.Check) {
 	if s.cfg.Observe != nil {
 		s.cfg.Observe(r, routeOf(r), check)
 	}
+}
+
+// Budgets returns, for each route that takes a key, the longest time from the end of a request to
+// its answer: its preparation, the wait that the client may prefer, and then the handler's
+// deadline. Whatever is in front of a replica must wait for longer.
+func Budgets(cfg Config) map[string]time.Duration {
+	budgets := map[string]time.Duration{}
+	for route, policy := range keyedRoutes(cfg) {
+		budgets[route] = beforeHandler(policy) + policy.Deadline
+	}
+	return budgets
+}
+
+// MaxBudget is the longest budget of a replica, also of the routes that take no key.
+func MaxBudget(cfg Config) time.Duration {
+	longest := cfg.OrderDeadline
+	for _, budget := range Budgets(cfg) {
+		longest = max(longest, budget)
+	}
+	return longest
+}
+
+// policyOf is the policy of a request's route, or nil if the route takes no key.
+func (s *Server) policyOf(r *http.Request) *idempotency.Policy {
+	return s.policies[r.Method+" "+routeOf(r)]
 }
 
 func routeOf(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() }

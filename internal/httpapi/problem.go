@@ -18,14 +18,14 @@ import (
 
 const problemType = "application/problem+json" // RFC 9457
 
-// problem is what a client is told about an error, and as an error what this
-// package itself has to say. Code and detail are safe to show; the cause is for
-// the log alone.
+// problem is what a client sees of an error. It is also the type of this package's own errors. Code
+// and detail are safe to show; the cause is only logged.
 type problem struct {
 	status     int
 	code       string // for programs; never changes
 	detail     string // one sentence for people
 	retryAfter time.Duration
+	resource   string // path of what the problem is about; may be empty
 	cause      error
 }
 
@@ -39,8 +39,7 @@ func (p problem) because(cause error) problem {
 	return p
 }
 
-// The problems of the stages before the handlers. Those of validation are made
-// where they are found.
+// The problems of the stages before the handlers. Validation makes its own.
 var (
 	errRouteNotFound    = problem{status: http.StatusNotFound, code: "route_not_found", detail: "There is nothing at this path."}
 	errMethodNotAllowed = problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
@@ -48,15 +47,11 @@ var (
 	errUnauthorized = problem{status: http.StatusUnauthorized, code: checkout.ErrUnauthorized.Code, detail: checkout.ErrUnauthorized.Message}
 	errRateLimited  = problem{status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: rateWindow,
 		detail: "Too many requests of this account. Slow down and retry."}
-	errTimeout = problem{status: http.StatusServiceUnavailable, code: "request_timeout", retryAfter: retryHint,
+	errTimeout = problem{status: http.StatusServiceUnavailable, code: "request_timeout", retryAfter: checkout.RetryHint,
 		detail: "The request took too long. Retry with the same idempotency key."}
 	errInternal = problem{status: http.StatusInternalServerError, code: "internal_error",
 		detail: "Something went wrong on our side. Retry with the same idempotency key."}
 )
-
-// retryHint is how long to wait after a 503 of our own: by then the moment of
-// overload is usually over, and a shopper is still there.
-const retryHint = 2 * time.Second
 
 // invalidRequest is a request that breaks the API description.
 func invalidRequest(format string, args ...any) problem {
@@ -72,7 +67,7 @@ func bodyTooLarge(limit int64) problem {
 		detail: "The request body must not exceed " + strconv.FormatInt(limit, 10) + " bytes."}
 }
 
-// statusOf says with which status each kind of domain error is answered.
+// statusOf is the HTTP status of each kind of domain error.
 var statusOf = map[checkout.Kind]int{
 	checkout.KindInvalid:       http.StatusBadRequest,
 	checkout.KindUnauthorized:  http.StatusUnauthorized,
@@ -83,8 +78,8 @@ var statusOf = map[checkout.Kind]int{
 	checkout.KindUnavailable:   http.StatusServiceUnavailable,
 }
 
-// problemOf says what a client is told about an error. It is the only place
-// that does; an error it doesn't know is told as errInternal.
+// problemOf returns what a client sees of an error. It is the only place that decides this. An
+// error that it does not know becomes errInternal.
 func problemOf(err error) problem {
 	var (
 		own      problem
@@ -96,9 +91,10 @@ func problemOf(err error) problem {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &domain) && statusOf[domain.Kind] != 0:
-		return problem{statusOf[domain.Kind], domain.Code, domain.Message, domain.RetryAfter, err}
+		return problem{status: statusOf[domain.Kind], code: domain.Code, detail: domain.Message, retryAfter: domain.RetryAfter,
+			resource: domain.Resource, cause: err}
 	case errors.As(err, &keys):
-		return problem{keys.Status, keys.Code, keys.Message, keys.RetryAfter, keys.Err}
+		return problem{status: keys.Status, code: keys.Code, detail: keys.Message, retryAfter: keys.RetryAfter, cause: keys.Err}
 	case errors.As(err, &tooLarge):
 		return bodyTooLarge(tooLarge.Limit)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -107,25 +103,27 @@ func problemOf(err error) problem {
 	return errInternal.because(err)
 }
 
-// body is the problem on the wire. It depends on nothing but its arguments,
-// because final errors are stored as what is sent.
+// body is the problem on the wire. It depends on nothing but its arguments, because final errors
+// are stored as what is sent.
 func (p problem) body(requestID string) []byte {
 	return encode(api.Problem{
-		Type: "urn:oncepay:problem:" + p.code, Title: http.StatusText(p.status), Status: p.status,
-		Detail: p.detail, Code: p.code, Error: p.detail, RequestID: requestID,
+		Type: problemsPath + p.code, Title: http.StatusText(p.status), Status: p.status,
+		Detail: p.detail, Code: p.code, Error: p.detail, Resource: optional(p.resource), RequestID: requestID,
 	})
 }
 
-// fail answers with the problem of err. What comes this way was not kept by the
-// authority, so it must not be kept under the key either: a replay that an
-// outage of the store could turn into an effect would break the promise that a
-// final 4xx never had one.
+// fail answers with the problem of err. What comes this way was not kept by the authority, so it
+// must not be kept under the key either: a replay that an outage of the store could turn into an
+// effect would break the promise that a final 4xx never had one.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if claim := idempotency.ClaimFrom(r.Context()); claim != nil {
 		claim.Release()
 	}
 	p := problemOf(err)
 	s.logFailure(r.Context(), p)
+	if p.status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" { // RFC 9110, section 11.6.1
+		w.Header().Set("WWW-Authenticate", `Bearer realm="oncepay"`)
+	}
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
 	}
@@ -134,8 +132,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(p.body(RequestID(r.Context()))) // the client may be gone
 }
 
-// logFailure notes causes, which clients never see. Those of a 4xx are the
-// client's own doing.
+// logFailure logs causes, which clients never see. The cause of a 4xx is a mistake of the client.
 func (s *Server) logFailure(ctx context.Context, p problem) {
 	level := slog.LevelDebug
 	if p.status >= http.StatusInternalServerError {
@@ -145,8 +142,8 @@ func (s *Server) logFailure(ctx context.Context, p problem) {
 		slog.String("code", p.code), slog.Any("cause", p.cause))
 }
 
-// encode renders a value of the API's types, which can't fail, with a newline
-// for those who read it in a terminal.
+// encode renders a value of the API's types, which can't fail, with a newline for those who read it
+// in a terminal.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestEveryErrorHasItsProblem(t *testing.T) {
+func TestProblemOf_MapsEveryError(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("connection to 10.0.0.7 refused")
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestEveryErrorHasItsProblem(t *testing.T) {
 	}
 }
 
-func TestKindsOfDomainErrorsAllHaveAStatus(t *testing.T) {
+func TestProblemOf_EveryKindHasAStatus(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[checkout.Kind]int{
 		checkout.KindInvalid: 400, checkout.KindUnauthorized: 401, checkout.KindDeclined: 402, checkout.KindNotFound: 404,
@@ -56,7 +56,7 @@ func TestKindsOfDomainErrorsAllHaveAStatus(t *testing.T) {
 }
 
 // The library and the authority say the same of a key that is taken.
-func TestBothJudgesOfAKeySpeakAlike(t *testing.T) {
+func TestProblemOf_LibraryAndAuthorityAreAlike(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]error{
 		{idempotency.KeyReused(), checkout.ErrKeyReused},
@@ -67,19 +67,19 @@ func TestBothJudgesOfAKeySpeakAlike(t *testing.T) {
 	}
 }
 
-func TestProblemOnTheWire(t *testing.T) {
+func TestProblem_HasOneShape(t *testing.T) {
 	t.Parallel()
 	var got api.Problem
 	require.NoError(t, json.Unmarshal(errRouteNotFound.body("r-1"), &got))
-	require.Equal(t, api.Problem{Type: "urn:oncepay:problem:route_not_found", Title: "Not Found", Status: 404,
+	require.Equal(t, api.Problem{Type: "/problems/route_not_found", Title: "Not Found", Status: 404,
 		Detail: "There is nothing at this path.", Code: "route_not_found", Error: "There is nothing at this path.", RequestID: "r-1"}, got)
 }
 
-func TestFinalErrorsAreRenderedAsTheyAreWritten(t *testing.T) {
+func TestProblem_OfAFinalErrorIsRenderedAsWritten(t *testing.T) {
 	t.Parallel()
 	ctx := context.WithValue(t.Context(), exchangeKey{}, &exchange{requestID: "r-1"})
 	final := checkout.Declined("card_declined")
-	reply := created(ctx, wirePayment, nowhere)(checkout.Payment{}, final)
+	reply := created(ctx, wirePayment, func(checkout.Payment) string { return "" })(checkout.Payment{}, final)
 	require.Equal(t, http.StatusPaymentRequired, reply.Status)
 	require.Equal(t, problemOf(final).body("r-1"), reply.Body)
 	require.Equal(t, map[string]string{"Content-Type": problemType}, reply.Header)

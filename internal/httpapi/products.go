@@ -4,19 +4,8 @@ import (
 	"context"
 
 	"github.com/oncepay/oncepay/api"
-	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
-
-// handlers translate between the API's types and the service's, and decide
-// nothing.
-type handlers struct {
-	service *checkout.Service
-	records idempotency.Store
-	noticed func(context.Context, checkout.Notice, checkout.Verdict)
-}
-
-var _ api.StrictServerInterface = handlers{}
 
 func wireProduct(p checkout.Product) api.Product {
 	return api.Product{Sku: p.SKU, Name: p.Name, Price: wireMoney(p.Price), Stock: p.Stock, UpdatedAt: instant(p.UpdatedAt)}

@@ -36,10 +36,10 @@ var foreign = map[string]string{
 	"huge":           strings.Repeat("garbage ", 1<<17),
 }
 
-// TestAPIMeetsForeignBytes has somebody else's bytes under two keys. For a
-// payment that is as if Redis were away, for an order PostgreSQL decides alone;
-// the bytes are left to whoever put them there, and nobody is sent them.
-func TestAPIMeetsForeignBytes(t *testing.T) {
+// TestRedis_ForeignBytesAreUnavailable has somebody else's bytes under two keys. For a payment that
+// is as if Redis were away, for an order PostgreSQL decides alone; the bytes are left to whoever
+// put them there, and nobody is sent them.
+func TestRedis_ForeignBytesAreUnavailable(t *testing.T) {
 	t.Parallel()
 	logs := &logLines{}
 	s := setup(t, func(c *httpapi.Config) { c.Logger = slog.New(slog.NewJSONHandler(logs, nil)) })
@@ -90,8 +90,8 @@ func (s *shop) redisKeys(key string) []string {
 	return keys
 }
 
-// rewrite changes the metadata of a record in Redis, which goes on living for as
-// long as it would have.
+// rewrite changes the metadata of a record in Redis, which goes on living for as long as it would
+// have.
 func (s *shop) rewrite(key string, change func(metadata map[string]any)) {
 	s.t.Helper()
 	name := s.redisKeys(key)[0]
@@ -105,7 +105,7 @@ func (s *shop) rewrite(key string, change func(metadata map[string]any)) {
 	require.NoError(s.t, s.redis.SetArgs(s.ctx, name, string(changed)+"\n"+body, redis.SetArgs{KeepTTL: true}).Err())
 }
 
-func TestAPIReadsRecordsOfAnOlderVersion(t *testing.T) {
+func TestRedis_ReadsRecordsOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer, key := s.customer().ID, newKey()
@@ -126,9 +126,9 @@ func TestAPIReadsRecordsOfAnOlderVersion(t *testing.T) {
 	require.Equal(t, []check{{"/v1/orders", "replay"}, {"/v1/orders", "mismatch"}}, s.observed(), "by Redis alone")
 }
 
-// TestAPIDoesNotMindClocks has records written by a replica whose clock is off:
-// what they say of time is for people, Redis and PostgreSQL decide by their own.
-func TestAPIDoesNotMindClocks(t *testing.T) {
+// TestRedis_ClockDifferencesChangeNothing has records written by a replica whose clock is off: what
+// they say of time is for people, Redis and PostgreSQL decide by their own.
+func TestRedis_ClockDifferencesChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour fast": time.Hour, "an hour slow": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func (l *logLines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// of gives the lines about a key.
+// of returns the lines about a key.
 func (l *logLines) of(key string) (lines string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

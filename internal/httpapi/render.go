@@ -11,41 +11,48 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// rendered makes the pure function that a command's reply comes from. location
-// is where the new resource can be read, or "". A final error is the problem
-// that fail would write; it keeps the ID of the request that it first answered.
-func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, location func(T) string) checkout.Render[T] {
+// rendered returns the pure function that renders a command's answer: the resource at its path, or
+// a final error as fail would write it, with the ID of the request that it first answered.
+func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, path func(T) string) checkout.Render[T] {
 	requestID := RequestID(ctx)
-	return func(value T, final *checkout.Error) checkout.Reply {
+	return func(value T, final *checkout.Error) checkout.Answer {
 		if final != nil {
 			p := problemOf(final)
-			return checkout.Reply{Status: p.status, Header: map[string]string{"Content-Type": problemType}, Body: p.body(requestID)}
+			return checkout.Answer{Status: p.status, Header: map[string]string{"Content-Type": problemType}, Body: p.body(requestID)}
 		}
-		header := map[string]string{"Content-Type": "application/json"}
-		if path := location(value); path != "" {
-			header["Location"] = path
-		}
-		return checkout.Reply{Status: status, Header: header, Body: encode(wire(value))}
+		return checkout.Answer{Status: status, Header: map[string]string{"Content-Type": "application/json"},
+			Body: encode(wire(value)), Resource: path(value)}
 	}
 }
 
-// created answers 201 with the resource, and changed 200.
-func created[T, Wire any](ctx context.Context, wire func(T) Wire, location func(T) string) checkout.Render[T] {
-	return rendered(ctx, http.StatusCreated, wire, location)
+// created answers 201 with a new resource, which can be read at its path.
+func created[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+	render := rendered(ctx, http.StatusCreated, wire, path)
+	return func(value T, final *checkout.Error) checkout.Answer {
+		answer := render(value, final)
+		if final == nil {
+			answer.Header["Location"] = answer.Resource
+		}
+		return answer
+	}
 }
 
-func changed[T, Wire any](ctx context.Context, wire func(T) Wire) checkout.Render[T] {
-	return rendered(ctx, http.StatusOK, wire, nowhere[T])
+// partOf answers 201 with what has no URL of its own. The path is that of the resource it changed.
+func partOf[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+	return rendered(ctx, http.StatusCreated, wire, path)
 }
 
-func nowhere[T any](T) string { return "" }
+// changed answers 200 with a resource.
+func changed[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+	return rendered(ctx, http.StatusOK, wire, path)
+}
 
 func at(collection string, id uuid.UUID) string {
 	return basePath + "/" + collection + "/" + id.String()
 }
 
-// instant is a time as the API shows it: in UTC, and no finer than PostgreSQL
-// keeps it, so that the first answer and a later GET show the same.
+// instant is a time as the API shows it: in UTC, and no finer than PostgreSQL keeps it, so that the
+// first answer and a later GET show the same.
 func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func optional(s string) *string {

@@ -15,8 +15,8 @@ import (
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
-// TestAPIThroughTheGeneratedClient is a shopper's whole way.
-func TestAPIThroughTheGeneratedClient(t *testing.T) {
+// TestAPI_WorksThroughTheGeneratedClient is a shopper's whole way.
+func TestAPI_WorksThroughTheGeneratedClient(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	c, ctx := s.client(), s.ctx
@@ -62,7 +62,7 @@ func TestAPIThroughTheGeneratedClient(t *testing.T) {
 }
 
 // What a POST answers is what a GET shows afterwards, byte for byte.
-func TestAPIShowsTheSameAfterwards(t *testing.T) {
+func TestAnswer_IsWhatGETShows(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer := s.customer()
@@ -74,7 +74,7 @@ func TestAPIShowsTheSameAfterwards(t *testing.T) {
 	require.Equal(t, made.body, s.get(made.header.Get("Location")).body)
 }
 
-func TestAPIPutsProductsWithoutAKey(t *testing.T) {
+func TestPutProduct_NeedsNoKey(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	put := request{method: "PUT", path: "/v1/products/poster", body: `{"name":"Poster","price":{"amount":900,"currency":"USD"},"stock":3}`}
@@ -88,7 +88,7 @@ func TestAPIPutsProductsWithoutAKey(t *testing.T) {
 	require.Empty(t, s.observed(), "no key, no check")
 }
 
-func TestAPIListsPageByPage(t *testing.T) {
+func TestList_IsPageByPage(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer := s.customer().ID
@@ -127,7 +127,7 @@ func nextPage(path string, cursor *string) string {
 	return path + *cursor
 }
 
-func TestAPIReplaysByteForByte(t *testing.T) {
+func TestReplay_IsByteForByte(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer := s.customer().ID
@@ -161,7 +161,7 @@ func TestAPIReplaysByteForByte(t *testing.T) {
 	require.Equal(t, 1, s.charges(payable))
 }
 
-func TestAPIRefusesAKeyForAnotherRequest(t *testing.T) {
+func TestKey_IsRefusedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer, key := s.customer().ID, newKey()
@@ -180,7 +180,7 @@ func TestAPIRefusesAKeyForAnotherRequest(t *testing.T) {
 	require.Equal(t, effect, s.effect())
 }
 
-func TestAPILeavesExcludedFieldsOut(t *testing.T) {
+func TestFingerprint_LeavesExcludedFieldsOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	order, key := s.order(s.customer().ID).ID, newKey()
@@ -190,7 +190,7 @@ func TestAPILeavesExcludedFieldsOut(t *testing.T) {
 	requireSame(t, first, second)
 }
 
-func TestAPIKeysBelongToTheirAccount(t *testing.T) {
+func TestKey_BelongsToItsAccount(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key, body := newKey(), `{"name":"Ada","email":"ada@example.com"}`
@@ -203,7 +203,7 @@ func TestAPIKeysBelongToTheirAccount(t *testing.T) {
 	differs.problem(422, "idempotency_key_reused")
 }
 
-func TestAPILetsAClientCorrectARetryableFailure(t *testing.T) {
+func TestRefusal_LeavesTheKeyToACorrectedRequest(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key := newKey()
@@ -219,7 +219,7 @@ func TestAPILetsAClientCorrectARetryableFailure(t *testing.T) {
 	require.False(t, corrected.replayed())
 }
 
-func TestAPIKeepsADeclinedCard(t *testing.T) {
+func TestPayment_DeclinedIsKept(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	order, key := s.order(s.customer().ID).ID, newKey()
@@ -234,9 +234,9 @@ func TestAPIKeepsADeclinedCard(t *testing.T) {
 	require.Equal(t, 1, s.charges(order))
 }
 
-// An unknown outcome is no failure: the key is free, and the retry asks the
-// provider for the same charge.
-func TestAPINeverReportsAnUnknownOutcomeAsFailure(t *testing.T) {
+// An unknown outcome is no failure: the key is free, and the retry asks the provider for the same
+// charge.
+func TestPayment_UnknownOutcomeIsNoFailure(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	order, key := s.order(s.customer().ID).ID, newKey()
@@ -251,7 +251,7 @@ func TestAPINeverReportsAnUnknownOutcomeAsFailure(t *testing.T) {
 	require.True(t, s.post(payments(order), key, card("tok_charged_no_answer"), http.StatusCreated).replayed())
 }
 
-func TestAPIChangesACustomerWithOrWithoutAKey(t *testing.T) {
+func TestUpdateCustomer_WithOrWithoutAKey(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer, key := s.customer(), newKey()
@@ -268,7 +268,7 @@ func TestAPIChangesACustomerWithOrWithoutAKey(t *testing.T) {
 }
 
 // A revoked API key is refused even where its answer is at hand.
-func TestAPIRefusesRevokedKeysEvenForAReplay(t *testing.T) {
+func TestAuthentication_RefusesARevokedKeyEvenForAReplay(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *httpapi.Config) { c.AuthCacheTTL = 50 * time.Millisecond })
 	key, body := newKey(), `{"name":"Ada","email":"ada@example.com"}`
@@ -283,7 +283,7 @@ func TestAPIRefusesRevokedKeysEvenForAReplay(t *testing.T) {
 	last.problem(401, "unauthorized")
 }
 
-func TestAPILimitsTheRateOfAnAccount(t *testing.T) {
+func TestRateLimit_IsPerAccount(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *httpapi.Config) { c.RateLimit = 3 })
 	key, body := newKey(), `{"name":"Ada","email":"ada@example.com"}`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/oncepay/oncepay/api"
@@ -28,8 +29,8 @@ type Config struct {
 	Logger  *slog.Logger
 	Replica string // shown in the header X-Served-By
 
-	// TrustedProxies are the peers whose X-Forwarded-For is believed. With none,
-	// the client is whoever opened the connection.
+	// TrustedProxies are the peers whose X-Forwarded-For is believed. With none, the client is the
+	// peer of the connection.
 	TrustedProxies []netip.Prefix
 	RateLimit      int           // requests per second, account and replica
 	AuthCacheTTL   time.Duration // how long a revoked API key may still work
@@ -37,25 +38,25 @@ type Config struct {
 	Lease           time.Duration // of a key without a heartbeat
 	PaymentTTL      time.Duration // how long the answer to a movement of money is kept
 	OrderTTL        time.Duration // how long all other answers are kept
+	TombstoneTTL    time.Duration // how long it is remembered that a key moved money
 	PaymentDeadline time.Duration // of the handlers that move money
 	OrderDeadline   time.Duration // of all others
 
-	// WebhookSecret is what the payment provider signs its events with, as Standard
-	// Webhooks writes it: whsec_ and base64. Without one, all events are refused.
+	// WebhookSecret is what the payment provider signs its events with, as Standard Webhooks writes
+	// it: whsec_ and base64. Without one, all events are refused.
 	WebhookSecret string
 
-	// TraceParent names the request that a context belongs to, for replays to tell
-	// of it by Check.Original. It may be nil.
+	// TraceParent names the request that a context belongs to. Replays show it as Check.Original.
+	// It may be nil.
 	TraceParent func(context.Context) string
-	// Observe is told of every idempotency check, and ObserveRequest of every
-	// request once it is answered; both with the pattern of the route, which is
-	// empty where there is none. Either may be nil. They are called from many
-	// goroutines at once and should be quick.
+	// Observe is called with every idempotency check, and ObserveRequest with every request once it
+	// is answered. The route is its pattern, or empty. Either may be nil. They must be safe for
+	// concurrent use and fast.
 	Observe        func(r *http.Request, route string, check idempotency.Check)
 	ObserveRequest func(r *http.Request, route string, status int, took time.Duration)
-	// ObserveNotice is told what became of each of the provider's events. It may be
-	// nil, and is called like the others.
-	ObserveNotice func(checkout.Notice, checkout.Verdict)
+	// ObserveProviderEvent is called with what each provider event led to, like the others. It may
+	// be nil.
+	ObserveProviderEvent func(checkout.ProviderEvent, checkout.Verdict)
 }
 
 // Server answers the API's requests. It is safe for concurrent use.
@@ -63,14 +64,15 @@ type Server struct {
 	cfg         Config
 	log         *slog.Logger
 	routes      chi.Router
+	policies    map[string]*idempotency.Policy // by method and route pattern
 	idempotency *idempotency.Middleware
 	signature   *standardwebhooks.Webhook // nil: no event can be verified
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New makes a server. It fails when the configuration, or the API description
-// that is compiled in, is unusable.
+// New makes a server. It fails when the configuration, or the API description that is compiled in,
+// is unusable.
 func New(cfg Config) (*Server, error) {
 	if cfg.RateLimit < 1 || cfg.OrderDeadline <= 0 {
 		return nil, errors.New("httpapi: the rate limit and the order deadline must be positive")
@@ -86,8 +88,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature}
-	s.idempotency = s.idempotent(keyedRoutes(cfg))
+	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, policies: keyedRoutes(cfg)}
+	s.idempotency = s.idempotent()
 	s.routes = s.router(valid)
 	return s, nil
 }
@@ -95,30 +97,30 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Wait returns when what the requests left behind at the idempotency store is
-// done, which takes seconds at most. Call it after [http.Server.Shutdown] and
-// before closing the store.
+// Wait returns when the idempotency store has everything from the requests that have ended. It
+// takes seconds at most. Call it after [http.Server.Shutdown] and before closing the store.
 func (s *Server) Wait() { s.idempotency.Wait() }
 
-// Waiting is how many requests are waiting right now for another one with their
-// key.
+// Waiting returns how many requests wait for another one with their key.
 func (s *Server) Waiting() int { return s.idempotency.Waiting() }
 
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.identify, s.clientIP(), s.accessLog, s.recover, s.limitBody, s.limitTime)
+	r.Use(s.identify, s.timeAttempt, s.clientIP(), s.accessLog, s.recover, s.limitBody)
+	r.Use(middleware.GetHead)
+	r.Get(problemsPath+"{code}", s.explainProblem)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) })
 	r.MethodNotAllowed(s.methodNotAllowed)
-	checked := r.With(
+	checked := r.With(s.limitTime,
 		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
-		s.limitRate(), s.validate(valid), s.idempotency.Handler)
+		s.limitRate(), s.validate(valid), s.refuseStale, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r
 }
 
 func (s *Server) operations() api.ServerInterface {
-	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.noticed}, nil, api.StrictHTTPServerOptions{
+	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.cfg.TombstoneTTL, s.observeProviderEvent}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.fail(w, r, invalidRequest("The request body can't be read as what the API description says.").because(err))
 		},
@@ -126,7 +128,7 @@ func (s *Server) operations() api.ServerInterface {
 	})
 }
 
-// methodNotAllowed tells which methods the path has (RFC 9110, section 15.5.6).
+// methodNotAllowed answers with the methods that the path has (RFC 9110, section 15.5.6).
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.RawPath
 	if path == "" {
@@ -136,7 +138,14 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
 		if s.routes.Match(chi.NewRouteContext(), method, path) {
 			allowed = append(allowed, method)
+			if method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
 		}
+	}
+	if len(allowed) == 0 { // a method that the router does not know, at a path that it does not know
+		s.fail(w, r, errRouteNotFound)
+		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.fail(w, r, errMethodNotAllowed)

@@ -41,9 +41,9 @@ func described(t *testing.T, visit func(route string, operation *openapi3.Operat
 	}
 }
 
-func TestRoutesAndDescriptionAreTheSame(t *testing.T) {
+func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 	t.Parallel()
-	var inSpec, routed []string
+	inSpec, routed := []string{"GET /problems/{code}"}, []string(nil) // a page, and no part of the API
 	described(t, func(route string, _ *openapi3.Operation) { inSpec = append(inSpec, route) })
 	err := chi.Walk(testServer(t, nil).routes, func(method, path string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		routed = append(routed, method+" "+path)
@@ -53,9 +53,9 @@ func TestRoutesAndDescriptionAreTheSame(t *testing.T) {
 	require.ElementsMatch(t, inSpec, routed)
 }
 
-// Every write that isn't idempotent by nature has a policy, of the same
-// strictness as the description says, and nothing else has one.
-func TestEveryPostAndPatchHasAPolicy(t *testing.T) {
+// Every write that isn't idempotent by nature has a policy, of the same strictness as the
+// description says, and nothing else has one.
+func TestPolicies_CoverEveryPostAndPatch(t *testing.T) {
 	t.Parallel()
 	policies := keyedRoutes(Config{})
 	described(t, func(route string, operation *openapi3.Operation) {
@@ -72,14 +72,14 @@ func TestEveryPostAndPatchHasAPolicy(t *testing.T) {
 	require.Empty(t, policies, "policies of routes that don't exist")
 }
 
-func TestPoliciesAreThoseOfTheDesign(t *testing.T) {
+func TestPolicies_AreThoseOfTheDesign(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
 	money := idempotency.Policy{Required: true, TTL: 48 * time.Hour, Lease: 15 * time.Second, Deadline: time.Minute,
-		MaxWait: 30 * time.Second, OnUnavailable: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
+		MaxWait: 30 * time.Second, FailureMode: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
 	change := idempotency.Policy{Required: true, TTL: 24 * time.Hour, Lease: 15 * time.Second, Deadline: 30 * time.Second,
-		MaxWait: 10 * time.Second, OnUnavailable: idempotency.FailOpen}
+		MaxWait: 5 * time.Second, FailureMode: idempotency.FailOpen}
 	optional := change
 	optional.Required = false
 	require.Equal(t, map[string]*idempotency.Policy{
@@ -90,9 +90,9 @@ func TestPoliciesAreThoseOfTheDesign(t *testing.T) {
 	}, keyedRoutes(cfg))
 }
 
-// The strict reading of bodies refuses fractions, and the handlers' types have
-// no place for unknown members: the description must agree to both.
-func TestTheDescriptionHasWholeNumbersAndClosedBodiesAlone(t *testing.T) {
+// The strict reading of bodies refuses fractions, and the handlers' types have no place for unknown
+// members: the description must agree to both.
+func TestDescription_HasOnlyWholeNumbersAndClosedBodies(t *testing.T) {
 	t.Parallel()
 	described(t, func(route string, operation *openapi3.Operation) {
 		if operation.RequestBody != nil && route != "POST "+webhookRoute { // the provider may tell more than we know
@@ -116,13 +116,13 @@ func requireStrict(t *testing.T, where string, schema *openapi3.Schema) {
 	}
 }
 
-func TestAConfigurationThatLetsNobodyInIsRefused(t *testing.T) {
+func TestNew_RefusesARateLimitOfZero(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{OrderDeadline: time.Second})
 	require.ErrorContains(t, err, "rate limit")
 }
 
-func TestASecretThatAnybodyKnowsIsRefused(t *testing.T) {
+func TestNew_RefusesAnEmptySecret(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"whsec_", "whsec_not base64"} {
 		_, err := New(Config{RateLimit: 1, OrderDeadline: time.Second, WebhookSecret: secret})

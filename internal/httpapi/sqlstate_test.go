@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// troubles are states with which PostgreSQL ends transactions that are all right
-// themselves (PostgreSQL manual, appendix A).
+// troubles are states with which PostgreSQL ends transactions that are all right themselves
+// (PostgreSQL manual, appendix A).
 var troubles = map[string]string{"disk full": "53100", "serialization failure": "40001", "deadlock": "40P01", "input/output error": "58030"}
 
-// trouble has every write of a table end with an SQLSTATE, at its statement or at
-// the commit, until heal is called.
+// trouble has every write of a table end with an SQLSTATE, at its statement or at the commit, until
+// heal is called.
 func (s *shop) trouble(write, table, state string, atCommit bool) (heal func()) {
 	s.t.Helper()
 	trigger := "CREATE TRIGGER trouble BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION trouble()"
@@ -29,9 +29,9 @@ func (s *shop) trouble(write, table, state string, atCommit bool) (heal func()) 
 	}
 }
 
-// TestAPIThroughTroubleOfPostgres refuses a write of each operation. The client
-// is told to come back, its key is free, and when it does there is one effect.
-func TestAPIThroughTroubleOfPostgres(t *testing.T) {
+// TestPostgres_ErrorsHaveOneEffectAfterARetry refuses a write of each operation. The client is told
+// to come back, its key is free, and when it does there is one effect.
+func TestPostgres_ErrorsHaveOneEffectAfterARetry(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	customer := s.customer().ID

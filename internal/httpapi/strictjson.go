@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,16 +15,11 @@ import (
 // maxDepth is four times the depth of the deepest body that the API knows.
 const maxDepth = 32
 
-// errCardNumber neither says which field it was nor repeats it.
-var errCardNumber = problem{status: http.StatusBadRequest, code: "card_number_refused",
-	detail: "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead."}
-
-// checkJSON reads a body once, as strictly as JSON allows (RFC 8259, RFC 7493):
-// one value in UTF-8, no duplicate member names, no deep nesting. It also
-// refuses what the API's types or the database could not hold, and card
-// numbers, wherever they are: names are looked at before any message could
-// repeat them.
-func checkJSON(body []byte) error {
+// checkJSON reads a body once, as strictly as JSON allows (RFC 8259, RFC 7493): one value in UTF-8,
+// no duplicate member names, no deep nesting. It also refuses what the API's types or the database
+// cannot hold, and card numbers, except in the excluded members of the root. It checks names before
+// any message could repeat them.
+func checkJSON(body []byte, excluded []string) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
 		return invalidRequest("The request needs a JSON body.")
@@ -32,7 +27,7 @@ func checkJSON(body []byte) error {
 		return invalidRequest("The body is not valid UTF-8.")
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
-	if err := checkValue(d); err != nil {
+	if err := checkValue(d, excluded); err != nil {
 		return err
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
@@ -42,7 +37,7 @@ func checkJSON(body []byte) error {
 }
 
 // checkValue reads the first value, token by token.
-func checkValue(d *jsontext.Decoder) error {
+func checkValue(d *jsontext.Decoder, excluded []string) error {
 	for {
 		token, err := d.ReadToken()
 		if err != nil {
@@ -51,7 +46,7 @@ func checkValue(d *jsontext.Decoder) error {
 		if d.StackDepth() > maxDepth {
 			return invalidRequest("The body is nested more than %d levels deep.", maxDepth)
 		}
-		if err := checkToken(token, d); err != nil {
+		if err := checkToken(token, d, excluded); err != nil {
 			return err
 		}
 		if d.StackDepth() == 0 {
@@ -60,14 +55,14 @@ func checkValue(d *jsontext.Decoder) error {
 	}
 }
 
-func checkToken(token jsontext.Token, d *jsontext.Decoder) error {
+func checkToken(token jsontext.Token, d *jsontext.Decoder, excluded []string) error {
 	kind := token.Kind()
 	if kind != '"' && kind != '0' {
 		return nil
 	}
 	text := token.String()
 	switch {
-	case containsCardNumber(text):
+	case containsCardNumber(text) && !isExcluded(d, excluded):
 		return errCardNumber
 	case kind == '"' && strings.ContainsRune(text, 0):
 		return invalidRequest("%s must not contain the character U+0000.", pathOf(d.StackPointer()))
@@ -77,8 +72,17 @@ func checkToken(token jsontext.Token, d *jsontext.Decoder) error {
 	return nil
 }
 
-// checkNumber holds because the API knows whole numbers alone. JSON doesn't
-// tell 4200 from 4.2e3, but it is better to refuse than to guess with money.
+// isExcluded reports whether the decoder has just read the value of an excluded member.
+func isExcluded(d *jsontext.Decoder, excluded []string) bool {
+	if d.StackDepth() != 1 {
+		return false
+	}
+	_, tokens := d.StackIndex(1)
+	return tokens%2 == 0 && slices.Contains(excluded, d.StackPointer().LastToken())
+}
+
+// checkNumber refuses fractions and exponents, because the API has only whole numbers. In JSON 4200
+// and 4.2e3 are equal, but with money it is better to refuse than to guess.
 func checkNumber(literal string, d *jsontext.Decoder) error {
 	if strings.ContainsAny(literal, ".eE") {
 		return invalidRequest("%s must be a whole number, written without fraction or exponent.", pathOf(d.StackPointer()))
@@ -114,8 +118,7 @@ func pathOf(pointer jsontext.Pointer) string {
 // maxNameShown keeps answers short, whatever names a client makes up.
 const maxNameShown = 64
 
-// fieldPath writes a path such as items[0].sku. Names that don't look like
-// names are quoted.
+// fieldPath writes a path such as items[0].sku. Names that don't look like names are quoted.
 func fieldPath(segments []string) string {
 	if len(segments) == 0 {
 		return "The body"

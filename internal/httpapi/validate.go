@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -18,14 +19,14 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// validator holds requests against the API description.
+// validator checks requests against the API description.
 type validator struct {
 	operations map[string]*routers.Route // by method and route pattern
 	options    *openapi3filter.Options
 }
 
-// newValidator reads the description that is compiled in. The Idempotency-Key
-// is left out of what is checked: the idempotency stage alone judges it.
+// newValidator reads the description that is compiled in. The Idempotency-Key is not validated
+// here: the idempotency stage checks it.
 func newValidator() (*validator, error) {
 	spec, err := api.GetSpec()
 	if err != nil {
@@ -49,8 +50,8 @@ func newValidator() (*validator, error) {
 	return v, nil
 }
 
-// uuidPattern takes UUIDs of all versions, in their usual spelling alone, so
-// that one resource has one URL.
+// uuidPattern matches UUIDs of all versions, in their usual spelling only, so that one resource has
+// one URL.
 const uuidPattern = `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`
 
 func withoutKey(all openapi3.Parameters) openapi3.Parameters {
@@ -63,13 +64,13 @@ func withoutKey(all openapi3.Parameters) openapi3.Parameters {
 	return rest
 }
 
-// validate refuses what breaks the API description, before any key is looked
-// at. The strict reading comes first: the description's validator, like the
-// handlers, would take the last of two members of one name.
+// validate refuses what breaks the API description, before any key is looked at. The strict reading
+// comes first: the description's validator, like the handlers, would take the last of two members
+// of one name.
 func (s *Server) validate(v *validator) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := v.check(r); err != nil {
+			if err := v.check(r, s.policyOf(r)); err != nil {
 				s.fail(w, r, err)
 				return
 			}
@@ -78,19 +79,27 @@ func (s *Server) validate(v *validator) func(http.Handler) http.Handler {
 	}
 }
 
-// check leaves the request with a body that was not yet read.
-func (v *validator) check(r *http.Request) error {
+// check leaves the request with a body that can be read again. The policy is nil on a route that
+// takes no key.
+func (v *validator) check(r *http.Request, policy *idempotency.Policy) error {
+	if err := checkText(r, policy != nil); err != nil {
+		return err
+	}
 	routing := chi.RouteContext(r.Context())
-	route := v.operations[r.Method+" "+routing.RoutePattern()]
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	route := v.operations[method+" "+routing.RoutePattern()]
 	if route == nil {
-		return fmt.Errorf("the API description has no %s %s", r.Method, routing.RoutePattern())
+		return fmt.Errorf("the API description has no %s %s", method, routing.RoutePattern())
 	}
 	params, err := pathParams(r, routing)
 	if err != nil {
 		return err
 	}
 	if route.Operation.RequestBody != nil {
-		if err := checkBody(r); err != nil {
+		if err := checkBody(r, excludedBy(policy)); err != nil {
 			return err
 		}
 	}
@@ -102,8 +111,30 @@ func (v *validator) check(r *http.Request) error {
 	return nil
 }
 
-// pathParams gives the path's parameters unescaped. One of them becomes the
-// name of a product, so it is kept from being a card number as bodies are.
+// checkText refuses card numbers in the query and, on a route that takes one, in the key.
+func checkText(r *http.Request, keyed bool) error {
+	texts := r.URL.Query()
+	if keyed {
+		texts[idempotency.HeaderKey] = r.Header.Values(idempotency.HeaderKey)
+	}
+	for name, values := range texts {
+		if slices.ContainsFunc(append(values, name), containsCardNumber) {
+			return errCardNumber
+		}
+	}
+	return nil
+}
+
+// excludedBy are the members that a retry may change.
+func excludedBy(policy *idempotency.Policy) []string {
+	if policy == nil {
+		return nil
+	}
+	return policy.ExcludedFields
+}
+
+// pathParams returns the path's parameters unescaped. It refuses card numbers: one of the
+// parameters names a product.
 func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error) {
 	params := make(map[string]string, len(routing.URLParams.Keys))
 	for i, name := range routing.URLParams.Keys {
@@ -124,7 +155,7 @@ func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error
 }
 
 // checkBody reads the body, of which limitBody has bounded the size.
-func checkBody(r *http.Request) error {
+func checkBody(r *http.Request, excluded []string) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return unsupportedMediaType("The body must not be compressed.")
 	}
@@ -137,5 +168,5 @@ func checkBody(r *http.Request) error {
 		return readProblem(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return checkJSON(body)
+	return checkJSON(body, excluded)
 }

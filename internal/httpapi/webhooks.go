@@ -16,7 +16,7 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// webhookRoute is where the payment provider tells what it did.
+// webhookRoute is where the payment provider sends its events.
 const webhookRoute = basePath + "/webhooks/psp"
 
 var (
@@ -40,9 +40,9 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 	return signature, nil
 }
 
-// verify lets an event through that is signed, over its ID, its time and every
-// byte of its body, and is at most five minutes old (Standard Webhooks 1.0.0,
-// "Signature scheme" and "Verifying webhook authenticity").
+// verify passes an event on that is signed, over its ID, its time and every byte of its body, and
+// is at most five minutes old (Standard Webhooks 1.0.0, "Signature scheme" and "Verifying webhook
+// authenticity").
 func (s *Server) verify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body) // limitBody bounds it
@@ -51,6 +51,7 @@ func (s *Server) verify(next http.Handler) http.Handler {
 			return
 		}
 		if err := s.checkSignature(body, r.Header); err != nil {
+			w.Header().Set("WWW-Authenticate", `StandardWebhooks realm="oncepay"`)
 			s.fail(w, r, errInvalidSignature.because(err))
 			return
 		}
@@ -68,38 +69,38 @@ func (s *Server) checkSignature(body []byte, header http.Header) error {
 
 // ReceiveProviderEvent implements POST /webhooks/psp.
 func (h handlers) ReceiveProviderEvent(ctx context.Context, r api.ReceiveProviderEventRequestObject) (api.ReceiveProviderEventResponseObject, error) {
-	notice := noticeOf(r.Params.WebhookID, *r.Body)
-	verdict, err := h.service.TakeNotice(ctx, notice, RenderPayment(ctx), RenderRefund(ctx))
+	event := providerEventOf(r.Params.WebhookID, *r.Body)
+	verdict, err := h.service.HandleProviderEvent(ctx, event, RenderPayment(ctx), RenderRefund(ctx))
 	if err != nil {
 		return nil, err
 	}
-	h.noticed(ctx, notice, verdict)
+	h.observed(ctx, event, verdict)
 	return api.ReceiveProviderEvent200JSONResponse{Verdict: api.ProviderEventVerdictVerdict(verdict)}, nil
 }
 
-// outcomes are those that a type of event tells of after its dot.
+// outcomes are what the type of an event says after its dot.
 var outcomes = map[string]checkout.Outcome{"succeeded": checkout.OutcomeApproved, "declined": checkout.OutcomeDeclined}
 
-func noticeOf(id string, e api.ProviderEvent) checkout.Notice {
+func providerEventOf(id string, e api.ProviderEvent) checkout.ProviderEvent {
 	object, tells, _ := strings.Cut(e.Type, ".")
 	outcome, known := outcomes[tells]
 	if !known {
 		outcome = checkout.OutcomeUnknown
 	}
-	notice := checkout.Notice{EventID: id, Type: e.Type, Object: object, Subject: valueOf(e.Data.IdempotencyKey),
+	event := checkout.ProviderEvent{ID: id, Type: e.Type, Object: object, Subject: valueOf(e.Data.IdempotencyKey),
 		Result: checkout.GatewayResult{Outcome: outcome, ProviderID: valueOf(e.Data.ID), DeclineCode: valueOf(e.Data.DeclineCode)}}
-	notice.Amount.Currency = valueOf(e.Data.Currency)
+	event.Amount.Currency = valueOf(e.Data.Currency)
 	if e.Data.Amount != nil {
-		notice.Amount.Amount = *e.Data.Amount
+		event.Amount.Amount = *e.Data.Amount
 	}
-	return notice
+	return event
 }
 
-// noticed notes what became of an event. A person has to look into one that
-// contradicts what was settled.
-func (s *Server) noticed(ctx context.Context, n checkout.Notice, verdict checkout.Verdict) {
-	if s.cfg.ObserveNotice != nil {
-		s.cfg.ObserveNotice(n, verdict)
+// observeProviderEvent counts and logs what an event led to. A person has to look into one that
+// conflicts with what was settled.
+func (s *Server) observeProviderEvent(ctx context.Context, e checkout.ProviderEvent, verdict checkout.Verdict) {
+	if s.cfg.ObserveProviderEvent != nil {
+		s.cfg.ObserveProviderEvent(e, verdict)
 	}
 	level := slog.LevelInfo
 	switch verdict {
@@ -108,8 +109,8 @@ func (s *Server) noticed(ctx context.Context, n checkout.Notice, verdict checkou
 	case checkout.VerdictUnknown:
 		level = slog.LevelWarn
 	}
-	s.log.LogAttrs(ctx, level, "provider event", slog.String("event", "psp_webhook"), slog.String("request_id", RequestID(ctx)),
-		slog.String("event_id", n.EventID), slog.String("type", n.Type), slog.String("verdict", string(verdict)),
-		slog.String("subject", n.Subject), slog.String("provider_id", n.Result.ProviderID),
-		slog.Int64("amount", n.Amount.Amount), slog.String("currency", n.Amount.Currency))
+	s.log.LogAttrs(ctx, level, "provider event", slog.String("event", "provider_event"), slog.String("request_id", RequestID(ctx)),
+		slog.String("event_id", e.ID), slog.String("type", e.Type), slog.String("verdict", string(verdict)),
+		slog.String("subject", e.Subject), slog.String("provider_id", e.Result.ProviderID),
+		slog.Int64("amount", e.Amount.Amount), slog.String("currency", e.Amount.Currency))
 }

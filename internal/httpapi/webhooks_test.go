@@ -17,8 +17,7 @@ import (
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
-// signed makes an event's request, as the provider with this secret sends it at
-// that time.
+// signed makes an event's request, as the provider with this secret sends it at that time.
 func (s *shop) signed(id, body, secret string, sent time.Time) request {
 	s.t.Helper()
 	signer, err := standardwebhooks.NewWebhook(secret)
@@ -33,7 +32,7 @@ func (s *shop) signed(id, body, secret string, sent time.Time) request {
 	}}
 }
 
-// tell sends a signed event, and gives the verdict on it.
+// tell sends a signed event, and returns its verdict.
 func (s *shop) tell(id, body string) string {
 	s.t.Helper()
 	answer := s.do(s.signed(id, body, webhookSecret, time.Now()))
@@ -54,7 +53,7 @@ func (s *shop) lostPayment(key string) (order api.Order, payment uuid.UUID) {
 	return order, value[uuid.UUID](s, `SELECT id FROM payments WHERE order_id = $1`, order.ID)
 }
 
-func TestAPIWebhookSettlesWhatWasLost(t *testing.T) {
+func TestWebhook_SettlesWhatWasLost(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key := newKey()
@@ -81,7 +80,7 @@ func TestAPIWebhookSettlesWhatWasLost(t *testing.T) {
 	require.Equal(t, 1, s.charges(order.ID))
 }
 
-func TestAPIWebhookThatIsNotTheProvidersIsRefused(t *testing.T) {
+func TestWebhook_NotOfTheProviderIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	order, payment := s.lostPayment(newKey())
@@ -114,7 +113,7 @@ func TestAPIWebhookThatIsNotTheProvidersIsRefused(t *testing.T) {
 		answer.problem(401, "invalid_signature")
 	}
 	require.Equal(t, footprint, s.footprint())
-	require.Zero(t, value[int](s, `SELECT count(*) FROM psp_events`))
+	require.Zero(t, value[int](s, `SELECT count(*) FROM provider_events`))
 	require.Equal(t, api.OrderStatusPaying, decode[api.Order](s.get("/v1/orders/"+order.ID.String())).Status)
 
 	for _, body := range []string{`{"data":{}}`, `{"type":"charge.succeeded"}`, `{"type":1,"data":{}}`, `{`, `{"type":"a","type":"b","data":{}}`} {
@@ -122,11 +121,11 @@ func TestAPIWebhookThatIsNotTheProvidersIsRefused(t *testing.T) {
 	}
 	long := strings.Repeat("e", 256)
 	s.do(s.signed(long, event, webhookSecret, now)).problem(400, "invalid_request")
-	require.Zero(t, value[int](s, `SELECT count(*) FROM psp_events`))
+	require.Zero(t, value[int](s, `SELECT count(*) FROM provider_events`))
 	require.Equal(t, "settled", s.tell("evt_1", event), "none of them took the event's place")
 }
 
-func TestAPIWebhooksWithoutASecretAreRefused(t *testing.T) {
+func TestWebhook_WithoutASecretIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *httpapi.Config) { c.WebhookSecret = "" })
 	s.do(s.signed("evt_1", `{"type":"a","data":{}}`, "whsec_", time.Now())).problem(401, "invalid_signature")

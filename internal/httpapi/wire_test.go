@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-// through gives the same URL by way of a new proxy.
+// through returns the same URL by way of a new proxy.
 func through(t *testing.T, server string) (*testenv.Proxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -24,18 +24,17 @@ func through(t *testing.T, server string) (*testenv.Proxy, string) {
 // cost is how many round trips a request takes.
 type cost struct{ redis, postgres int }
 
-// measured is a kind of request: prepare gives one to send, and what ends it.
+// measured is a kind of request: prepare returns one to send, and what ends it.
 type measured struct {
 	name    string
 	prepare func() (send, after func())
 	cost    cost
 }
 
-// TestAPICost counts round trips on the wire. Each kind of request is sent
-// several times and the cheapest counts: what comes on top now and then belongs
-// to the connection (a new one's handshake, statements that it prepares, the
-// check of one that was idle) and not to the request.
-func TestAPICost(t *testing.T) {
+// TestCost_InRoundTrips counts round trips on the wire. Each kind of request is sent several times
+// and the cheapest counts: what comes on top now and then belongs to the connection (a new one's
+// handshake, statements that it prepares, the check of one that was idle) and not to the request.
+func TestCost_InRoundTrips(t *testing.T) {
 	t.Parallel()
 	redisWire, redisURL := through(t, testenv.Redis(t))
 	postgresWire, postgresURL := through(t, testenv.Postgres(t))

@@ -8,36 +8,59 @@ import (
 	"time"
 )
 
-// List writes a table of up to limit unpublished events, dead letters first.
-func List(ctx context.Context, admin Admin, w io.Writer, limit int) error {
+// Status writes how far the relay and each consumer group have come.
+func Status(ctx context.Context, admin Admin, groups []Group, w io.Writer) error {
 	backlog, err := admin.Backlog(ctx)
 	if err != nil {
 		return fmt.Errorf("measure the outbox: %w", err)
 	}
-	events, err := admin.Unpublished(ctx, limit)
-	if err != nil {
-		return fmt.Errorf("list the outbox: %w", err)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row(table, "", "POSITION", "WAITING", "OLDEST", "DEAD")
+	row(table, "published", backlog.Published, backlog.Waiting, backlog.Oldest.Round(time.Second), "")
+	for _, group := range groups {
+		lag, err := admin.Lag(ctx, group)
+		if err != nil {
+			return fmt.Errorf("measure consumer group %s: %w", group.Name, err)
+		}
+		row(table, group.Name, lag.Cursor, lag.Events, lag.Oldest.Round(time.Second), lag.Dead)
 	}
-	if len(events) == 0 {
-		_, err := fmt.Fprintln(w, "every event is published")
+	return table.Flush()
+}
+
+// List writes a table of up to limit events that consumers refused, dead letters first.
+func List(ctx context.Context, admin Admin, w io.Writer, limit int) error {
+	letters, err := admin.DeadLetters(ctx, limit)
+	if err != nil {
+		return fmt.Errorf("list dead letters: %w", err)
+	}
+	if len(letters) == 0 {
+		_, err := fmt.Fprintln(w, "no event is refused")
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tSTATE\tTYPE\tSUBJECT\tAGE\tATTEMPTS\tLAST ERROR") // an error shows at Flush
-	for _, e := range events {
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%q\n",
-			e.Position, e.State, e.Type, e.Subject, e.Age.Round(time.Second), e.Attempts, e.LastError)
+	row(table, "POSITION", "GROUP", "TYPE", "SUBJECT", "AGE", "ATTEMPTS", "RETRY AT", "LAST ERROR")
+	for _, l := range letters {
+		retryAt := "never"
+		if l.RetryAt != nil {
+			retryAt = l.RetryAt.UTC().Format(time.TimeOnly)
+		}
+		row(table, l.Position, l.Group, l.Type, l.Subject, l.Age.Round(time.Second), l.Attempts, retryAt, fmt.Sprintf("%q", l.LastError))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%d unpublished, %d of them dead letters; %d shown\n",
-		backlog.Waiting+backlog.Dead, backlog.Dead, len(events))
-	return err
+	return table.Flush()
 }
 
-// Retry gives refused events another chance at once; without positions, which
-// List shows as ID, all of them.
+// row writes the cells of a table's line. An error shows at Flush.
+func row(table io.Writer, cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			_, _ = fmt.Fprint(table, "\t")
+		}
+		_, _ = fmt.Fprint(table, cell)
+	}
+	_, _ = fmt.Fprintln(table)
+}
+
+// Retry makes refused events due at once; without positions, all of them.
 func Retry(ctx context.Context, admin Admin, w io.Writer, positions ...int64) error {
 	n, err := admin.Retry(ctx, positions)
 	if err != nil {
@@ -47,9 +70,9 @@ func Retry(ctx context.Context, admin Admin, w io.Writer, positions ...int64) er
 	return err
 }
 
-// Replay sends again all that was published within this long, for a broker that
-// lost it. It may be done twice: consumers deduplicate. An event that is being
-// published at this very moment may come before its subject's replayed ones.
+// Replay publishes again all that happened within this long, for consumers elsewhere that lost it.
+// Our own groups need no replay: what they did not get is published again by itself. It may be done
+// twice, as consumers deduplicate.
 func Replay(ctx context.Context, admin Admin, w io.Writer, since time.Duration) error {
 	if since <= 0 {
 		return fmt.Errorf("replay since %s: want a positive duration, such as 10m", since)

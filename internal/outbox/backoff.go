@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -22,14 +21,4 @@ func (b backoff) pause(failures int) time.Duration {
 		}
 	}
 	return 1 + rand.N(ceiling)
-}
-
-// sleep waits, unless the context ends first.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPausesHaveFullJitterUnderADoublingCeiling(t *testing.T) {
+func TestBackoff_HasFullJitterUnderADoublingCeiling(t *testing.T) {
 	t.Parallel()
 	b := backoff{base: time.Second, limit: 10 * time.Second}
 	for failures, ceiling := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second,

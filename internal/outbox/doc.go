@@ -1,40 +1,44 @@
-// Package outbox carries events from the database to a broker, and from there
-// to their effects, each once.
+// Package outbox carries events from the database to a stream, and from there to their effects,
+// each once.
 //
-// An event is a row of the outbox, written by the transaction that made it
-// happen. A [Relay] in every replica publishes such rows, at least once; a
-// [Consumer] notes the ID of each event in the transaction of its effect, so an
-// event that comes twice has one effect.
+// An event is a row of the outbox, written by the transaction that made it happen and never
+// updated. A [Relay] publishes the rows in order, at least once. A [Consumer] records each event in
+// its inbox, in the transaction of the effect, so an event that comes twice has one effect.
 //
-//	business transaction → outbox → Relay → Publisher → stream → Consumer → inbox and effect
+//	business transaction → outbox → Relay → stream → Consumer → inbox and effect
 //
 // # Order
 //
-// Events of one subject, such as an order, are published in the order in which
-// they happened, by any number of relays and whatever crashes:
+// An event's position is drawn from a sequence while its transaction holds the lock of the
+// subject's row, so the positions of one subject are in the order of what happened. The relay
+// publishes in the order of positions and moves one cursor. Transactions may commit out of order;
+// so it reads the last position that was drawn, waits until the transactions have ended that had
+// written to the outbox at that moment, and then publishes what is there up to this position: what
+// is not there by then will never be.
 //
-//   - They are written under the lock of the subject's row. A later event gets
-//     its ID after the earlier one was committed; so whoever sees an event sees
-//     all the earlier ones of its subject, and their IDs are in order. Where
-//     there is no common lock, between subjects or between a customer's name and
-//     wallet, IDs may be committed out of order; therefore a relay looks for what
-//     is unpublished and never for what comes after an ID.
-//   - Only the first unpublished event of a subject can be claimed, and by one
-//     relay at a time. The next one has to wait until it is marked.
+// Relays run in every replica, and the one that holds the lease works. A relay that stops between
+// publishing and moving the cursor, or is paused for longer than its lease, leads to repetitions:
+// the first appearances of a subject's events are in order, and the inbox removes the others. A
+// consumer group hands a subject's events to different processes, and what the stream lost comes
+// later; an effect that needs order must keep it by itself.
 //
-// A relay that stops between publishing and marking, or is paused for longer
-// than its claim lasts, leads to a repetition: the events' first appearances are
-// in order, and the inbox removes the others. A consumer group hands a subject's
-// events to different processes, though; an effect that needs order must keep
-// it by itself.
+// # Losses
 //
-// # Trouble
+// The stream may lose anything at any time. What each group has had is in the database: everything
+// before its cursor, and after it what its inbox has. Every second the relay with the lease moves
+// the cursors. If a group has handled the whole stream and still lacks events, the stream has lost
+// them, and the relay publishes them again. An event at or before the cursor has no effect when it
+// arrives again, so the inbox before the cursor can be deleted, and a group that is created anew
+// can read the stream from its beginning.
 //
-// A broker that is away is nobody's fault: events go back, the relay waits, with
-// full jitter, and nothing is ever given up. An event that the publisher refuses
-// is tried again later and becomes a dead letter after some attempts, which
-// blocks the later events of its subject and of no other. Letting them pass
-// would show "paid" to those who never saw "placed"; dropping one is for a human
-// to decide. [List] shows them, [Retry] gives them another chance, and [Replay]
-// sends again what a broker lost.
+// The outbox is deleted only before all cursors, and the stream is trimmed only where every group
+// has acknowledged. If the stream is full, the relay pauses, and events wait in the outbox.
+//
+// # Failures
+//
+// A stream or a database that is away is no event's fault: relay and consumers wait, with full
+// jitter, and never give up. An event that a consumer refuses becomes a dead letter of its group.
+// It is tried again, with pauses, and after [MaxAttempts] only after [Retry]; other events do not
+// wait for it. [Status] and [List] show what waits, and [Replay] publishes events again for
+// consumers that do not use this inbox.
 package outbox

@@ -7,15 +7,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event tells that something happened.
+// MaxDataBytes is the largest event: the outbox takes no larger one. Usual ones have some hundred
+// bytes.
+const MaxDataBytes = 64 << 10
+
+// Event says that something happened.
 type Event struct {
-	Position  int64     // in the outbox; known to the relay only
-	ID        uuid.UUID // what consumers deduplicate by
+	Position  int64     // in the outbox; orders the events of one subject
+	ID        uuid.UUID // what consumers elsewhere deduplicate by
 	AccountID uuid.UUID
 	Type      string          // such as "order.placed"
 	Aggregate string          // the kind of subject, such as "order"
 	Subject   uuid.UUID       // whose events are in order
 	Data      json.RawMessage // the type's own content
-	CreatedAt time.Time
-	Attempts  int // how often it was refused; known to the relay only
+	CreatedAt time.Time       // when its transaction began
+}
+
+// Group is a consumer group and the types of events that it acts on.
+type Group struct {
+	Name  string
+	Types []string
 }

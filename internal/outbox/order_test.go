@@ -14,55 +14,64 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/outbox"
-	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 var errCrashed = errors.New("crashed")
 
-// crashing is a store whose user is killed now and then: after it has claimed,
-// or after it has published and before it has marked.
+// crashing is a store whose user is killed now and then after it has published, or paused for
+// longer than its lease before it publishes.
 type crashing struct {
 	outbox.Store
-	claims, marks atomic.Int64 // crashes
+	pause           time.Duration
+	crashes, pauses atomic.Int64
 }
 
-func (c *crashing) Claim(ctx context.Context, claim uuid.UUID, limit int, lease time.Duration) ([]outbox.Event, error) {
-	events, err := c.Store.Claim(ctx, claim, limit, lease)
+func (c *crashing) Read(ctx context.Context, after int64, limit int) ([]outbox.Event, int64, error) {
+	events, last, err := c.Store.Read(ctx, after, limit)
 	if len(events) > 0 && rand.N(10) == 0 {
-		c.claims.Add(1)
-		return nil, errCrashed
+		c.pauses.Add(1)
+		<-time.After(c.pause)
 	}
-	return events, err
+	return events, last, err
 }
 
-func (c *crashing) MarkPublished(ctx context.Context, claim uuid.UUID, positions []int64) error {
+func (c *crashing) Advance(ctx context.Context, owner uuid.UUID, from, to int64, lease time.Duration) error {
 	if rand.N(5) == 0 {
-		c.marks.Add(1)
+		c.crashes.Add(1)
 		return errCrashed
 	}
-	return c.Store.MarkPublished(ctx, claim, positions)
+	return c.Store.Advance(ctx, owner, from, to, lease)
 }
 
-func TestSeveralRelaysKeepTheOrderOfEachSubjectWhateverCrashes(t *testing.T) {
+// Release is what a killed relay does not do.
+func (*crashing) Release(context.Context, uuid.UUID) error { return errCrashed }
+
+func TestRelay_KeepsOrderPerSubject(t *testing.T) {
 	t.Parallel()
-	const subjects, each, relays = 12, 25, 4
+	const subjects, each, relays, lease = 12, 25, 4, 50 * time.Millisecond
 	b := setup(t)
-	stream, store := &recorder{}, &crashing{Store: b}
+	stream, store := &recorder{}, &crashing{Store: b, pause: 2 * lease}
 	for range relays {
 		b.start(outbox.NewRelay(store, stream, outbox.RelayConfig{
-			Poll: 2 * time.Millisecond, Lease: 100 * time.Millisecond, Batch: 5, Logger: quiet}))
+			Poll: 20 * time.Millisecond, Lease: lease, Batch: 5, Logger: quiet}))
 	}
 	ids := make([]uuid.UUID, subjects)
 	for i := range ids {
 		ids[i] = b.subject()
 	}
-	// Two writers for each subject, so that its lock is contended.
+	// Two writers for each subject, so that its lock is contended and transactions overlap.
 	var writers sync.WaitGroup
 	errs := make(chan error, 2*subjects*each)
 	for i := range 2 * subjects {
 		writers.Go(func() {
-			for range each {
-				errs <- pgx.BeginFunc(b.ctx, b.pool, func(tx pgx.Tx) error { return b.emitIn(tx, ids[i/2]) })
+			for n := range each {
+				errs <- pgx.BeginFunc(b.ctx, b.pool, func(tx pgx.Tx) error {
+					err := b.emitIn(tx, ids[i/2])
+					if err == nil && n%7 == 0 {
+						err = b.emitIn(tx, ids[i/2])
+					}
+					return err
+				})
 			}
 		})
 	}
@@ -73,17 +82,18 @@ func TestSeveralRelaysKeepTheOrderOfEachSubjectWhateverCrashes(t *testing.T) {
 	}
 	b.await("all is published", func() bool { return b.waiting() == 0 })
 
+	all := value[int](b, "SELECT count(*) FROM outbox")
 	for _, id := range ids {
-		require.Equal(t, upTo(2*each), firsts(stream.numbers(id)))
+		require.Equal(t, upTo(all/subjects), firsts(stream.numbers(id)))
 	}
-	require.Positive(t, store.claims.Load(), "no crash after claiming")
-	require.Positive(t, store.marks.Load(), "no crash before marking")
-	require.Greater(t, len(stream.published()), 2*each*subjects, "a crash before marking repeats events")
+	require.Positive(t, store.pauses.Load(), "no pause before publishing")
+	require.Positive(t, store.crashes.Load(), "no crash after publishing")
+	require.Greater(t, len(stream.published()), all, "a crash after publishing repeats events")
 }
 
-func TestSeveralRelaysPublishEachEventOnceWhenNothingFails(t *testing.T) {
+func TestRelay_PublishesEachEventOnceWhenNothingFails(t *testing.T) {
 	t.Parallel()
-	const subjects, each, relays = 40, 5, 8
+	const subjects, each, relays = 40, 5, 4
 	b := setup(t)
 	ids := make([]uuid.UUID, subjects)
 	for i := range ids {
@@ -92,7 +102,7 @@ func TestSeveralRelaysPublishEachEventOnceWhenNothingFails(t *testing.T) {
 	}
 	stream := &recorder{}
 	for range relays {
-		b.start(outbox.NewRelay(b, stream, outbox.RelayConfig{Poll: time.Millisecond, Lease: never, Batch: 10, Logger: quiet}))
+		b.start(outbox.NewRelay(b, stream, outbox.RelayConfig{Poll: 10 * time.Millisecond, Batch: 10, Logger: quiet}))
 	}
 	b.await("all is published", func() bool { return b.waiting() == 0 })
 	for _, id := range ids {
@@ -100,116 +110,101 @@ func TestSeveralRelaysPublishEachEventOnceWhenNothingFails(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsCommittedLateIsNotMissed(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	stream := &recorder{}
-	relay := b.relay(stream)
-	late, early := b.subject(), b.subject()
-
-	tx := b.begin()
-	require.NoError(t, b.emitIn(tx, late)) // has the lower ID
-	b.emit(early, 1)
-	b.pass(relay, 1)
-	require.Equal(t, []int{1}, stream.numbers(early))
-	require.NoError(t, tx.Commit(b.ctx))
-	b.pass(relay, 1)
-	require.Equal(t, []int{1}, stream.numbers(late))
-	events := stream.published()
-	require.Greater(t, events[0].Position, events[1].Position, "the test needs the lower ID to come later")
-}
-
-func TestAnEventWaitsForTheUncommittedOneBeforeIt(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	stream := &recorder{}
-	relay := b.relay(stream)
-	subject := b.subject()
-
-	first := b.begin()
-	require.NoError(t, b.emitIn(first, subject))
-	second := make(chan error, 1)
+// read reads the outbox from its beginning, and tells when that has returned.
+func (b *bundle) read() (events func() []outbox.Event, done func() bool) {
+	b.t.Helper()
+	result, finished := make(chan []outbox.Event, 1), atomic.Bool{}
 	go func() {
-		second <- pgx.BeginFunc(b.ctx, b.pool, func(tx pgx.Tx) error { return b.emitIn(tx, subject) })
+		events, _, err := b.Read(b.ctx, 0, 10)
+		if err != nil {
+			b.t.Error(err)
+		}
+		finished.Store(true)
+		result <- events
 	}()
-	b.await("the second waits for the lock of the subject", func() bool {
-		return value[int](b, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == 1
+	return func() []outbox.Event { return <-result }, finished.Load
+}
+
+// reading waits until a read waits for transactions to end.
+func (b *bundle) reading() {
+	b.t.Helper()
+	b.await("somebody waits for transactions to end", func() bool {
+		return value[int](b, `SELECT count(*) FROM pg_stat_activity
+			WHERE query ~ 'FROM pg_locks' AND state = 'idle in transaction' AND datname = current_database() AND pid <> pg_backend_pid()`) == 1
 	})
-	b.pass(relay, 0)
-	require.NoError(t, first.Commit(b.ctx))
-	require.NoError(t, <-second)
-	b.pass(relay, 1)
-	b.pass(relay, 1)
-	require.Equal(t, []int{1, 2}, stream.numbers(subject))
 }
 
-func TestARelayPassesOverWhatAnotherIsJustClaiming(t *testing.T) {
+func TestRead_WaitsForAnEventThatIsCommittedLate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	stream := &recorder{}
-	relay := b.relay(stream)
-	locked, free := b.subject(), b.subject()
-	b.emit(locked, 1)
-	b.emit(free, 1)
+	late, early := b.subject(), b.subject()
+	tx := b.begin()
+	require.NoError(t, b.emitIn(tx, late)) // draws the lower position
+	b.emit(early, 1)
 
-	_, err := b.begin().Exec(b.ctx, "SELECT FROM outbox WHERE subject = $1 FOR UPDATE", locked)
+	events, done := b.read()
+	b.reading()
+	require.False(t, done(), "the later event would be published first, and the cursor would pass the earlier one")
+	require.NoError(t, tx.Commit(b.ctx))
+	got := events()
+	require.Len(t, got, 2)
+	require.Equal(t, []uuid.UUID{late, early}, []uuid.UUID{got[0].Subject, got[1].Subject})
+}
+
+func TestRead_PassesOverWhatIsRolledBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	never, committed := b.subject(), b.subject()
+	tx := b.begin()
+	require.NoError(t, b.emitIn(tx, never))
+	b.emit(committed, 1)
+	events, _ := b.read()
+	b.reading()
+	require.NoError(t, tx.Rollback(b.ctx))
+	got := events()
+	require.Len(t, got, 1)
+	require.Equal(t, committed, got[0].Subject)
+	require.EqualValues(t, 2, got[0].Position)
+}
+
+func TestRead_DoesNotWaitForTransactionsThatBeganLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx := b.begin()
+	require.NoError(t, b.emitIn(tx, b.subject()))
+	events, _ := b.read()
+	b.reading()
+	later := b.begin()
+	require.NoError(t, b.emitIn(later, b.subject()))
+	require.NoError(t, tx.Commit(b.ctx))
+	require.Len(t, events(), 1)
+}
+
+func TestRead_DoesNotWaitForTransactionsThatWroteNoEvent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.begin().Exec(b.ctx, "SELECT pg_current_xact_id()") // somebody's, for hours
 	require.NoError(t, err)
-	b.pass(relay, 1)
-	require.Equal(t, []int{1}, stream.numbers(free))
-	require.Empty(t, stream.numbers(locked))
-}
-
-func TestAClaimIsRespectedUntilItsLeaseEnds(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	subject := b.subject()
-	b.emit(subject, 2)
-
-	events, err := b.Claim(b.ctx, uuid.New(), 10, never)
+	b.emit(b.subject(), 1)
+	events, _, err := b.Read(b.ctx, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, events, 1)
-	stream := &recorder{}
-	relay := b.relay(stream)
-	b.pass(relay, 0) // the second event waits for the first, too
-
-	b.exec("UPDATE outbox SET due_at = now() WHERE id = $1", events[0].Position)
-	b.pass(relay, 1)
-	b.pass(relay, 1)
-	require.Equal(t, []int{1, 2}, stream.numbers(subject))
 }
 
-func TestALostClaimSettlesNothing(t *testing.T) {
+func TestRead_FailsWhenTheSequenceIsBehindTheCursor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.emit(b.subject(), 1)
-	lost, current := uuid.New(), uuid.New()
-	events, err := b.Claim(b.ctx, lost, 10, time.Nanosecond)
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	b.await("the lease has ended", func() bool {
-		events, err = b.Claim(b.ctx, current, 10, never)
-		require.NoError(t, err)
-		return len(events) == 1
-	})
-	position := events[0].Position
-
-	require.NoError(t, b.MarkPublished(b.ctx, lost, []int64{position}))
-	require.NoError(t, b.MarkRefused(b.ctx, lost, outbox.Refusal{Position: position, Reason: "late", Dead: true}))
-	require.NoError(t, b.Release(b.ctx, lost))
-	require.Equal(t, 1, value[int](b, "SELECT count(*) FROM outbox WHERE claim = $1 AND published_at IS NULL AND attempts = 0 AND due_at > now()", current))
-
-	require.NoError(t, b.MarkPublished(b.ctx, current, []int64{position}))
-	require.Zero(t, b.waiting())
+	b.emit(b.subject(), 3)
+	relay := b.relay(&recorder{})
+	b.pass(relay, 3)
+	b.exec("SELECT setval('outbox_id_seq', 2)") // as after a restore without sequences
+	_, err := relay.RunOnce(b.ctx)
+	require.ErrorContains(t, err, "behind the outbox's cursor")
 }
 
-func TestNothingIsPublishedAfterTheLease(t *testing.T) {
+// A session that draws positions in advance would commit them after Read has passed them.
+func TestOutbox_DrawsPositionsOneByOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.emit(b.subject(), 1)
-	client := open(t, testenv.Redis(t))
-	relay := outbox.NewRelay(b, outbox.NewRedisStream(client), outbox.RelayConfig{Lease: time.Nanosecond, Logger: quiet})
-	_, err := relay.RunOnce(b.ctx) // as if it had been paused after claiming
-	require.ErrorIs(t, err, outbox.ErrUnavailable)
-	require.Zero(t, client.Exists(b.ctx, outbox.DefaultStream).Val())
-	require.EqualValues(t, 1, b.waiting())
+	require.Equal(t, 1, value[int](b, "SELECT cache_size FROM pg_sequences WHERE sequencename = 'outbox_id_seq'"))
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,93 +16,111 @@ const (
 	// DefaultStream is the key of the one stream that all events go to.
 	DefaultStream = "oncepay:events"
 
-	// DefaultMaxLen bounds the stream to some 50 MB, or a quarter of an hour at a
-	// hundred events per second. A consumer that is further behind needs [Replay].
+	// DefaultMaxLen bounds the stream to some 50 MB. At this length the relay pauses, and events
+	// wait in the outbox. When consumers keep up, the stream has half of it.
 	DefaultMaxLen = 100_000
-
-	// MaxDataBytes is the largest event that is published. Ours have some hundred
-	// bytes; a stream of the largest ones would fill any Redis.
-	MaxDataBytes = 64 << 10
 
 	// redisDialTimeout covers a TLS handshake within a region.
 	redisDialTimeout = 500 * time.Millisecond
 
-	// redisTimeout bounds a reply, a write and the wait for a connection. Nobody
-	// waits for a background job, so it may be patient, but it has to be done
-	// long before its lease ends.
+	// redisTimeout bounds a reply, a write and the wait for a connection. Nobody waits for a
+	// background job, so it may be patient, but it has to be done long before its lease ends.
 	redisTimeout = time.Second
 )
 
-// ACLRules are what a server's user needs for [DefaultStream], apart from a
-// login (https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/).
-const ACLRules = "~" + DefaultStream + " +xadd +xreadgroup +xautoclaim +xack +xgroup|create"
+// ACLRules are what a server's user needs for [DefaultStream], apart from a login
+// (https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/).
+const ACLRules = "~" + DefaultStream + " +multi +exec +xadd +xreadgroup +xautoclaim +xack +xgroup|create" +
+	" +xinfo|stream +xinfo|groups +xpending +xtrim"
 
-// SetTimeouts makes the options of a client fit for a [RedisStream] and its
-// consumers. They must have retries off: a command whose reply was lost may have
-// had its effect, and to send it again is the relay's decision.
+// SetTimeouts makes the options of a client fit for a [RedisStream] and its consumers. They must
+// have retries off: a command whose reply was lost may have had its effect, and to send it again is
+// the relay's decision.
 func SetTimeouts(o *redis.UniversalOptions) {
 	o.DialTimeout = redisDialTimeout
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = redisTimeout, redisTimeout, redisTimeout
 }
 
-// RedisStream publishes events to a Redis stream, one entry each.
+// RedisStream is a Redis stream with one entry per event.
 type RedisStream struct {
 	client redis.UniversalClient
 	stream string
-	maxLen int64
 }
 
-var _ Publisher = (*RedisStream)(nil)
+var _ Stream = (*RedisStream)(nil)
 
-// NewRedisStream publishes to [DefaultStream] by a client without retries and
-// with the timeouts of [SetTimeouts], which remains the caller's to close.
+// NewRedisStream publishes to [DefaultStream] by a client without retries and with the timeouts of
+// [SetTimeouts], which remains the caller's to close.
 func NewRedisStream(client redis.UniversalClient) *RedisStream {
-	return &RedisStream{client: client, stream: DefaultStream, maxLen: DefaultMaxLen}
+	return &RedisStream{client: client, stream: DefaultStream}
 }
 
-// Publish adds the events in one round trip. To Redis all events look alike, so
-// whatever it answers is its own trouble; only size and form are an event's.
-func (s *RedisStream) Publish(ctx context.Context, events []Event) []error {
-	errs := make([]error, len(events))
-	added := make([]*redis.StringCmd, len(events))
+// Publish implements [Publisher] in one round trip. In a transaction, a consumer that waits is
+// given all events at once.
+func (s *RedisStream) Publish(ctx context.Context, events []Event) error {
+	_, err := s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, event := range events {
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: s.stream, Values: encode(event)})
+		}
+		return nil
+	})
+	return err
+}
+
+// State implements [Stream] in two round trips.
+func (s *RedisStream) State(ctx context.Context) (StreamState, error) {
+	state := StreamState{Open: map[string]EntryID{}}
 	pipe := s.client.Pipeline()
-	for i, event := range events {
-		if errs[i] = check(event); errs[i] == nil {
-			added[i] = pipe.XAdd(ctx, &redis.XAddArgs{Stream: s.stream, MaxLen: s.maxLen, Approx: true, Values: encode(event)})
+	info, groups := pipe.XInfoStream(ctx, s.stream), pipe.XInfoGroups(ctx, s.stream)
+	if _, err := pipe.Exec(ctx); err != nil {
+		if strings.Contains(err.Error(), "no such key") {
+			return state, nil
+		}
+		return state, err
+	}
+	state.Exists, state.Length = true, info.Val().Length
+	var err error
+	if state.Last, err = parseEntryID(info.Val().LastGeneratedID); err != nil {
+		return state, err
+	}
+	for _, group := range groups.Val() {
+		if state.Open[group.Name], err = s.open(ctx, group); err != nil {
+			return state, err
 		}
 	}
-	if pipe.Len() == 0 {
-		return errs
-	}
-	_, failed := pipe.Exec(ctx) // gives the first error, and leaves each with its command
-	for i, cmd := range added {
-		if cmd == nil {
-			continue
-		}
-		if err := cmd.Err(); err != nil {
-			errs[i] = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		} else if cmd.Val() == "" { // never sent
-			errs[i] = fmt.Errorf("%w: %w", ErrUnavailable, failed)
-		}
-	}
-	return errs
+	return state, nil
 }
 
-func check(event Event) error {
-	if len(event.Data) > MaxDataBytes {
-		return fmt.Errorf("event has %d bytes of data, %d are allowed", len(event.Data), MaxDataBytes)
+// open is the ID before which a group has handled everything: that of its oldest pending entry, or
+// what comes after the last one that it was given.
+func (s *RedisStream) open(ctx context.Context, group redis.XInfoGroup) (EntryID, error) {
+	given, err := parseEntryID(group.LastDeliveredID)
+	if err != nil || group.Pending == 0 {
+		return given.Next(), err
 	}
-	if !json.Valid(event.Data) {
-		return errors.New("event's data is not JSON")
+	pending, err := s.client.XPending(ctx, s.stream, group.Name).Result()
+	if err != nil || pending.Count == 0 {
+		return given.Next(), err
 	}
-	return nil
+	oldest, err := parseEntryID(pending.Lower)
+	if given.Before(oldest) {
+		oldest = given.Next()
+	}
+	return oldest, err
 }
 
-// encode gives the fields of a stream's entry.
+// Trim implements [Stream]. It leaves a little more than it has to, as Redis removes whole nodes of
+// its tree.
+func (s *RedisStream) Trim(ctx context.Context, before EntryID, limit int64) error {
+	return s.client.XTrimMinIDApprox(ctx, s.stream, before.String(), limit).Err()
+}
+
+// encode returns the fields of a stream's entry.
 func encode(e Event) []string {
 	return []string{
 		"event_id", e.ID.String(), "type", e.Type, "aggregate", e.Aggregate, "subject", e.Subject.String(),
 		"account_id", e.AccountID.String(), "created_at", e.CreatedAt.UTC().Format(time.RFC3339Nano), "data", string(e.Data),
+		"position", strconv.FormatInt(e.Position, 10),
 	}
 }
 
@@ -112,11 +131,14 @@ func decode(fields map[string]any) (Event, error) {
 		return value
 	}
 	event := Event{Type: text("type"), Aggregate: text("aggregate"), Data: json.RawMessage(text("data"))}
-	var errs [5]error
+	var errs [6]error
 	event.ID, errs[0] = uuid.Parse(text("event_id"))
 	event.Subject, errs[1] = uuid.Parse(text("subject"))
 	event.AccountID, errs[2] = uuid.Parse(text("account_id"))
 	event.CreatedAt, errs[3] = time.Parse(time.RFC3339Nano, text("created_at"))
-	errs[4] = check(event)
+	event.Position, errs[4] = strconv.ParseInt(text("position"), 10, 64)
+	if !json.Valid(event.Data) {
+		errs[5] = errors.New("event's data is not JSON")
+	}
 	return event, errors.Join(errs[:]...)
 }

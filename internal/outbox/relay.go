@@ -1,173 +1,172 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
+
+	"github.com/oncepay/oncepay/internal/background"
 )
 
 const (
-	// DefaultPoll is how often a relay looks by itself, in case it was not woken:
-	// the net keeps the lag under a second. A look costs one short query.
-	DefaultPoll = 500 * time.Millisecond
+	// DefaultPoll is how often a relay looks by itself when nothing has happened for a while. After
+	// an event it looks ten times as often. A look is one short transaction.
+	DefaultPoll = 250 * time.Millisecond
 
-	// DefaultLease is how long events wait for a relay that was killed. It is ten
-	// times what publishing and marking take when the broker is at its slowest.
+	// DefaultLease is how long events wait for a relay that was killed. It is longer than a pass
+	// takes when the database and the stream are at their slowest.
 	DefaultLease = 10 * time.Second
 
-	// DefaultBatch keeps a pass far shorter than its lease, and a stopping
-	// replica from having to wait.
-	DefaultBatch = 100
+	// DefaultBatch keeps a pass far shorter than its lease.
+	DefaultBatch = 1000
 
-	// DefaultMaxAttempts is some two minutes of refusals: enough for a
-	// deployment that mends the cause.
-	DefaultMaxAttempts = 10
+	// passRate and passBurst bound the passes with events in a second: under load, events wait for
+	// up to 80 ms, so that one pass, with its fixed cost at PostgreSQL and Redis, serves several
+	// orders. A lone event does not wait. A full batch is followed by the next at once.
+	passRate, passBurst = 12, 6
 
-	// markTimeout bounds telling the store what became of a batch. It also bounds
-	// how much longer Stop takes.
-	markTimeout = 5 * time.Second
+	// upkeepInterval is how often the groups' cursors are moved and lost events are looked for.
+	upkeepInterval = time.Second
+
+	// advanceTimeout bounds telling the store what is published, and how much longer Stop takes.
+	advanceTimeout = 5 * time.Second
 )
 
-var (
-	// refusedBackoff spreads the attempts to publish one event.
-	refusedBackoff = backoff{base: time.Second, limit: time.Minute}
-
-	// troubleBackoff spreads a relay's attempts while the broker or the database
-	// is away. Its limit bounds how late anybody notices that it is back.
-	troubleBackoff = backoff{base: 100 * time.Millisecond, limit: 3 * time.Second}
-)
+// troubleBackoff spreads a relay's attempts while the stream or the database is away. Its limit
+// bounds how late anybody notices that it is back.
+var troubleBackoff = backoff{base: 100 * time.Millisecond, limit: 3 * time.Second}
 
 // RelayConfig tunes a relay. What is zero takes its default.
 type RelayConfig struct {
-	Poll        time.Duration
-	Lease       time.Duration
-	Batch       int
-	MaxAttempts int
-	Logger      *slog.Logger // default: slog.Default()
+	Groups []Group // that must have every event
+	Poll   time.Duration
+	Lease  time.Duration
+	Batch  int
+	Upkeep time.Duration // default: a second
+	MaxLen int64         // of the stream; default: DefaultMaxLen
+	Logger *slog.Logger  // default: slog.Default()
 }
 
 func (c RelayConfig) withDefaults() RelayConfig {
-	if c.Poll == 0 {
-		c.Poll = DefaultPoll
-	}
-	if c.Lease == 0 {
-		c.Lease = DefaultLease
-	}
-	if c.Batch == 0 {
-		c.Batch = DefaultBatch
-	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = DefaultMaxAttempts
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Poll = cmp.Or(c.Poll, DefaultPoll)
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Batch = cmp.Or(c.Batch, DefaultBatch)
+	c.Upkeep = cmp.Or(c.Upkeep, upkeepInterval)
+	c.MaxLen = cmp.Or(c.MaxLen, DefaultMaxLen)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
-// Relay publishes the events of the outbox. Any number of them may run.
+// Relay publishes the events of the outbox, and publishes again what a consumer group did not get.
+// Any number of them may run; the one that holds the lease works.
 type Relay struct {
-	service
-	store     Store
-	publisher Publisher
-	cfg       RelayConfig
-	woken     chan struct{}
+	task   background.Task
+	store  Store
+	stream Stream
+	cfg    RelayConfig
+	owner  uuid.UUID
+	woken  chan struct{}
+	pace   *rate.Limiter
 
-	published, refused, troubles atomic.Int64
+	// Of the goroutine that runs:
+	leased    time.Time // until when the lease lasts at least; zero: not held
+	published int64     // the position up to which events are published
+	read      int64     // the position up to which there is nothing else to publish
+	active    time.Time // when there was an event for the last time
+	kept      time.Time // when upkeep was done
+	room      int64     // how many entries the stream may grow by until the next upkeep
+	marks     map[string]mark
+
+	publications, republications, troubles atomic.Int64
 }
 
 // NewRelay makes a relay, to be started.
-func NewRelay(store Store, publisher Publisher, cfg RelayConfig) *Relay {
-	return &Relay{store: store, publisher: publisher, cfg: cfg.withDefaults(), woken: make(chan struct{}, 1)}
+func NewRelay(store Store, stream Stream, cfg RelayConfig) *Relay {
+	return &Relay{store: store, stream: stream, cfg: cfg.withDefaults(), owner: uuid.New(),
+		woken: make(chan struct{}, 1), pace: rate.NewLimiter(passRate, passBurst), marks: map[string]mark{}}
 }
 
-// Start starts the relay, once, and returns at once. It runs until the context
-// ends or Stop is called.
-func (r *Relay) Start(ctx context.Context) { r.start(ctx, r.run) }
+// Start starts the relay, once, and returns at once. It runs until the context ends or Stop is
+// called.
+func (r *Relay) Start(ctx context.Context) { r.task.Start(ctx, r.run) }
 
-// Stop lets the relay finish what it has claimed and waits for it: not longer
-// than the lease and a few seconds. It may be called at any time, also twice.
-func (r *Relay) Stop() { r.stop() }
+// Stop lets the relay finish its pass, releases the lease and waits for both: not longer than the
+// lease and a few seconds. It may be called at any time, also twice.
+func (r *Relay) Stop() { r.task.Stop() }
 
-// RelayStats is what a relay did, and what is left.
-type RelayStats struct {
-	Backlog
-	Published int64 // events since the relay was made
-	Refused   int64 // attempts that were the event's fault
-	Troubles  int64 // passes that failed because the broker or the database was away
-}
-
-// Stats reads the counters, and the backlog from the store. On an error the
-// counters are right nevertheless.
-func (r *Relay) Stats(ctx context.Context) (RelayStats, error) {
-	stats := RelayStats{Published: r.published.Load(), Refused: r.refused.Load(), Troubles: r.troubles.Load()}
-	var err error
-	if stats.Backlog, err = r.store.Backlog(ctx); err != nil {
-		return stats, fmt.Errorf("measure the outbox: %w", err)
-	}
-	return stats, nil
-}
-
-func (r *Relay) run(ctx context.Context) {
-	var listener sync.WaitGroup
-	defer listener.Wait()
-	listener.Go(func() { r.listen(ctx) })
-
-	for failures := 0; ctx.Err() == nil; {
-		claimed, err := r.runOnce(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			failures++
-			r.troubles.Add(1)
-			pause := troubleBackoff.pause(failures)
-			r.cfg.Logger.WarnContext(ctx, "outbox: events can't be published now", "error", err, "retry_in", pause)
-			sleep(ctx, pause)
-		case claimed == 0:
-			failures = 0
-			r.wait(ctx)
-		default: // the next events of the same subjects may be due
-			failures = 0
-		}
-	}
-}
-
-// listen is woken by the store, again and again.
-func (r *Relay) listen(ctx context.Context) {
-	for failures := 0; ctx.Err() == nil; {
-		heard := false
-		err := r.store.Listen(ctx, func() {
-			heard = true
-			r.wake()
-		})
-		if ctx.Err() != nil {
-			return
-		}
-		if heard {
-			failures = 0
-		}
-		failures++
-		pause := troubleBackoff.pause(failures)
-		r.cfg.Logger.WarnContext(ctx, "outbox: not woken by new events, polling", "error", err, "retry_in", pause)
-		sleep(ctx, pause)
-	}
-}
-
-// wake never blocks: one pass finds all that is there.
-func (r *Relay) wake() {
+// Wake says that there are new events. It never blocks, and may be called often: one pass finds all
+// that is there.
+func (r *Relay) Wake() {
 	select {
 	case r.woken <- struct{}{}:
 	default:
 	}
 }
 
-func (r *Relay) wait(ctx context.Context) {
-	timer := time.NewTimer(r.cfg.Poll)
+// RelayStats is what a relay did, and what is left.
+type RelayStats struct {
+	Backlog
+	Lags        map[string]Lag // by consumer group
+	Published   int64          // events since the relay was made
+	Republished int64          // events that were published again, because a group did not get them
+	Troubles    int64          // passes that failed
+}
+
+// Stats reads the counters, and the rest from the store. The counters are right even if it returns
+// an error.
+func (r *Relay) Stats(ctx context.Context) (RelayStats, error) {
+	stats := RelayStats{Published: r.publications.Load(), Republished: r.republications.Load(),
+		Troubles: r.troubles.Load(), Lags: map[string]Lag{}}
+	var err error
+	if stats.Backlog, err = r.store.Backlog(ctx); err != nil {
+		return stats, fmt.Errorf("measure the outbox: %w", err)
+	}
+	for _, group := range r.cfg.Groups {
+		if stats.Lags[group.Name], err = r.store.Lag(ctx, group); err != nil {
+			return stats, fmt.Errorf("measure consumer group %s: %w", group.Name, err)
+		}
+	}
+	return stats, nil
+}
+
+func (r *Relay) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		n, err := r.runOnce(ctx)
+		switch {
+		case errors.Is(err, ErrLeased):
+			failures = 0
+			background.Sleep(ctx, r.standby())
+		case err != nil && ctx.Err() == nil:
+			failures++
+			r.troubles.Add(1)
+			r.release(ctx) // another replica may reach what this one can't
+			pause := troubleBackoff.pause(failures)
+			r.cfg.Logger.WarnContext(ctx, "outbox: events can't be published now", "error", err, "retry_in", pause)
+			background.Sleep(ctx, pause)
+		case n < r.cfg.Batch:
+			failures = 0
+			r.wait(ctx, n)
+		}
+	}
+	r.release(ctx)
+}
+
+// standby is how long a relay without the lease waits: not longer than the lease of one that died.
+func (r *Relay) standby() time.Duration { return min(4*r.cfg.Poll, r.cfg.Lease/4) }
+
+// wait waits after a pass with n events until it is time for the next one.
+func (r *Relay) wait(ctx context.Context, n int) {
+	if n > 0 {
+		background.Sleep(ctx, r.pace.Reserve().Delay())
+	}
+	timer := time.NewTimer(min(max(time.Since(r.active)/40, r.cfg.Poll/10), r.cfg.Poll))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -176,74 +175,85 @@ func (r *Relay) wait(ctx context.Context) {
 	}
 }
 
-// runOnce claims a batch, publishes it outside of any transaction, and marks
-// what became of it. It gives the number of events that it claimed. What is
-// claimed is brought to an end also when the context ends.
-func (r *Relay) runOnce(ctx context.Context) (int, error) {
-	claim := uuid.New()
-	// By the time that others may take them, we must have stopped publishing. The
-	// lease begins later than this, when the store gives it.
-	deadline := time.Now().Add(r.cfg.Lease)
-	events, err := r.store.Claim(ctx, claim, r.cfg.Batch, r.cfg.Lease)
-	if err != nil {
-		return 0, fmt.Errorf("claim events: %w", err)
+// runOnce publishes a batch and returns its size. What is begun is brought to an end also when the
+// context ends.
+func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
+	defer func() {
+		if err != nil {
+			r.leased = time.Time{}
+		}
+	}()
+	if err := r.lease(ctx); err != nil {
+		return 0, err
 	}
-	if len(events) == 0 {
+	if time.Since(r.kept) >= r.cfg.Upkeep {
+		if err := r.keepUp(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if r.room <= 0 {
 		return 0, nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	publishCtx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	errs := r.publisher.Publish(publishCtx, events)
-
-	ctx, cancel = context.WithTimeout(ctx, markTimeout)
-	defer cancel()
-	return len(events), r.settle(ctx, claim, events, errs)
+	events, last, err := r.store.Read(ctx, r.read, min(r.cfg.Batch, int(r.room)))
+	if err != nil {
+		return 0, fmt.Errorf("read the outbox: %w", err)
+	}
+	if len(events) > 0 {
+		err = r.publish(context.WithoutCancel(ctx), events)
+	}
+	if err == nil {
+		r.read = last
+	}
+	return len(events), err
 }
 
-// settle marks what became of claimed events, and releases those for which the
-// broker was not there.
-func (r *Relay) settle(ctx context.Context, claim uuid.UUID, events []Event, errs []error) error {
-	var published []int64
-	var refused []Refusal
-	var unavailable error
-	for i, event := range events {
-		switch err := errs[i]; {
-		case err == nil:
-			published = append(published, event.Position)
-		case errors.Is(err, ErrUnavailable):
-			unavailable = err
-		default:
-			refused = append(refused, r.refuse(ctx, event, err))
-		}
-	}
-	r.published.Add(int64(len(published)))
-	r.refused.Add(int64(len(refused)))
-	if len(published) > 0 {
-		if err := r.store.MarkPublished(ctx, claim, published); err != nil {
-			return fmt.Errorf("mark events as published: %w", err)
-		}
-	}
-	for _, refusal := range refused {
-		if err := r.store.MarkRefused(ctx, claim, refusal); err != nil {
-			return fmt.Errorf("mark an event as refused: %w", err)
-		}
-	}
-	if unavailable == nil {
+// lease takes the lease, or renews it when half of it is over.
+func (r *Relay) lease(ctx context.Context) error {
+	if time.Until(r.leased) > r.cfg.Lease/2 {
 		return nil
 	}
-	if err := r.store.Release(ctx, claim); err != nil {
-		return fmt.Errorf("release events: %w", errors.Join(err, unavailable))
+	held := !r.leased.IsZero()
+	// The lease begins later than this, when the store grants it.
+	until := time.Now().Add(r.cfg.Lease)
+	published, err := r.store.Lease(ctx, r.owner, r.cfg.Lease)
+	if err != nil {
+		return fmt.Errorf("lease the outbox: %w", err)
 	}
-	return fmt.Errorf("publish events: %w", unavailable)
+	if !held || published != r.published { // another relay worked, or an operator moved the cursor
+		r.published, r.read = published, published
+		r.kept, r.room = time.Time{}, 0
+		clear(r.marks)
+	}
+	r.leased = until
+	return nil
 }
 
-// refuse decides when an event is tried again, if ever.
-func (r *Relay) refuse(ctx context.Context, event Event, err error) Refusal {
-	attempts := event.Attempts + 1
-	refusal := Refusal{Position: event.Position, Reason: err.Error(),
-		Pause: refusedBackoff.pause(attempts), Dead: attempts >= r.cfg.MaxAttempts}
-	r.cfg.Logger.ErrorContext(ctx, "outbox: event refused", "error", err, "position", event.Position,
-		"event_id", event.ID, "type", event.Type, "attempts", attempts, "dead", refusal.Dead)
-	return refusal
+// publish publishes events, outside of any transaction, and moves the cursor. A relay that was
+// paused in between must not publish after its lease.
+func (r *Relay) publish(ctx context.Context, events []Event) error {
+	publishCtx, cancel := context.WithDeadline(ctx, r.leased)
+	defer cancel()
+	if err := r.stream.Publish(publishCtx, events); err != nil {
+		return fmt.Errorf("publish events: %w", err)
+	}
+	r.publications.Add(int64(len(events)))
+	r.room -= int64(len(events))
+	r.active = time.Now()
+
+	ctx, cancel = context.WithTimeout(ctx, advanceTimeout)
+	defer cancel()
+	last := events[len(events)-1].Position
+	until := time.Now().Add(r.cfg.Lease)
+	if err := r.store.Advance(ctx, r.owner, r.published, last, r.cfg.Lease); err != nil {
+		return fmt.Errorf("mark events as published: %w", err)
+	}
+	r.published, r.leased = last, until
+	return nil
+}
+
+// release ends the lease. If that fails, the lease ends by itself.
+func (r *Relay) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), advanceTimeout)
+	defer cancel()
+	_ = r.store.Release(ctx, r.owner)
 }

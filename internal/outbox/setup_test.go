@@ -42,6 +42,18 @@ type bundle struct {
 	ctx     context.Context
 	pool    *pgxpool.Pool
 	account uuid.UUID
+
+	mu     sync.Mutex
+	relays []*outbox.Relay
+}
+
+// wakeAll wakes all relays that are started.
+func (b *bundle) wakeAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, relay := range b.relays {
+		relay.Wake()
+	}
 }
 
 func setup(t *testing.T) *bundle {
@@ -58,23 +70,32 @@ func setup(t *testing.T) *bundle {
 }
 
 // relay makes a relay that is only woken, or run by RunOnce.
-func (b *bundle) relay(publisher outbox.Publisher) *outbox.Relay {
-	return outbox.NewRelay(b, publisher, outbox.RelayConfig{Poll: never, Lease: never, MaxAttempts: 3, Logger: quiet})
+func (b *bundle) relay(stream outbox.Stream) *outbox.Relay {
+	return outbox.NewRelay(b, stream, outbox.RelayConfig{Poll: never, Lease: never, Logger: quiet})
+}
+
+// fast makes a relay that looks and keeps up often.
+func (b *bundle) fast(stream outbox.Stream, groups ...outbox.Group) *outbox.Relay {
+	return outbox.NewRelay(b, stream, outbox.RelayConfig{Groups: groups, Poll: 10 * time.Millisecond,
+		Upkeep: 20 * time.Millisecond, Logger: quiet})
 }
 
 // start runs a relay until the test ends.
 func (b *bundle) start(relay *outbox.Relay) *outbox.Relay {
+	b.mu.Lock()
+	b.relays = append(b.relays, relay)
+	b.mu.Unlock()
 	relay.Start(b.ctx)
 	b.t.Cleanup(relay.Stop)
 	return relay
 }
 
-// pass runs a relay once, and requires that it claims so many events.
+// pass runs a relay once, and requires that it publishes so many events.
 func (b *bundle) pass(relay *outbox.Relay, want int) {
 	b.t.Helper()
-	claimed, err := relay.RunOnce(b.ctx)
+	published, err := relay.RunOnce(b.ctx)
 	require.NoError(b.t, err)
-	require.Equal(b.t, want, claimed)
+	require.Equal(b.t, want, published)
 }
 
 func (b *bundle) exec(sql string, args ...any) {
@@ -138,6 +159,8 @@ func (b *bundle) begin() pgx.Tx {
 	tx, err := b.pool.Begin(b.ctx)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	_, err = tx.Exec(b.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0") // however busy the machine is
+	require.NoError(b.t, err)
 	return tx
 }
 
@@ -164,28 +187,29 @@ func numberOf(event outbox.Event) int {
 	return data.Number
 }
 
-// recorder is a publisher that remembers, and does before what it is told to.
+// recorder is a stream that remembers, and does before what it is told to. It has room for all.
 type recorder struct {
-	before func(outbox.Event) error
+	before func([]outbox.Event) error
 
 	mu     sync.Mutex
 	events []outbox.Event
 }
 
-func (r *recorder) Publish(_ context.Context, events []outbox.Event) []error {
-	errs := make([]error, len(events))
-	for i, event := range events {
-		if r.before != nil {
-			errs[i] = r.before(event)
-		}
-		if errs[i] == nil {
-			r.mu.Lock()
-			r.events = append(r.events, event)
-			r.mu.Unlock()
+func (r *recorder) Publish(_ context.Context, events []outbox.Event) error {
+	if r.before != nil {
+		if err := r.before(events); err != nil {
+			return err
 		}
 	}
-	return errs
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, events...)
+	return nil
 }
+
+func (*recorder) State(context.Context) (outbox.StreamState, error) { return outbox.StreamState{}, nil }
+
+func (*recorder) Trim(context.Context, outbox.EntryID, int64) error { return nil }
 
 func (r *recorder) published() []outbox.Event {
 	r.mu.Lock()

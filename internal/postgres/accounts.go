@@ -10,8 +10,8 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// AccountByKeyHash gives the account of an API key's SHA-256, or
-// checkout.ErrUnauthorized when the key is unknown or revoked.
+// AccountByKeyHash returns the account of an API key's SHA-256, or checkout.ErrUnauthorized when
+// the key is unknown or revoked.
 func (s *Store) AccountByKeyHash(ctx context.Context, hash [32]byte) (checkout.Account, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Account, error) {
 		row, err := q.AccountByKeyHash(ctx, hash[:])

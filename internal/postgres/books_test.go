@@ -54,8 +54,7 @@ func (b *bundle) requireStock(sku string, initially int64) {
 	require.Equal(b.t, initially, b.stock(sku)+held)
 }
 
-// shop is driven through random commands, some of them under a key that was
-// used before.
+// shop is driven through random commands, some of them under a key that was used before.
 type shop struct {
 	*bundle
 	sku      string
@@ -74,21 +73,21 @@ type lost struct {
 
 // given is a command with the reply it got.
 type given struct {
-	again func() (checkout.Reply, error)
+	again func() (checkout.Answer, error)
 	body  string
 }
 
 // do runs a command under a new key and remembers it for retry.
-func (s *shop) do(t *rapid.T, command func(call checkout.Call) (checkout.Reply, error)) checkout.Reply {
+func (s *shop) do(t *rapid.T, command func(call checkout.Call) (checkout.Answer, error)) checkout.Answer {
 	call := s.call(newID().String(), 1)
 	reply, err := command(call)
 	if err != nil {
 		var domain *checkout.Error
 		require.ErrorAs(t, err, &domain)
 		require.True(t, domain.Retryable)
-		return checkout.Reply{}
+		return checkout.Answer{}
 	}
-	s.given = append(s.given, given{func() (checkout.Reply, error) { return command(call) }, string(reply.Body)})
+	s.given = append(s.given, given{func() (checkout.Answer, error) { return command(call) }, string(reply.Body)})
 	return reply
 }
 
@@ -101,7 +100,7 @@ func (s *shop) pick(t *rapid.T) uuid.UUID {
 
 func (s *shop) placeOrder(t *rapid.T) {
 	wanted := wants(s.customer, s.sku, rapid.Int32Range(1, 4).Draw(t, "quantity"))
-	reply := s.do(t, func(call checkout.Call) (checkout.Reply, error) { return s.PlaceOrder(s.ctx, call, wanted, render) })
+	reply := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted, render) })
 	if reply.Status == 201 {
 		s.orders = append(s.orders, decode[checkout.Order](t, reply, nil).ID)
 	}
@@ -109,34 +108,34 @@ func (s *shop) placeOrder(t *rapid.T) {
 
 func (s *shop) cancelOrder(t *rapid.T) {
 	order := s.pick(t)
-	s.do(t, func(call checkout.Call) (checkout.Reply, error) {
+	s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		return s.UpdateOrder(s.ctx, call, order, checkout.OrderChange{Cancel: true}, render)
 	})
 }
 
 func (s *shop) topUpWallet(t *rapid.T) {
 	wanted := checkout.NewTopUp{CustomerID: s.customer, Amount: usd(rapid.Int64Range(1, 50_000).Draw(t, "amount"))}
-	s.do(t, func(call checkout.Call) (checkout.Reply, error) { return s.TopUp(s.ctx, call, wanted, render) })
+	s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.TopUp(s.ctx, call, wanted, render) })
 }
 
 func (s *shop) payFromWallet(t *rapid.T) {
 	wanted := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodWallet}
-	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Reply, error) { return s.PayFromWallet(s.ctx, call, wanted, render) }))
+	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PayFromWallet(s.ctx, call, wanted, render) }))
 }
 
 func (s *shop) payByCard(t *rapid.T) {
 	wanted := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodCard, Token: "tok_visa"}
 	result := rapid.SampledFrom([]checkout.GatewayResult{approved, declined}).Draw(t, "result")
 	unknown := rapid.IntRange(0, 2).Draw(t, "unknown outcomes before")
-	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Reply, error) {
+	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		for range unknown {
 			if _, err := s.BeginCardPayment(s.ctx, call, wanted, render); err != nil {
-				return checkout.Reply{}, err
+				return checkout.Answer{}, err
 			}
 		}
 		begun, err := s.BeginCardPayment(s.ctx, call, wanted, render)
-		if err != nil || begun.Reply != nil {
-			return valueOf(begun.Reply), err
+		if err != nil || begun.Answer != nil {
+			return valueOf(begun.Answer), err
 		}
 		return s.SettleCardPayment(s.ctx, call, begun.Value, result, render)
 	}))
@@ -146,7 +145,7 @@ func (s *shop) payByCard(t *rapid.T) {
 func (s *shop) losePayment(t *rapid.T) {
 	wanted, call := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodCard, Token: "tok_visa"}, s.call(newID().String(), 1)
 	begun, err := s.BeginCardPayment(s.ctx, call, wanted, render)
-	if err == nil && begun.Reply == nil {
+	if err == nil && begun.Answer == nil {
 		s.lost = append(s.lost, lost{call, wanted})
 	}
 }
@@ -159,9 +158,9 @@ func (s *shop) reconcile(t *rapid.T) {
 		require.NoError(t, err)
 	}
 	for _, l := range s.lost {
-		again := func() (checkout.Reply, error) {
+		again := func() (checkout.Answer, error) {
 			begun, err := s.BeginCardPayment(s.ctx, l.call, l.wanted, render)
-			return valueOf(begun.Reply), err
+			return valueOf(begun.Answer), err
 		}
 		reply, err := again()
 		require.NoError(t, err)
@@ -178,7 +177,7 @@ func (s *shop) expire(t *rapid.T) {
 	require.NoError(t, err)
 }
 
-func (s *shop) paid(t *rapid.T, reply checkout.Reply) {
+func (s *shop) paid(t *rapid.T, reply checkout.Answer) {
 	if reply.Status == 201 {
 		s.payments = append(s.payments, decode[checkout.Payment](t, reply, nil))
 	}
@@ -191,19 +190,19 @@ func (s *shop) refundPayment(t *rapid.T) {
 	payment := rapid.SampledFrom(s.payments).Draw(t, "payment")
 	wanted := refundWanted(payment.ID, rapid.Int64Range(1, payment.Amount.Amount).Draw(t, "amount"))
 	result := rapid.SampledFrom([]checkout.GatewayResult{approved, declined}).Draw(t, "result")
-	s.do(t, func(call checkout.Call) (checkout.Reply, error) {
+	s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		if payment.Method == checkout.MethodWallet {
 			return s.RefundToWallet(s.ctx, call, wanted, render)
 		}
 		begun, err := s.BeginCardRefund(s.ctx, call, wanted, render)
-		if err != nil || begun.Reply != nil {
-			return valueOf(begun.Reply), err
+		if err != nil || begun.Answer != nil {
+			return valueOf(begun.Answer), err
 		}
 		return s.SettleCardRefund(s.ctx, call, begun.Value, result, render)
 	})
 }
 
-// retry gives some earlier command again.
+// retry repeats some earlier command.
 func (s *shop) retry(t *rapid.T) {
 	if len(s.given) == 0 {
 		t.Skip("nothing to retry")
@@ -215,14 +214,14 @@ func (s *shop) retry(t *rapid.T) {
 	require.Equal(t, earlier.body, string(reply.Body))
 }
 
-func valueOf(reply *checkout.Reply) checkout.Reply {
+func valueOf(reply *checkout.Answer) checkout.Answer {
 	if reply == nil {
-		return checkout.Reply{}
+		return checkout.Answer{}
 	}
 	return *reply
 }
 
-func TestTheBooksAreRightAfterAnything(t *testing.T) {
+func TestBooks_AreRightAfterAnyCommands(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,40 +15,33 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// A key in progress belongs to an operation at the payment provider whose
-// outcome is not settled yet.
+// The states of a key's row.
 const (
-	keyInProgress = string(checkout.KeyInProgress)
+	keyInProgress = string(checkout.KeyInProgress) // of an operation at the provider that is not settled
 	keyCompleted  = string(checkout.KeyCompleted)
 	keyFailed     = string(checkout.KeyFailed)
+	keyExpired    = string(checkout.KeyExpired)
+	keyRefused    = "refused" // by its newest attempt; see keepRefusal
 )
 
-var (
-	// errKeyTaken stops a decision: somebody else has the key.
-	errKeyTaken = errors.New("the idempotency key is taken")
-
-	// errFenceLost stops a settlement: it is no longer this attempt's to make.
-	errFenceLost = errors.New("the attempt is not the newest one")
-
-	// errNoClaim is a mistake of the caller: what is done in several transactions
-	// can only be taken up again by its key.
-	errNoClaim = errors.New("an operation at the payment provider needs an idempotency key")
-)
+// refusalKept is how long a refusal stops older attempts. It is twice [checkout.MaxAttemptAge], so
+// that the clocks of proxy, replica and database may differ by half an hour.
+const refusalKept = 2 * checkout.MaxAttemptAge
 
 // command loads, decides and queues the writes of one transaction.
 type command[T any] func(context.Context, *transaction) (T, error)
 
-// once runs a command that is one transaction, under the call's key if it has
-// one. A final error is kept under the key like any other reply and what the
-// command had queued is dropped, so a paused attempt can never commit later.
+// once runs a command that is one transaction, under the call's key if it has one. A final error is
+// kept under the key like any other answer and what the command had queued is dropped, so a paused
+// attempt can never commit later.
 func once[T any](ctx context.Context, s *Store, call checkout.Call,
 	render checkout.Render[T], run command[T],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
 	tx, err := s.begin(ctx, call.Account)
 	if err != nil {
-		return checkout.Reply{}, err
+		return checkout.Answer{}, err
 	}
 	defer tx.close(ctx)
 	tx.claim(ctx, call)
@@ -61,40 +55,64 @@ func once[T any](ctx context.Context, s *Store, call checkout.Call,
 	return keep(ctx, tx, call, render, value, err)
 }
 
-// claim queues the insertion of the key, or with no key just a look at the
-// database's clock.
+// claim queues the insertion of the key. Without a key it only reads the database's clock.
 func (tx *transaction) claim(ctx context.Context, call checkout.Call) {
 	if call.Claim == nil {
-		tx.started = tx.Now(ctx, []uuid.UUID{call.Account})
+		tx.started = tx.readClock(ctx)
 		return
 	}
+	tx.claimed = true
 	tx.started = tx.ClaimKey(ctx, []dbsqlc.ClaimKeyParams{{AccountID: call.Account, Key: call.Claim.Key,
-		Fingerprint: call.Claim.Fingerprint[:], Operation: call.Claim.Operation, TtlSeconds: call.Claim.TTL.Seconds(),
-		TraceParent: call.Claim.TraceParent}})
+		Fingerprint: call.Claim.Fingerprint[:], Operation: call.Claim.Operation, AttemptedAt: call.Claim.AttemptedAt,
+		MaxAgeSeconds: checkout.MaxAttemptAge.Seconds(),
+		TtlSeconds:    call.Claim.TTL.Seconds(), TombstoneSeconds: call.Claim.TombstoneTTL.Seconds(), TraceParent: call.Claim.TraceParent}})
 }
 
-// keep renders the outcome, keeps it under the key and commits. It passes on a
-// retryable error, and commits nothing.
+func (tx *transaction) lockKey(ctx context.Context, key string) {
+	tx.LockKey(ctx, []dbsqlc.LockKeyParams{{AccountID: tx.account, Key: key}})
+}
+
+func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetKeyRow] {
+	return tx.GetKey(ctx, []dbsqlc.GetKeyParams{{AccountID: tx.account, Key: key}})
+}
+
+// keep renders the outcome, keeps it under the key and commits. Of a refusal it keeps only that the
+// key was refused. It returns any other retryable error, and commits nothing.
 func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 	render checkout.Render[T], value T, err error,
-) (checkout.Reply, error) {
-	reply, err := outcome(render, value, err)
+) (checkout.Answer, error) {
+	answer, err := outcome(render, value, err)
 	if err != nil {
-		return checkout.Reply{}, err
+		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
 	}
 	if call.Claim != nil {
-		if err := tx.finishKey(ctx, *call.Claim, reply); err != nil {
-			return checkout.Reply{}, err
+		if err := tx.finishKey(ctx, *call.Claim, answer); err != nil {
+			return checkout.Answer{}, err
 		}
 	}
 	if err := tx.commit(ctx); err != nil {
-		return checkout.Reply{}, err
+		return checkout.Answer{}, err
 	}
-	return reply, nil
+	return answer, nil
 }
 
-// outcome is the reply to a value or to a final error.
-func outcome[T any](render checkout.Render[T], value T, err error) (checkout.Reply, error) {
+// keepRefusal returns the error. If it is a refusal, it first commits that the claimed key was
+// refused, so that no older copy of the request can act once the client has seen this.
+func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err error) error {
+	var refused *checkout.Error
+	if !tx.claimed || !errors.As(err, &refused) || !refused.IsRefusal() {
+		return err
+	}
+	tx.drop()
+	tx.RefuseKey(ctx, []dbsqlc.RefuseKeyParams{{AccountID: tx.account, Key: call.Claim.Key, KeptSeconds: refusalKept.Seconds()}})
+	if lost := tx.commit(ctx); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// outcome is the answer to a value or to a final error.
+func outcome[T any](render checkout.Render[T], value T, err error) (checkout.Answer, error) {
 	var refused *checkout.Error
 	switch {
 	case err == nil:
@@ -103,92 +121,139 @@ func outcome[T any](render checkout.Render[T], value T, err error) (checkout.Rep
 		var none T
 		return render(none, refused), nil
 	default:
-		return checkout.Reply{}, err
+		return checkout.Answer{}, err
 	}
 }
 
-// finishKey queues the reply to be kept under the key, which is ours and locked.
-func (tx *transaction) finishKey(ctx context.Context, claim checkout.Claim, reply checkout.Reply) error {
-	header, err := json.Marshal(reply.Header)
+// finishKey queues the answer to be kept under the key, which is ours and locked.
+func (tx *transaction) finishKey(ctx context.Context, claim checkout.Claim, answer checkout.Answer) error {
+	header, err := json.Marshal(answer.Header)
 	if err != nil {
-		return fmt.Errorf("encode the reply's header: %w", err)
+		return fmt.Errorf("encode the answer's header: %w", err)
 	}
-	status, state := int32(reply.Status), keyFailed
-	if reply.Status >= 200 && reply.Status < 300 {
+	status, state := int32(answer.Status), keyFailed
+	if answer.Status >= 200 && answer.Status < 300 {
 		state = keyCompleted
 	}
-	body := reply.Body
+	body := answer.Body
 	if body == nil {
-		body = []byte{} // an empty body is one, too; NULL means no reply yet
+		body = []byte{} // an empty body is one, too; NULL means no answer yet
 	}
 	tx.FinishKey(ctx, []dbsqlc.FinishKeyParams{{AccountID: tx.account, Key: claim.Key, Status: state,
-		ResponseStatus: &status, ResponseHeaders: header, ResponseBody: body}})
+		Resource: answer.Resource, ResponseStatus: &status, ResponseHeaders: header, ResponseBody: body}})
 	return nil
 }
 
-// kept is the reply that was kept under a taken key. It rolls back and reads in
-// one round trip, in a new statement, which sees what the other one committed.
-func (tx *transaction) kept(ctx context.Context, call checkout.Call) (checkout.Reply, error) {
+// kept is the answer that was kept under a taken key. It rolls back and reads in one round trip, in
+// a new statement, which sees what the other one committed.
+func (tx *transaction) kept(ctx context.Context, call checkout.Call) (checkout.Answer, error) {
 	if call.Claim == nil {
-		return checkout.Reply{}, checkout.ErrUnauthorized // nothing to claim, so it is the account that is not there
+		return checkout.Answer{}, checkout.ErrUnauthorized // nothing to claim, so it is the account that is not there
 	}
 	tx.rollback()
-	key := tx.GetKey(ctx, []dbsqlc.GetKeyParams{{AccountID: call.Account, Key: call.Claim.Key}})
+	key := tx.getKey(ctx, call.Claim.Key)
 	tx.send(ctx)
-	return tx.verdict(*call.Claim, key)
+	return tx.decide(*call.Claim, key)
 }
 
-// verdict reads a key and says what the claim leads to.
-func (tx *transaction) verdict(claim checkout.Claim, query rowOf[dbsqlc.IdempotencyKey]) (checkout.Reply, error) {
-	key, err := one(query)
+// decide reads a key that is taken and returns what the claim leads to.
+func (tx *transaction) decide(claim checkout.Claim, query rowOf[dbsqlc.GetKeyRow]) (checkout.Answer, error) {
+	row, err := one(query)
 	if errors.Is(err, pgx.ErrNoRows) { // it was taken and is gone again
-		return checkout.Reply{}, checkout.ErrKeyInProgress
+		return checkout.Answer{}, checkout.ErrKeyInProgress
 	}
 	if err := errors.Join(err, tx.finish()); err != nil {
-		return checkout.Reply{}, translate("read the idempotency key", err)
+		return checkout.Answer{}, translate("read the idempotency key", err)
 	}
-	return replay(claim, key)
+	return replay(claim, key{row.IdempotencyKey, seconds(row.SecondsLeft)})
 }
 
-// replay gives the reply that a key was finished with.
-func replay(claim checkout.Claim, key dbsqlc.IdempotencyKey) (checkout.Reply, error) {
-	if !bytes.Equal(key.Fingerprint, claim.Fingerprint[:]) {
-		return checkout.Reply{}, checkout.ErrKeyReused
-	}
-	if key.Status == keyInProgress {
-		return checkout.Reply{}, checkout.ErrKeyInProgress
-	}
-	return replyOf(key)
+// key is a key's row and how much longer the row holds, by the database's clock.
+type key struct {
+	dbsqlc.IdempotencyKey
+	left time.Duration
 }
 
-// replyOf is the reply that a finished key has kept.
-func replyOf(key dbsqlc.IdempotencyKey) (checkout.Reply, error) {
-	reply := checkout.Reply{Status: int(*key.ResponseStatus), Body: key.ResponseBody, Replayed: true}
-	if key.TraceParent != nil {
-		reply.TraceParent = *key.TraceParent
+// state is the state of the key now, or "" if it counts as purged. Purging comes later than the
+// time that was promised, and must make no difference.
+func (k key) state() string {
+	switch {
+	case k.Status == keyInProgress || k.Status == keyRefused || k.left > 0:
+		return k.Status
+	case k.TombstoneUntil != nil && k.left+k.TombstoneUntil.Sub(k.ExpiresAt) > 0:
+		return keyExpired
 	}
-	if err := json.Unmarshal(key.ResponseHeaders, &reply.Header); err != nil {
-		return checkout.Reply{}, fmt.Errorf("decode the kept reply's header: %w", err)
-	}
-	return reply, nil
+	return ""
 }
 
-// Key gives what is known of a key. See [checkout.Store].
-func (s *Store) Key(ctx context.Context, account uuid.UUID, key string) (checkout.Key, error) {
+// replay returns the answer that a taken key was finished with.
+func replay(claim checkout.Claim, k key) (checkout.Answer, error) {
+	switch state := k.state(); {
+	case state == keyRefused:
+		return checkout.Answer{}, checkout.ErrNewerAttemptRefused
+	case state == "": // its time was up between the claim and this look
+		return checkout.Answer{}, checkout.ErrKeyInProgress
+	case !bytes.Equal(k.Fingerprint, claim.Fingerprint[:]):
+		return checkout.Answer{}, checkout.ErrKeyReused
+	case state == keyInProgress:
+		return checkout.Answer{}, checkout.ErrKeyInProgress
+	case state == keyExpired:
+		return checkout.Answer{}, checkout.ExpiredKey(text(k.Resource))
+	}
+	return k.answer()
+}
+
+// answer is the answer that a finished key has kept.
+func (k key) answer() (checkout.Answer, error) {
+	answer := checkout.Answer{Status: int(*k.ResponseStatus), Body: k.ResponseBody, Resource: text(k.Resource), Replayed: true,
+		KeptFor: k.left, TraceParent: text(k.TraceParent)}
+	if err := json.Unmarshal(k.ResponseHeaders, &answer.Header); err != nil {
+		return checkout.Answer{}, fmt.Errorf("decode the kept answer's header: %w", err)
+	}
+	return answer, nil
+}
+
+// Key returns what is known of a key. See [checkout.Store].
+func (s *Store) Key(ctx context.Context, account uuid.UUID, name string) (checkout.Key, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Key, error) {
-		row, err := q.ReadKey(ctx, dbsqlc.ReadKeyParams{AccountID: account, Key: key})
+		row, err := q.ReadKey(ctx, dbsqlc.ReadKeyParams{AccountID: account, Key: name})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return checkout.Key{}, checkout.ErrKeyNotFound
 		}
 		if err != nil {
 			return checkout.Key{}, translate("read an idempotency key", err)
 		}
-		known := checkout.Key{Key: row.Key, State: checkout.KeyState(row.Status), Operation: row.Operation, Resource: row.ResourceID,
-			CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt}
-		if row.Status != keyInProgress {
-			known.CompletedAt = *row.CompletedAt
-			known.Reply, err = replyOf(row)
-		}
-		return known, err
+		return key{row.IdempotencyKey, seconds(row.SecondsLeft)}.known()
 	})
+}
+
+// known is what a client may know of the key.
+func (k key) known() (known checkout.Key, err error) {
+	state := k.state()
+	known = checkout.Key{Key: k.Key, State: checkout.KeyState(state), Operation: k.Operation, Resource: k.ResourceID,
+		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+	switch state {
+	case "", keyRefused:
+		return checkout.Key{}, checkout.ErrKeyNotFound
+	case keyInProgress:
+		return known, nil
+	}
+	known.CompletedAt = *k.CompletedAt
+	if state != keyExpired {
+		known.Answer, err = k.answer()
+		return known, err
+	}
+	known.Answer = checkout.Answer{Status: int(*k.ResponseStatus), Resource: text(k.Resource)}
+	if k.TombstoneUntil != nil { // not purged yet
+		known.ExpiresAt = *k.TombstoneUntil
+	}
+	return known, nil
+}
+
+// text is a nullable text; NULL is empty.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

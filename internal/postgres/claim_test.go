@@ -3,13 +3,14 @@ package postgres
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestReplayIsByteIdentical(t *testing.T) {
+func TestReplay_IsByteIdentical(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 2)
@@ -21,13 +22,14 @@ func TestReplayIsByteIdentical(t *testing.T) {
 	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
-	first.Replayed = true
+	first.Replayed, first.KeptFor = true, again.KeptFor
 	require.Equal(t, first, again)
+	require.InDelta(t, time.Hour, again.KeptFor, float64(time.Minute))
 	require.Equal(t, 1, b.count("orders"))
 	require.EqualValues(t, plenty-2, b.stock("mug-white"))
 }
 
-func TestAReplayNamesTheRequestThatItAnswered(t *testing.T) {
+func TestReplay_NamesTheRequestThatItAnswered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 2)
@@ -43,23 +45,23 @@ func TestAReplayNamesTheRequestThatItAnswered(t *testing.T) {
 	require.Equal(t, "first", again.TraceParent)
 	known, err := b.Key(b.ctx, b.account, "k")
 	require.NoError(t, err)
-	require.Equal(t, "first", known.Reply.TraceParent)
+	require.Equal(t, "first", known.Answer.TraceParent)
 }
 
-func TestAReplyMayBeEmpty(t *testing.T) {
+func TestReply_MayBeEmpty(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := b.call("k", nil)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
-	empty := func(checkout.Customer, *checkout.Error) checkout.Reply { return checkout.Reply{Status: 204} }
+	empty := func(checkout.Customer, *checkout.Error) checkout.Answer { return checkout.Answer{Status: 204} }
 	_, err := b.CreateCustomer(b.ctx, call, wanted, empty)
 	require.NoError(t, err)
 	again, err := b.CreateCustomer(b.ctx, call, wanted, empty)
 	require.NoError(t, err)
-	require.Equal(t, checkout.Reply{Status: 204, Body: []byte{}, Replayed: true}, again)
+	require.Equal(t, checkout.Answer{Status: 204, Body: []byte{}, Replayed: true, KeptFor: again.KeptFor}, again)
 }
 
-func TestAnotherRequestUnderTheSameKeyIsRefused(t *testing.T) {
+func TestClaim_RefusesAnotherRequestUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -74,7 +76,7 @@ func TestAnotherRequestUnderTheSameKeyIsRefused(t *testing.T) {
 	require.Zero(t, b.balance(customer))
 }
 
-func TestAKeyBelongsToItsAccount(t *testing.T) {
+func TestKey_BelongsToItsAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
@@ -88,7 +90,7 @@ func TestAKeyBelongsToItsAccount(t *testing.T) {
 	require.NotEqual(t, mine.Body, theirs.Body)
 }
 
-func TestTheSameKeyAtOnceHasOneEffectAndOneAnswer(t *testing.T) {
+func TestClaim_OfConcurrentRequestsHasOneEffectAndOneAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 1)
@@ -107,7 +109,7 @@ func TestTheSameKeyAtOnceHasOneEffectAndOneAnswer(t *testing.T) {
 	require.EqualValues(t, plenty-1, b.stock("mug-white"))
 }
 
-func TestAFinalErrorIsKeptAndNothingElse(t *testing.T) {
+func TestFinalError_IsKeptAndNothingElse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := wants(b.customer().ID, "limited-print", 11)
@@ -128,14 +130,14 @@ func TestAFinalErrorIsKeptAndNothingElse(t *testing.T) {
 	require.Zero(t, b.count("orders"))
 }
 
-func TestARetryableErrorLeavesNoTrace(t *testing.T) {
+func TestClaim_RefusalChangesNothingAndFreesTheKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	taken := b.customer()
 	wanted := checkout.NewCustomer{Name: "Eve", Email: taken.Email}
 	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
 	requireCode(t, "email_taken", err)
-	require.Zero(t, b.count("idempotency_keys"))
+	require.Zero(t, b.count("idempotency_keys WHERE status <> 'refused'"))
 	require.Equal(t, 1, b.count("customers"))
 	require.Equal(t, 1, b.count("outbox"))
 
@@ -147,10 +149,10 @@ func TestARetryableErrorLeavesNoTrace(t *testing.T) {
 	requireCode(t, "unknown_product", err)
 	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(newID(), "mug-white", 1), render)
 	requireCode(t, "customer_not_found", err)
-	require.Zero(t, b.count("idempotency_keys WHERE key = 'p'"))
+	require.Zero(t, b.count("idempotency_keys WHERE key = 'p' AND status <> 'refused'"))
 }
 
-func TestWithoutAKeyAFinalErrorIsJustAnswered(t *testing.T) {
+func TestFinalError_WithoutAKeyIsNotKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11), render)
@@ -158,7 +160,7 @@ func TestWithoutAKeyAFinalErrorIsJustAnswered(t *testing.T) {
 	require.Zero(t, b.count("idempotency_keys"))
 }
 
-func TestAnUnknownAccountCanDoNothing(t *testing.T) {
+func TestAccount_UnknownChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
@@ -170,7 +172,7 @@ func TestAnUnknownAccountCanDoNothing(t *testing.T) {
 	require.Zero(t, b.count("customers"))
 }
 
-func TestCardOperationsNeedAKey(t *testing.T) {
+func TestCardOperation_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
@@ -181,7 +183,7 @@ func TestCardOperationsNeedAKey(t *testing.T) {
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 }
 
-func TestTheReplyIsKeptForItsTTL(t *testing.T) {
+func TestReply_IsKeptForItsTTL(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
@@ -190,7 +192,7 @@ func TestTheReplyIsKeptForItsTTL(t *testing.T) {
 	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
 }
 
-func TestWhatWasQueuedBeforeAFinalErrorIsNotWritten(t *testing.T) {
+func TestFinalError_DropsWhatWasQueued(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// TestConstraintsCarryTheRules breaks each rule behind the store's back.
-func TestConstraintsCarryTheRules(t *testing.T) {
+// TestConstraints_EnforceTheRules breaks each rule behind the store's back.
+func TestConstraints_EnforceTheRules(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -48,7 +48,7 @@ func TestConstraintsCarryTheRules(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestAnUnbalancedMovementIsNotCommitted(t *testing.T) {
+func TestLedger_UnbalancedMovementIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := b.call("k", nil)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Customer gives one customer.
+// Customer returns one customer.
 func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.Customer, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Customer, error) {
 		row, err := q.GetCustomer(ctx, dbsqlc.GetCustomerParams{AccountID: account, ID: id})
@@ -17,20 +18,21 @@ func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.C
 	})
 }
 
-// CreateCustomer makes a customer with an empty wallet. Whether the e-mail
-// address is free shows at the commit.
+// CreateCustomer makes a customer with an empty wallet.
 func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer,
 	render checkout.Render[checkout.Customer],
-) (checkout.Reply, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
+) (checkout.Answer, error) {
+	return unlessEmailTaken(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
+		checkEmail := tx.checkEmail(ctx, wanted.Email, uuid.Nil)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Customer{}, err
 		}
+		if err := checkEmail(); err != nil {
+			return checkout.Customer{}, err
+		}
 		customer := checkout.Customer{ID: newID(), Name: wanted.Name, Email: wanted.Email, CreatedAt: tx.now, UpdatedAt: tx.now}
-		tx.InsertCustomer(ctx, []dbsqlc.InsertCustomerParams{{ID: customer.ID, AccountID: tx.account, Name: customer.Name,
-			Email: customer.Email, CreatedAt: customer.CreatedAt, UpdatedAt: customer.UpdatedAt}})
-		tx.InsertWallet(ctx, []dbsqlc.InsertWalletParams{{CustomerID: customer.ID, AccountID: tx.account,
-			Currency: checkout.WalletCurrency, UpdatedAt: tx.now}})
+		tx.insertCustomer(ctx, customer)
+		tx.insertWallet(ctx, customer.ID)
 		return customer, tx.publish(ctx, checkout.CustomerCreated(customer))
 	})
 }
@@ -38,22 +40,80 @@ func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted c
 // UpdateCustomer changes a customer.
 func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange,
 	render checkout.Render[checkout.Customer],
-) (checkout.Reply, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
-		lock := tx.LockCustomer(ctx, []dbsqlc.LockCustomerParams{{AccountID: tx.account, ID: id}})
+) (checkout.Answer, error) {
+	return unlessEmailTaken(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
+		lockCustomer := tx.lockCustomer(ctx, id)
+		checkEmail := tx.checkEmail(ctx, text(change.Email), id)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Customer{}, err
 		}
-		row, err := one(lock)
+		customer, err := lockCustomer()
 		if err != nil {
-			return checkout.Customer{}, found("customer", err)
+			return checkout.Customer{}, err
 		}
-		customer := customerOf(row).Apply(change)
+		if err := checkEmail(); err != nil {
+			return checkout.Customer{}, err
+		}
+		customer = customer.Apply(change)
 		customer.UpdatedAt = tx.now
-		tx.UpdateCustomer(ctx, []dbsqlc.UpdateCustomerParams{{AccountID: tx.account, ID: id, Name: customer.Name,
-			Email: customer.Email, UpdatedAt: customer.UpdatedAt}})
+		tx.updateCustomer(ctx, customer)
 		return customer, tx.publish(ctx, checkout.CustomerUpdated(customer))
 	})
+}
+
+// unlessEmailTaken runs a command that checks the e-mail address first. If another command takes
+// the address in between, the commit fails and keeps nothing, so the command runs once more and
+// finds it taken.
+func unlessEmailTaken(ctx context.Context, s *Store, call checkout.Call, render checkout.Render[checkout.Customer],
+	run command[checkout.Customer],
+) (checkout.Answer, error) {
+	answer, err := once(ctx, s, call, render, run)
+	if errors.Is(err, errEmailTakenAtCommit) {
+		return once(ctx, s, call, render, run)
+	}
+	return answer, err
+}
+
+// checkEmail queues a look whether another customer has the address. The result is an error if so.
+func (tx *transaction) checkEmail(ctx context.Context, email string, except uuid.UUID) func() error {
+	query := tx.EmailTaken(ctx, []dbsqlc.EmailTakenParams{{AccountID: tx.account, Email: email, NotID: except}})
+	return func() error {
+		taken, err := one(query)
+		if err == nil && taken {
+			return checkout.EmailTaken()
+		}
+		return translate("look for the e-mail address", err)
+	}
+}
+
+// customerExists queues a look at a customer. The result is an error if there is none.
+func (tx *transaction) customerExists(ctx context.Context, id uuid.UUID) func() error {
+	query := tx.CustomerExists(ctx, []dbsqlc.CustomerExistsParams{{AccountID: tx.account, ID: id}})
+	return func() error {
+		exists, err := one(query)
+		if err == nil && !exists {
+			return checkout.NotFound("customer")
+		}
+		return found("customer", err)
+	}
+}
+
+func (tx *transaction) lockCustomer(ctx context.Context, id uuid.UUID) later[checkout.Customer] {
+	query := tx.LockCustomer(ctx, []dbsqlc.LockCustomerParams{{AccountID: tx.account, ID: id}})
+	return func() (checkout.Customer, error) {
+		row, err := one(query)
+		return customerOf(row), found("customer", err)
+	}
+}
+
+func (tx *transaction) insertCustomer(ctx context.Context, c checkout.Customer) {
+	tx.InsertCustomer(ctx, []dbsqlc.InsertCustomerParams{{ID: c.ID, AccountID: tx.account, Name: c.Name, Email: c.Email,
+		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}})
+}
+
+func (tx *transaction) updateCustomer(ctx context.Context, c checkout.Customer) {
+	tx.UpdateCustomer(ctx, []dbsqlc.UpdateCustomerParams{{AccountID: tx.account, ID: c.ID, Name: c.Name, Email: c.Email,
+		UpdatedAt: c.UpdatedAt}})
 }
 
 func customerOf(row dbsqlc.Customer) checkout.Customer {

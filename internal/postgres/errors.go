@@ -10,7 +10,19 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// SQLSTATE codes that we tell apart (PostgreSQL manual, appendix A).
+var (
+	// errKeyTaken stops a decision: the key is taken.
+	errKeyTaken = errors.New("the idempotency key is taken")
+
+	// errEmailTakenAtCommit says that another command took the e-mail address after it was free.
+	errEmailTakenAtCommit = checkout.Unavailable("commit", errors.New("the e-mail address was taken meanwhile"))
+
+	// errNoClaim is a mistake of the caller: an operation of several transactions can be resumed by
+	// its key alone.
+	errNoClaim = errors.New("an operation at the payment provider needs an idempotency key")
+)
+
+// SQLSTATE codes that lead to different errors (PostgreSQL manual, appendix A).
 const (
 	stateUniqueViolation      = "23505"
 	stateBadEncoding          = "22021" // a NUL in a text
@@ -21,6 +33,8 @@ const (
 	stateIdleInTransaction    = "25P03"
 	stateTransactionTimeout   = "25P04"
 	classConnection           = "08"
+	classData                 = "22"
+	classIntegrity            = "23"
 	classTransactionRollback  = "40" // serialization failure, deadlock
 	classInsufficientResource = "53" // disk full, too many connections
 	classOperatorIntervention = "57" // shutdown, statement timeout
@@ -30,9 +44,9 @@ const (
 // emailIndex is the index that makes a customer's e-mail address unique.
 const emailIndex = "customers_email"
 
-// translate turns a driver's error into the domain's. Domain errors pass
-// through. An error of ours, such as a constraint that a decision should have
-// kept, stays what it is: nobody can do anything about it by retrying.
+// translate turns a driver's error into the domain's. Domain errors pass through. An error of ours,
+// such as a violated constraint that the code should have respected, is returned as it is: a retry
+// does not help.
 func translate(doing string, err error) error {
 	var domain *checkout.Error
 	var server *pgconn.PgError
@@ -44,7 +58,7 @@ func translate(doing string, err error) error {
 	case isUnavailable(server.Code):
 		return checkout.Unavailable(doing, err)
 	case server.Code == stateUniqueViolation && server.ConstraintName == emailIndex:
-		return checkout.EmailTaken()
+		return errEmailTakenAtCommit
 	case server.Code == stateBadEncoding || server.Code == stateUntranslatable:
 		return &checkout.Error{Kind: checkout.KindInvalid, Code: "invalid_text", Retryable: true,
 			Message: "A text contains a character that can't be stored."}

@@ -11,8 +11,8 @@ import (
 
 var _ checkout.ExpiryStore = (*Store)(nil)
 
-// ExpireOrders ends unpaid orders of any account and gives their stock back. It
-// locks the orders without waiting, then their products in the usual order.
+// ExpireOrders expires unpaid orders of any account and returns their stock. It locks the orders
+// without waiting, then their products in the usual order.
 func (s *Store) ExpireOrders(ctx context.Context, limit int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
@@ -21,11 +21,11 @@ func (s *Store) ExpireOrders(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer tx.close(ctx)
-	lock := tx.LockDueOrders(ctx, []int32{int32(limit)})
+	lockDueOrders := tx.LockDueOrders(ctx, []int32{int32(limit)})
 	if err := tx.open(ctx); err != nil {
 		return 0, translate("begin a transaction", err)
 	}
-	due, err := many(lock)
+	due, err := many(lockDueOrders)
 	if err != nil || len(due) == 0 {
 		return 0, translate("lock unpaid orders", err)
 	}
@@ -33,7 +33,7 @@ func (s *Store) ExpireOrders(ctx context.Context, limit int) (int, error) {
 	for i, row := range due {
 		ids[i] = row.Order.ID
 	}
-	tx.LockProductsOfOrders(ctx, [][]uuid.UUID{ids})
+	tx.lockProductsOfOrders(ctx, ids)
 	for _, row := range due {
 		if err := tx.expire(ctx, row); err != nil {
 			return 0, err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -27,7 +28,7 @@ func (b *bundle) expire(limit, expired int) {
 	require.Equal(b.t, expired, n)
 }
 
-func TestUnpaidOrdersExpireAndReturnTheirStock(t *testing.T) {
+func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -57,7 +58,7 @@ func TestUnpaidOrdersExpireAndReturnTheirStock(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: unpaid.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	begun, err := b.BeginCardPayment(b.ctx, b.call("too late", wanted), wanted, render)
 	require.NoError(t, err)
-	requireRefused(t, "order_expired", *begun.Reply, nil)
+	requireRefused(t, "order_expired", *begun.Answer, nil)
 
 	_, err = b.SettleCardPayment(b.ctx, paying.call, paying.begun, declined, render)
 	require.NoError(t, err)
@@ -66,13 +67,13 @@ func TestUnpaidOrdersExpireAndReturnTheirStock(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestOrdersExpireWhenTheirTimeIsUp(t *testing.T) {
+func TestExpiry_IsByTheOrdersTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	store := NewStore(b.pool, Options{UnpaidFor: time.Millisecond})
 	brief := &bundle{Store: store, t: t, ctx: b.ctx, account: b.account}
 	order := brief.order(brief.customer().ID, 1)
-	expirer := checkout.NewExpirer(store, checkout.Schedule{Interval: 5 * time.Millisecond})
+	expirer := checkout.NewExpirer(store, background.Schedule{Interval: 5 * time.Millisecond})
 	expirer.Start(b.ctx)
 	defer expirer.Stop()
 	require.Eventually(t, func() bool { return b.orderStatus(order.ID) == checkout.OrderExpired }, testTimeout, 5*time.Millisecond)
@@ -80,7 +81,7 @@ func TestOrdersExpireWhenTheirTimeIsUp(t *testing.T) {
 	require.EqualValues(t, plenty, b.stock("tee-black"))
 }
 
-func TestStockIsReturnedOnceHoweverManyExpire(t *testing.T) {
+func TestExpiry_ReturnsStockOnceWithManyExpirers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -106,7 +107,7 @@ func TestStockIsReturnedOnceHoweverManyExpire(t *testing.T) {
 	require.Equal(t, 30, b.count("outbox WHERE type = 'order.expired'"))
 }
 
-func TestPayingCancellingAndExpiringHaveOneWinner(t *testing.T) {
+func TestOrder_IsPaidCancelledOrExpiredOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -138,7 +139,7 @@ func TestPayingCancellingAndExpiringHaveOneWinner(t *testing.T) {
 	}
 }
 
-func TestExpiryPassesOverWhatIsLocked(t *testing.T) {
+func TestExpiry_SkipsWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -151,10 +152,9 @@ func TestExpiryPassesOverWhatIsLocked(t *testing.T) {
 	b.expire(10, 1)
 }
 
-// TestExpiryLocksProductsInTheUsualOrder lets somebody lock two products one
-// after the other, in the order of their SKUs, while an order that lists them
-// the other way round expires.
-func TestExpiryLocksProductsInTheUsualOrder(t *testing.T) {
+// TestExpiry_LocksProductsInTheUsualOrder lets somebody lock two products one after the other, in
+// the order of their SKUs, while an order that lists them the other way round expires.
+func TestExpiry_LocksProductsInTheUsualOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	reply, err := b.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{CustomerID: b.customer().ID,
@@ -177,7 +177,7 @@ func TestExpiryLocksProductsInTheUsualOrder(t *testing.T) {
 	require.NoError(t, <-expired)
 }
 
-func TestABatchOfOrdersExpiresInTwoRoundTrips(t *testing.T) {
+func TestExpiry_OfABatchIsTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID

@@ -2,7 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -10,13 +15,16 @@ import (
 )
 
 // The consumer groups, which are also the consumers' names in the inbox.
-const (
-	orderConfirmations = "order-confirmations"
-	warehouseNotices   = "warehouse-notices"
+var (
+	orderConfirmations = outbox.Group{Name: "order-confirmations", Types: []string{"order.placed"}}
+	warehouseNotices   = outbox.Group{Name: "warehouse-notices", Types: []string{"payment.succeeded"}}
 )
 
-// Inbox makes the effects of events, each once, and is safe for concurrent use.
-// The ID of the event and the effect are written by one statement.
+// ConsumerGroups are the groups that must have every event of their types.
+func ConsumerGroups() []outbox.Group { return []outbox.Group{orderConfirmations, warehouseNotices} }
+
+// Inbox makes the effects of events, each once, and is safe for concurrent use. The events of a
+// batch and their effects are written by one statement.
 type Inbox struct {
 	store *Store
 }
@@ -24,28 +32,77 @@ type Inbox struct {
 // NewInbox makes an inbox on a pool, which remains the caller's to close.
 func NewInbox(pool *pgxpool.Pool) *Inbox { return &Inbox{store: NewStore(pool, Options{})} }
 
-// Subscriptions are the sample consumers: one tells the customer that an order
-// was placed, the other tells the warehouse to send what was paid. The subject
-// of both events is the order.
+// Subscriptions are the sample consumers: one tells the customer that an order was placed, the
+// other tells the warehouse to send what was paid. The subject of both events is the order.
 func (i *Inbox) Subscriptions() []outbox.Subscription {
 	return []outbox.Subscription{
-		{Group: orderConfirmations, Types: []string{"order.placed"}, Handle: i.confirmOrder},
-		{Group: warehouseNotices, Types: []string{"payment.succeeded"}, Handle: i.noticeWarehouse},
+		i.subscription(orderConfirmations, i.confirmOrders),
+		i.subscription(warehouseNotices, i.noticeWarehouse),
 	}
 }
 
-func (i *Inbox) confirmOrder(ctx context.Context, event outbox.Event) (first bool, err error) {
-	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.ConfirmOrder(ctx, dbsqlc.ConfirmOrderParams{Consumer: orderConfirmations, EventID: event.ID,
-			AccountID: event.AccountID, OrderID: event.Subject})
-	})
-	return n > 0, err
+func (i *Inbox) subscription(group outbox.Group, handle func(context.Context, []outbox.Event) (int64, error)) outbox.Subscription {
+	return outbox.Subscription{
+		Group: group,
+		Handle: func(ctx context.Context, events []outbox.Event) (int, error) {
+			n, err := handle(ctx, events)
+			return int(n), refusal(err)
+		},
+		Refuse: func(ctx context.Context, event outbox.Event, reason string) (int, error) {
+			return i.refuse(ctx, group, event, reason)
+		},
+	}
 }
 
-func (i *Inbox) noticeWarehouse(ctx context.Context, event outbox.Event) (first bool, err error) {
-	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.NoticeWarehouse(ctx, dbsqlc.NoticeWarehouseParams{Consumer: warehouseNotices, EventID: event.ID,
-			AccountID: event.AccountID, OrderID: event.Subject})
+func (i *Inbox) confirmOrders(ctx context.Context, events []outbox.Event) (int64, error) {
+	c := columnsOf(events)
+	return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.ConfirmOrders(ctx, dbsqlc.ConfirmOrdersParams{Consumer: orderConfirmations.Name,
+			Positions: c.positions, EventIds: c.ids, AccountIds: c.accounts, OrderIds: c.subjects})
 	})
-	return n > 0, err
+}
+
+func (i *Inbox) noticeWarehouse(ctx context.Context, events []outbox.Event) (int64, error) {
+	c := columnsOf(events)
+	return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.NoticeWarehouse(ctx, dbsqlc.NoticeWarehouseParams{Consumer: warehouseNotices.Name,
+			Positions: c.positions, EventIds: c.ids, AccountIds: c.accounts, OrderIds: c.subjects})
+	})
+}
+
+// columns are events as a statement takes them.
+type columns struct {
+	positions               []int64
+	ids, accounts, subjects []uuid.UUID
+}
+
+func columnsOf(events []outbox.Event) (c columns) {
+	for _, e := range events {
+		c.positions = append(c.positions, e.Position)
+		c.ids = append(c.ids, e.ID)
+		c.accounts = append(c.accounts, e.AccountID)
+		c.subjects = append(c.subjects, e.Subject)
+	}
+	return c
+}
+
+// refuse records a dead letter, unless the event has had its effect meanwhile.
+func (i *Inbox) refuse(ctx context.Context, group outbox.Group, event outbox.Event, reason string) (attempts int, err error) {
+	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int32, error) {
+		return q.RefuseEvent(ctx, dbsqlc.RefuseEventParams{Consumer: group.Name, Position: event.Position, EventID: event.ID,
+			Reason: reason, MaxAttempts: outbox.MaxAttempts})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return int(n), err
+}
+
+// refusal marks errors that are the fault of the data.
+func refusal(err error) error {
+	var server *pgconn.PgError
+	if errors.As(err, &server) && (server.Code[:2] == classData || server.Code[:2] == classIntegrity) {
+		return fmt.Errorf("%w: %w", outbox.ErrRefused, err)
+	}
+	return err
 }

@@ -19,7 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A few random shops suffice, as each is checked after each of its steps. The command line may ask for more.
+	// A few random shops suffice, as each is checked after each of its steps. The command line may
+	// ask for more.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
@@ -60,26 +61,26 @@ func (b *bundle) call(key string, request any) checkout.Call {
 	body, err := json.Marshal(request)
 	require.NoError(b.t, err)
 	return checkout.Call{Account: b.account, Claim: &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body),
-		Operation: "test", TTL: time.Hour}}
+		Operation: "test", TTL: time.Hour, AttemptedAt: time.Now()}}
 }
 
 // keyless is a call without a key.
 func (b *bundle) keyless() checkout.Call { return checkout.Call{Account: b.account} }
 
 // render is what every test uses: the value as JSON, or the error's code.
-func render[T any](value T, err *checkout.Error) checkout.Reply {
+func render[T any](value T, err *checkout.Error) checkout.Answer {
 	if err != nil {
-		return checkout.Reply{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
+		return checkout.Answer{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
 	}
 	body, marshalErr := json.Marshal(value)
 	if marshalErr != nil {
 		panic(marshalErr)
 	}
-	return checkout.Reply{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
+	return checkout.Answer{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
 }
 
 // decode reads the value of a successful reply.
-func decode[T any](t require.TestingT, reply checkout.Reply, err error) (value T) {
+func decode[T any](t require.TestingT, reply checkout.Answer, err error) (value T) {
 	require.NoError(t, err)
 	require.Equal(t, 201, reply.Status, "%s", reply.Body)
 	require.NoError(t, json.Unmarshal(reply.Body, &value))
@@ -87,7 +88,7 @@ func decode[T any](t require.TestingT, reply checkout.Reply, err error) (value T
 }
 
 // requireRefused checks a final error that was made a reply.
-func requireRefused(t *testing.T, code string, reply checkout.Reply, err error) {
+func requireRefused(t *testing.T, code string, reply checkout.Answer, err error) {
 	t.Helper()
 	require.NoError(t, err)
 	require.Equal(t, 409, reply.Status)
@@ -133,7 +134,7 @@ func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Paym
 	}
 	begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
 	require.NoError(b.t, err)
-	require.Nil(b.t, begun.Reply)
+	require.Nil(b.t, begun.Answer)
 	reply, err := b.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
 	return decode[checkout.Payment](b.t, reply, err)
 }
@@ -194,11 +195,11 @@ func inParallel[T any](n int, f func(i int) T) []T {
 
 // answer is a reply with its error.
 type answer struct {
-	reply checkout.Reply
+	reply checkout.Answer
 	err   error
 }
 
-func answerOf(reply checkout.Reply, err error) answer { return answer{reply, err} }
+func answerOf(reply checkout.Answer, err error) answer { return answer{reply, err} }
 
 // code is the error's code, final or not; empty is a success.
 func (a answer) code() string {

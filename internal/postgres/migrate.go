@@ -22,18 +22,16 @@ import (
 	"github.com/oncepay/oncepay/db"
 )
 
-// migrateLockTimeout bounds the wait for somebody else's migration, and of a
-// migration for a table in use. Meanwhile whoever needs that table waits, too,
-// so it is better to fail and be tried again.
+// migrateLockTimeout bounds the wait for another process's migration, and for a table in use.
+// Queries of that table wait behind the migration, so it is better to fail and to be tried again.
 const migrateLockTimeout = 30 * time.Second
 
 // versionTable is golang-migrate's own table.
 const versionTable = "schema_migrations"
 
-// Migrate moves the schema "up" to the newest version that this program knows,
-// or "down" to nothing, with all data; "version" just looks. It gives the version
-// that the schema has then; 0 is none. Any number of processes may do it at
-// once: one does, the others wait.
+// Migrate moves the schema "up" to the newest version that this program knows, or "down" to
+// nothing, with all data; "version" just looks. It returns the version that the schema has then; 0
+// is none. Any number of processes may do it at once: one does, the others wait.
 func Migrate(ctx context.Context, databaseURL, direction string) (version uint, err error) {
 	err = withMigrations(ctx, databaseURL, func(m *migrate.Migrate) error {
 		switch direction {
@@ -57,8 +55,8 @@ func Migrate(ctx context.Context, databaseURL, direction string) (version uint, 
 	return version, err
 }
 
-// CheckSchema says whether the schema is at least the one that this program
-// knows. A newer one is fine, because replicas are replaced one by one.
+// CheckSchema says whether the schema is at least the one that this program knows. A newer one is
+// fine, because replicas are replaced one by one.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	files, err := iofs.New(db.FS, "migrations")
 	if err != nil {
@@ -94,8 +92,8 @@ func newest(files source.Driver) (version uint, err error) {
 	}
 }
 
-// withMigrations opens the migrations on a database. When the context ends, the
-// migration that is being applied is the last one.
+// withMigrations opens the migrations on a database. When the context ends, the migration that is
+// being applied is the last one.
 func withMigrations(ctx context.Context, databaseURL string, do func(*migrate.Migrate) error) error {
 	m, err := openMigrations(ctx, databaseURL)
 	if err != nil {
@@ -135,9 +133,9 @@ func openMigrations(ctx context.Context, databaseURL string) (*migrate.Migrate, 
 	return migrate.NewWithInstance("iofs", files, "pgx5", &atomicDriver{Driver: driver})
 }
 
-// atomicDriver applies a migration and notes its version in one transaction.
-// golang-migrate does it in three, and a process that dies in between leaves a
-// "dirty" schema that somebody has to look at.
+// atomicDriver applies a migration and notes its version in one transaction. golang-migrate does it
+// in three, and a process that is killed in between leaves a "dirty" schema that an operator
+// has to repair.
 type atomicDriver struct {
 	database.Driver
 	version int // that the next migration leads to; database.NilVersion is none
@@ -152,8 +150,8 @@ func (d *atomicDriver) SetVersion(version int, dirty bool) error {
 	return d.Driver.SetVersion(version, false)
 }
 
-// Run applies a migration. Statements that are sent together are one
-// transaction (PostgreSQL manual, "Multiple Statements in a Simple Query").
+// Run applies a migration. Statements that are sent together are one transaction (PostgreSQL
+// manual, "Multiple Statements in a Simple Query").
 func (d *atomicDriver) Run(migration io.Reader) error {
 	note := "\n; TRUNCATE " + versionTable + ";"
 	if d.version != database.NilVersion {

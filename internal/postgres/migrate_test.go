@@ -46,7 +46,7 @@ func objects(t *testing.T, pool *pgxpool.Pool) (names []string) {
 	return names
 }
 
-func TestMigrationsGoUpAndDownAndUp(t *testing.T) {
+func TestMigrate_GoesUpAndDownAndUp(t *testing.T) {
 	t.Parallel()
 	url := testenv.EmptyPostgres(t)
 	pool, known := open(t, url), newestKnown(t)
@@ -65,7 +65,7 @@ func TestMigrationsGoUpAndDownAndUp(t *testing.T) {
 	require.ErrorContains(t, err, "sideways")
 }
 
-func TestMigratingAtOnceIsSafe(t *testing.T) {
+func TestMigrate_IsSafeConcurrently(t *testing.T) {
 	t.Parallel()
 	url := testenv.EmptyPostgres(t)
 	for _, err := range inParallel(6, func(int) error { _, err := Migrate(t.Context(), url, "up"); return err }) {
@@ -74,7 +74,7 @@ func TestMigratingAtOnceIsSafe(t *testing.T) {
 	require.NoError(t, CheckSchema(t.Context(), open(t, url)))
 }
 
-func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
+func TestMigrate_FailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	pool := open(t, testenv.EmptyPostgres(t))
 	migratepgxDriver, err := migratepgx.WithInstance(stdlib.OpenDBFromPool(pool), &migratepgx.Config{MigrationsTable: versionTable})
@@ -97,7 +97,7 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 	require.False(t, dirty)
 }
 
-func TestMigratingWithoutADatabaseFails(t *testing.T) {
+func TestMigrate_WithoutADatabaseFails(t *testing.T) {
 	t.Parallel()
 	_, err := Migrate(t.Context(), "postgres://127.0.0.1:1/oncepay", "up")
 	require.Error(t, err)
@@ -109,7 +109,7 @@ func TestMigratingWithoutADatabaseFails(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestSeedingAgainChangesNothing(t *testing.T) {
+func TestSeed_AgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.order(b.customer().ID, 3)

@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Order gives one order.
+// Order returns one order.
 func (s *Store) Order(ctx context.Context, account, id uuid.UUID) (checkout.Order, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Order, error) {
 		row, err := q.GetOrder(ctx, dbsqlc.GetOrderParams{AccountID: account, ID: id})
@@ -43,25 +43,21 @@ func (s *Store) Orders(ctx context.Context, account uuid.UUID, page checkout.Ord
 // PlaceOrder reserves stock for an order, or reserves nothing.
 func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder,
 	render checkout.Render[checkout.Order],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		customer := tx.CustomerExists(ctx, []dbsqlc.CustomerExistsParams{{AccountID: tx.account, ID: wanted.CustomerID}})
-		lock := tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skusOf(wanted.Items)}})
+		customerExists := tx.customerExists(ctx, wanted.CustomerID)
+		lockProducts := tx.lockProducts(ctx, skusOf(wanted.Items))
 		if err := tx.load(ctx); err != nil {
 			return checkout.Order{}, err
 		}
-		exists, err := one(customer)
+		if err := customerExists(); err != nil {
+			return checkout.Order{}, err
+		}
+		products, err := lockProducts()
 		if err != nil {
-			return checkout.Order{}, found("customer", err)
+			return checkout.Order{}, err
 		}
-		if !exists {
-			return checkout.Order{}, checkout.NotFound("customer")
-		}
-		products, err := many(lock)
-		if err != nil {
-			return checkout.Order{}, translate("lock products", err)
-		}
-		order, refused := checkout.Place(newID(), wanted, productsOf(products), tx.now, s.unpaidFor)
+		order, refused := checkout.Place(newID(), wanted, products, tx.now, s.unpaidFor)
 		if refused != nil {
 			return checkout.Order{}, refused
 		}
@@ -74,16 +70,16 @@ func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted check
 // UpdateOrder changes the address of an order, or cancels it and returns its stock.
 func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange,
 	render checkout.Render[checkout.Order],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: id}})
+		lockOrder := tx.lockOrder(ctx, id)
 		if change.Cancel {
-			tx.LockProductsOfOrder(ctx, []dbsqlc.LockProductsOfOrderParams{{AccountID: tx.account, OrderID: id}})
+			tx.lockProductsOfOrder(ctx, id)
 		}
 		if err := tx.load(ctx); err != nil {
 			return checkout.Order{}, err
 		}
-		before, err := orderIn(one(lock))
+		before, err := lockOrder()
 		if err != nil {
 			return checkout.Order{}, err
 		}
@@ -110,6 +106,29 @@ func skusOf(items []checkout.Wanted) []string {
 	return skus
 }
 
+func (tx *transaction) lockOrder(ctx context.Context, id uuid.UUID) later[checkout.Order] {
+	query := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: id}})
+	return func() (checkout.Order, error) {
+		row, err := one(query)
+		if err != nil {
+			return checkout.Order{}, found("order", err)
+		}
+		return orderOf(row.Order, row.Items)
+	}
+}
+
+// lockOrderOfPayment queues the lock of a payment's order, before that of the payment.
+func (tx *transaction) lockOrderOfPayment(ctx context.Context, payment uuid.UUID) later[checkout.Order] {
+	query := tx.LockOrderOfPayment(ctx, []dbsqlc.LockOrderOfPaymentParams{{AccountID: tx.account, PaymentID: payment}})
+	return func() (checkout.Order, error) {
+		row, err := one(query)
+		if err != nil {
+			return checkout.Order{}, found("payment", err)
+		}
+		return orderOf(row.Order, row.Items)
+	}
+}
+
 func (tx *transaction) insertOrder(ctx context.Context, order checkout.Order) {
 	tx.InsertOrder(ctx, []dbsqlc.InsertOrderParams{{ID: order.ID, AccountID: tx.account, CustomerID: order.CustomerID,
 		Status: string(order.Status), TotalAmount: order.Total.Amount, TotalCurrency: order.Total.Currency,
@@ -122,8 +141,8 @@ func (tx *transaction) insertOrder(ctx context.Context, order checkout.Order) {
 	tx.InsertOrderItem(ctx, items)
 }
 
-// addStock queues the return (+1) or the reservation (-1) of an order's items.
-// The products must be locked.
+// addStock queues the return (+1) or the reservation (-1) of an order's items. The products must be
+// locked.
 func (tx *transaction) addStock(ctx context.Context, order checkout.Order, sign int64) {
 	changes := make([]dbsqlc.AddStockParams, len(order.Items))
 	for i, item := range order.Items {
@@ -132,7 +151,7 @@ func (tx *transaction) addStock(ctx context.Context, order checkout.Order, sign 
 	tx.AddStock(ctx, changes)
 }
 
-// updateOrder queues what may change of an order.
+// updateOrder queues the columns of an order that may change.
 func (tx *transaction) updateOrder(ctx context.Context, order checkout.Order) error {
 	var stored []byte
 	if order.ShippingAddress != nil {
@@ -167,13 +186,6 @@ type item struct {
 	Name      string `json:"name"`
 	Quantity  int32  `json:"quantity"`
 	UnitPrice int64  `json:"unit_price"`
-}
-
-func orderIn(row dbsqlc.LockOrderRow, err error) (checkout.Order, error) {
-	if err != nil {
-		return checkout.Order{}, found("order", err)
-	}
-	return orderOf(row.Order, row.Items)
 }
 
 func orderOf(row dbsqlc.Order, itemsJSON []byte) (checkout.Order, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestAnOrderReadsBackAsItWasPlaced(t *testing.T) {
+func TestOrder_ReadsBackAsItWasPlaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 2}, {SKU: "mug-white", Quantity: 1}}}
@@ -26,7 +26,7 @@ func TestAnOrderReadsBackAsItWasPlaced(t *testing.T) {
 	require.Equal(t, []string{"order.placed"}, b.events(placed.ID))
 }
 
-func TestAStormOnTheLastTenSellsTen(t *testing.T) {
+func TestPlaceOrder_NeverOversells(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -39,7 +39,7 @@ func TestAStormOnTheLastTenSellsTen(t *testing.T) {
 	require.Equal(t, 10, b.count("orders"))
 }
 
-func TestOrdersOfTheSameProductsInAnyOrderDoNotDeadlock(t *testing.T) {
+func TestPlaceOrder_DoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -62,7 +62,7 @@ func TestOrdersOfTheSameProductsInAnyOrderDoNotDeadlock(t *testing.T) {
 	}
 }
 
-func TestOutOfStockReservesNothing(t *testing.T) {
+func TestPlaceOrder_OutOfStockReservesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "mug-white", Quantity: 1}, {SKU: "limited-print", Quantity: 11}}}
@@ -71,7 +71,7 @@ func TestOutOfStockReservesNothing(t *testing.T) {
 	require.EqualValues(t, plenty, b.stock("mug-white"))
 }
 
-func TestATotalTooLargeIsRefused(t *testing.T) {
+func TestPlaceOrder_RefusesATotalTooLarge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, created, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
@@ -82,7 +82,7 @@ func TestATotalTooLargeIsRefused(t *testing.T) {
 	require.EqualValues(t, 9, b.stock("yacht"))
 }
 
-func TestCancellingReturnsTheStockOnce(t *testing.T) {
+func TestUpdateOrder_CancelReturnsTheStockOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 3)
@@ -95,7 +95,7 @@ func TestCancellingReturnsTheStockOnce(t *testing.T) {
 	require.Equal(t, []string{"order.placed", "order.cancelled"}, b.events(order.ID))
 }
 
-func TestCancelOrPayHasOneWinner(t *testing.T) {
+func TestOrder_IsCancelledOrPaidOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -123,7 +123,7 @@ func TestCancelOrPayHasOneWinner(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestTheShippingAddressIsStored(t *testing.T) {
+func TestUpdateOrder_StoresTheShippingAddress(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
@@ -137,7 +137,7 @@ func TestTheShippingAddressIsStored(t *testing.T) {
 	require.Equal(t, []string{"order.placed", "order.updated"}, b.events(order.ID))
 }
 
-func TestOrdersAreListedNewestFirst(t *testing.T) {
+func TestOrders_AreListedNewestFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ada, bob := b.customer().ID, b.customer().ID

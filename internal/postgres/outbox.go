@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,23 +16,23 @@ import (
 )
 
 const (
-	// notifySQL wakes the relays. It is sent after each commit with an event, in
-	// the same round trip, and not by a trigger: a transaction that notifies takes
-	// a lock on the whole database from before its commit is flushed to disk until
-	// after (PostgreSQL source, PreCommit_Notify), so commits would queue up one
-	// by one. With 32 clients that was 800 to 1900 transactions a second instead
-	// of 5300 to 13000; by itself NOTIFY flushes nothing, and it was 4000 to 7900.
-	// If the replica dies in between, the relays' polling finds the event.
-	notifySQL = "notify oncepay_outbox"
-	listenSQL = "listen oncepay_outbox"
+	// writersPoll and writersPollMax are how often Read looks whether transactions have ended: soon
+	// at first, as most take milliseconds.
+	writersPoll, writersPollMax = time.Millisecond, 50 * time.Millisecond
 
-	// listenCheck is how often a silent connection is tested. Until a broken one
-	// is noticed, relays poll.
-	listenCheck = 30 * time.Second
+	// writersSQL names the transactions that have written to the outbox and not ended. Each locks
+	// the table before it draws a position. (sqlc does not know pg_locks.)
+	writersSQL = `SELECT virtualtransaction::text FROM pg_locks
+		WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		  AND relation = 'outbox'::regclass AND mode = 'RowExclusiveLock' AND granted`
 
-	// replayTimeout bounds a replay: a million events take some twenty seconds.
+	// replayTimeout bounds a replay, which reads the whole outbox.
 	replayTimeout = 2 * time.Minute
 )
+
+// errRestored says that new events get positions that the cursor has passed, so they would never be
+// published.
+var errRestored = errors.New("outbox_id_seq is behind the outbox's cursor, as after a restore without sequences: set it to max(id)")
 
 // Outbox is the relays' view of the database, safe for concurrent use.
 type Outbox struct {
@@ -46,41 +47,105 @@ var (
 // NewOutbox makes an outbox on a pool, which remains the caller's to close.
 func NewOutbox(pool *pgxpool.Pool) *Outbox { return &Outbox{store: NewStore(pool, Options{})} }
 
-// Claim implements [outbox.Store].
-func (o *Outbox) Claim(ctx context.Context, claim uuid.UUID, limit int, lease time.Duration) ([]outbox.Event, error) {
-	rows, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ClaimEventsRow, error) {
-		return q.ClaimEvents(ctx, dbsqlc.ClaimEventsParams{Claim: claim, LeaseSeconds: lease.Seconds(), BatchSize: int32(limit)})
+// Lease implements [outbox.Store].
+func (o *Outbox) Lease(ctx context.Context, owner uuid.UUID, lease time.Duration) (int64, error) {
+	published, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.LeaseOutbox(ctx, dbsqlc.LeaseOutboxParams{Owner: owner, LeaseSeconds: lease.Seconds()})
 	})
-	events := make([]outbox.Event, len(rows))
-	for i, row := range rows {
-		events[i] = outbox.Event{Position: row.ID, ID: row.EventID, AccountID: row.AccountID, Type: row.Type, Aggregate: row.Aggregate,
-			Subject: row.Subject, Data: row.Data, CreatedAt: row.CreatedAt, Attempts: int(row.Attempts)}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, outbox.ErrLeased
 	}
-	return events, err
-}
-
-// MarkPublished implements [outbox.Store].
-func (o *Outbox) MarkPublished(ctx context.Context, claim uuid.UUID, positions []int64) error {
-	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.MarkPublished(ctx, dbsqlc.MarkPublishedParams{Claim: claim, Ids: positions})
-	})
-	return err
-}
-
-// MarkRefused implements [outbox.Store].
-func (o *Outbox) MarkRefused(ctx context.Context, claim uuid.UUID, refusal outbox.Refusal) error {
-	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.MarkRefused(ctx, dbsqlc.MarkRefusedParams{Claim: claim, ID: refusal.Position, Reason: &refusal.Reason,
-			PauseSeconds: refusal.Pause.Seconds(), Dead: refusal.Dead})
-	})
-	return err
+	return published, err
 }
 
 // Release implements [outbox.Store].
-func (o *Outbox) Release(ctx context.Context, claim uuid.UUID) error {
-	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.ReleaseEvents(ctx, claim)
+func (o *Outbox) Release(ctx context.Context, owner uuid.UUID) error {
+	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (struct{}, error) {
+		return struct{}{}, q.ReleaseOutbox(ctx, owner)
 	})
+	return err
+}
+
+// Read implements [outbox.Store] in one transaction, and so on one connection: were it to go on
+// after a restart of the database, positions could have been drawn again.
+func (o *Outbox) Read(ctx context.Context, after int64, limit int) (events []outbox.Event, last int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	conn, err := o.store.acquire(ctx)
+	if err != nil {
+		return nil, after, err
+	}
+	defer conn.Release()
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		events, last, err = readSettled(ctx, tx, after, limit)
+		return err
+	})
+	return events, last, err
+}
+
+// readSettled reads the events up to the last position that was drawn, once every transaction has
+// ended that may have drawn one of these: what is not there then will never be. Each statement has
+// a snapshot of its own.
+func readSettled(ctx context.Context, tx pgx.Tx, after int64, limit int) ([]outbox.Event, int64, error) {
+	q := dbsqlc.New(tx)
+	last, err := q.LastDrawnPosition(ctx)
+	if err == nil && last < after {
+		err = fmt.Errorf("%w: position %d is drawn, %d is published", errRestored, last, after)
+	}
+	if err != nil || last == after {
+		return nil, after, err
+	}
+	if err := awaitWriters(ctx, tx); err != nil {
+		return nil, after, fmt.Errorf("wait for transactions that write to the outbox: %w", err)
+	}
+	rows, err := q.EventsBetween(ctx, dbsqlc.EventsBetweenParams{After: after, Last: last, BatchSize: int32(limit)})
+	if len(rows) == limit {
+		last = rows[limit-1].ID
+	}
+	return eventsOf(rows), last, err
+}
+
+// awaitWriters waits until all transactions have ended that have written to the outbox by now.
+func awaitWriters(ctx context.Context, tx pgx.Tx) error {
+	awaited, err := writers(ctx, tx)
+	for pause := writersPoll; err == nil && len(awaited) > 0; pause = min(2*pause, writersPollMax) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		var now []string
+		now, err = writers(ctx, tx)
+		awaited = slices.DeleteFunc(awaited, func(w string) bool { return !slices.Contains(now, w) })
+	}
+	return err
+}
+
+func writers(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	rows, err := tx.Query(ctx, writersSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func eventsOf(rows []dbsqlc.Outbox) []outbox.Event {
+	events := make([]outbox.Event, len(rows))
+	for i, row := range rows {
+		events[i] = outbox.Event{Position: row.ID, ID: row.EventID, AccountID: row.AccountID, Type: row.Type,
+			Aggregate: row.Aggregate, Subject: row.Subject, Data: row.Data, CreatedAt: row.CreatedAt}
+	}
+	return events
+}
+
+// Advance implements [outbox.Store].
+func (o *Outbox) Advance(ctx context.Context, owner uuid.UUID, from, to int64, lease time.Duration) error {
+	n, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.AdvanceOutbox(ctx, dbsqlc.AdvanceOutboxParams{Owner: owner, Before: from, Position: to, LeaseSeconds: lease.Seconds()})
+	})
+	if err == nil && n == 0 {
+		return outbox.ErrLeased
+	}
 	return err
 }
 
@@ -89,73 +154,53 @@ func (o *Outbox) Backlog(ctx context.Context) (outbox.Backlog, error) {
 	row, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.OutboxBacklogRow, error) {
 		return q.OutboxBacklog(ctx)
 	})
-	return outbox.Backlog{Waiting: row.Waiting, Dead: row.Dead, Oldest: seconds(row.OldestSeconds)}, err
+	return outbox.Backlog{Published: row.Position, Waiting: row.Waiting, Oldest: seconds(row.OldestSeconds)}, err
 }
 
-// Listen implements [outbox.Store] on a connection of its own, beside the pool.
-func (o *Outbox) Listen(ctx context.Context, wake func()) error {
-	pooled, err := o.store.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	conn := pooled.Hijack()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
-	if _, err := conn.Exec(ctx, listenSQL); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	wake() // for what was committed before
-	for {
-		if err := heard(ctx, conn); err != nil {
-			return fmt.Errorf("wait for a notification: %w", err)
-		}
-		wake()
-	}
-}
-
-// heard waits for a notification or, from time to time, finds that the
-// connection is all right.
-func heard(ctx context.Context, conn *pgx.Conn) error {
-	waitCtx, cancel := context.WithTimeout(ctx, listenCheck)
-	defer cancel()
-	_, err := conn.WaitForNotification(waitCtx)
-	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	pingCtx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	return conn.Ping(pingCtx)
-}
-
-// Unpublished implements [outbox.Admin].
-func (o *Outbox) Unpublished(ctx context.Context, limit int) ([]outbox.Unpublished, error) {
-	rows, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ListUnpublishedRow, error) {
-		return q.ListUnpublished(ctx, int32(limit))
+// AdvanceGroup implements [outbox.GroupStore].
+func (o *Outbox) AdvanceGroup(ctx context.Context, group outbox.Group, limit int) (outbox.Progress, error) {
+	row, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.AdvanceConsumerRow, error) {
+		return q.AdvanceConsumer(ctx, dbsqlc.AdvanceConsumerParams{Consumer: group.Name, Types: group.Types, BatchSize: int32(limit)})
 	})
-	events := make([]outbox.Unpublished, len(rows))
-	for i, row := range rows {
-		events[i] = outbox.Unpublished{Position: row.ID, Type: row.Type, Subject: row.Subject, State: stateOf(row),
-			Age: seconds(row.AgeSeconds), Attempts: int(row.Attempts), LastError: row.LastError}
-	}
-	return events, err
+	return outbox.Progress{Cursor: row.Position, Complete: !row.Incomplete, More: !row.Incomplete && row.Seen == int64(limit)}, err
 }
 
-func stateOf(row dbsqlc.ListUnpublishedRow) outbox.State {
-	switch {
-	case row.Dead:
-		return outbox.StateDead
-	case row.Blocked:
-		return outbox.StateBlocked
-	case row.Claimed:
-		return outbox.StateClaimed
-	case row.Attempts > 0:
-		return outbox.StatePausing
-	default:
-		return outbox.StateWaiting
+// Missing implements [outbox.GroupStore].
+func (o *Outbox) Missing(ctx context.Context, group outbox.Group, after, last int64, limit int) ([]outbox.Event, error) {
+	rows, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Outbox, error) {
+		return q.MissingEvents(ctx, dbsqlc.MissingEventsParams{Consumer: group.Name, Types: group.Types,
+			After: after, Last: last, BatchSize: int32(limit)})
+	})
+	return eventsOf(rows), err
+}
+
+// DueDeadLetters implements [outbox.GroupStore].
+func (o *Outbox) DueDeadLetters(ctx context.Context) ([]outbox.Event, error) {
+	rows, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Outbox, error) {
+		return q.TakeDueDeadLetters(ctx)
+	})
+	return eventsOf(rows), err
+}
+
+// Lag implements [outbox.GroupStore].
+func (o *Outbox) Lag(ctx context.Context, group outbox.Group) (outbox.Lag, error) {
+	row, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.ConsumerLagRow, error) {
+		return q.ConsumerLag(ctx, dbsqlc.ConsumerLagParams{Consumer: group.Name, Types: group.Types})
+	})
+	return outbox.Lag{Cursor: row.Position, Events: row.Events, Oldest: seconds(row.OldestSeconds), Dead: row.Dead}, err
+}
+
+// DeadLetters implements [outbox.Admin].
+func (o *Outbox) DeadLetters(ctx context.Context, limit int) ([]outbox.DeadLetter, error) {
+	rows, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ListDeadLettersRow, error) {
+		return q.ListDeadLetters(ctx, int32(limit))
+	})
+	letters := make([]outbox.DeadLetter, len(rows))
+	for i, row := range rows {
+		letters[i] = outbox.DeadLetter{Group: row.Consumer, Position: row.Position, Type: row.Type, Subject: row.Subject,
+			Age: seconds(row.AgeSeconds), Attempts: int(row.Attempts), RetryAt: row.RetryAt, LastError: row.LastError}
 	}
+	return letters, err
 }
 
 // Retry implements [outbox.Admin].
@@ -163,15 +208,12 @@ func (o *Outbox) Retry(ctx context.Context, positions []int64) (int64, error) {
 	if positions == nil {
 		positions = []int64{} // not NULL
 	}
-	n, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.RetryEvents(ctx, positions)
+	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.RetryDeadLetters(ctx, positions)
 	})
-	o.wakeRelays(ctx)
-	return n, err
 }
 
-// Replay implements [outbox.Admin] by one statement, which may take longer than
-// others.
+// Replay implements [outbox.Admin] by one statement, which may take longer than others.
 func (o *Outbox) Replay(ctx context.Context, since time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
@@ -179,24 +221,12 @@ func (o *Outbox) Replay(ctx context.Context, since time.Duration) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	session := conn.Hijack() // so that nobody inherits its setting
+	session := conn.Hijack() // so that its setting does not return to the pool
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
 	if _, err := session.Exec(ctx, "SELECT set_config('statement_timeout', $1, false)", milliseconds(replayTimeout)); err != nil {
 		return 0, fmt.Errorf("set the statement timeout: %w", err)
 	}
-	n, err := dbsqlc.New(session).ReplayEvents(ctx, since.Seconds())
-	if err != nil {
-		return 0, err
-	}
-	o.wakeRelays(ctx)
-	return n, nil
-}
-
-// wakeRelays does without an error: polling is the net.
-func (o *Outbox) wakeRelays(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
-	defer cancel()
-	_, _ = o.store.pool.Exec(ctx, notifySQL)
+	return dbsqlc.New(session).ReplayEvents(ctx, since.Seconds())
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Payment gives one payment.
+// Payment returns one payment.
 func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Payment, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Payment, error) {
 		row, err := q.GetPayment(ctx, dbsqlc.GetPaymentParams{AccountID: account, ID: id})
@@ -20,27 +20,26 @@ func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Pa
 // PayFromWallet pays an order at once.
 func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
 	render checkout.Render[checkout.Payment],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
-		lockWallet := tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: wanted.OrderID}})
+		lockOrder := tx.lockOrder(ctx, wanted.OrderID)
+		lockWallet := tx.lockWalletOfOrder(ctx, wanted.OrderID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Payment{}, err
 		}
-		order, err := orderIn(one(lockOrder))
+		order, err := lockOrder()
 		if err != nil {
 			return checkout.Payment{}, err
 		}
-		row, err := one(lockWallet)
+		wallet, err := lockWallet()
 		if err != nil {
-			return checkout.Payment{}, found("customer", err)
+			return checkout.Payment{}, err
 		}
 		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
 		if refused != nil {
 			return checkout.Payment{}, refused
 		}
-		wallet, refused := walletOf(row).Debit(payment.Amount)
-		if refused != nil {
+		if wallet, refused = wallet.Debit(payment.Amount); refused != nil {
 			return checkout.Payment{}, refused
 		}
 		tx.insertPayment(ctx, payment)
@@ -54,11 +53,11 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 	render checkout.Render[checkout.Payment],
 ) (checkout.Begun[checkout.Payment], error) {
 	start := func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lock := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: wanted.OrderID}})
+		lockOrder := tx.lockOrder(ctx, wanted.OrderID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Payment{}, err
 		}
-		order, err := orderIn(one(lock))
+		order, err := lockOrder()
 		if err != nil {
 			return checkout.Payment{}, err
 		}
@@ -70,47 +69,33 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 		tx.pointKey(ctx, call, payment.ID)
 		return payment, tx.setStatus(ctx, order, checkout.OrderPaying)
 	}
-	resume := func(ctx context.Context, tx *transaction) later[checkout.Payment] {
-		query := tx.ResumePayment(ctx, []dbsqlc.ResumePaymentParams{{AccountID: tx.account, Key: call.Claim.Key,
-			Fingerprint: call.Claim.Fingerprint[:]}})
-		return func() (checkout.Payment, error) {
-			row, err := one(query)
-			return paymentOf(row), err
-		}
-	}
-	return phaseOne(ctx, s, call, render, start, resume)
+	return phaseOne(ctx, s, call, render, start, (*transaction).resumePayment)
 }
 
 // SettleCardPayment is phase three of a card payment. See [checkout.Store].
 func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult,
 	render checkout.Render[checkout.Payment],
-) (checkout.Reply, error) {
-	return phaseThree(ctx, s, call, render, settlePayment(begun, result, func(p checkout.Payment) error {
-		if p.Status != checkout.StatusProcessing || p.Attempt != begun.Attempt {
-			return errFenceLost
-		}
-		return nil
-	}))
+) (checkout.Answer, error) {
+	return phaseThree(ctx, s, call, render, settlePayment(begun, result, fencePayment(begun)))
 }
 
-// settlePayment settles a payment unless its fence, which looks at the payment
-// when it is locked, gives an error.
+// settlePayment settles a payment unless the fence, which sees the locked payment, returns an
+// error.
 func settlePayment(begun checkout.Payment, result checkout.GatewayResult, fence func(checkout.Payment) error) command[checkout.Payment] {
 	return func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lockOrder := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: begun.OrderID}})
-		lockPayment := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: begun.ID}})
+		lockOrder := tx.lockOrder(ctx, begun.OrderID)
+		lockPayment := tx.lockPayment(ctx, begun.ID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Payment{}, err
 		}
-		order, err := orderIn(one(lockOrder))
+		order, err := lockOrder()
 		if err != nil {
 			return checkout.Payment{}, err
 		}
-		row, err := one(lockPayment)
+		payment, err := lockPayment()
 		if err != nil {
-			return checkout.Payment{}, found("payment", err)
+			return checkout.Payment{}, err
 		}
-		payment := paymentOf(row)
 		if err := fence(payment); err != nil {
 			return checkout.Payment{}, err
 		}
@@ -118,7 +103,8 @@ func settlePayment(begun checkout.Payment, result checkout.GatewayResult, fence 
 	}
 }
 
-// settlePayment queues a settled payment and what follows from it.
+// settlePayment queues a settled payment and what follows from it. The payment is locked, and the
+// caller has checked the fence: the condition in the statement only repeats it.
 func (tx *transaction) settlePayment(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
 	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: payment.ID, Attempt: payment.Attempt,
 		Status: string(payment.Status), DeclineCode: payment.DeclineCode, ProviderID: payment.ProviderID, UpdatedAt: payment.UpdatedAt}})
@@ -137,8 +123,8 @@ func (tx *transaction) paid(ctx context.Context, order checkout.Order, payment c
 	return tx.publish(ctx, checkout.PaymentEvent(payment))
 }
 
-// declined queues what follows from a declined payment, and gives the error
-// that is its reply. The order may be paid by other means.
+// declined queues what follows from a declined payment, and returns the error that is its answer.
+// The order may be paid by other means.
 func (tx *transaction) declined(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
 	if err := tx.setStatus(ctx, order, checkout.OrderPending); err != nil {
 		return checkout.Payment{}, err
@@ -147,6 +133,23 @@ func (tx *transaction) declined(ctx context.Context, order checkout.Order, payme
 		return checkout.Payment{}, err
 	}
 	return checkout.Payment{}, checkout.Declined(payment.DeclineCode)
+}
+
+func (tx *transaction) lockPayment(ctx context.Context, id uuid.UUID) later[checkout.Payment] {
+	query := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: id}})
+	return func() (checkout.Payment, error) {
+		row, err := one(query)
+		return paymentOf(row), found("payment", err)
+	}
+}
+
+// resumePayment queues the next attempt of the payment that a key in progress began.
+func (tx *transaction) resumePayment(ctx context.Context, claim checkout.Claim) later[checkout.Payment] {
+	query := tx.ResumePayment(ctx, []dbsqlc.ResumePaymentParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
+	return func() (checkout.Payment, error) {
+		row, err := one(query)
+		return paymentOf(row), err
+	}
 }
 
 func (tx *transaction) insertPayment(ctx context.Context, p checkout.Payment) {

@@ -25,16 +25,16 @@ func (b *bundle) beginCardPayment(key string) cardPayment {
 	return c
 }
 
-// resume asks again for a card payment that is not settled, and gives its next attempt.
+// resume asks again for a card payment that is not settled, and returns its next attempt.
 func (b *bundle) resume(c cardPayment) checkout.Payment {
 	b.t.Helper()
 	begun, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
 	require.NoError(b.t, err)
-	require.Nil(b.t, begun.Reply)
+	require.Nil(b.t, begun.Answer)
 	return begun.Value
 }
 
-func TestAWalletPaymentMovesTheMoney(t *testing.T) {
+func TestPayFromWallet_MovesTheMoney(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -57,7 +57,7 @@ func TestAWalletPaymentMovesTheMoney(t *testing.T) {
 	requireRefused(t, "order_already_paid", reply, err)
 }
 
-func TestAWalletNeverGoesBelowZero(t *testing.T) {
+func TestPayFromWallet_NeverGoesBelowZero(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -72,7 +72,7 @@ func TestAWalletNeverGoesBelowZero(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestACardPaymentHasThreePhases(t *testing.T) {
+func TestCardPayment_HasThreePhases(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
@@ -94,11 +94,11 @@ func TestACardPaymentHasThreePhases(t *testing.T) {
 
 	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
 	require.NoError(t, err)
-	require.True(t, again.Reply.Replayed)
-	require.Equal(t, reply.Body, again.Reply.Body)
+	require.True(t, again.Answer.Replayed)
+	require.Equal(t, reply.Body, again.Answer.Body)
 }
 
-func TestARetryTakesTheNextAttempt(t *testing.T) {
+func TestCardPayment_RetryTakesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.beginCardPayment("k")
@@ -120,7 +120,7 @@ func TestARetryTakesTheNextAttempt(t *testing.T) {
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(first.order.ID))
 }
 
-func TestSettlingTwiceSettlesOnce(t *testing.T) {
+func TestCardPayment_SettlesOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
@@ -140,13 +140,13 @@ func TestSettlingTwiceSettlesOnce(t *testing.T) {
 	require.Equal(t, []string{"order.placed", "payment.succeeded"}, b.events(c.order.ID))
 }
 
-func TestRetriesAtOnceGetDifferentAttempts(t *testing.T) {
+func TestCardPayment_ConcurrentRetriesGetDifferentAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	attempts := inParallel(8, func(int) int32 {
 		begun, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
-		if err != nil || begun.Reply != nil {
+		if err != nil || begun.Answer != nil {
 			return 0
 		}
 		return begun.Value.Attempt
@@ -155,22 +155,22 @@ func TestRetriesAtOnceGetDifferentAttempts(t *testing.T) {
 	require.Equal(t, 1, b.count("payments"))
 }
 
-func TestBeginningAtOnceBeginsOnePayment(t *testing.T) {
+func TestCardPayment_BeginsOnceForConcurrentKeys(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	answers := inParallel(8, func(i int) answer {
 		begun, err := b.BeginCardPayment(b.ctx, b.call(newID().String(), wanted), wanted, render)
-		require.Nil(t, begun.Reply)
-		return answer{checkout.Reply{Status: 201}, err}
+		require.Nil(t, begun.Answer)
+		return answer{checkout.Answer{Status: 201}, err}
 	})
 	require.Equal(t, map[string]int{"": 1, "order_being_paid": 7}, tally(answers))
 	require.Equal(t, 1, b.count("payments"))
-	require.Equal(t, 1, b.count("idempotency_keys"), "the others may try again with their keys")
+	require.Equal(t, 1, b.count("idempotency_keys WHERE status <> 'refused'"), "the others may try again with their keys")
 }
 
-func TestADeclinedPaymentLeavesTheOrderPayable(t *testing.T) {
+func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
@@ -187,14 +187,14 @@ func TestADeclinedPaymentLeavesTheOrderPayable(t *testing.T) {
 
 	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
 	require.NoError(t, err)
-	require.True(t, again.Reply.Replayed)
-	require.Equal(t, reply.Body, again.Reply.Body)
+	require.True(t, again.Answer.Replayed)
+	require.Equal(t, reply.Body, again.Answer.Body)
 
 	b.pay(c.order, checkout.MethodCard) // with another key
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(c.order.ID))
 }
 
-func TestAFinalErrorBeforeThePaymentIsKept(t *testing.T) {
+func TestCardPayment_FinalErrorBeforeTheProviderIsKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
@@ -203,13 +203,13 @@ func TestAFinalErrorBeforeThePaymentIsKept(t *testing.T) {
 	for _, replayed := range []bool{false, true} {
 		begun, err := b.BeginCardPayment(b.ctx, b.call("k", wanted), wanted, render)
 		require.NoError(t, err)
-		requireRefused(t, "order_already_paid", *begun.Reply, nil)
-		require.Equal(t, replayed, begun.Reply.Replayed)
+		requireRefused(t, "order_already_paid", *begun.Answer, nil)
+		require.Equal(t, replayed, begun.Answer.Replayed)
 	}
 	require.Equal(t, 1, b.count("payments"))
 }
 
-func TestAKeyInProgressIsForItsOwnRequestAlone(t *testing.T) {
+func TestCardPayment_KeyInProgressIsForItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")

@@ -10,9 +10,9 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// pipeline queues the generated batch queries and sends all of them in one
-// round trip. Results are read in the order of the queries and only after send;
-// results that nobody reads are checked for errors by finish.
+// pipeline queues the generated batch queries and sends all of them in one round trip. Results are
+// read in the order of the queries and only after send; finish checks the results that remain for
+// errors.
 type pipeline struct {
 	dbsqlc.DBTX // the connection, for SendBatch to be replaced
 	queue       *pgx.Batch
@@ -43,8 +43,7 @@ func (p *pipeline) send(ctx context.Context) {
 	p.queue, p.round, p.next = &pgx.Batch{}, p.round+1, 0
 }
 
-// rewind queues anew what was sent as the last round and not read, for another
-// connection.
+// rewind queues anew what was sent as the last round and not read, for another connection.
 func (p *pipeline) rewind(conn dbsqlc.DBTX, queue *pgx.Batch) {
 	_ = p.finish()
 	p.drop()
@@ -54,7 +53,7 @@ func (p *pipeline) rewind(conn dbsqlc.DBTX, queue *pgx.Batch) {
 	p.DBTX, p.sent, p.round = conn, nil, p.round-1
 }
 
-// finish reads what is left of the last round and gives its first error.
+// finish reads what is left of the last round and returns its first error.
 func (p *pipeline) finish() error {
 	if p.sent == nil {
 		return nil
@@ -124,6 +123,10 @@ type (
 	rowOf[T any]  interface{ QueryRow(func(int, T, error)) }
 	rowsOf[T any] interface{ Query(func(int, []T, error)) }
 )
+
+// later reads the result of a queued query. It must be called after the round trip, in the order in
+// which the queries were queued.
+type later[T any] func() (T, error)
 
 // one reads the row of a query that was sent. No row is pgx.ErrNoRows.
 func one[T any](query rowOf[T]) (value T, err error) {

@@ -11,35 +11,34 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The time limits form a ladder, so that the inner one fires first and names
-// the cause.
+// The time limits form a ladder, so that the inner one fires first and names the cause.
 const (
-	// acquireTimeout bounds the wait for a connection. When the database is away
-	// requests must fail fast instead of piling up.
+	// acquireTimeout bounds the wait for a connection. When the database is away requests must fail
+	// fast instead of piling up.
 	acquireTimeout = 2 * time.Second
 
-	// idleInTransactionTimeout ends the session of a client that stopped between
-	// two statements of a transaction, so that a paused replica does not hold row
-	// locks. The decisions in between take microseconds.
+	// idleInTransactionTimeout ends the session of a client that stopped between two statements of
+	// a transaction, so that a paused replica does not hold row locks. The decisions in between
+	// take microseconds.
 	idleInTransactionTimeout = 2 * time.Second
 
-	// lockTimeout is longer than idleInTransactionTimeout, so whoever waits for a
-	// paused replica's lock gets it.
+	// lockTimeout is longer than idleInTransactionTimeout, so a transaction that waits for a paused
+	// replica's lock gets it.
 	lockTimeout = 3 * time.Second
 
 	// statementTimeout bounds what a statement does besides waiting for a lock.
 	statementTimeout = 4 * time.Second
 
-	// transactionTimeout bounds a whole transaction from the replica's side, in
-	// case the database does not answer at all.
+	// transactionTimeout bounds a whole transaction from the replica's side, in case the database
+	// does not answer at all.
 	transactionTimeout = 5 * time.Second
 
-	// rollbackTimeout bounds the clean-up after a failure. If it fails, too, the
-	// connection is closed and the database rolls back by itself.
+	// rollbackTimeout bounds the clean-up after a failure. If it fails, too, the connection is
+	// closed and the database rolls back by itself.
 	rollbackTimeout = time.Second
 
-	// pingTimeout bounds the liveness check that the pool makes before it hands
-	// out a connection that was idle for more than a second.
+	// pingTimeout bounds the liveness check that the pool makes before it hands out a connection
+	// that was idle for more than a second.
 	pingTimeout = time.Second
 )
 
@@ -47,11 +46,11 @@ const (
 type Config struct {
 	URL      string          // postgres://user:password@host:port/database?option=value
 	MaxConns int32           // of this process; zero leaves the choice to the pool
-	Tracer   pgx.QueryTracer // is told of queries, and of what else it has methods for; may be nil
+	Tracer   pgx.QueryTracer // traces queries, and what else it has methods for; may be nil
 }
 
-// Open makes a pool of connections. It does not connect yet, so it succeeds
-// while the database is away; the pool's Ping tells whether it answers.
+// Open makes a pool of connections. It does not connect yet, so it succeeds while the database is
+// away; the pool's Ping reports whether it answers.
 func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
@@ -72,8 +71,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// setSession gives every session its limits (PostgreSQL manual, "Client
-// Connection Defaults").
+// setSession sets the limits of every session (PostgreSQL manual, "Client Connection Defaults").
 func setSession(config *pgx.ConnConfig) {
 	session := config.RuntimeParams
 	session["application_name"] = "oncepay"
@@ -84,8 +82,8 @@ func setSession(config *pgx.ConnConfig) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// readTimesAsUTC makes timestamps come out in UTC and not in the zone of
-// whatever machine the replica runs on, because replies are kept as they are.
+// readTimesAsUTC makes timestamps come out in UTC and not in the zone of whatever machine the
+// replica runs on, because answers are kept as they are.
 func readTimesAsUTC(_ context.Context, conn *pgx.Conn) error {
 	conn.TypeMap().RegisterType(&pgtype.Type{
 		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})

@@ -11,7 +11,7 @@ import (
 
 // PutProduct creates or replaces a product, including its stock.
 func (s *Store) PutProduct(ctx context.Context, account uuid.UUID, p checkout.Product) (stored checkout.Product, created bool, err error) {
-	stored, err = read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Product, error) {
+	stored, err = write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Product, error) {
 		row, err := q.PutProduct(ctx, dbsqlc.PutProductParams{AccountID: account, Sku: p.SKU, Name: p.Name,
 			PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock})
 		created = row.Created
@@ -20,7 +20,7 @@ func (s *Store) PutProduct(ctx context.Context, account uuid.UUID, p checkout.Pr
 	return stored, created, err
 }
 
-// Product gives one product.
+// Product returns one product.
 func (s *Store) Product(ctx context.Context, account uuid.UUID, sku string) (checkout.Product, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Product, error) {
 		row, err := q.GetProduct(ctx, dbsqlc.GetProductParams{AccountID: account, Sku: sku})
@@ -34,6 +34,23 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 		rows, err := q.ListProducts(ctx, dbsqlc.ListProductsParams{AccountID: account, After: page.After, PageSize: page.Limit})
 		return productsOf(rows), translate("list products", err)
 	})
+}
+
+func (tx *transaction) lockProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
+	query := tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skus}})
+	return func() ([]checkout.Product, error) {
+		rows, err := many(query)
+		return productsOf(rows), translate("lock products", err)
+	}
+}
+
+func (tx *transaction) lockProductsOfOrder(ctx context.Context, order uuid.UUID) {
+	tx.LockProductsOfOrder(ctx, []dbsqlc.LockProductsOfOrderParams{{AccountID: tx.account, OrderID: order}})
+}
+
+// lockProductsOfOrders locks within each account in the order of lockProducts.
+func (tx *transaction) lockProductsOfOrders(ctx context.Context, orders []uuid.UUID) {
+	tx.LockProductsOfOrders(ctx, [][]uuid.UUID{orders})
 }
 
 func productOf(row dbsqlc.Product) checkout.Product {

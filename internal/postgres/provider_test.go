@@ -8,8 +8,8 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// provider is a payment provider. It moves money once per idempotency key,
-// whatever it says about it.
+// provider is a payment provider. It moves money once per idempotency key, whatever it says about
+// it.
 type provider struct {
 	mu       sync.Mutex
 	moved    map[string]int64 // by idempotency key
@@ -29,6 +29,25 @@ func (p *provider) Charge(_ context.Context, r checkout.ChargeRequest) checkout.
 // Refund gives it back.
 func (p *provider) Refund(_ context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	return p.move(r.IdempotencyKey, -r.Amount.Amount)
+}
+
+// FindCharge says whether the money was taken.
+func (p *provider) FindCharge(_ context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	return p.find(r.IdempotencyKey)
+}
+
+// FindRefund says whether it was given back.
+func (p *provider) FindRefund(_ context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	return p.find(r.IdempotencyKey)
+}
+
+func (p *provider) find(key string) checkout.GatewayResult {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.moved[key]; ok {
+		return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "at-" + key}
+	}
+	return checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "not_charged"}
 }
 
 func (p *provider) move(key string, amount int64) checkout.GatewayResult {

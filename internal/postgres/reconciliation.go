@@ -12,8 +12,8 @@ import (
 
 var _ checkout.ReconcileStore = (*Store)(nil)
 
-// TakePayments takes the next attempt of card payments that nobody is at work
-// on. See [checkout.ReconcileStore].
+// TakePayments takes the next attempt of card payments that no attempt works on. See
+// [checkout.ReconcileStore].
 func (s *Store) TakePayments(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Payment], error) {
 	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Payment], error) {
 		rows, err := q.TakePayments(ctx, dbsqlc.TakePaymentsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
@@ -35,8 +35,8 @@ func (s *Store) PutOffPayment(ctx context.Context, account uuid.UUID, payment ch
 	return translate("put off a payment", err)
 }
 
-// TakeRefunds takes the next attempt of card refunds that nobody is at work on.
-// See [checkout.ReconcileStore].
+// TakeRefunds takes the next attempt of card refunds that no attempt works on. See
+// [checkout.ReconcileStore].
 func (s *Store) TakeRefunds(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Refund], error) {
 	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Refund], error) {
 		rows, err := q.TakeRefunds(ctx, dbsqlc.TakeRefundsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
@@ -67,9 +67,8 @@ func (s *Store) CountUnsettled(ctx context.Context, deadline time.Duration) (che
 	})
 }
 
-// CountPayments counts the payments that were made no longer ago than since, by
-// state, and all that are processing. What it reads grows with the traffic of that
-// time and not with the table.
+// CountPayments counts the payments that were made no longer ago than since, by state, and all that
+// are processing. What it reads grows with the traffic of that time and not with the table.
 func (s *Store) CountPayments(ctx context.Context, since time.Duration) (map[checkout.Status]int, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (map[checkout.Status]int, error) {
 		rows, err := q.CountPayments(ctx, since.Seconds())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -25,7 +26,7 @@ func (b *bundle) reconciler(p *provider, options checkout.ReconcilerOptions) *ch
 	return checkout.NewReconciler(b.Store, p, render[checkout.Payment], render[checkout.Refund], options)
 }
 
-// impatient is a reconciler that leaves nobody any time.
+// impatient is a reconciler without grace.
 func (b *bundle) impatient(p *provider) *checkout.Reconciler {
 	return b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace})
 }
@@ -38,8 +39,8 @@ func (b *bundle) reconcile(r *checkout.Reconciler, settled int) {
 	require.Equal(b.t, settled, n)
 }
 
-// lostPayment is a card payment of which the provider did not say what it did, and
-// whose client did not come back at once.
+// lostPayment is a card payment of which the provider did not say what it did, and whose client did
+// not come back at once.
 func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 	b.t.Helper()
 	order := b.order(b.customer().ID, 1)
@@ -55,7 +56,7 @@ func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 }
 
 // payAgain is the client's request, for the first time or once more.
-func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Reply, error) {
+func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Answer, error) {
 	return checkout.NewService(b.Store, p).PayOrder(b.ctx, c.call, c.wanted, render)
 }
 
@@ -79,7 +80,7 @@ func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
 	require.Equal(b.t, calls, p.calls)
 }
 
-func TestAPaymentWhoseClientNeverReturnsIsSettledOnce(t *testing.T) {
+func TestReconciler_SettlesAPaymentWhoseClientIsGone(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	c := b.lostPayment(p, "k")
@@ -92,7 +93,7 @@ func TestAPaymentWhoseClientNeverReturnsIsSettledOnce(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
-func TestPaymentsAreCountedByState(t *testing.T) {
+func TestCountPayments_IsByState(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	counts := func() map[checkout.Status]int {
@@ -117,9 +118,9 @@ func TestPaymentsAreCountedByState(t *testing.T) {
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 0, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 1}, counts())
 }
 
-// TestAnUnknownOutcomeIsAskedForSoon has a handler say that it doesn't know. The
-// grace is for those that say nothing.
-func TestAnUnknownOutcomeIsAskedForSoon(t *testing.T) {
+// TestReconciler_AsksSoonForAnUnknownOutcome has a handler say that it doesn't know. The grace is
+// for those that say nothing.
+func TestReconciler_AsksSoonForAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{silent: 2}
 	c := b.beginCardPayment("k")
@@ -129,7 +130,7 @@ func TestAnUnknownOutcomeIsAskedForSoon(t *testing.T) {
 	b.reconcile(r, 0)
 	b.age("payments", time.Second)
 	b.reconcile(r, 0)
-	_, err = b.payAgain(p, c) // the client comes back as it was told to
+	_, err = b.payAgain(p, c) // the client retries after Retry-After
 	requireCode(t, "payment_outcome_unknown", err)
 	b.age("payments", time.Second)
 	b.reconcile(r, 0)
@@ -139,7 +140,7 @@ func TestAnUnknownOutcomeIsAskedForSoon(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
-func TestALiveHandlerIsLeftAlone(t *testing.T) {
+func TestReconciler_LeavesALiveHandlerItsGrace(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	c := b.beginCardPayment("k")
@@ -161,9 +162,9 @@ func (b *bundle) age(table string, by time.Duration) {
 	require.NoError(b.t, err)
 }
 
-// TestRetriesAndReconcilersRace lets clients and reconcilers fence each other
-// for as long as they like.
-func TestReconcilersShareTheWork(t *testing.T) {
+// TestFence_HoldsBetweenRetriesAndReconcilers lets clients and reconcilers fence each other for as
+// long as they like.
+func TestReconciler_SharesTheWork(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	var lost []cardPayment
@@ -171,7 +172,7 @@ func TestReconcilersShareTheWork(t *testing.T) {
 		lost = append(lost, b.lostPayment(p, newID().String()))
 	}
 	b.age("payments", 2*time.Hour)
-	options := checkout.ReconcilerOptions{Grace: time.Hour, Schedule: checkout.Schedule{Batch: 3}}
+	options := checkout.ReconcilerOptions{Grace: time.Hour, Schedule: background.Schedule{Batch: 3}}
 	settled := inParallel(5, func(int) int {
 		n, err := b.reconciler(p, options).RunOnce(b.ctx)
 		require.NoError(t, err)
@@ -195,7 +196,7 @@ func TestReconcilersShareTheWork(t *testing.T) {
 	}
 }
 
-func TestTheReconcilerPassesOverWhatIsLocked(t *testing.T) {
+func TestReconciler_SkipsLockedPayments(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	locked, free := b.lostPayment(p, "locked"), b.lostPayment(p, "free")
@@ -221,7 +222,7 @@ func (b *bundle) hold(sql string, args ...any) (release func()) {
 	return func() { require.NoError(b.t, tx.Rollback(b.ctx)) }
 }
 
-func TestADeclineIsLearntLate(t *testing.T) {
+func TestReconciler_SettlesALateDecline(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{declines: "card_declined"}
 	c := b.lostPayment(p, "k")
@@ -236,13 +237,13 @@ func TestADeclineIsLearntLate(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestAnUnknownOutcomeStaysProcessingAndBacksOff(t *testing.T) {
+func TestReconciler_KeepsAnUnknownOutcomeProcessingAndBacksOff(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{silent: 1000}
 	c := b.lostPayment(p, "k")
 	log := new(bytes.Buffer)
-	options := checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Hour, MaxBackoff: 3 * time.Hour, Deadline: 24 * time.Hour,
-		Schedule: checkout.Schedule{Log: slog.New(slog.NewTextHandler(log, nil))}}
+	options := checkout.ReconcilerOptions{Grace: noGrace, Backoff: 10 * time.Minute, MaxBackoff: 30 * time.Minute, Deadline: 10 * time.Hour,
+		Schedule: background.Schedule{Log: slog.New(slog.NewTextHandler(log, nil))}}
 	r := b.reconciler(p, options)
 	for attempt := 2; attempt < 6; attempt++ {
 		b.reconcile(r, 0)
@@ -250,19 +251,19 @@ func TestAnUnknownOutcomeStaysProcessingAndBacksOff(t *testing.T) {
 		b.reconcile(r, 0)
 		require.Equal(t, attempt, p.calls, "it is not asked again at once")
 		require.EqualValues(t, attempt, value[int32](b, "SELECT attempt FROM payments WHERE status = 'processing'"))
-		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '3 hours' FROM payments"))
-		b.age("payments", 3*time.Hour)
+		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '30 minutes' FROM payments"))
+		b.age("payments", 30*time.Minute)
 	}
 	require.Contains(t, log.String(), "outcome still unknown")
 	require.NotContains(t, log.String(), "level=ERROR")
-	b.age("payments", 24*time.Hour)
+	b.age("payments", 12*time.Hour)
 	b.reconcile(r, 0)
 	require.Contains(t, log.String(), "level=ERROR")
 	stats, err := r.Stats(b.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, stats.Processing)
 	require.Equal(t, 1, stats.Overdue)
-	require.InDelta(t, 36*time.Hour, stats.Oldest, float64(time.Minute))
+	require.InDelta(t, 14*time.Hour, stats.Oldest, float64(time.Minute))
 	require.EqualValues(t, 5, stats.Unknown)
 
 	p.silent = 0
@@ -275,28 +276,14 @@ func TestAnUnknownOutcomeStaysProcessingAndBacksOff(t *testing.T) {
 	require.Equal(t, checkout.ReconcilerStats{Settled: 1, Unknown: 5}, stats)
 }
 
-// TestARetryIsLeftAloneLikeAFirstAttempt puts a payment off, and lets the client
-// come back before: while its attempt may be under way, the grace counts.
-// TestReconcilersLeaveEachOtherAlone lets a second one look for work while the
-// first asks about a payment that had been put off.
-// TestOnlyTheNewestAttemptPutsOff lets a client take the next attempt while the
-// reconciler waits for the provider in vain.
-// TestAPausedHandlerLosesItsFence stops a handler between the provider's answer
-// and its settlement, and a reconciler takes over meanwhile.
-// TestAHandlerThatWasOvertakenChangesNothing lets it settle before the
-// reconciler that has overtaken it.
-// TestAReconcilerThatWasOvertakenChangesNothing lets the client's retry settle
-// while the reconciler waits for the provider.
-// TestAStoppedReconcilerLeavesTheRestToTheOthers stops one that has taken an attempt and asked. It
-// writes down what it learned; what it did not learn is due for the others.
-func TestReconcilersInTheBackground(t *testing.T) {
+func TestReconciler_WorksInTheBackground(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	var lost []cardPayment
 	for range 10 {
 		lost = append(lost, b.lostPayment(p, newID().String()))
 	}
-	options := checkout.ReconcilerOptions{Grace: noGrace, Schedule: checkout.Schedule{Interval: 5 * time.Millisecond, Batch: 2}}
+	options := checkout.ReconcilerOptions{Grace: noGrace, Schedule: background.Schedule{Interval: 5 * time.Millisecond, Batch: 2}}
 	one, other := b.reconciler(p, options), b.reconciler(p, options)
 	one.Start(b.ctx)
 	defer one.Stop()
@@ -311,7 +298,7 @@ func TestReconcilersInTheBackground(t *testing.T) {
 	require.Len(t, p.moved, 10)
 }
 
-func TestALateReplyIsKeptForAsLongAsAnyOther(t *testing.T) {
+func TestReply_OfALateSettlementIsKeptForItsTTL(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	c := b.lostPayment(p, "k") // its reply is kept for an hour
@@ -325,7 +312,7 @@ func TestALateReplyIsKeptForAsLongAsAnyOther(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
-func TestALostRefundIsSettledOnce(t *testing.T) {
+func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 	t.Parallel()
 	for _, declines := range []string{"", "charge_not_refundable"} {
 		b, p := setup(t), &provider{declines: declines}
@@ -364,7 +351,7 @@ func TestALostRefundIsSettledOnce(t *testing.T) {
 	}
 }
 
-func TestTheReconcilerPassesOverLockedRefunds(t *testing.T) {
+func TestReconciler_SkipsLockedRefunds(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
@@ -378,7 +365,7 @@ func TestTheReconcilerPassesOverLockedRefunds(t *testing.T) {
 	b.requireBooks()
 }
 
-func TestAReconcilerReportsThatItsDatabaseIsAway(t *testing.T) {
+func TestReconciler_ReportsThatItsDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	b.lostPayment(p, "k")

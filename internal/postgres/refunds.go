@@ -9,54 +9,52 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// RefundToWallet gives back a payment from the wallet, or a part of it, at once.
+// RefundToWallet refunds a payment from the wallet, or a part of it, at once.
 func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
 	render checkout.Render[checkout.Refund],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		paid := tx.lockPaid(ctx, wanted.PaymentID)
-		lockWallet := tx.LockWalletOfPayment(ctx, []dbsqlc.LockWalletOfPaymentParams{{AccountID: tx.account, PaymentID: wanted.PaymentID}})
+		lockPaid := tx.lockPaid(ctx, wanted.PaymentID)
+		lockWallet := tx.lockWalletOfPayment(ctx, wanted.PaymentID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Refund{}, err
 		}
-		order, payment, settled, err := paid.read()
+		paid, err := lockPaid()
 		if err != nil {
 			return checkout.Refund{}, err
 		}
-		row, err := one(lockWallet)
+		wallet, err := lockWallet()
 		if err != nil {
-			return checkout.Refund{}, found("customer", err)
+			return checkout.Refund{}, err
 		}
-		refund, refused := checkout.StartRefund(newID(), payment, wanted, tx.now)
+		refund, refused := checkout.StartRefund(newID(), paid.payment, wanted, tx.now)
 		if refused != nil {
 			return checkout.Refund{}, refused
 		}
-		wallet, refused := walletOf(row).Credit(refund.Amount)
-		if refused != nil {
+		if wallet, refused = wallet.Credit(refund.Amount); refused != nil {
 			return checkout.Refund{}, refused
 		}
 		tx.insertRefund(ctx, refund)
-		tx.setRefunded(ctx, payment, +refund.Amount.Amount)
+		tx.setRefunded(ctx, paid.payment, +refund.Amount.Amount)
 		tx.setBalance(ctx, wallet.CustomerID, wallet.Balance)
-		return refund, tx.refunded(ctx, order, payment, refund, settled)
+		return refund, tx.refunded(ctx, paid, refund)
 	})
 }
 
-// BeginCardRefund is phase one of a card refund. It reserves the amount, so
-// that refunds that are processing can't exceed the payment together.
+// BeginCardRefund is phase one of a card refund. It reserves the amount, so that refunds that are
+// processing can't exceed the payment together.
 func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
 	render checkout.Render[checkout.Refund],
 ) (checkout.Begun[checkout.Refund], error) {
 	start := func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		lock := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: wanted.PaymentID}})
+		lockPayment := tx.lockPayment(ctx, wanted.PaymentID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Refund{}, err
 		}
-		row, err := one(lock)
+		payment, err := lockPayment()
 		if err != nil {
-			return checkout.Refund{}, found("payment", err)
+			return checkout.Refund{}, err
 		}
-		payment := paymentOf(row)
 		refund, refused := checkout.StartRefund(newID(), payment, wanted, tx.now)
 		if refused != nil {
 			return checkout.Refund{}, refused
@@ -66,63 +64,46 @@ func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted 
 		tx.pointKey(ctx, call, refund.ID)
 		return refund, nil
 	}
-	resume := func(ctx context.Context, tx *transaction) later[checkout.Refund] {
-		query := tx.ResumeRefund(ctx, []dbsqlc.ResumeRefundParams{{AccountID: tx.account, Key: call.Claim.Key,
-			Fingerprint: call.Claim.Fingerprint[:]}})
-		return func() (checkout.Refund, error) {
-			row, err := one(query)
-			return refundOf(row), err
-		}
-	}
-	return phaseOne(ctx, s, call, render, start, resume)
+	return phaseOne(ctx, s, call, render, start, (*transaction).resumeRefund)
 }
 
-// SettleCardRefund is phase three of a card refund. A declined one gives its
-// reserved amount back.
+// SettleCardRefund is phase three of a card refund. A declined one releases its reserved amount.
 func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun checkout.Refund, result checkout.GatewayResult,
 	render checkout.Render[checkout.Refund],
-) (checkout.Reply, error) {
-	return phaseThree(ctx, s, call, render, settleRefund(begun, result, func(r checkout.Refund) error {
-		if r.Status != checkout.StatusProcessing || r.Attempt != begun.Attempt {
-			return errFenceLost
-		}
-		return nil
-	}))
+) (checkout.Answer, error) {
+	return phaseThree(ctx, s, call, render, settleRefund(begun, result, fenceRefund(begun)))
 }
 
-// settleRefund settles a refund unless its fence, which looks at the refund when
-// it is locked, gives an error.
+// settleRefund settles a refund unless the fence, which sees the locked refund, returns an error.
 func settleRefund(begun checkout.Refund, result checkout.GatewayResult, fence func(checkout.Refund) error) command[checkout.Refund] {
 	return func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		paid := tx.lockPaid(ctx, begun.PaymentID)
-		lockRefund := tx.LockRefund(ctx, []dbsqlc.LockRefundParams{{AccountID: tx.account, ID: begun.ID}})
+		lockPaid := tx.lockPaid(ctx, begun.PaymentID)
+		lockRefund := tx.lockRefund(ctx, begun.ID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Refund{}, err
 		}
-		order, payment, settled, err := paid.read()
+		paid, err := lockPaid()
 		if err != nil {
 			return checkout.Refund{}, err
 		}
-		row, err := one(lockRefund)
+		refund, err := lockRefund()
 		if err != nil {
-			return checkout.Refund{}, found("refund", err)
+			return checkout.Refund{}, err
 		}
-		refund := refundOf(row)
 		if err := fence(refund); err != nil {
 			return checkout.Refund{}, err
 		}
 		refund = refund.Settle(result, tx.now)
-		tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: refund.ID, Attempt: refund.Attempt,
-			Status: string(refund.Status), DeclineCode: refund.DeclineCode, ProviderID: refund.ProviderID, UpdatedAt: refund.UpdatedAt}})
+		tx.settleRefund(ctx, refund)
 		if refund.Status == checkout.StatusDeclined {
-			return tx.refundDeclined(ctx, payment, refund)
+			return tx.refundDeclined(ctx, paid.payment, refund)
 		}
-		return refund, tx.refunded(ctx, order, payment, refund, settled)
+		return refund, tx.refunded(ctx, paid, refund)
 	}
 }
 
-// refundDeclined queues what follows from a declined refund, and gives the error
-// that is its reply.
+// refundDeclined queues what follows from a declined refund, and returns the error that is its
+// answer.
 func (tx *transaction) refundDeclined(ctx context.Context, payment checkout.Payment, refund checkout.Refund) (checkout.Refund, error) {
 	tx.setRefunded(ctx, payment, -refund.Amount.Amount)
 	if err := tx.publish(ctx, checkout.RefundEvent(refund)); err != nil {
@@ -131,50 +112,63 @@ func (tx *transaction) refundDeclined(ctx context.Context, payment checkout.Paym
 	return checkout.Refund{}, checkout.RefundDeclined(refund.DeclineCode)
 }
 
-// paidOrder is a payment with its order, both locked, and how much of it has
-// been refunded.
+// paidOrder is a payment with its order, both locked, and how much of it is refunded, without
+// refunds that are processing.
 type paidOrder struct {
-	order   rowOf[dbsqlc.LockOrderOfPaymentRow]
-	payment rowOf[dbsqlc.Payment]
-	settled rowOf[int64]
+	order    checkout.Order
+	payment  checkout.Payment
+	refunded checkout.Money
 }
 
 // lockPaid queues the locks. The sum is read after them, so it is up to date.
-func (tx *transaction) lockPaid(ctx context.Context, payment uuid.UUID) paidOrder {
-	return paidOrder{
-		order:   tx.LockOrderOfPayment(ctx, []dbsqlc.LockOrderOfPaymentParams{{AccountID: tx.account, PaymentID: payment}}),
-		payment: tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: payment}}),
-		settled: tx.SettledRefunds(ctx, []dbsqlc.SettledRefundsParams{{AccountID: tx.account, PaymentID: payment}}),
+func (tx *transaction) lockPaid(ctx context.Context, payment uuid.UUID) later[paidOrder] {
+	lockOrder, lockPayment := tx.lockOrderOfPayment(ctx, payment), tx.lockPayment(ctx, payment)
+	sum := tx.SettledRefunds(ctx, []dbsqlc.SettledRefundsParams{{AccountID: tx.account, PaymentID: payment}})
+	return func() (paid paidOrder, err error) {
+		if paid.order, err = lockOrder(); err != nil {
+			return paid, err
+		}
+		if paid.payment, err = lockPayment(); err != nil {
+			return paid, err
+		}
+		paid.refunded.Currency = paid.payment.Amount.Currency
+		paid.refunded.Amount, err = one(sum)
+		return paid, translate("add up refunds", err)
 	}
-}
-
-// read gives what was locked; settled excludes refunds that are processing.
-func (p paidOrder) read() (order checkout.Order, payment checkout.Payment, settled checkout.Money, err error) {
-	orderRow, err := one(p.order)
-	if err != nil {
-		return order, payment, settled, found("payment", err)
-	}
-	if order, err = orderOf(orderRow.Order, orderRow.Items); err != nil {
-		return order, payment, settled, err
-	}
-	row, err := one(p.payment)
-	if err != nil {
-		return order, payment, settled, found("payment", err)
-	}
-	sum, err := one(p.settled)
-	return order, paymentOf(row), checkout.Money{Amount: sum, Currency: row.Currency}, translate("add up refunds", err)
 }
 
 // refunded queues what follows from a succeeded refund.
-func (tx *transaction) refunded(ctx context.Context, order checkout.Order,
-	payment checkout.Payment, refund checkout.Refund, before checkout.Money,
-) error {
-	tx.post(ctx, refund.Ledger(newID(), payment))
-	after := checkout.Money{Amount: before.Amount + refund.Amount.Amount, Currency: before.Currency}
-	if err := tx.setStatus(ctx, order, order.AfterRefund(after)); err != nil {
+func (tx *transaction) refunded(ctx context.Context, paid paidOrder, refund checkout.Refund) error {
+	tx.post(ctx, refund.Ledger(newID(), paid.payment))
+	after := checkout.Money{Amount: paid.refunded.Amount + refund.Amount.Amount, Currency: paid.refunded.Currency}
+	if err := tx.setStatus(ctx, paid.order, paid.order.AfterRefund(after)); err != nil {
 		return err
 	}
 	return tx.publish(ctx, checkout.RefundEvent(refund))
+}
+
+func (tx *transaction) lockRefund(ctx context.Context, id uuid.UUID) later[checkout.Refund] {
+	query := tx.LockRefund(ctx, []dbsqlc.LockRefundParams{{AccountID: tx.account, ID: id}})
+	return func() (checkout.Refund, error) {
+		row, err := one(query)
+		return refundOf(row), found("refund", err)
+	}
+}
+
+// resumeRefund queues the next attempt of the refund that a key in progress began.
+func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) later[checkout.Refund] {
+	query := tx.ResumeRefund(ctx, []dbsqlc.ResumeRefundParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
+	return func() (checkout.Refund, error) {
+		row, err := one(query)
+		return refundOf(row), err
+	}
+}
+
+// settleRefund queues a settled refund, which is locked. The caller has checked the fence: the
+// condition in the statement only repeats it.
+func (tx *transaction) settleRefund(ctx context.Context, r checkout.Refund) {
+	tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: r.ID, Attempt: r.Attempt,
+		Status: string(r.Status), DeclineCode: r.DeclineCode, ProviderID: r.ProviderID, UpdatedAt: r.UpdatedAt}})
 }
 
 // setRefunded queues a change of how much of a payment is refunded or being refunded.

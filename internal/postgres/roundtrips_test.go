@@ -8,9 +8,10 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// TestRoundTrips counts on the wire, for each operation, what DESIGN promises.
-// Each is done before, as a connection prepares a statement at its first use.
-func TestRoundTrips(t *testing.T) {
+// TestRoundTrips_AreAsPromised counts on the wire, for each operation, what
+// docs/design.md#what-it-costs promises. Each is done before, as a connection prepares a statement
+// at its first use.
+func TestRoundTrips_AreAsPromised(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
@@ -20,7 +21,7 @@ func TestRoundTrips(t *testing.T) {
 	wanted := wants(customer, "limited-print", 11)
 	for _, operation := range []struct {
 		name    string
-		prepare func() func() error // gives what is measured
+		prepare func() func() error // returns what is measured
 		trips   int
 	}{
 		{"create a customer", func() func() error {

@@ -33,8 +33,8 @@ var demoProducts = []checkout.Product{
 	{SKU: "limited-print", Name: "Limited print, signed", Price: checkout.Money{Amount: 9900, Currency: "USD"}, Stock: 10},
 }
 
-// Seed adds the demo accounts, their API keys and products where they are
-// missing. What is there stays as it is, the stock included.
+// Seed adds the demo accounts, their API keys and products where they are missing. What is there
+// stays as it is, the stock included.
 func Seed(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		queries := dbsqlc.New(tx)

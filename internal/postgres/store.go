@@ -1,43 +1,47 @@
-// Package postgres keeps the shop in PostgreSQL. It is also the authority on
-// idempotency keys: a key's row is written by the transaction whose effect it
-// stands for, so the two can't disagree.
+// Package postgres keeps the shop in PostgreSQL. It is also the authority on idempotency keys: a
+// key's row is written by the transaction whose effect it records, so the two can't disagree.
 //
-// Each exported method of [Store] is one transaction, and all that write have
-// one shape and two round trips:
+// Each exported method of [Store] is one transaction, and all that write have one shape and two
+// round trips:
 //
 //  1. begin, claim the key, lock and load what the decision needs;
 //  2. after a pure decision of package checkout: write rows, ledger entries and
-//     event, keep the reply under the key, commit.
+//     event, keep the answer under the key, commit.
 //
-// Rows are locked in one order, so that no two commands deadlock: key, order,
-// payment, refund, customer, wallet, products by SKU. Everything is read and
-// written within an account; what belongs to another one is not found.
+// Rows are locked in one order, so that no two commands deadlock: key, order, payment, refund,
+// customer, wallet, products by SKU. Everything is read and written within an account; what belongs
+// to another one is not found.
 package postgres
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// DefaultUnpaidFor is long enough to find one's wallet, and short enough that
-// the last items are not held by those who left.
+// DefaultUnpaidFor is long enough to pay in peace, and short enough that abandoned orders do not
+// hold the last items for long.
 const DefaultUnpaidFor = 30 * time.Minute
 
 // Options of a store.
 type Options struct {
-	UnpaidFor time.Duration // how long an unpaid order holds its stock; zero: DefaultUnpaidFor
+	UnpaidFor     time.Duration // how long an unpaid order holds its stock; zero: DefaultUnpaidFor
+	EventsWritten func()        // is called after each commit with an event, and must not block; may be nil
 }
 
 // Store implements [checkout.Store] and is safe for concurrent use.
 type Store struct {
-	pool      *pgxpool.Pool
-	unpaidFor time.Duration
+	pool          *pgxpool.Pool
+	unpaidFor     time.Duration
+	eventsWritten func()
 }
 
 var _ checkout.Store = (*Store)(nil)
@@ -47,16 +51,15 @@ func NewStore(pool *pgxpool.Pool, options Options) *Store {
 	if options.UnpaidFor == 0 {
 		options.UnpaidFor = DefaultUnpaidFor
 	}
-	return &Store{pool: pool, unpaidFor: options.UnpaidFor}
+	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten}
 }
 
 // query is one statement.
 type query[T any] func(context.Context, *dbsqlc.Queries) (T, error)
 
-// read makes a query that changes nothing, or can as well be made twice, outside
-// of a transaction. It is bounded as a whole: by the time that a statement may
-// take and the wait for a connection. If the connection is lost it is made once
-// more.
+// read makes a query that changes nothing, or can as well be made twice, outside of a transaction.
+// It is bounded as a whole: by the time that a statement may take and the wait for a connection. If
+// the connection is lost it is made once more.
 func read[T any](ctx context.Context, s *Store, q query[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
@@ -67,16 +70,28 @@ func read[T any](ctx context.Context, s *Store, q query[T]) (T, error) {
 	return value, err
 }
 
-// write makes a single statement that changes something, and commits by itself.
-// It is never repeated.
+// write makes a single statement that changes something, and commits by itself. It is repeated only
+// if the server says that it has ended the session instead. If the connection just breaks, the
+// statement may have been made, and others may have changed the row in between.
 func write[T any](ctx context.Context, s *Store, q query[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
-	value, _, err := ask(ctx, s.acquire, q)
+	value, lost, err := ask(ctx, s.acquire, q)
+	if lost && endedByServer(err) {
+		value, _, err = ask(ctx, s.acquireLive, q)
+	}
 	return value, err
 }
 
-// ask makes a query on a connection, and tells whether that was lost.
+// endedByServer reports that the server ended the session instead of answering. It does so between
+// two commands or aborts the current one, never between a commit and its answer (PostgreSQL manual,
+// appendix A, 57P01 to 57P03).
+func endedByServer(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Severity == "FATAL" && strings.HasPrefix(server.Code, classOperatorIntervention)
+}
+
+// ask makes a query on a connection, and reports whether the connection was lost.
 func ask[T any](ctx context.Context, acquire func(context.Context) (*pgxpool.Conn, error), q query[T]) (value T, lost bool, err error) {
 	conn, err := acquire(ctx)
 	if err != nil {
@@ -87,8 +102,8 @@ func ask[T any](ctx context.Context, acquire func(context.Context) (*pgxpool.Con
 	return value, isLost(ctx, conn), err
 }
 
-// isLost tells that a connection has broken by itself: the server ended it, or
-// went away, and it was not that our patience ended.
+// isLost reports that a connection has broken by itself: the server ended it or went away, and it
+// was not our own time-out.
 func isLost(ctx context.Context, conn *pgxpool.Conn) bool {
 	return ctx.Err() == nil && conn.Conn().IsClosed()
 }
@@ -101,9 +116,8 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return conn, translate("connect to the database", err)
 }
 
-// acquireLive takes a connection that the database answers on. After a restart
-// of the database the pool has many that it doesn't; it drops those that are
-// found out.
+// acquireLive takes a connection that the database answers on. After a restart of the database the
+// pool has many that it doesn't; it drops those that are found out.
 func (s *Store) acquireLive(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		conn, err := s.acquire(ctx)
@@ -114,6 +128,6 @@ func (s *Store) acquireLive(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// newID makes the ID of a new resource. Version 7 (RFC 9562) sorts by time,
-// which keeps indexes compact and lists in order.
+// newID makes the ID of a new resource. Version 7 (RFC 9562) sorts by time, which keeps indexes
+// compact and lists in order.
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }

@@ -16,12 +16,12 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Each statement sees what was committed before it, so a row that is read after
-// a lock was waited for is up to date. The locks do the rest.
+// Each statement sees what was committed before it, so a row that is read after a lock was waited
+// for is up to date. The locks do the rest.
 const beginSQL = "begin isolation level read committed read write"
 
-// transaction is one transaction in two round trips: what is queued first goes
-// out with load, what is queued then with commit.
+// transaction is one transaction in two round trips: what is queued first goes out with load, what
+// is queued then with commit.
 type transaction struct {
 	*dbsqlc.Queries
 	*pipeline
@@ -30,11 +30,11 @@ type transaction struct {
 	account uuid.UUID
 	started rowOf[time.Time] // the query whose result opens the first round trip
 	now     time.Time        // when the transaction began, by the database's clock; set by load
-	events  bool             // whether there is something for the relays to publish
+	claimed bool             // whether this transaction claims a key
+	events  bool             // whether there is something for the relay to publish
 }
 
-// begin takes a connection and queues the start of a transaction. The caller
-// must close it.
+// begin takes a connection and queues the start of a transaction. The caller must close it.
 func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, error) {
 	conn, err := s.acquire(ctx)
 	if err != nil {
@@ -45,9 +45,8 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, store: s, conn: conn, account: account}, nil
 }
 
-// load is the first round trip: it begins the transaction and sends all that is
-// queued. It gives errKeyTaken, and nothing may be decided, when the key that
-// was to be claimed is taken.
+// load is the first round trip: it begins the transaction and sends all that is queued. It returns
+// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken.
 func (tx *transaction) load(ctx context.Context) error {
 	err := tx.open(ctx)
 	if err == nil {
@@ -59,9 +58,8 @@ func (tx *transaction) load(ctx context.Context) error {
 	return translate("begin a transaction", err)
 }
 
-// open sends the first round trip. If the connection turns out lost before the
-// transaction began it is made once more on another one: nothing can have been
-// committed.
+// open sends the first round trip. If the connection turns out lost before the transaction began it
+// is made once more on another one: nothing can have been committed.
 func (tx *transaction) open(ctx context.Context) error {
 	queue := tx.queue
 	err := tx.sendAndBegin(ctx)
@@ -83,8 +81,8 @@ func (tx *transaction) sendAndBegin(ctx context.Context) error {
 	return err
 }
 
-// commit is the second round trip. After an error other than a domain error it
-// is unknown whether the transaction was committed.
+// commit is the second round trip. After an error other than a domain error it is unknown whether
+// the transaction was committed.
 func (tx *transaction) commit(ctx context.Context) error {
 	if err := tx.finish(); err != nil {
 		return translate("load", err)
@@ -94,9 +92,6 @@ func (tx *transaction) commit(ctx context.Context) error {
 		tag = result.String()
 		return nil
 	})
-	if tx.events {
-		tx.queue.Queue(notifySQL)
-	}
 	tx.send(ctx)
 	if err := tx.finish(); err != nil {
 		return translate("commit", err)
@@ -104,19 +99,22 @@ func (tx *transaction) commit(ctx context.Context) error {
 	if tag != "COMMIT" { // the transaction had failed before
 		return fmt.Errorf("commit: the database answered %q", tag)
 	}
+	if tx.events && tx.store.eventsWritten != nil {
+		tx.store.eventsWritten()
+	}
 	return nil
 }
 
-// rollback queues the end of the transaction. What is queued after it runs
-// outside of it, in the same round trip.
+// rollback queues the end of the transaction. What is queued after it runs outside of it, in the
+// same round trip.
 func (tx *transaction) rollback() {
 	_ = tx.finish() // whatever failed, it failed in what is rolled back
 	tx.drop()
 	tx.queue.Queue("rollback")
 }
 
-// close rolls back unless the transaction has ended, and gives the connection
-// back to the pool, which discards it unless it is idle and healthy.
+// close rolls back unless the transaction has ended, and returns the connection to the pool, which
+// discards it unless it is idle and healthy.
 func (tx *transaction) close(ctx context.Context) {
 	if tx.conn == nil {
 		return // it was lost, and there was no other
@@ -130,6 +128,11 @@ func (tx *transaction) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_, _ = conn.Exec(ctx, "rollback")
+}
+
+// readClock queues a look at the database's clock, which fails unless the account exists.
+func (tx *transaction) readClock(ctx context.Context) rowOf[time.Time] {
+	return tx.Now(ctx, []uuid.UUID{tx.account})
 }
 
 // post queues the ledger's side of a movement of money.

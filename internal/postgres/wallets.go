@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Wallet gives the wallet of a customer.
+// Wallet returns the wallet of a customer.
 func (s *Store) Wallet(ctx context.Context, account, customer uuid.UUID) (checkout.Wallet, error) {
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Wallet, error) {
 		row, err := q.GetWallet(ctx, dbsqlc.GetWalletParams{AccountID: account, CustomerID: customer})
@@ -20,26 +20,55 @@ func (s *Store) Wallet(ctx context.Context, account, customer uuid.UUID) (checko
 // TopUp puts money into a wallet.
 func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp,
 	render checkout.Render[checkout.TopUp],
-) (checkout.Reply, error) {
+) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.TopUp, error) {
-		lock := tx.LockWallet(ctx, []dbsqlc.LockWalletParams{{AccountID: tx.account, CustomerID: wanted.CustomerID}})
+		lockWallet := tx.lockWallet(ctx, wanted.CustomerID)
 		if err := tx.load(ctx); err != nil {
 			return checkout.TopUp{}, err
 		}
-		row, err := one(lock)
+		wallet, err := lockWallet()
 		if err != nil {
-			return checkout.TopUp{}, found("customer", err)
+			return checkout.TopUp{}, err
 		}
-		topUp, refused := walletOf(row).TopUp(newID(), wanted.Amount, tx.now)
+		topUp, refused := wallet.TopUp(newID(), wanted.Amount, tx.now)
 		if refused != nil {
 			return checkout.TopUp{}, refused
 		}
-		tx.InsertTopUp(ctx, []dbsqlc.InsertTopUpParams{{ID: topUp.ID, AccountID: tx.account, CustomerID: topUp.CustomerID,
-			Amount: topUp.Amount.Amount, Currency: topUp.Amount.Currency, Balance: topUp.Balance.Amount, CreatedAt: topUp.CreatedAt}})
+		tx.insertTopUp(ctx, topUp)
 		tx.setBalance(ctx, topUp.CustomerID, topUp.Balance)
 		tx.post(ctx, topUp.Ledger(newID()))
 		return topUp, tx.publish(ctx, checkout.ToppedUp(topUp))
 	})
+}
+
+func (tx *transaction) lockWallet(ctx context.Context, customer uuid.UUID) later[checkout.Wallet] {
+	return walletLater(tx.LockWallet(ctx, []dbsqlc.LockWalletParams{{AccountID: tx.account, CustomerID: customer}}))
+}
+
+func (tx *transaction) lockWalletOfOrder(ctx context.Context, order uuid.UUID) later[checkout.Wallet] {
+	return walletLater(tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: order}}))
+}
+
+func (tx *transaction) lockWalletOfPayment(ctx context.Context, payment uuid.UUID) later[checkout.Wallet] {
+	return walletLater(tx.LockWalletOfPayment(ctx, []dbsqlc.LockWalletOfPaymentParams{{AccountID: tx.account, PaymentID: payment}}))
+}
+
+func walletLater(query rowOf[dbsqlc.Wallet]) later[checkout.Wallet] {
+	return func() (checkout.Wallet, error) {
+		row, err := one(query)
+		return walletOf(row), found("customer", err)
+	}
+}
+
+// insertWallet queues an empty wallet.
+func (tx *transaction) insertWallet(ctx context.Context, customer uuid.UUID) {
+	tx.InsertWallet(ctx, []dbsqlc.InsertWalletParams{{CustomerID: customer, AccountID: tx.account,
+		Currency: checkout.WalletCurrency, UpdatedAt: tx.now}})
+}
+
+func (tx *transaction) insertTopUp(ctx context.Context, t checkout.TopUp) {
+	tx.InsertTopUp(ctx, []dbsqlc.InsertTopUpParams{{ID: t.ID, AccountID: tx.account, CustomerID: t.CustomerID,
+		Amount: t.Amount.Amount, Currency: t.Amount.Currency, Balance: t.Balance.Amount, CreatedAt: t.CreatedAt}})
 }
 
 func (tx *transaction) setBalance(ctx context.Context, customer uuid.UUID, balance checkout.Money) {

@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wire is what a pool's connections go over. It counts round trips, and can
-// cut the connection before or after one of them.
+// wire is what a pool's connections go over. It counts round trips, and can cut the connection
+// before or after one of them.
 type wire struct {
 	mu    sync.Mutex
 	trips int
 	cutAt int  // the number of the round trip; 0 is none
-	after bool // the database gets it and answers, but nobody hears the answer
+	after bool // the database gets it and answers, but the answer is lost
 }
 
-// measure runs f and gives the round trips it took.
+// measure runs f and returns the round trips it took.
 func (w *wire) measure(f func()) int {
 	w.mu.Lock()
 	w.trips = 0
@@ -97,7 +97,7 @@ func (b *bundle) wired() (*Store, *wire) {
 	return NewStore(pool, Options{}), w
 }
 
-func TestTheWireCounts(t *testing.T) {
+func TestWire_CountsRoundTrips(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	store, w := b.wired()

@@ -7,26 +7,24 @@ import (
 )
 
 const (
-	// dialTimeout: a provider that can't be reached in this time is away, and
-	// it leaves most of the caller's deadline unused for a retry.
+	// dialTimeout: a provider that can't be reached in this time is away, and it leaves most of the
+	// caller's deadline unused for a retry.
 	dialTimeout = 3 * time.Second
 	// tlsTimeout is dialTimeout again, for the handshake's two round trips.
 	tlsTimeout = 3 * time.Second
-	// keepAlive finds dead peers behind slow answers sooner than the system's
-	// two hours.
+	// keepAlive finds dead peers behind slow answers sooner than the system's two hours.
 	keepAlive = 15 * time.Second
-	// idleTimeout is well below what servers grant idle connections (the
-	// simulator 2 minutes), so that we close first and seldom meet a stale one.
+	// idleTimeout is well below what servers grant idle connections (the simulator 2 minutes), so
+	// that we close first and seldom meet a stale one.
 	idleTimeout = 30 * time.Second
-	// maxIdle is above the number of calls in flight at once, so that a burst
-	// does not end in a burst of new connections. Calls beyond it are not
-	// queued: waiting for a connection would eat their deadline.
+	// maxIdle is above the number of calls in flight at once, so that a burst does not end in a
+	// burst of new connections. Calls beyond it are not queued: waiting for a connection would eat
+	// their deadline.
 	maxIdle = 512
 )
 
-// newClient returns a client that never sends more than it is told to: no
-// redirects, no proxy from the environment, and HTTP/1 only, since HTTP/2 has
-// rules of its own for sending a request again.
+// newClient returns a client that sends each request once: no redirects, no proxy from the
+// environment, and HTTP/1 only, since HTTP/2 has rules of its own for sending a request again.
 func newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

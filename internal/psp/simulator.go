@@ -17,8 +17,7 @@ import (
 // maxReply bounds an answer: an honest one has a few hundred bytes.
 const maxReply = 64 << 10
 
-// Simulator is the gateway to the provider simulator, cmd/pspsim. Safe for
-// concurrent use.
+// Simulator is the gateway to the provider simulator, cmd/pspsim. Safe for concurrent use.
 type Simulator struct {
 	baseURL string
 	timeout time.Duration
@@ -29,17 +28,16 @@ type Simulator struct {
 // Option configures a [Simulator].
 type Option func(*Simulator)
 
-// WithTransport has calls go through what wrap makes of the gateway's transport,
-// for tracing. It must send each request once, and leave GetBody alone.
+// WithTransport wraps the gateway's transport, for tracing. The wrapper must send each request once
+// and must not set GetBody.
 func WithTransport(wrap func(http.RoundTripper) http.RoundTripper) Option {
 	return func(s *Simulator) { s.client.Transport = wrap(s.client.Transport) }
 }
 
 var _ checkout.Gateway = (*Simulator)(nil)
 
-// NewSimulator returns a gateway to the simulator at baseURL, such as
-// http://127.0.0.1:8090. A call whose answer takes longer than timeout, which
-// must be above zero, has an unknown outcome.
+// NewSimulator returns a gateway to the simulator at baseURL, such as http://127.0.0.1:8090. A call
+// whose answer takes longer than timeout, which must be above zero, has an unknown outcome.
 func NewSimulator(baseURL string, timeout time.Duration, options ...Option) *Simulator {
 	client := newClient()
 	s := &Simulator{baseURL: baseURL, timeout: timeout, client: client, close: client.Transport.(*http.Transport).CloseIdleConnections}
@@ -49,7 +47,7 @@ func NewSimulator(baseURL string, timeout time.Duration, options ...Option) *Sim
 	return s
 }
 
-// Close gives up the idle connections; calls that are running go on.
+// Close closes the idle connections; running calls continue.
 func (s *Simulator) Close() { s.close() }
 
 type chargeBody struct {
@@ -66,8 +64,8 @@ type refundBody struct {
 	Reference string `json:"reference"`
 }
 
-// Charge takes money from the card behind the token. Declined with the code
-// invalid_token means that the provider does not know the token.
+// Charge takes money from the card behind the token. Declined with the code invalid_token means
+// that the provider does not know the token, and has no charge for this request either.
 func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.post(ctx, "/v1/charges", r.IdempotencyKey, chargeBody{
 		Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference, Source: r.Token,
@@ -75,10 +73,44 @@ func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checko
 	if err != nil {
 		return unknown(fmt.Errorf("charge at simulator: %w", err))
 	}
-	return judgeCharge(status, raw, r)
+	result := classifyCharge(status, raw, r)
+	if result.DeclineCode == invalidToken {
+		return s.afterInvalidToken(ctx, r)
+	}
+	return result
 }
 
-// Refund gives money of a charge back.
+// afterInvalidToken looks for a charge that an earlier attempt made while the token was still
+// valid: a provider may check the token before it looks at the key.
+func (s *Simulator) afterInvalidToken(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	found := s.FindCharge(ctx, r)
+	if found.DeclineCode == notCharged {
+		return declined(invalidToken)
+	}
+	return found
+}
+
+// FindCharge looks for the charge with the request's key. Declined with the code not_charged means
+// that the provider has none.
+func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	status, raw, err := s.get(ctx, "/v1/charges", r.Reference)
+	if err != nil {
+		return unknown(fmt.Errorf("look up charge at simulator: %w", err))
+	}
+	return classifyListed(status, raw, askedOf(r), notCharged)
+}
+
+// FindRefund looks for the refund with the request's key. Declined with the code not_refunded means
+// that the provider has none.
+func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	status, raw, err := s.get(ctx, "/v1/refunds", r.Reference)
+	if err != nil {
+		return unknown(fmt.Errorf("look up refund at simulator: %w", err))
+	}
+	return classifyListed(status, raw, askedOfRefund(r), notRefunded)
+}
+
+// Refund refunds a charge or a part of it.
 func (s *Simulator) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	status, raw, err := s.post(ctx, "/v1/refunds", r.IdempotencyKey, refundBody{
 		Charge: r.ChargeID, Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference,
@@ -86,7 +118,7 @@ func (s *Simulator) Refund(ctx context.Context, r checkout.RefundRequest) checko
 	if err != nil {
 		return unknown(fmt.Errorf("refund at simulator: %w", err))
 	}
-	return judgeRefund(status, raw, r)
+	return classifyRefund(status, raw, r)
 }
 
 // post sends the body once and returns the status and the whole reply.
@@ -97,6 +129,26 @@ func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, 
 	if err != nil {
 		return 0, nil, err
 	}
+	return s.do(request)
+}
+
+// get lists what has the reference.
+func (s *Simulator) get(ctx context.Context, path, reference string) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	target, err := url.JoinPath(s.baseURL, path)
+	if err != nil {
+		return 0, nil, fmt.Errorf("provider address: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target+"?reference="+url.QueryEscape(reference), http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.do(request)
+}
+
+// do sends the request and returns the status and the whole reply.
+func (s *Simulator) do(request *http.Request) (int, []byte, error) {
 	response, err := s.client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -125,11 +177,10 @@ func (s *Simulator) request(ctx context.Context, path, key string, body any) (*h
 	if err != nil {
 		return nil, err
 	}
-	// http.Transport silently sends a request again when a kept-alive
-	// connection turns out dead, and an Idempotency-Key makes it think so of a
-	// POST, too. It can do that only if it can rewind the body; so it can't,
-	// and a stale connection is an error here. (net/http: Transport, "safe to
-	// retry"; Request.GetBody.)
+	// http.Transport silently sends a request again when a kept-alive connection turns out dead,
+	// and an Idempotency-Key makes it think so of a POST, too. It can do that only if it can rewind
+	// the body; so it can't, and a stale connection is an error here. (net/http: Transport, "safe
+	// to retry"; Request.GetBody.)
 	request.GetBody = nil
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", key)

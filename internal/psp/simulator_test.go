@@ -12,7 +12,7 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestChargeByToken(t *testing.T) {
+func TestCharge_FollowsTheToken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		token   string
@@ -42,9 +42,9 @@ func TestChargeByToken(t *testing.T) {
 	}
 }
 
-// The trouble tokens: unknown first, and approved when asked again with the
-// same key, also by way of a provider that was restarted in between.
-func TestUnknownFirstApprovedLater(t *testing.T) {
+// The trouble tokens: unknown first, and approved when asked again with the same key, also by way
+// of a provider that was restarted in between.
+func TestCharge_UnknownFirstIsApprovedLater(t *testing.T) {
 	t.Parallel()
 	for token, chargedAtFirst := range map[string]int{"tok_charged_no_answer": 1, "tok_error_first": 0} {
 		for _, restart := range []bool{false, true} {
@@ -66,7 +66,7 @@ func TestUnknownFirstApprovedLater(t *testing.T) {
 	}
 }
 
-func TestSlowerThanTheTimeoutIsUnknown(t *testing.T) {
+func TestCharge_SlowerThanTheTimeoutIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, time.Second) // the charge must get there in it, on a busy machine too
 	begin := time.Now()
@@ -78,7 +78,7 @@ func TestSlowerThanTheTimeoutIsUnknown(t *testing.T) {
 		"unknown, and in truth charged")
 }
 
-func TestCancelledCallIsUnknown(t *testing.T) {
+func TestCharge_CancelledIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestCancelledCallIsUnknown(t *testing.T) {
 	require.ErrorIs(t, cancelled.Cause, context.Canceled)
 }
 
-func TestReusedKeyIsUnknown(t *testing.T) {
+func TestCharge_WithAReusedKeyIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
 	require.Equal(t, checkout.OutcomeApproved, p.gateway.Charge(t.Context(), chargeWith("tok_visa")).Outcome)
@@ -101,7 +101,7 @@ func TestReusedKeyIsUnknown(t *testing.T) {
 	requireUnknown(t, p.gateway.Refund(t.Context(), refundOf("ch_none", "key-1", 1)))
 }
 
-func TestRefund(t *testing.T) {
+func TestRefund_FollowsTheCharge(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
 	charge := p.gateway.Charge(t.Context(), chargeWith("tok_visa")).ProviderID
@@ -121,7 +121,7 @@ func TestRefund(t *testing.T) {
 	require.Len(t, succeeded(p.list("/v1/refunds")), 1)
 }
 
-func TestManyCallsOfOneKeyAreOneCharge(t *testing.T) {
+func TestCharge_ConcurrentCallsOfOneKeyChargeOnce(t *testing.T) {
 	t.Parallel()
 	const calls = 300
 	p := startProvider(t, patience)
@@ -138,7 +138,7 @@ func TestManyCallsOfOneKeyAreOneCharge(t *testing.T) {
 	require.Equal(t, []listed{{results[0].ProviderID, "succeeded", calls}}, p.list("/v1/charges"))
 }
 
-func TestUnreachableProviderIsUnknown(t *testing.T) {
+func TestCharge_AtAnUnreachableProviderIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
 	p.server.Close()

@@ -19,9 +19,9 @@ import (
 
 const approvedReply = `{"id":"ch_1","idempotency_key":"key-1","amount":4200,"currency":"USD","reference":"order-1","status":"succeeded"}`
 
-// keepAliveThenDrop answers the first request of each connection, keeps it
-// alive, reads the second one and then ends the connection without a word.
-// That is the case in which http.Transport likes to send a request again.
+// keepAliveThenDrop answers the first request of each connection, keeps it alive, reads the second
+// one and then ends the connection without a word. That is the case in which http.Transport likes
+// to send a request again.
 func keepAliveThenDrop(t *testing.T, arrived *atomic.Int64, end func(net.Conn)) (url string) {
 	return rawServer(t, func(conn net.Conn) {
 		reader := bufio.NewReader(conn)
@@ -42,7 +42,7 @@ func keepAliveThenDrop(t *testing.T, arrived *atomic.Int64, end func(net.Conn)) 
 	})
 }
 
-func TestNoHiddenResend(t *testing.T) {
+func TestClient_NeverResends(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(net.Conn){
 		"closed": func(net.Conn) {},
@@ -65,9 +65,9 @@ func TestNoHiddenResend(t *testing.T) {
 	}
 }
 
-// The server above does provoke net/http into sending again, so that the test
-// above can fail: an ordinary request with an Idempotency-Key arrives twice.
-func TestTransportWouldResend(t *testing.T) {
+// The server above does provoke net/http into sending again, so that the test above can fail: an
+// ordinary request with an Idempotency-Key arrives twice.
+func TestTransport_WouldResend(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64
 	url := keepAliveThenDrop(t, &arrived, func(net.Conn) {})
@@ -86,7 +86,7 @@ func TestTransportWouldResend(t *testing.T) {
 	require.EqualValues(t, 3, arrived.Load(), "two calls, three attempts")
 }
 
-func TestRepliesBelowHTTPAreUnknown(t *testing.T) {
+func TestCharge_AnswerBelowHTTPIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]string{
 		"silence":           "",
@@ -115,9 +115,9 @@ func TestRepliesBelowHTTPAreUnknown(t *testing.T) {
 	}
 }
 
-// All calls of a burst are in flight at once, each on its own connection; the
-// pool must keep every one of them for the next burst.
-func TestBurstsReuseTheirConnections(t *testing.T) {
+// All calls of a burst are in flight at once, each on its own connection; the pool must keep every
+// one of them for the next burst.
+func TestClient_ReusesConnectionsAfterABurst(t *testing.T) {
 	t.Parallel()
 	const calls = 200
 	var opened atomic.Int64
@@ -157,9 +157,9 @@ func TestBurstsReuseTheirConnections(t *testing.T) {
 	require.Less(t, opened.Load()-first, int64(calls/4), "a connection that is not yet back may be replaced")
 }
 
-// The same with the real simulator: hanging up on a kept-alive connection must
-// not make a second attempt, which the simulator would answer with success.
-func TestHangUpOnKeptAliveConnectionIsOneAttempt(t *testing.T) {
+// The same with the real simulator: hanging up on a kept-alive connection must not make a second
+// attempt, which the simulator would answer with success.
+func TestClient_HangUpOnAnIdleConnectionIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
 	warm := chargeWith("tok_visa")

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// refusal is an answer without an entry. Nothing was charged by the request,
-// except that after a 500 "journal_failed" nobody knows.
+// refusal is an answer without an entry. Nothing was charged by the request, except that after a
+// 500 "journal_failed" it is unknown.
 type refusal struct {
 	status int
 	problem

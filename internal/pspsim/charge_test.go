@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChargeByToken(t *testing.T) {
+func TestCharge_FollowsTheToken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		token       string
@@ -50,7 +50,7 @@ func TestChargeByToken(t *testing.T) {
 	}
 }
 
-func TestErrorFirstFailsBeforeCharging(t *testing.T) {
+func TestCharge_ErrorFirstFailsBeforeCharging(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	status, failed := b.charge("key-1", "tok_error_first")
@@ -66,7 +66,7 @@ func TestErrorFirstFailsBeforeCharging(t *testing.T) {
 	require.Len(t, b.list("/v1/charges"), 1)
 }
 
-func TestChargedNoAnswerHangsUpOnce(t *testing.T) {
+func TestCharge_NoAnswerHangsUpOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, _, err := b.post(t.Context(), "/v1/charges", "key-1", chargeOf("tok_charged_no_answer"))
@@ -82,7 +82,7 @@ func TestChargedNoAnswerHangsUpOnce(t *testing.T) {
 	require.Len(t, b.list("/v1/charges"), 1)
 }
 
-func TestReusedKeyIsRefusedAndCounted(t *testing.T) {
+func TestCharge_ReusedKeyIsRefusedAndCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, charged := b.charge("key-1", "tok_visa")
@@ -104,7 +104,7 @@ func TestReusedKeyIsRefusedAndCounted(t *testing.T) {
 	require.Empty(t, b.list("/v1/refunds"))
 }
 
-func TestConcurrentArrivalsOfOneKeyChargeOnce(t *testing.T) {
+func TestCharge_ConcurrentArrivalsOfOneKeyChargeOnce(t *testing.T) {
 	t.Parallel()
 	const arrivals = 64
 	b := setup(t)
@@ -130,8 +130,8 @@ func TestConcurrentArrivalsOfOneKeyChargeOnce(t *testing.T) {
 	require.Len(t, b.crash().list("/v1/charges"), 1)
 }
 
-// slowBundle calls the handler without a network, so that the fake clock of
-// synctest can pass the time.
+// slowBundle calls the handler without a network, so that the fake clock of synctest can pass the
+// time.
 func slowBundle(t *testing.T) *Server {
 	sim, err := New(filepath.Join(t.TempDir(), "journal"), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func slowRequest(t *testing.T) *http.Request {
 	return r
 }
 
-func TestSlowTokenChargesAtOnceAndAnswersLater(t *testing.T) {
+func TestCharge_SlowTokenChargesAtOnceAndAnswersLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sim, begin := slowBundle(t), time.Now()
@@ -169,7 +169,7 @@ func TestSlowTokenChargesAtOnceAndAnswersLater(t *testing.T) {
 	})
 }
 
-func TestSlowAnswerEndsWithItsClient(t *testing.T) {
+func TestAnswer_SlowEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sim, begin, w := slowBundle(t), time.Now(), httptest.NewRecorder()
@@ -182,7 +182,7 @@ func TestSlowAnswerEndsWithItsClient(t *testing.T) {
 	})
 }
 
-func TestParseToken(t *testing.T) {
+func TestParseToken_KnowsTheTokens(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"", "tok_", "tok_slow_s", "tok_slow_0s", "tok_slow_61s", "tok_slow_100s", "tok_slow_1m", "tok_slow_-1s", "TOK_VISA", "tok_visa "} {
 		_, ok := parseToken(token)

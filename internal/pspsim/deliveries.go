@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// deliveries is the book of events that were delivered, a file of their IDs. It
-// is not synced: what a crash of the machine takes back is delivered again.
+// deliveries is the book of events that were delivered, a file of their IDs. It is not synced: what
+// a crash of the machine takes back is delivered again.
 type deliveries struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -23,7 +23,7 @@ func openDeliveries(path string) (*deliveries, error) {
 	d := &deliveries{file: file, begun: map[string]bool{}}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		d.begun[lines.Text()] = true // a torn one is nobody's ID
+		d.begun[lines.Text()] = true // a torn line matches no ID
 	}
 	return d, lines.Err()
 }

@@ -1,23 +1,23 @@
-// Package pspsim is an honest stand-in for a card provider: it charges and
-// refunds over HTTP, is itself idempotent by key, can be told by the card token
-// to be slow, to decline or to fall silent, and lists what it really charged.
+// Package pspsim is an honest stand-in for a card provider: it charges and refunds over HTTP, is
+// itself idempotent by key, and lists what it really charged. The card token makes it slow, makes
+// it decline, or makes it stop answering.
 //
-// It exists so that tests can prove "one key, one charge" against a party that
-// is not the service under test. So it shares no code with that service, and
-// no charge it ever answered is lost: each change is fsynced to a journal file
-// before the answer leaves, and the journal is read again on start.
+// It exists so that tests can prove "one key, one charge" against a party that is not the service
+// under test. So it shares no code with that service, and no charge it ever answered is lost: each
+// change is fsynced to a journal file before the answer leaves, and the journal is read again on
+// start.
 //
 //	sim, err := pspsim.New("pspsim.journal", slog.Default())
 //	if err != nil { … }
 //	defer sim.Close()
 //	err = sim.Serve(ctx, listener)
 //
-// With [WithWebhooks] it also sends a signed event for each outcome, at least
-// once. POST /v1/webhooks/replay?reference=<order> sends those of an order's
-// charges and refunds once more, the newest first.
+// With [WithWebhooks] it also sends a signed event for each outcome, at least once. POST
+// /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,
+// the newest first.
 //
-// PUT /v1/trouble has it treat everybody badly, see [Trouble]; DELETE ends that;
-// both it and GET tell how many answers and events it met.
+// PUT /v1/trouble has it treat everybody badly, see [Trouble]; DELETE ends that; both it and GET
+// show how many answers and events it affected.
 //
 // # Tokens
 //

@@ -97,8 +97,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 	if token.hangUpFirst && e.Attempts == 1 {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
 	}
-	// Measured from the charge, so all arrivals of the key are answered
-	// together, and a late retry at once.
+	// Measured from the charge, so all arrivals of the key are answered together, and a late retry
+	// at once.
 	if !waitUntil(r, e.CreatedAt.Add(token.delay)) {
 		panic(http.ErrAbortHandler)
 	}
@@ -116,8 +116,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 	}
 }
 
-// waitUntil reports false when the client went away, or the server is being
-// stopped, before the time came.
+// waitUntil reports false when the client went away, or the server is being stopped, before the
+// time came.
 func waitUntil(r *http.Request, t time.Time) bool {
 	wait := time.Until(t)
 	if wait <= 0 {
@@ -155,9 +155,9 @@ func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
 	}{data})
 }
 
-// replayEvents sends the events of a reference's charges, and of their refunds,
-// once more: at once, the newest first, whether or not they were delivered. It
-// tells how each was answered, with 0 where it was not.
+// replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,
+// the newest first, whether or not they were delivered. It answers with the status of each, 0 where
+// there was none.
 func (s *Server) replayEvents(w http.ResponseWriter, r *http.Request) {
 	if s.courier == nil {
 		s.refuse(w, errNotFound)
@@ -202,8 +202,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// decode reads exactly one JSON object with no unknown, duplicate or
-// differently cased members.
+// decode reads exactly one JSON object with no unknown, duplicate or differently cased members.
 func decode(w http.ResponseWriter, r *http.Request, body any) error {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

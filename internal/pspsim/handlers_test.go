@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBadInputChargesNothing(t *testing.T) {
+func TestCharge_BadInputChargesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	good := chargeOf("tok_visa")
@@ -48,7 +48,7 @@ func TestBadInputChargesNothing(t *testing.T) {
 	require.Equal(t, 1, a.Attempts)
 }
 
-func TestTwoKeysAreRefused(t *testing.T) {
+func TestCharge_TwoKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/charges", strings.NewReader(chargeOf("tok_visa")))
@@ -60,7 +60,7 @@ func TestTwoKeysAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, response.StatusCode)
 }
 
-func TestUnknownPathsAndMethods(t *testing.T) {
+func TestServer_RefusesUnknownPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	status, a := b.mustPost("/v1/payouts", "k", "{}")
@@ -71,7 +71,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	require.Equal(t, "method_not_allowed", a.Problem.Code)
 }
 
-func TestFailingJournalIsNeverAnsweredAsSuccess(t *testing.T) {
+func TestJournal_FailureIsNeverAnsweredAsSuccess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.Equal(t, http.StatusOK, b.health())

@@ -11,10 +11,9 @@ import (
 	"syscall"
 )
 
-// journal is an append-only file of lines. Appending is cheap and only orders
-// the lines; sync makes them durable. Callers that sync at the same time share
-// one write and one fsync: whoever gets the lock first takes all pending lines
-// along, and the others find theirs already on disk.
+// journal is an append-only file of lines. Appending is cheap and only orders the lines; sync makes
+// them durable. Callers that sync at the same time share one write and one fsync: the first one
+// to get the lock writes all pending lines, and the others find theirs already on disk.
 type journal struct {
 	file *os.File
 
@@ -24,13 +23,13 @@ type journal struct {
 
 	syncing sync.Mutex // held over write and fsync; guards the next two
 	synced  int64
-	err     error // sticky: after a failed fsync nobody knows what is on disk
+	err     error // sticky: after a failed fsync it is unknown what is on disk
 }
 
-// openJournal opens or creates the file, locks it against a second process,
-// and hands each line to replay. A last line without its newline was torn by a
-// crash before anyone was told of it, so it is cut off; torn is its length in
-// bytes. Any other damage is an error, because it would mean lost charges.
+// openJournal opens or creates the file, locks it against a second process, and hands each line to
+// replay. A last line without its newline was torn by a crash before its answer was sent, so it
+// is cut off; torn is its length in bytes. Any other damage is an error, because it would mean lost
+// charges.
 func openJournal(path string, replay func(line []byte) error) (j *journal, torn int64, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -73,8 +72,8 @@ func readLines(r io.Reader, replay func(line []byte) error) (end, torn int64, er
 	}
 }
 
-// settleFile cuts the file at end and makes the file and its name durable.
-// What was replayed may have been written but not synced by a killed process.
+// settleFile cuts the file at end and makes the file and its name durable. What was replayed may
+// have been written but not synced by a killed process.
 func settleFile(file *os.File, end int64) error {
 	if err := file.Truncate(end); err != nil {
 		return err
@@ -89,8 +88,8 @@ func settleFile(file *os.File, end int64) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// append queues a line, which must end in a newline, and returns the position
-// to pass to sync. Lines reach the file in the order of the calls.
+// append queues a line, which must end in a newline, and returns the position to pass to sync.
+// Lines reach the file in the order of the calls.
 func (j *journal) append(line []byte) (position int64) {
 	j.appending.Lock()
 	defer j.appending.Unlock()

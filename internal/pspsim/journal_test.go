@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTornLastLineIsCutOff(t *testing.T) {
+func TestJournal_TornLastLineIsCutOff(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, one := b.charge("key-1", "tok_visa")
@@ -36,7 +36,7 @@ func TestTornLastLineIsCutOff(t *testing.T) {
 	}
 }
 
-func TestDamagedJournalIsRefused(t *testing.T) {
+func TestJournal_DamagedIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")
 	require.NoError(t, os.WriteFile(path, []byte("{}\n{\"id\":\n{}\n"), 0o600))
@@ -44,7 +44,7 @@ func TestDamagedJournalIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "line 2")
 }
 
-func TestJournalIsUsedByOneProcess(t *testing.T) {
+func TestJournal_IsUsedByOneProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, _, err := openLedger(b.journal)
@@ -56,7 +56,7 @@ func TestJournalIsUsedByOneProcess(t *testing.T) {
 }
 
 // Whatever was synced is in the file, whole and in order, whoever wrote it.
-func TestConcurrentSyncsShareTheFile(t *testing.T) {
+func TestJournal_ConcurrentSyncsShareTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _, err := openJournal(path, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// What an entry is, and how far it got. A pending entry has been asked for but
-// nothing was charged; succeeded and declined are final.
+// What an entry is, and how far it got. A pending entry has been asked for but nothing was charged;
+// succeeded and declined are final.
 const (
 	objectCharge = "charge"
 	objectRefund = "refund"
@@ -80,11 +80,10 @@ func openLedger(path string) (l *ledger, torn int64, err error) {
 	return l, torn, err
 }
 
-// submit records that key arrived with p, charges or refunds if this is the
-// arrival to do so, and returns the entry as it is on disk by then. Concurrent
-// arrivals of one key are put in order; the first charges and the others get
-// its entry. The errors are errKeyReused, errUnknownToken, errUnknownCharge
-// (nothing was charged by this arrival) or a failing journal.
+// submit records that key arrived with p, charges or refunds if this is the arrival to do so, and
+// returns the entry as it is on disk by then. Concurrent arrivals of one key are put in order; the
+// first charges and the others get its entry. The errors are errKeyReused, errUnknownToken,
+// errUnknownCharge (nothing was charged by this arrival) or a failing journal.
 func (l *ledger) submit(key string, p params) (entry, error) {
 	e, position, err := l.arrive(key, p)
 	if position > 0 {
@@ -95,14 +94,13 @@ func (l *ledger) submit(key string, p params) (entry, error) {
 	return e, err
 }
 
-// arrive is the part of submit under the lock. Its position is 0 when there is
-// nothing to sync.
+// arrive is the part of submit under the lock. Its position is 0 when there is nothing to sync.
 func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// The key comes first: a reused key must not be told "unknown token",
-	// which says that nothing was ever charged.
+	// The key comes first: a reused key must not get "unknown token", which says that nothing
+	// was ever charged.
 	e, err := l.find(key, p)
 	if err != nil {
 		return entry{}, 0, err
@@ -174,8 +172,8 @@ func (l *ledger) refuseRefund(p params) string {
 	return ""
 }
 
-// put makes e the key's entry; live changes and the journal's lines both end
-// here, so that a restart arrives at the same state.
+// put makes e the key's entry; live changes and the journal's lines both end here, so that a
+// restart arrives at the same state.
 func (l *ledger) put(next entry) {
 	e, known := l.byKey[next.IdempotencyKey]
 	if !known {
@@ -195,8 +193,8 @@ func (l *ledger) put(next entry) {
 	}
 }
 
-// list returns the settled entries that match, oldest first, and only what is
-// on disk: an audit must not show a charge that a crash could still take back.
+// list returns the settled entries that match, oldest first, and only what is on disk: an audit
+// must not show a charge that a crash could still take back.
 func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
 	l.mu.Lock()
 	found := []entry{}

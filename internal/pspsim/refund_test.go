@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRefundsNeverExceedTheCharge(t *testing.T) {
+func TestRefund_NeverExceedsTheCharge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, charged := b.charge("charge-key", "tok_visa")
@@ -41,7 +41,7 @@ func TestRefundsNeverExceedTheCharge(t *testing.T) {
 	require.Equal(t, 201, status)
 }
 
-func TestConcurrentRefundsShareTheCharge(t *testing.T) {
+func TestRefund_ConcurrentOnesShareTheCharge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, charged := b.charge("charge-key", "tok_visa")
@@ -59,7 +59,7 @@ func TestConcurrentRefundsShareTheCharge(t *testing.T) {
 	require.EqualValues(t, 4000, refunded.Load())
 }
 
-func TestImpossibleRefunds(t *testing.T) {
+func TestRefund_ImpossibleIsDeclined(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, charged := b.charge("charge-1", "tok_visa")
@@ -83,7 +83,7 @@ func TestImpossibleRefunds(t *testing.T) {
 	}
 }
 
-func TestListsFilterAndKeepOrder(t *testing.T) {
+func TestList_FiltersAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.Empty(t, b.list("/v1/charges"))

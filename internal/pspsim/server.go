@@ -13,20 +13,18 @@ import (
 )
 
 const (
-	// readHeaderTimeout drops clients that connect and say nothing. There is
-	// no ReadTimeout on purpose: it would also end the wait of a slow answer.
+	// readHeaderTimeout drops clients that connect and say nothing. There is no ReadTimeout on
+	// purpose: it would also end the wait of a slow answer.
 	readHeaderTimeout = 5 * time.Second
-	// idleTimeout is longer than a client keeps idle connections, so that the
-	// client closes first and never posts into a connection that is closing.
+	// idleTimeout is longer than a client keeps idle connections, so that the client closes first
+	// and never posts into a connection that is closing.
 	idleTimeout = 2 * time.Minute
-	// drainTimeout lets ordinary requests finish on stop, which take
-	// milliseconds. Slow answers are cut: a stop should not take a minute, and
-	// to be cut off is what callers use those tokens for.
+	// drainTimeout lets ordinary requests finish on stop, which take milliseconds. Slow answers are
+	// cut: a stop should not take a minute, and to be cut off is what callers use those tokens for.
 	drainTimeout = 3 * time.Second
 )
 
-// Server is the provider: an http.Handler and its journal. Safe for concurrent
-// use.
+// Server is the provider: an http.Handler and its journal. Safe for concurrent use.
 type Server struct {
 	ledger   *ledger
 	courier  *courier // nil: no webhooks
@@ -39,8 +37,8 @@ type Server struct {
 // Option configures a [Server].
 type Option func(*Server, string) error
 
-// WithWebhooks has the outcomes of charges and refunds sent as events. What was
-// delivered is noted in a file beside the journal.
+// WithWebhooks has the outcomes of charges and refunds sent as events. What was delivered is noted
+// in a file beside the journal.
 func WithWebhooks(to Webhooks) Option {
 	return func(s *Server, journalPath string) (err error) {
 		s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles)
@@ -48,9 +46,9 @@ func WithWebhooks(to Webhooks) Option {
 	}
 }
 
-// New opens the provider whose charges are in the file at journalPath, which
-// is created if absent. It fails when the file is damaged other than by a torn
-// last line, or used by another process. Close it after use.
+// New opens the provider whose charges are in the file at journalPath, which is created if absent.
+// It fails when the file is damaged other than by a torn last line, or used by another process.
+// Close it after use.
 func New(journalPath string, log *slog.Logger, options ...Option) (*Server, error) {
 	ledger, torn, err := openLedger(journalPath)
 	if err != nil {
@@ -102,8 +100,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(w, r)
 }
 
-// Close makes the journal durable and releases it. A request that is still
-// running then fails, without an answer that promises anything.
+// Close makes the journal durable and releases it. A request that is still running then fails,
+// without an answer that promises anything.
 func (s *Server) Close() error {
 	var delivering error
 	if s.courier != nil {
@@ -115,9 +113,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Serve answers on listener, which it closes, until ctx ends. Then it lets
-// requests finish for a few seconds and cuts those that are still waiting; that
-// is a normal stop and returns nil.
+// Serve answers on listener, which it closes, until ctx ends. Then it lets requests finish for a
+// few seconds and cuts those that are still waiting; that is a normal stop and returns nil.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -138,8 +135,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return s.stop(server, cut)
 }
 
-// stop leaves no time to what still waits after the drain. A handler that is
-// cut while writing the journal is harmless: its answer can't be sent.
+// stop leaves no time to what still waits after the drain. A handler that is cut while writing the
+// journal is harmless: its answer can't be sent.
 func (s *Server) stop(server *http.Server, cut context.CancelFunc) error {
 	polite, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serve runs a provider of its own listener; stop ends it and returns what
-// Serve returned.
+// serve runs a provider of its own listener; stop ends it and returns what Serve returned.
 func serve(t *testing.T, drain time.Duration) (b *testBundle, stop func() error) {
 	b = setup(t)
 	b.sim.drain = drain
@@ -38,7 +37,7 @@ func (b *testBundle) charged() {
 	require.Eventually(b.t, func() bool { return len(b.list("/v1/charges")) == 1 }, 5*time.Second, 5*time.Millisecond)
 }
 
-func TestStopCutsSlowAnswers(t *testing.T) {
+func TestServer_StopCutsSlowAnswers(t *testing.T) {
 	t.Parallel()
 	b, stop := serve(t, 50*time.Millisecond)
 	answered := make(chan error, 1)
@@ -54,7 +53,7 @@ func TestStopCutsSlowAnswers(t *testing.T) {
 	require.Len(t, b.crash().list("/v1/charges"), 1, "the charge is real")
 }
 
-func TestStopLetsRequestsFinish(t *testing.T) {
+func TestServer_StopLetsRequestsFinish(t *testing.T) {
 	t.Parallel()
 	b, stop := serve(t, 10*time.Second)
 	answered := make(chan error, 1)
@@ -67,7 +66,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestSlowAnswerEndsWhenTheConnectionCloses(t *testing.T) {
+func TestAnswer_SlowEndsWhenTheConnectionCloses(t *testing.T) {
 	t.Parallel()
 	b, stop := serve(t, time.Minute)
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -49,8 +49,8 @@ func open(t *testing.T, journal string) *testBundle {
 	return &testBundle{t: t, sim: sim, url: server.URL, journal: journal, client: client}
 }
 
-// crash starts a second provider on the journal as it is on disk now, which is
-// all that a kill -9 of the first would leave.
+// crash starts a second provider on the journal as it is on disk now, which is all that a kill -9
+// of the first would leave.
 func (b *testBundle) crash() *testBundle {
 	b.t.Helper()
 	raw, err := os.ReadFile(b.journal)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Trouble is what the provider does to everybody, whatever their tokens, from
-// PUT /v1/trouble to DELETE /v1/trouble or the next start.
+// Trouble is what the provider does to everybody, whatever their tokens, from PUT /v1/trouble to
+// DELETE /v1/trouble or the next start.
 type Trouble struct {
 	Answers  string `json:"answers,omitempty"`
 	Webhooks string `json:"webhooks,omitempty"`
@@ -65,7 +65,7 @@ func (t *troubles) metSoFar() int {
 	return t.met
 }
 
-// answers tells whether answers are spoilt in this way, and counts it.
+// answers reports whether answers are spoilt in this way, and counts it.
 func (t *troubles) answers(way string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +86,7 @@ func (t *troubles) count(spoilt bool) bool {
 	return spoilt
 }
 
-// again gives the events that are to be repeated after e's, the newest first,
-// e's own among them.
+// again returns the events that are to be repeated after e's, the newest first, e's own among them.
 func (t *troubles) again(e entry) []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +95,7 @@ func (t *troubles) again(e entry) []entry {
 	return append([]entry(nil), t.recent...)
 }
 
-// delay gives what is closed when an event that is due may leave; nil: it may.
+// delay returns what is closed when an event that is due may leave; nil: it may.
 func (t *troubles) delay() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,12 +119,12 @@ func (s *Server) startTrouble(w http.ResponseWriter, r *http.Request) {
 	s.write(w, http.StatusOK, to)
 }
 
-// showTrouble tells how many answers and events it has met so far.
+// showTrouble answers with how many answers and events it has met so far.
 func (s *Server) showTrouble(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.metSoFar()})
 }
 
-// endTrouble tells how many it met in all.
+// endTrouble answers with how many it met in all.
 func (s *Server) endTrouble(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.set(Trouble{})})
 }

@@ -42,7 +42,7 @@ func (b *testBundle) isWellAgain(met int) {
 	require.Zero(b.t, is)
 }
 
-func TestAnswersFailWithAndWithoutACharge(t *testing.T) {
+func TestTrouble_AnswersFailWithAndWithoutACharge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.isTroubled("answers", AnswersFail)
@@ -62,7 +62,7 @@ func TestAnswersFailWithAndWithoutACharge(t *testing.T) {
 	require.Equal(t, charged[0].ID, charge.ID)
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestTrouble_AnswersAreGarbage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.isTroubled("answers", AnswersGarbage)
@@ -73,7 +73,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	b.isWellAgain(1)
 }
 
-func TestEventsAreRepeatedTheNewestFirst(t *testing.T) {
+func TestTrouble_EventsAreRepeatedNewestFirst(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, always(200))
 	b := tellingTo(t, e)
@@ -92,7 +92,7 @@ func TestEventsAreRepeatedTheNewestFirst(t *testing.T) {
 	require.Empty(t, e.events)
 }
 
-func TestEventsAreLost(t *testing.T) {
+func TestTrouble_EventsAreLost(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, always(200))
 	b := tellingTo(t, e)
@@ -105,7 +105,7 @@ func TestEventsAreLost(t *testing.T) {
 	require.False(t, b.sim.courier.book.begin("evt_"+lost.ID), "given up for good")
 }
 
-func TestEventsAreDelayed(t *testing.T) {
+func TestTrouble_EventsAreDelayed(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, always(200))
 	b := tellingTo(t, e)
@@ -117,7 +117,7 @@ func TestEventsAreDelayed(t *testing.T) {
 	require.Equal(t, "evt_"+charge.ID, e.next().id)
 }
 
-func TestDelayedEventsEndWithTheProvider(t *testing.T) {
+func TestTrouble_DelayedEventsEndWithTheProvider(t *testing.T) {
 	t.Parallel()
 	b := tellingTo(t, newEar(t, always(200)))
 	b.isTroubled("webhooks", WebhooksDelayed)
@@ -126,7 +126,7 @@ func TestDelayedEventsEndWithTheProvider(t *testing.T) {
 	require.NoError(t, b.sim.Close())
 }
 
-func TestNoSuchTrouble(t *testing.T) {
+func TestTrouble_UnknownIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, body := range []string{`{"answers":"late"}`, `{"webhooks":"fail"}`, `{"clock":"wrong"}`, `{`} {

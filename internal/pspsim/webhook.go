@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// DefaultWebhookDelay lets whoever waits for the answer be first, as with most
-	// providers, whose events come by another way.
+	// DefaultWebhookDelay lets the answer arrive before the event, as with most providers.
 	DefaultWebhookDelay = 2 * time.Second
 	// webhookTimeout bounds one attempt: an endpoint should answer at once.
 	webhookTimeout = 15 * time.Second
 	// firstPause and lastPause bound the pauses between attempts, which double.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 15 * time.Second
-	// maxDeliveries is how often an event is tried: for some ten minutes. A start
-	// of the simulator begins anew.
+	// maxDeliveries is how often an event is tried: for some ten minutes. A start of the simulator
+	// begins anew.
 	maxDeliveries = 45
 	// maxPosting bounds the attempts at a time, so that a backlog is no attack.
 	maxPosting = 16
 )
 
-// Webhooks say where the provider sends an event for each outcome of a charge or
-// refund, signed by the rules of Standard Webhooks. It is sent again until it is
-// answered 2xx, also after a restart: at least once.
+// Webhooks say where the provider sends an event for each outcome of a charge or refund, signed by
+// the rules of Standard Webhooks. It is sent again until it is answered 2xx, also after a restart:
+// at least once.
 type Webhooks struct {
 	URL    string
 	Secret string        // whsec_ and base64
@@ -65,8 +64,8 @@ type courier struct {
 	troubles *troubles
 }
 
-// newCourier fails when the secret is no secret, or the book of what was
-// delivered, at path, can't be kept.
+// newCourier fails when the secret is no secret, or the book of what was delivered, at path, can't
+// be kept.
 func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) (*courier, error) {
 	signer, err := standardwebhooks.NewWebhook(to.Secret)
 	if err == nil && strings.TrimPrefix(to.Secret, "whsec_") == "" {
@@ -84,8 +83,7 @@ func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) 
 		slots:  make(chan struct{}, maxPosting), runs: newRuns(), troubles: troubles}, nil
 }
 
-// deliver sends an outcome's event in the background, unless it was delivered or
-// is on its way.
+// deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
 	token, _ := parseToken(e.Source) // a refund has none, and behaves
 	if e.Status == statusPending || token.silent || !c.book.begin(eventID(e)) {
@@ -121,8 +119,8 @@ func (c *courier) deliver(e entry) {
 	})
 }
 
-// postAgain sends an event and those before it, the newest first, and does not
-// care for the answers.
+// postAgain sends an event and those before it, the newest first, and does not care for the
+// answers.
 func (c *courier) postAgain(ctx context.Context, e entry) {
 	for _, one := range c.troubles.again(e) {
 		_, _ = c.post(ctx, one)
@@ -145,7 +143,7 @@ func (c *courier) delivered(e entry) {
 	}
 }
 
-// post makes one attempt, and gives the status of the answer, or 0.
+// post makes one attempt, and returns the status of the answer, or 0.
 func (c *courier) post(ctx context.Context, e entry) (int, error) {
 	select {
 	case c.slots <- struct{}{}:

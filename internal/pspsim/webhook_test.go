@@ -91,7 +91,7 @@ func tellingTo(t *testing.T, e *ear) *testBundle {
 	return b.telling(filepath.Join(t.TempDir(), "journal"), e)
 }
 
-func TestEachOutcomeIsToldOnce(t *testing.T) {
+func TestWebhook_IsSentOnceForEachOutcome(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, always(200))
 	b := tellingTo(t, e)
@@ -124,7 +124,7 @@ func TestEachOutcomeIsToldOnce(t *testing.T) {
 	require.Empty(t, e.events)
 }
 
-func TestAnEventIsSentUntilItIsHeard(t *testing.T) {
+func TestWebhook_IsSentUntilItIsAnswered(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, func(n int) int { return []int{503, 500, 404, 401, 200}[n-1] })
 	b := tellingTo(t, e)
@@ -134,9 +134,9 @@ func TestAnEventIsSentUntilItIsHeard(t *testing.T) {
 	}
 }
 
-// TestAnEventIsSentAfterARestart kills the provider's deliveries, and starts
-// another one on its books.
-func TestAnEventIsSentAfterARestart(t *testing.T) {
+// TestWebhook_IsSentAfterARestart kills the provider's deliveries, and starts another one on its
+// books.
+func TestWebhook_IsSentAfterARestart(t *testing.T) {
 	t.Parallel()
 	deaf := newEar(t, always(503))
 	b := tellingTo(t, deaf)
@@ -160,7 +160,7 @@ func TestAnEventIsSentAfterARestart(t *testing.T) {
 	require.Equal(t, "evt_"+charge.ID, e.next().id, "and not the delivered one")
 }
 
-func TestEventsComeAgainInReverse(t *testing.T) {
+func TestWebhook_ReplayIsInReverse(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, always(200))
 	b := tellingTo(t, e)
@@ -182,7 +182,7 @@ func TestEventsComeAgainInReverse(t *testing.T) {
 	require.Empty(t, e.events)
 }
 
-func TestWebhooksNeedASecret(t *testing.T) {
+func TestWebhook_NeedsASecret(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"", "whsec_", "whsec_!"} {
 		_, err := New(filepath.Join(t.TempDir(), "journal"), slog.New(slog.DiscardHandler), WithWebhooks(Webhooks{URL: "http://localhost", Secret: secret}))

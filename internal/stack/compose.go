@@ -15,14 +15,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
-	// composeTimeout bounds one run of docker compose; the slowest part is the wait for healthchecks.
+	// composeTimeout bounds one run of docker compose; the slowest part is the wait for
+	// healthchecks.
 	composeTimeout = 3 * time.Minute
 
-	// healthTimeout bounds the wait for running containers to be healthy again; their healthchecks come every second.
+	// healthTimeout bounds the wait for running containers to be healthy again; their healthchecks
+	// come every second.
 	healthTimeout = 10 * time.Second
+
+	// lookInterval is how often containers are looked at, which takes a command of its own.
+	lookInterval = 250 * time.Millisecond
 )
 
 // portVariables are how docker-compose.yml takes the published ports.
@@ -78,12 +86,13 @@ func (c *compose) up(ctx context.Context) error {
 		if err := c.compose(ctx, command, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
 			return err
 		}
-		return await(ctx, readyTimeout, nil, c.allHealthy) // compose waits for what others depend on, but not for the last ones
+		return wait.For(ctx, localserver.ReadyTimeout, lookInterval, c.allHealthy) // compose waits for what others depend on, but not for the last ones
 	})
 }
 
-// resumeAll wakes what a fault has left paused, which compose would leave so. Docker calls a container unhealthy from its pause to
-// the next healthcheck, and compose gives up on those: so it waits for that.
+// resumeAll wakes what a fault has left paused, which compose would leave so. Docker calls a
+// container unhealthy from its pause to the next healthcheck, and compose gives up on those: so it
+// waits for that.
 func (c *compose) resumeAll(ctx context.Context) error {
 	containers, err := c.containers(ctx)
 	if err != nil {
@@ -94,11 +103,12 @@ func (c *compose) resumeAll(ctx context.Context) error {
 			err = errors.Join(err, c.resume(ctx, name))
 		}
 	}
-	_ = await(ctx, healthTimeout, nil, c.storesHealthy) // if they are not, compose will say so
+	_ = wait.For(ctx, healthTimeout, lookInterval, c.storesHealthy) // if they are not, compose will say so
 	return err
 }
 
-// storesHealthy fails as long as a container that the replicas depend on runs without being healthy.
+// storesHealthy fails as long as a container that the replicas depend on runs without being
+// healthy.
 func (c *compose) storesHealthy(ctx context.Context) error {
 	containers, err := c.containers(ctx)
 	for _, name := range []string{Proxy, Postgres, Redis, PSP} {
@@ -129,8 +139,8 @@ func (c *compose) checkAllPorts(ctx context.Context) error {
 	return nil
 }
 
-// buildImage puts static binaries that are built here into an empty image: no registry is needed for that. The build context
-// is nothing but the binaries.
+// buildImage puts static binaries that are built here into an empty image: no registry is needed
+// for that. The build context is nothing but the binaries.
 func (c *compose) buildImage(ctx context.Context) error {
 	if err := c.build(ctx, "linux"); err != nil {
 		return err
@@ -151,7 +161,8 @@ func (c *compose) pruneImages(ctx context.Context) error {
 	return exec.CommandContext(ctx, "docker", "image", "prune", "--force", "--filter", "label=oncepay.project="+c.project()).Run()
 }
 
-// writeOverride gives both replicas the settings of --env: compose can't take variables that the file doesn't name.
+// writeOverride sets the settings of --env for both replicas: compose can't take variables that the
+// file doesn't name.
 func (c *compose) writeOverride() error {
 	env := make([]string, 0, len(c.state.data.Env))
 	for _, pair := range c.state.data.Env {
@@ -200,7 +211,8 @@ func (c *compose) composeCmd(ctx context.Context, command []string, args ...stri
 	return cmd
 }
 
-// watched prints a line for every service that gets ready while do runs, and then the ones that stayed as they were.
+// watched prints a line for every service that gets ready while do runs, and then the ones that
+// stayed as they were.
 func (c *compose) watched(ctx context.Context, do func(context.Context) error) error {
 	before, err := c.containers(ctx)
 	if err != nil {
@@ -211,7 +223,7 @@ func (c *compose) watched(ctx context.Context, do func(context.Context) error) e
 	defer begun.slow.Stop()
 	result := make(chan error, 1)
 	go func() { result <- do(ctx) }()
-	ticker := time.NewTicker(maxPollInterval)
+	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	for {
 		select {

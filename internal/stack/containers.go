@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // container is a line of docker ps.
@@ -56,7 +58,7 @@ func (c *compose) allHealthy(ctx context.Context) error {
 	for _, name := range Services {
 		switch one := containers[name]; {
 		case slices.Contains(ended, one.State):
-			return fmt.Errorf("%s: %w (%s); see: stack logs %s", name, errEnded, one.Status, name)
+			return wait.Stop(fmt.Errorf("%s has ended (%s); see: stack logs %s", name, one.Status, name))
 		case !one.isHealthy():
 			return fmt.Errorf("%s: %s; see: stack logs %s", name, one.Status, name)
 		}
@@ -64,7 +66,8 @@ func (c *compose) allHealthy(ctx context.Context) error {
 	return nil
 }
 
-// docker runs a docker command on a service's container, unless that is in one of the states in which there is nothing to do.
+// docker runs a docker command on a service's container, unless that is in one of the states in
+// which there is nothing to do.
 func (c *compose) docker(ctx context.Context, service string, doneIn []string, args ...string) error {
 	containers, err := c.containers(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // controlTimeout bounds one call to the proxy's control port, which answers within milliseconds.
 const controlTimeout = 5 * time.Second
 
-// A toxic is something that Toxiproxy does to one direction of a connection (Toxiproxy's README, "Toxic fields").
+// A toxic is something that Toxiproxy does to one direction of a connection (Toxiproxy's README,
+// "Toxic fields").
 type toxic struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`
@@ -48,7 +49,8 @@ func (f faults) slow(ctx context.Context, e edge, delay time.Duration) error {
 	return nil
 }
 
-// cut ends each connection of an edge after so many bytes of answers, wherever in an answer that is.
+// cut ends each connection of an edge after so many bytes of answers, wherever in an answer that
+// is.
 func (f faults) cut(ctx context.Context, e edge, bytes int) error {
 	err := f.add(ctx, e, toxic{"cut-" + strconv.Itoa(bytes), "limit_data", "downstream", 1, map[string]any{"bytes": bytes}})
 	if err != nil {
@@ -57,7 +59,8 @@ func (f faults) cut(ctx context.Context, e edge, bytes int) error {
 	return nil
 }
 
-// heal removes whatever was done to an edge. Connections that lived through a cut have lost bytes, so Toxiproxy closes them.
+// heal removes whatever was done to an edge. Connections that lived through a cut have lost bytes,
+// so Toxiproxy closes them.
 func (f faults) heal(ctx context.Context, e edge) error {
 	var toxics []toxic
 	if err := f.call(ctx, http.MethodGet, "/proxies/"+e.name()+"/toxics", nil, &toxics); err != nil {

@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	// engineTimeout bounds the question whether a Docker engine is there: a local socket answers at once or never.
+	// engineTimeout bounds the question whether a Docker engine is there: a local socket answers at
+	// once or never.
 	engineTimeout = 5 * time.Second
 
-	// registryTimeout bounds the question whether an image can be pulled; behind a firewall that drops packets it would take minutes.
+	// registryTimeout bounds the question whether an image can be pulled; behind a firewall that
+	// drops packets it would take minutes.
 	registryTimeout = 8 * time.Second
 
 	// pullTimeout bounds one pull, some 150 MB.
 	pullTimeout = 10 * time.Minute
 )
 
-// image is one that we don't build: the variable that docker-compose.yml takes it from, the official one, and the stand-in that
-// scripts/airgap-images.sh makes.
+// image is one that we don't build: the variable that docker-compose.yml takes it from, the
+// official one, and the stand-in that scripts/airgap-images.sh makes.
 type image struct{ variable, official, airgap string }
 
 var images = []image{
@@ -67,8 +69,8 @@ func composeCommand(ctx context.Context) ([]string, error) {
 	return nil, errors.New("a Docker engine answers, but there is neither docker compose nor docker-compose")
 }
 
-// chooseImages decides on every image: the one of the environment, the official one if it is here or can be pulled, or
-// the stand-in.
+// chooseImages decides on every image: the one of the environment, the official one if it is here
+// or can be pulled, or the stand-in.
 func chooseImages(ctx context.Context) (map[string]string, error) {
 	chosen := map[string]string{}
 	reachable := registryCheck(ctx)
@@ -95,7 +97,8 @@ func isLocal(ctx context.Context, name string) bool {
 	return exec.CommandContext(ctx, "docker", "image", "inspect", name).Run() == nil
 }
 
-// registryCheck returns a function that asks the registry for an image, and no more after the first failure.
+// registryCheck returns a function that asks the registry for an image, and no more after the first
+// failure.
 func registryCheck(ctx context.Context) func(name string) bool {
 	dead := false
 	return func(name string) bool {

@@ -9,12 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // installTimeout bounds the package manager: it downloads some 30 MB, on a slow line in minutes.
 const installTimeout = 10 * time.Minute
 
-// policyFile is what Debian's maintainer scripts ask whether they may start a service (invoke-rc.d(8)).
+// policyFile is what Debian's maintainer scripts ask whether they may start a service
+// (invoke-rc.d(8)).
 const policyFile = "/usr/sbin/policy-rc.d"
 
 // packageManager knows the names that our three servers have in a distribution.
@@ -52,9 +55,9 @@ var packageManagers = []packageManager{
 
 // missingPrograms returns the services whose program this machine lacks, and why.
 func missingPrograms() (services []string, why error) {
-	_, errPostgres := FindPostgres()
-	_, errRedis := FindRedis()
-	_, errNginx := FindNginx()
+	_, errPostgres := localserver.FindPostgres()
+	_, errRedis := localserver.FindRedis()
+	_, errNginx := localserver.FindNginx()
 	for _, found := range []struct {
 		service string
 		err     error
@@ -66,7 +69,8 @@ func missingPrograms() (services []string, why error) {
 	return services, errors.Join(errPostgres, errRedis, errNginx)
 }
 
-// installMissing installs what is missing, after saying so, and leaves no service running that the packages bring along.
+// installMissing installs what is missing, after saying so, and leaves no service running that the
+// packages bring along.
 func (n *native) installMissing(ctx context.Context) error {
 	services, why := missingPrograms()
 	if len(services) == 0 {
@@ -138,7 +142,8 @@ func (m packageManager) run(ctx context.Context, command []string, log string) e
 	return disableNewUnits(ctx, log, m, before)
 }
 
-// forbidServices makes Debian's packages install without starting anything, unless the machine has such a rule already.
+// forbidServices makes Debian's packages install without starting anything, unless the machine has
+// such a rule already.
 func (m packageManager) forbidServices() (undo func(), err error) {
 	if m.program != "apt-get" || isFile(policyFile) || os.Geteuid() != 0 {
 		return func() {}, nil
@@ -181,7 +186,8 @@ func disableNewUnits(ctx context.Context, log string, m packageManager, before m
 	return nil
 }
 
-// runLogged runs a command with its output appended to a log file, and shows the end of that when it fails.
+// runLogged runs a command with its output appended to a log file, and shows the end of that when
+// it fails.
 func runLogged(ctx context.Context, log string, command []string) error {
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return err
@@ -195,7 +201,7 @@ func runLogged(ctx context.Context, log string, command []string) error {
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "HOMEBREW_NO_AUTO_UPDATE=1")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
-		return withLog(errors.Join(err, ctx.Err()), log)
+		return localserver.WithLog(errors.Join(err, ctx.Err()), log)
 	}
 	return nil
 }

@@ -10,38 +10,39 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// lockTimeout bounds the wait for another command on the same stack: a first `up` may build and install for minutes.
+// lockTimeout bounds the wait for another command on the same stack: a first `up` may build and
+// install for minutes.
 const lockTimeout = 15 * time.Minute
 
 // lockName is the lock file in a stack's folder; it also marks the folder as ours.
 const lockName = "stack.lock"
 
-// lockDir makes the stack's folder and waits until no other command works on it. waiting is called once if that takes longer than
-// a moment, with the pid of who holds it.
+// lockDir makes the stack's folder and waits until no other command works on it. waiting is called
+// once if that takes longer than a moment, with the pid of who holds it.
 func lockDir(ctx context.Context, dir string, waiting func(pid int)) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for tries := 0; ; tries++ {
-		file, holder, err := tryLock(dir)
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", dir, err)
+	var file *os.File
+	tries := 0
+	err = wait.For(ctx, lockTimeout, pollInterval, func(context.Context) error {
+		var holder int
+		if file, holder, err = tryLock(dir); err != nil {
+			return wait.Stop(err)
 		}
-		if file != nil {
-			return func() { _ = file.Close() }, nil
-		}
-		if tries == 50 && waiting != nil {
+		if tries++; tries == 50 && file == nil && waiting != nil {
 			waiting(holder)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the other stack command (pid %d): %w", holder, ctx.Err())
-		case <-ticker.C:
+		if file == nil {
+			return fmt.Errorf("another stack command (pid %d) is at work", holder)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
+	return func() { _ = file.Close() }, nil
 }
 
 // tryLock returns the locked file, or nil and the pid of the holder.
@@ -74,7 +75,8 @@ func tryLock(dir string) (*os.File, int, error) {
 	return file, 0, err
 }
 
-// claimDir makes the folder, or checks that it is one of ours: `down` removes it with everything in it.
+// claimDir makes the folder, or checks that it is one of ours: `down` removes it with everything in
+// it.
 func claimDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -91,15 +93,15 @@ func claimDir(dir string) error {
 	return fmt.Errorf("%s holds files that are not a stack's: choose another --dir", dir)
 }
 
-// removeLocked removes the folder whose lock we hold. It is moved away first, so that who waits for the lock makes a new folder
-// instead of meeting half of the old one.
+// removeLocked removes the folder whose lock we hold. It is moved away first, so that who waits for
+// the lock makes a new folder instead of meeting half of the old one.
 func removeLocked(dir string) error {
 	doomed := fmt.Sprintf("%s.removed-%d", dir, time.Now().UnixNano())
 	if err := os.Rename(dir, doomed); err != nil {
 		return err
 	}
 	err := os.RemoveAll(doomed)
-	if errors.Is(err, syscall.ENOTEMPTY) { // somebody was just opening the lock in it
+	if errors.Is(err, syscall.ENOTEMPTY) { // another process was just opening the lock in it
 		err = os.RemoveAll(doomed)
 	}
 	return err

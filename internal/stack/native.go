@@ -14,45 +14,65 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
 	// keepTimeout bounds the question whether a service that runs already may stay.
 	keepTimeout = 3 * time.Second
 
-	// stopGrace is what a service gets to end in order before it is killed. A replica that is busy with a slow payment could take
-	// a minute; who stops a stack by hand doesn't want to wait for it, and nothing is lost.
+	// stopGrace is what a service gets to end in order before it is killed. A replica that is busy
+	// with a slow payment could take a minute; who stops a stack by hand doesn't want to wait for
+	// it, and nothing is lost.
 	stopGrace = 10 * time.Second
+
+	// lentTimeout bounds the wait for a port that a client's connection uses: the kernel keeps it
+	// for a minute after the connection's end (TIME_WAIT), and probes and tests hold connections
+	// for seconds.
+	lentTimeout = 75 * time.Second
 )
 
 // native runs the services as processes of this machine.
-type native struct{ *Stack }
+type native struct {
+	*Stack
+	held []*localserver.Port // while `up` starts the services
+}
 
 func (n *native) logPath(name string) string { return filepath.Join(n.Dir, "logs", name+".log") }
 
 func (n *native) makeDirs() error { return os.MkdirAll(filepath.Join(n.Dir, "logs"), 0o755) }
 
-// up starts the data stores while the programs are being built, and the replicas when the schema is there.
+// up starts the data stores while the programs are being built, and the replicas when the schema is
+// there.
 func (n *native) up(ctx context.Context) error {
 	if err := n.makeDirs(); err != nil {
 		return err
 	}
-	if err := n.checkAllPorts(); err != nil {
+	if err := n.holdPorts(ctx); err != nil {
 		return err
 	}
+	defer n.release()
 	if err := n.installMissing(ctx); err != nil {
 		return err
 	}
 	stores, storesCtx := errgroup.WithContext(ctx)
-	stores.Go(func() error { return n.ensure(storesCtx, Postgres) })
+	stores.Go(func() error { return n.ensurePrimary(storesCtx) })
 	stores.Go(func() error { return n.ensureRedis(storesCtx) })
 	stores.Go(func() error {
 		if err := n.build(storesCtx, ""); err != nil {
 			return err
 		}
+		if n.direct {
+			return n.ensure(storesCtx, PSP)
+		}
 		return n.ensureAll(storesCtx, Proxy, PSP)
 	})
 	if err := stores.Wait(); err != nil {
+		return err
+	}
+	if err := n.ensureStandby(ctx); err != nil {
 		return err
 	}
 	if err := n.oncepay(ctx, "migrate", "up"); err != nil {
@@ -64,18 +84,53 @@ func (n *native) up(ctx context.Context) error {
 	return n.ensureAll(ctx, API1, API2, Nginx)
 }
 
-// checkAllPorts looks before anything is started, so that a stranger on a port is named at once.
-func (n *native) checkAllPorts() error {
+// holdPorts takes the ports of the services that don't run before anything is started, so that a
+// stranger on one of them is named at once and the kernel lends none of them to a client meanwhile.
+func (n *native) holdPorts(ctx context.Context) error {
 	var errs []error
 	for _, name := range n.services() {
 		if !n.state.service(name).Process.Alive() {
-			errs = append(errs, checkPorts(name, n.allPorts(name)))
+			errs = append(errs, n.hold(ctx, name))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
+		n.release()
 		return fmt.Errorf("%w\n%w (stop what is there, or take other ports with --port-offset 1000)", err, errNothingStarted)
 	}
 	return nil
+}
+
+func (n *native) release() {
+	release(n.held)
+	n.held = nil
+}
+
+func release(ports []*localserver.Port) {
+	for _, port := range ports {
+		port.Release()
+	}
+}
+
+// hold takes the ports of one service. It waits for a port that is lent to a client, as only time
+// brings that back.
+func (n *native) hold(ctx context.Context, name string) error {
+	var errs []error
+	for _, number := range n.allPorts(name) {
+		port, err := localserver.HoldPort(number)
+		if taken, ok := errors.AsType[*localserver.TakenError](err); ok && taken.Lent {
+			n.printf("%v: waiting up to %s for it\n", taken, lentTimeout)
+			err = wait.For(ctx, lentTimeout, pollInterval, func(context.Context) error {
+				port, err = localserver.HoldPort(number)
+				return err
+			})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		n.held = append(n.held, port)
+	}
+	return errors.Join(errs...)
 }
 
 func (n *native) ensureAll(ctx context.Context, names ...string) error {
@@ -86,7 +141,8 @@ func (n *native) ensureAll(ctx context.Context, names ...string) error {
 	return group.Wait()
 }
 
-// ensure leaves a service that is well and has the right settings alone, and otherwise starts it anew.
+// ensure leaves a service that is well and has the right settings alone, and otherwise starts it
+// anew.
 func (n *native) ensure(ctx context.Context, name string) error {
 	t := n.step(name, n.addr(name))
 	run, err := n.prepare(ctx, name)
@@ -96,7 +152,7 @@ func (n *native) ensure(ctx context.Context, name string) error {
 	known := n.state.service(name)
 	if known.Process.Alive() {
 		_ = known.Process.Signal(syscall.SIGCONT)
-		if known.Settings == run.digest() && n.isWell(ctx, name) {
+		if known.Settings == run.Digest() && n.isWell(ctx, name) {
 			t.done("ready (was running)")
 			return nil
 		}
@@ -112,28 +168,28 @@ func (n *native) ensure(ctx context.Context, name string) error {
 }
 
 func (n *native) isWell(ctx context.Context, name string) bool {
-	return await(ctx, keepTimeout, nil, func(ctx context.Context) error { return n.probe(ctx, name) }) == nil
+	return wait.For(ctx, keepTimeout, pollInterval, func(ctx context.Context) error { return n.probe(ctx, name) }) == nil
 }
 
 // launch starts a process and waits until it is ready.
-func (n *native) launch(ctx context.Context, name string, run launchConfig) error {
+func (n *native) launch(ctx context.Context, name string, run localserver.Command) error {
 	exited, err := n.spawn(name, run)
 	if err != nil {
 		return err
 	}
-	err = await(ctx, readyTimeout, exited, func(ctx context.Context) error { return n.probe(ctx, name) })
-	return withLog(err, run.log)
+	err = localserver.AwaitReady(ctx, exited, func(ctx context.Context) error { return n.probe(ctx, name) })
+	return localserver.WithLog(err, run.Log)
 }
 
 // spawn starts a process and remembers it at once.
-func (n *native) spawn(name string, run launchConfig) (exited <-chan struct{}, err error) {
-	process, exited, err := launch(run)
+func (n *native) spawn(name string, run localserver.Command) (exited <-chan struct{}, err error) {
+	process, exited, err := run.Start()
 	if err != nil {
 		return nil, err
 	}
-	service := serviceState{Process: process, Settings: run.digest(), Dir: run.dir, Started: time.Now()}
+	service := serviceState{Process: process, Settings: run.Digest(), Dir: run.Dir, Started: time.Now()}
 	if err := n.state.setService(name, service); err != nil {
-		return nil, errors.Join(err, process.kill())
+		return nil, errors.Join(err, process.Kill())
 	}
 	return exited, nil
 }
@@ -148,12 +204,13 @@ func (n *native) oncepay(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// runOncepay goes past the proxy: an operator's connection is not a replica's. The output is in the log, too.
+// runOncepay goes past the proxy: an operator's connection is not a replica's. The output is in the
+// log, too.
 func (n *native) runOncepay(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, localserver.ReadyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, n.program("oncepay"), args...)
-	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + PostgresURL(n.addr(Postgres))}
+	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(n.PostgresPrimary())}
 	out, err := cmd.CombinedOutput()
 	if err := errors.Join(err, ctx.Err(), os.WriteFile(n.logPath(args[0]), out, 0o644)); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
@@ -162,7 +219,7 @@ func (n *native) runOncepay(ctx context.Context, args ...string) (string, error)
 }
 
 // prepare makes what a service needs to start.
-func (n *native) prepare(ctx context.Context, name string) (run launchConfig, err error) {
+func (n *native) prepare(ctx context.Context, name string) (run localserver.Command, err error) {
 	dir := n.state.service(name).Dir // a temporary one, perhaps
 	if dir == "" {
 		dir = filepath.Join(n.Dir, name)
@@ -170,10 +227,14 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	log := n.logPath(name)
 	switch name {
 	case Postgres:
-		run, _, err = preparePostgres(ctx, PostgresConfig{Dir: dir, Port: n.port(Postgres), Fsync: true, Log: log})
+		run, _, err = localserver.PostgresCommand(ctx, localserver.PostgresConfig{Dir: dir, Port: n.port(Postgres), Fsync: true, Log: log})
+		return run, err
+	case PostgresStandby:
+		run, _, err = localserver.StandbyCommand(ctx, localserver.PostgresConfig{Dir: dir, Port: n.port(name), Fsync: true, Log: log},
+			n.via(PostgresStandby, Postgres))
 		return run, err
 	case Redis, RedisReplica:
-		run, _, err = prepareRedis(RedisConfig{Dir: dir, Port: n.port(name), Log: log})
+		run, _, err = localserver.RedisCommand(localserver.RedisConfig{Dir: dir, Port: n.port(name), Log: log})
 		if err == nil && n.isReplicated() {
 			err = n.replicate(ctx, name, &run)
 		}
@@ -183,7 +244,11 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	case Nginx:
 		return prepareNginx(n.root, dir, log, n.ports)
 	case Proxy:
-		return n.ours(n.program("stack"), log, nil, "proxy", "--control", n.addr(Proxy), "--port-offset", strconv.Itoa(n.offset))
+		run, err = n.ours(n.program("stack"), log, nil, "proxy", "--control", n.addr(Proxy), "--port-offset", strconv.Itoa(n.offset))
+		for _, port := range n.held { // it outlives `up`, so it holds them for the restarts of the others
+			run.Held = append(run.Held, port.Socket)
+		}
+		return run, err
 	case PSP:
 		return n.ours(n.program("pspsim"), log, []string{"PSPSIM_ADDR=" + n.addr(PSP), "PSPSIM_DATA=" + filepath.Join(n.Dir, "pspsim.journal"),
 			"PSPSIM_WEBHOOK_URL=" + n.webhookURL(), "PSPSIM_WEBHOOK_SECRET=" + webhookSecret})
@@ -192,13 +257,14 @@ func (n *native) prepare(ctx context.Context, name string) (run launchConfig, er
 	}
 }
 
-// ours describes a start of one of our own programs, in a clean environment: the settings are what is written here.
-func (n *native) ours(path, log string, env []string, args ...string) (launchConfig, error) {
+// ours describes a start of one of our own programs, in a clean environment: the settings are what
+// is written here.
+func (n *native) ours(path, log string, env []string, args ...string) (localserver.Command, error) {
 	digest, err := fileDigest(path)
 	if err != nil {
-		return launchConfig{}, err
+		return localserver.Command{}, err
 	}
-	return launchConfig{path: path, args: args, env: env, dir: n.Dir, log: log, content: digest}, nil
+	return localserver.Command{Path: path, Args: args, Env: env, Dir: n.Dir, Log: log, Content: digest}, nil
 }
 
 // replicaEnv reaches everything through the proxy.
@@ -208,7 +274,7 @@ func (n *native) replicaEnv(name string) []string {
 		"REPLICA=" + name,
 		"HTTP_ADDR=" + n.addr(name),
 		"OPS_ADDR=" + n.ops(name),
-		"DATABASE_URL=" + PostgresURL(n.via(name, Postgres)),
+		"DATABASE_URL=" + n.databaseURL(name),
 		"REDIS_URL=" + n.redisURL(name),
 		"PSP_URL=http://" + n.via(name, PSP),
 		"PSP_WEBHOOK_SECRET=" + webhookSecret,
@@ -216,12 +282,16 @@ func (n *native) replicaEnv(name string) []string {
 }
 
 func (n *native) start(ctx context.Context, name string) error {
+	if name == Postgres && n.state.data.Promoted {
+		return errDiverged
+	}
 	if n.state.service(name).Process.Alive() {
 		return nil
 	}
-	if err := checkPorts(name, n.allPorts(name)); err != nil {
+	if err := n.hold(ctx, name); err != nil {
 		return err
 	}
+	defer n.release()
 	run, err := n.prepare(ctx, name)
 	if err != nil {
 		return err
@@ -235,14 +305,14 @@ func (n *native) stop(ctx context.Context, name string) error {
 }
 
 func stopSignal(name string) syscall.Signal {
-	if name == Postgres {
+	if name == Postgres || name == PostgresStandby {
 		return syscall.SIGINT // fast shutdown: don't wait for clients
 	}
 	return syscall.SIGTERM
 }
 
 func (n *native) kill(_ context.Context, name string) error {
-	return n.state.service(name).Process.kill()
+	return n.state.service(name).Process.Kill()
 }
 
 // pause stops every process of a service: one session of PostgreSQL that went on would answer.
@@ -261,7 +331,7 @@ func (n *native) conditions(context.Context) (map[string]condition, error) {
 		c := condition{state: stopped}
 		if p.Alive() {
 			c = condition{state: running, id: "pid " + strconv.Itoa(p.PID)}
-			if isPaused(p.PID) {
+			if p.IsPaused() {
 				c.state = paused
 			}
 		}
@@ -270,9 +340,10 @@ func (n *native) conditions(context.Context) (map[string]condition, error) {
 	return all, nil
 }
 
-// down stops from the front door inwards, so that nobody meets a service whose stores are gone.
+// down stops nginx first and the stores last, so that no request meets a service without its
+// stores.
 func (n *native) down(ctx context.Context, keepData bool) error {
-	for _, group := range [][]string{{Nginx}, {API1, API2}, sentinels, {PSP, Redis, RedisReplica, Postgres, Proxy}} {
+	for _, group := range [][]string{{Nginx}, {API1, API2}, sentinels, {PSP, Redis, RedisReplica, Postgres, PostgresStandby, Proxy}} {
 		var stopping errgroup.Group
 		for _, name := range group {
 			stopping.Go(func() error {
@@ -289,17 +360,11 @@ func (n *native) down(ctx context.Context, keepData bool) error {
 	var errs []error
 	for _, name := range n.services() {
 		dir := n.state.service(name).Dir
-		if n.isOutside(dir) && (!keepData || name != Postgres) {
+		if localserver.IsTemporaryDir(dir) && (!keepData || name != Postgres) {
 			errs = append(errs, os.RemoveAll(dir))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// isOutside reports whether a service's directory is a temporary one of ours rather than in the stack's folder.
-func (n *native) isOutside(dir string) bool {
-	rel, err := filepath.Rel(n.Dir, dir)
-	return dir != "" && (err != nil || strings.HasPrefix(rel, "..")) && strings.HasPrefix(filepath.Base(dir), tempPrefix)
 }
 
 // logs leaves the reading to tail(1), which follows files over a restart, too.

@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// nginxConf is the configuration of both drivers, below the repository's root. It is complete as it is, for docker compose.
+// nginxConf is the configuration of both drivers, below the repository's root. It is complete as it
+// is, for docker compose.
 const nginxConf = "deploy/nginx/nginx.conf"
 
-// passedOnLog, in nginx's folder, has a line for each request that was passed on to a second replica.
+// passedOnLog, in nginx's folder, has a line for each request that was passed on to a second
+// replica.
 const passedOnLog = "passed_on.log"
 
-// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up. Only the native driver knows.
+// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
+// Only the native driver knows.
 func (s *Stack) PassedOn() (int, error) {
 	text, err := os.ReadFile(filepath.Join(s.state.service(Nginx).Dir, passedOnLog))
 	if err != nil {
@@ -30,7 +34,8 @@ func (s *Stack) PassedOn() (int, error) {
 	return n, nil
 }
 
-// renderNginx puts a native stack's addresses into the configuration, and has it note what is passed on.
+// renderNginx puts a native stack's addresses into the configuration, and has it note what is
+// passed on.
 func renderNginx(conf string, p ports) (string, error) {
 	for _, change := range [][2]string{
 		{"access_log off;", "access_log " + passedOnLog + " passed_on if=$oncepay_passed_on;"},
@@ -47,16 +52,16 @@ func renderNginx(conf string, p ports) (string, error) {
 }
 
 // prepareNginx writes the configuration where the user that nginx runs as can read it.
-func prepareNginx(root, dir, log string, p ports) (run launchConfig, err error) {
-	program, err := FindNginx()
+func prepareNginx(root, dir, log string, p ports) (run localserver.Command, err error) {
+	program, err := localserver.FindNginx()
 	if err != nil {
 		return run, err
 	}
-	user, err := unprivileged()
+	user, err := localserver.Unprivileged()
 	if err != nil {
 		return run, err
 	}
-	if dir, _, err = serverDir(dir, "nginx", user); err != nil {
+	if dir, _, err = localserver.ServerDir(dir, "nginx", user); err != nil {
 		return run, err
 	}
 	template, err := os.ReadFile(filepath.Join(root, nginxConf))
@@ -71,20 +76,8 @@ func prepareNginx(root, dir, log string, p ports) (run launchConfig, err error) 
 	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
 		return run, err
 	}
-	return launchConfig{
-		path: program, args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", "daemon off;"},
-		env: []string{serverPath}, dir: dir, log: log, user: user, content: conf,
+	return localserver.Command{
+		Path: program, Args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", "daemon off;"},
+		Env: []string{localserver.ServerPath}, Dir: dir, Log: log, User: user, Content: conf,
 	}, nil
-}
-
-// FindNginx returns the path of nginx on this machine, or an ErrNotInstalled. Any version of the last years will do.
-func FindNginx() (string, error) {
-	path, err := exec.LookPath("nginx")
-	if err != nil { // Debian's is in /usr/sbin, which is not on everybody's PATH
-		path, err = exec.LookPath("/usr/sbin/nginx")
-	}
-	if err != nil {
-		return "", fmt.Errorf("nginx: %w", ErrNotInstalled)
-	}
-	return path, nil
 }

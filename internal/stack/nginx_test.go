@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRenderNginxMovesEveryAddress(t *testing.T) {
+func TestRenderNginx_MovesEveryAddress(t *testing.T) {
 	t.Parallel()
-	conf, err := renderNginx(readRepo(t, nginxConf), ports{1000})
+	conf, err := renderNginx(readRepo(t, nginxConf), ports{offset: 1000})
 	require.NoError(t, err)
 	for _, want := range []string{"listen 127.0.0.1:9080;", "server 127.0.0.1:21081 max_fails", "server 127.0.0.1:21082 max_fails",
 		"    access_log passed_on.log passed_on if="} {
@@ -23,22 +23,22 @@ func TestRenderNginxMovesEveryAddress(t *testing.T) {
 	}
 }
 
-func TestRenderNginxRefusesAFileWithoutTheAddresses(t *testing.T) {
+func TestRenderNginx_RefusesAFileWithoutTheAddresses(t *testing.T) {
 	t.Parallel()
 	_, err := renderNginx(strings.Replace(readRepo(t, nginxConf), "listen 8080;", "listen 80;", 1), ports{})
 	require.ErrorContains(t, err, "listen 8080;")
 }
 
-func TestNginxAcceptsTheConfiguration(t *testing.T) {
+func TestNginx_AcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	run, err := prepareNginx("../..", filepath.Join(t.TempDir(), "nginx"), "", ports{1000})
+	run, err := prepareNginx("../..", filepath.Join(t.TempDir(), "nginx"), "", ports{offset: 1000})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.dir)) })
-	out, err := exec.CommandContext(testContext(t), run.path, append(run.args, "-t")...).CombinedOutput()
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.Dir)) })
+	out, err := exec.CommandContext(testContext(t), run.Path, append(run.Args, "-t")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 
-func TestPassedOnCountsPosts(t *testing.T) {
+func TestPassedOn_CountsPosts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := &Stack{state: &state{path: filepath.Join(dir, "state.json")}}

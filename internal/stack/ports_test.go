@@ -2,56 +2,29 @@ package stack
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestATakenPortIsNamedWithItsOwner(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{"127.0.0.1:0", "[::]:0"} {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		port := portOf(t, l)
-
-		err = checkPorts("nginx", []int{port})
-		require.ErrorContains(t, err, fmt.Sprintf("port %d, which nginx needs, is taken by", port))
-		require.ErrorContains(t, err, fmt.Sprintf("%s (pid %d)", processName(os.Getpid()), os.Getpid()))
-		require.NoError(t, l.Close())
-		// Eventually, because the system may give the port to somebody else for a moment.
-		require.Eventually(t, func() bool { return checkPorts("nginx", []int{port}) == nil }, testTimeout, pollInterval)
-	}
-}
-
-func portOf(t *testing.T, l net.Listener) int {
-	t.Helper()
-	_, text, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	port, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return port
-}
-
-func TestNoTwoServicesShareAPort(t *testing.T) {
+func TestPorts_AreDistinct(t *testing.T) {
 	t.Parallel()
 	owner := map[int]string{}
-	for _, name := range slices.Concat(Services, sentinelServices) {
-		for _, port := range (ports{7}).allPorts(name) {
+	for _, name := range slices.Concat(Services, sentinelServices, []string{PostgresStandby}) {
+		for _, port := range (ports{offset: 7}).allPorts(name) {
 			require.Empty(t, owner[port], "port %d of %s", port, name)
 			owner[port] = name
 		}
 	}
 	for name := range basePorts {
-		require.LessOrEqual(t, (ports{maxOffset}).port(name), 65535)
+		require.LessOrEqual(t, (ports{offset: maxOffset}).port(name), 65535)
 	}
 }
 
-func TestEdgesAreFoundInEitherOrder(t *testing.T) {
+func TestEdge_IsFoundInEitherOrder(t *testing.T) {
 	t.Parallel()
 	there, err := findEdge(API1, Redis)
 	require.NoError(t, err)
@@ -63,11 +36,14 @@ func TestEdgesAreFoundInEitherOrder(t *testing.T) {
 }
 
 // docker-compose.yml and nginx.conf write the ports out, so that they can be used without `stack`.
-func TestTheFilesNameTheSamePorts(t *testing.T) {
+func TestPorts_AreThoseOfTheFiles(t *testing.T) {
 	t.Parallel()
 	compose := readRepo(t, "docker-compose.yml")
 	nginx := readRepo(t, nginxConf)
 	for _, e := range edges {
+		if e.from == PostgresStandby || e.to == PostgresStandby {
+			continue // native only
+		}
 		file := compose
 		if e.from == Nginx {
 			file = nginx

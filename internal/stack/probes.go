@@ -3,16 +3,22 @@ package stack
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// readyTimeout bounds the wait for one service: a second or two normally, but a cold machine with all of them starting at once
-// needs more, and PostgreSQL may have to recover from a crash.
-const readyTimeout = 60 * time.Second
+const (
+	// pollInterval is how often a service is asked while we wait for it: short against the second
+	// or so that a start takes.
+	pollInterval = 20 * time.Millisecond
+
+	// probeTimeout bounds one question to a service.
+	probeTimeout = 2 * time.Second
+)
 
 // probe asks a service, over the address that everybody uses, whether it is ready.
 func (s *Stack) probe(ctx context.Context, service string) error {
@@ -21,8 +27,8 @@ func (s *Stack) probe(ctx context.Context, service string) error {
 	switch service {
 	case Proxy:
 		return getOK(ctx, "http://"+s.addr(Proxy)+"/version")
-	case Postgres:
-		return ensureDatabase(ctx, s.addr(Postgres))
+	case Postgres, PostgresStandby:
+		return localserver.EnsureDatabase(ctx, s.addr(Postgres))
 	case Redis, RedisReplica:
 		return s.probeRedis(ctx, service)
 	case Sentinel1, Sentinel2, Sentinel3:
@@ -42,34 +48,6 @@ func (s *Stack) probeDoor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return getOK(ctx, s.URL()+"/v1/products")
-}
-
-// errEnded says that waiting is of no use any more.
-var errEnded = errors.New("it has ended")
-
-// await calls probe until it succeeds or says errEnded, the process ends (exited may be nil), or time runs out.
-func await(ctx context.Context, timeout time.Duration, exited <-chan struct{}, probe func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var last error
-	for {
-		begun := time.Now()
-		err := probe(ctx)
-		if err == nil || errors.Is(err, errEnded) {
-			return err
-		}
-		if last == nil || ctx.Err() == nil { // what a probe says that was cut short is of no interest
-			last = err
-		}
-		pause := min(max(pollInterval, 2*time.Since(begun)), maxPollInterval) // a costly question is asked less often
-		select {
-		case <-exited:
-			return errEnded
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), last)
-		case <-time.After(pause):
-		}
-	}
 }
 
 // getOK expects status 200. It sends the demo account's key along, which only the API looks at.

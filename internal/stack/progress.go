@@ -42,8 +42,8 @@ func (s *Stack) nameWidth() int {
 	return max(width, minNameWidth)
 }
 
-// printf shows something to the user; when nobody can see it, the work goes on. One call is one write: the lines of parallel
-// steps don't mix.
+// printf shows something to the user; if the output is closed, the work goes on. One call is one
+// write: the lines of parallel steps don't mix.
 func (s *Stack) printf(format string, args ...any) { _, _ = fmt.Fprintf(s.Out, format, args...) }
 
 // failed prints the line of a step that didn't work; the error itself comes later.

@@ -2,40 +2,55 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 )
 
-// Every connection between our own services goes through a Toxiproxy, so that each one can be cut by itself, in the same
-// way on both drivers. A cut swallows what either side sends, on new connections too: nobody gets a refusal, as with a
-// switch that has failed. One thing differs from a real one: when a side gives up and closes, the other side is told.
+// Every connection between our own services goes through a Toxiproxy, so that each one can be cut
+// by itself, in the same way on both drivers. A cut swallows what either side sends, on new
+// connections too: no connection is refused, as with a switch that has failed. One thing differs
+// from a real one: when a side closes, the other side sees it.
 //
-// The hop costs some 15 µs per round trip on loopback (BenchmarkProxyHop: 31 µs instead of 17): 0.03 ms of a replay, 0.1 ms of
-// a card payment.
+// The hop costs some 15 µs per round trip on loopback (BenchmarkProxyHop: 31 µs instead of 17):
+// 0.03 ms of a replay, 0.1 ms of a card payment.
 
-// ServeProxy runs the proxies of all edges until ctx ends, and Toxiproxy's HTTP API at control (host:port): tools such as
-// toxiproxy-cli can add latency and the like there. If that port is taken it ends the whole process, as the library does.
+// ServeProxy runs the proxies of all edges, and Toxiproxy's HTTP API at control (host:port), until
+// ctx ends. Tools such as toxiproxy-cli work on that API. It returns an error when a port is taken.
 func ServeProxy(ctx context.Context, control string, offset int, log io.Writer) error {
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.New(log).Level(zerolog.WarnLevel).With().Timestamp().Logger())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", control)
+	if err != nil {
+		return fmt.Errorf("listen for the control port: %w", err)
+	}
+	server := newToxiproxy(log)
 	defer func() { _ = server.Collection.Clear() }()
-	p := ports{offset}
+	p := ports{offset: offset}
 	for _, e := range edges {
 		proxy := toxiproxy.NewProxy(server, e.name(), p.via(e.from, e.to), p.addr(e.to))
 		if err := server.Collection.Add(proxy, true); err != nil {
-			return fmt.Errorf("listen for %s: %w", e, err)
+			return errors.Join(fmt.Errorf("listen for %s: %w", e, err), listener.Close())
 		}
 	}
-	go serveControl(server, control)
-	<-ctx.Done()
-	return nil
+	return serveControl(ctx, server, listener)
 }
 
-// serveControl never returns: the library offers no end.
-func serveControl(server *toxiproxy.ApiServer, address string) {
-	host, port, _ := net.SplitHostPort(address) // what is wrong with it, Listen will say
-	server.Listen(host, port)
+func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
+	logger := zerolog.New(log).Level(zerolog.WarnLevel).With().Timestamp().Logger()
+	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), logger)
+}
+
+// serveControl serves Toxiproxy's HTTP API on a listener, which it closes when ctx ends.
+func serveControl(ctx context.Context, server *toxiproxy.ApiServer, listener net.Listener) error {
+	control := &http.Server{Handler: server.Routes(), ReadHeaderTimeout: controlTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
+	defer stop()
+	if err := control.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the control port: %w", err)
+	}
+	return nil
 }

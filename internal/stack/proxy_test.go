@@ -11,7 +11,6 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,23 +27,28 @@ type edgeBundle struct {
 func setupEdge(t testing.TB) edgeBundle {
 	t.Helper()
 	e := edges[0]
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.New(io.Discard))
+	server := newToxiproxy(io.Discard)
 	proxy := toxiproxy.NewProxy(server, e.name(), "127.0.0.1:0", echoServer(t))
 	require.NoError(t, server.Collection.Add(proxy, true))
 	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
-	port, err := freePort()
+	control, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	control := loopback(port)
-	go serveControl(server, control) // the library has no way to end it
-	f := faults{control}
-	require.NoError(t, await(t.Context(), testTimeout, nil, func(ctx context.Context) error { _, err := f.active(ctx); return err }))
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := serveControl(ctx, server, control); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); serving.Wait() })
+	f := faults{control.Addr().String()}
 	return edgeBundle{edge: e, address: proxy.Listen, faults: f}
 }
 
 // echoServer sends everything back, until the test ends.
 func echoServer(t testing.TB) string {
 	t.Helper()
-	l, err := listen(0)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var handlers sync.WaitGroup
 	handlers.Go(func() {
@@ -88,7 +92,7 @@ func (c client) echo(line string, d time.Duration) (string, error) {
 	return c.reader.ReadString('\n')
 }
 
-func TestAPartitionSwallowsAndHealingResets(t *testing.T) {
+func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	t.Parallel()
 	b, ctx := setupEdge(t), testContext(t)
 	old := dial(t, b.address)
@@ -111,7 +115,10 @@ func TestAPartitionSwallowsAndHealingResets(t *testing.T) {
 	require.NoError(t, b.faults.heal(ctx, b.edge))
 	require.NoError(t, b.faults.heal(ctx, b.edge), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
-		_, err = c.echo("still there?\n", testTimeout)
+		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
+		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is
+		// being closed.
+		_, err = c.reader.ReadString('\n')
 		require.Error(t, err, "a connection that lost bytes must not go on")
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 	}
@@ -120,7 +127,7 @@ func TestAPartitionSwallowsAndHealingResets(t *testing.T) {
 	require.Equal(t, "back\n", answer)
 }
 
-func TestSlowDelaysAnswersUntilAllIsHealed(t *testing.T) {
+func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	t.Parallel()
 	b, ctx := setupEdge(t), testContext(t)
 	c := dial(t, b.address)

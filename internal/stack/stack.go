@@ -1,9 +1,8 @@
-// Package stack runs oncepay locally: two replicas behind nginx with PostgreSQL, Redis and the provider simulator, as processes
-// of this machine (native) or as containers (compose). It is also the switchboard that breaks them on purpose: kill, pause, stop,
-// flush, partition. Both drivers listen on the same ports and take the same commands, so that a test doesn't need to know which
+// Package stack runs oncepay locally: two replicas behind nginx with PostgreSQL, Redis and the
+// provider simulator, as processes of this machine (native) or as containers (compose). It is also
+// the switchboard that breaks them on purpose: kill, pause, stop, flush, partition. Both drivers
+// listen on the same ports and take the same commands, so that a test doesn't need to know which
 // one it is on.
-//
-// StartPostgres and StartRedis start single private servers, for tests.
 package stack
 
 import (
@@ -17,9 +16,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// The drivers. Auto takes compose where a Docker engine answers and has or gets the images, native otherwise.
+// The drivers. Auto takes compose where a Docker engine answers and has or gets the images, native
+// otherwise.
 const (
 	Auto    = "auto"
 	Native  = "native"
@@ -36,19 +38,30 @@ const modulePath = "github.com/oncepay/oncepay"
 type Options struct {
 	// Dir is the stack's folder, relative to the repository's root; empty: .stack.
 	Dir string
-	// Driver is Auto (also when empty), Native or Compose. It counts for Up; later commands know what Up chose.
+	// Driver is Auto (also when empty), Native or Compose. It counts for Up; later commands know
+	// what Up chose.
 	Driver string
-	// Redis is Single (also when empty) or Sentinel: a primary and a replica with three sentinels, on the native driver. It counts
-	// for Up; empty means what the stack that is up has.
+	// Redis is Single (also when empty) or Sentinel: a primary and a replica with three sentinels,
+	// on the native driver. It counts for Up; empty means what the stack that is up has.
 	Redis string
-	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s. They count for Up.
+	// Postgres is Single (also when empty), Standby or SyncStandby, on the native driver. It counts
+	// for Up; empty means what the stack that is up has.
+	Postgres string
+	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s. They count for
+	// Up.
 	Env []string
-	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the first. It counts for Up.
+	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the
+	// first. It counts for Up.
 	PortOffset int
+	// Direct connects the services to each other instead of through the fault proxy, which costs as
+	// much CPU as the replicas at full load. Connections can't be partitioned, slowed or cut then.
+	// Native only; it counts for Up.
+	Direct bool
 	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
 	BuildTags string
-	// ReplicaProgram is an executable that the replicas run in place of oncepay, with the same argument and environment: another
-	// system behind the same doors. Its path is absolute. Native only; it counts for Up.
+	// ReplicaProgram is an executable that the replicas run in place of oncepay, with the same
+	// argument and environment: another system behind the same doors. Its path is absolute. Native
+	// only; it counts for Up.
 	ReplicaProgram string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
@@ -56,7 +69,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Stack is one local deployment. Several commands on the same one wait for each other, across processes.
+// Stack is one local deployment. Several commands on the same one wait for each other, across
+// processes.
 type Stack struct {
 	Options
 	ports
@@ -69,9 +83,11 @@ type Stack struct {
 type driver interface {
 	// up starts what doesn't run or runs with other settings, and returns when everything is ready.
 	up(ctx context.Context) error
-	// down ends and removes everything that up made outside the stack's folder; with keepData not the data.
+	// down ends and removes everything that up made outside the stack's folder; with keepData not
+	// the data.
 	down(ctx context.Context, keepData bool) error
-	// start, stop and kill change one service; stop lets it end in order, kill doesn't. Doing what is done already is no error.
+	// start, stop and kill change one service; stop lets it end in order, kill doesn't. Doing what
+	// is done already is no error.
 	start(ctx context.Context, service string) error
 	stop(ctx context.Context, service string) error
 	kill(ctx context.Context, service string) error
@@ -109,6 +125,9 @@ func New(opts Options) (*Stack, error) {
 	if !slices.Contains([]string{"", Single, Sentinel}, opts.Redis) {
 		return nil, fmt.Errorf("unknown kind of Redis %q: single or sentinel", opts.Redis)
 	}
+	if !slices.Contains([]string{"", Single, Standby, SyncStandby}, opts.Postgres) {
+		return nil, fmt.Errorf("unknown kind of PostgreSQL %q: single, standby or sync-standby", opts.Postgres)
+	}
 	if opts.PortOffset < 0 || opts.PortOffset > maxOffset {
 		return nil, fmt.Errorf("the port offset must be between 0 and %d", maxOffset)
 	}
@@ -117,7 +136,7 @@ func New(opts Options) (*Stack, error) {
 			return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
 		}
 	}
-	s := &Stack{Options: opts, ports: ports{opts.PortOffset}}
+	s := &Stack{Options: opts, ports: ports{offset: opts.PortOffset}}
 	var err error
 	if s.root, err = findRoot(); err != nil {
 		return nil, err
@@ -137,7 +156,7 @@ func (s *Stack) load() (err error) {
 		return err
 	}
 	if d := s.state.data; d.Driver != "" {
-		s.ports = ports{d.PortOffset}
+		s.ports = ports{offset: d.PortOffset, direct: d.Direct}
 		s.driver = s.newDriver(d.Driver)
 	}
 	return nil
@@ -147,13 +166,15 @@ func (s *Stack) newDriver(name string) driver {
 	if name == Compose {
 		return &compose{s}
 	}
-	return &native{s}
+	return &native{Stack: s}
 }
 
-// Up brings the whole stack up, or what is missing of it, and returns when it answers through nginx.
+// Up brings the whole stack up, or what is missing of it, and returns when it answers through
+// nginx.
 func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.up) }
 
-// Down removes the stack and, unless keepData is set, its data. A stack that isn't there is no error.
+// Down removes the stack and, unless keepData is set, its data. A stack that isn't there is no
+// error.
 func (s *Stack) Down(ctx context.Context, keepData bool) error {
 	if !s.claimed() {
 		s.printf("no stack in %s\n", s.Dir)
@@ -204,8 +225,8 @@ func (s *Stack) locked(ctx context.Context, do func(context.Context) error) erro
 	return do(ctx)
 }
 
-// Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since", "1m", and gives what it printed.
-// Only the native driver can.
+// Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
+// "1m", and returns what it printed. Only the native driver can.
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 	n, ok := s.driver.(*native)
 	if !ok {
@@ -216,6 +237,12 @@ func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 
 // URL is the public address, nginx's.
 func (s *Stack) URL() string { return "http://" + s.addr(Nginx) }
+
+// PostgresURL is the connection URL of a stack's database at addr (host:port).
+func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }
+
+// FindNginx returns the path of the nginx that a native stack runs.
+func FindNginx() (string, error) { return localserver.FindNginx() }
 
 // Addr is where a service listens: host:port on loopback.
 func (s *Stack) Addr(service string) string { return s.addr(service) }
@@ -255,4 +282,9 @@ func moduleOf(dir string) string {
 // interrupted reports whether the user pressed Ctrl-C, or the like.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, syscall.EINTR)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

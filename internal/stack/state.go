@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// state is what the stack remembers between commands, in state.json of its folder. It is safe for concurrent use; every
-// change is on disk before the call returns, so that an aborted command leaves nothing unknown behind.
+// state is what the stack remembers between commands, in state.json of its folder. It is safe for
+// concurrent use; every change is on disk before the call returns, so that an aborted command
+// leaves nothing unknown behind.
 type state struct {
 	mu   sync.Mutex
 	path string
@@ -22,19 +25,22 @@ type state struct {
 type stateData struct {
 	Driver     string                  `json:"driver"`
 	PortOffset int                     `json:"port_offset"`
-	Redis      string                  `json:"redis,omitempty"`   // Sentinel, or empty for a single server
-	Env        []string                `json:"env,omitempty"`     // KEY=VALUE for both replicas
-	Replica    string                  `json:"replica,omitempty"` // Options.ReplicaProgram
+	Direct     bool                    `json:"direct,omitempty"`   // Options.Direct
+	Postgres   string                  `json:"postgres,omitempty"` // Standby, SyncStandby, or empty for a single server
+	Promoted   bool                    `json:"promoted,omitempty"` // the standby has taken over
+	Redis      string                  `json:"redis,omitempty"`    // Sentinel, or empty for a single server
+	Env        []string                `json:"env,omitempty"`      // KEY=VALUE for both replicas
+	Replica    string                  `json:"replica,omitempty"`  // Options.ReplicaProgram
 	Images     map[string]string       `json:"images,omitempty"`
 	Services   map[string]serviceState `json:"services,omitempty"` // native driver only
 }
 
 // serviceState is what is known of a native service.
 type serviceState struct {
-	Process  Process   `json:"process"`
-	Settings string    `json:"settings"`      // digest of everything it was started with
-	Dir      string    `json:"dir,omitempty"` // where its files are
-	Started  time.Time `json:"started"`
+	Process  localserver.Process `json:"process"`
+	Settings string              `json:"settings"`      // digest of everything it was started with
+	Dir      string              `json:"dir,omitempty"` // where its files are
+	Started  time.Time           `json:"started"`
 }
 
 func loadState(dir string) (*state, error) {

@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-func TestStateIsOnDiskAfterEveryChange(t *testing.T) {
+func TestState_IsOnDiskAfterEveryChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := loadState(dir)
 	require.NoError(t, err)
 	var writers sync.WaitGroup
 	for i, name := range Services {
-		writers.Go(func() { _ = s.setService(name, serviceState{Process: Process{PID: i + 1, Start: "x"}}) })
+		writers.Go(func() { _ = s.setService(name, serviceState{Process: localserver.Process{PID: i + 1, Start: "x"}}) })
 	}
 	writers.Wait()
 
@@ -29,7 +31,7 @@ func TestStateIsOnDiskAfterEveryChange(t *testing.T) {
 	require.Len(t, again.data.Services, len(Services))
 }
 
-func TestOnlyOneCommandAtATime(t *testing.T) {
+func TestLock_AllowsOneCommandAtATime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "stack")
 	var inside, most atomic.Int32
@@ -55,7 +57,7 @@ func TestOnlyOneCommandAtATime(t *testing.T) {
 	require.EqualValues(t, 1, most.Load())
 }
 
-func TestTheWaiterLearnsWhoHoldsTheLock(t *testing.T) {
+func TestLock_WaiterLearnsWhoHoldsIt(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "stack")
 	unlock, err := lockDir(testContext(t), dir, nil)
@@ -69,7 +71,7 @@ func TestTheWaiterLearnsWhoHoldsTheLock(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestAForeignFolderIsRefused(t *testing.T) {
+func TestState_RefusesAForeignFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
@@ -77,20 +79,4 @@ func TestAForeignFolderIsRefused(t *testing.T) {
 	defer cancel()
 	_, err := lockDir(ctx, dir, nil)
 	require.ErrorContains(t, err, "not a stack's")
-}
-
-func TestAnUnprivilegedUserGetsADirectoryItCanReach(t *testing.T) {
-	t.Parallel()
-	user, err := unprivileged()
-	require.NoError(t, err)
-	locked := filepath.Join(t.TempDir(), "private")
-	require.NoError(t, os.Mkdir(locked, 0o700))
-
-	dir, temporary, err := serverDir(filepath.Join(locked, "data"), "test", user)
-	require.NoError(t, err)
-	require.Equal(t, user != nil, temporary, "only as root there is somebody else to think of")
-	if temporary {
-		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-		require.True(t, reachable(dir, user))
-	}
 }

@@ -22,7 +22,8 @@ type ServiceStatus struct {
 	Role string
 }
 
-// Status asks every service how it is, and lists the faults that are in force on the connections between them.
+// Status asks every service how it is, and lists the faults that are in force on the connections
+// between them.
 func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []string, err error) {
 	if s.driver == nil {
 		return nil, nil, fmt.Errorf("%w in %s", ErrNoStack, s.Dir)

@@ -10,9 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// startTimeout is how long `start` waits for a replica to be ready: one whose stores were broken on purpose never will be.
+// startTimeout is how long `start` waits for a replica to be ready: one whose stores were broken on
+// purpose never will be.
 const startTimeout = 10 * time.Second
 
 // Fault is a verb of the switchboard.
@@ -25,11 +29,11 @@ type Fault struct {
 	on []string
 }
 
-// stoppable are all services but the proxy, which is the switchboard's own; crashable are those of a single process, which SIGKILL
-// meets as a whole.
+// stoppable are all services but the proxy, which is the switchboard's own; crashable are those of
+// a single process, which SIGKILL meets as a whole.
 var (
 	crashable = append([]string{API1, API2, PSP, Redis}, sentinelServices...)
-	pausable  = slices.Concat(crashable, []string{Postgres})
+	pausable  = slices.Concat(crashable, []string{Postgres, PostgresStandby})
 	stoppable = slices.Concat(pausable, []string{Nginx})
 )
 
@@ -47,9 +51,11 @@ var Faults = []Fault{
 	{"slow", "SERVICE SERVICE DELAY", slow, nil},
 	{"cut", "SERVICE SERVICE BYTES", cut, nil},
 	{"crash", "postgres", crash, []string{Postgres}},
+	{"promote", "postgres", promote, []string{Postgres}},
 }
 
-// Do applies a verb of the switchboard, such as Do(ctx, "partition", "api-1", "redis"), and returns when it has taken effect.
+// Do applies a verb of the switchboard, such as Do(ctx, "partition", "api-1", "redis"), and returns
+// when it has taken effect.
 func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 	i := slices.IndexFunc(Faults, func(f Fault) bool { return f.Verb == verb })
 	if i < 0 {
@@ -65,7 +71,7 @@ func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
 	begun := time.Now()
 	return s.onStack(ctx, func(ctx context.Context) error {
 		if f.on != nil && !slices.Contains(s.services(), args[0]) {
-			return fmt.Errorf("this stack has one Redis, and so no %s: `stack up --redis sentinel` makes one that has", args[0])
+			return fmt.Errorf("this stack has no %s: `stack up` takes --redis sentinel and --postgres standby", args[0])
 		}
 		if err := f.run(ctx, s, args); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, strings.Join(args, " "), err)
@@ -87,14 +93,14 @@ func onService(do func(driver, context.Context, string) error) func(context.Cont
 	}
 }
 
-// startService waits until the service is ready. For a replica that is as far as the faults in force let it: one that runs
-// without its stores, or a copy of Redis that is cut off, is no error.
+// startService waits until the service is ready. For a replica that is as far as the faults in
+// force let it: one that runs without its stores, or a copy of Redis that is cut off, is no error.
 func startService(ctx context.Context, s *Stack, args []string) error {
 	name := args[0]
 	if err := s.driver.start(ctx, name); err != nil {
 		return err
 	}
-	notReady := await(ctx, startTimeout, nil, func(ctx context.Context) error { return s.probe(ctx, name) })
+	notReady := wait.For(ctx, startTimeout, pollInterval, func(ctx context.Context) error { return s.probe(ctx, name) })
 	if notReady == nil || ctx.Err() != nil {
 		return notReady
 	}
@@ -119,14 +125,15 @@ func flush(ctx context.Context, s *Stack, _ []string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := askRedis(ctx, master, "FLUSHALL")
+	answer, err := localserver.AskRedis(ctx, master, "FLUSHALL")
 	if err == nil && answer != "+OK" {
 		err = errors.New(answer)
 	}
 	return err
 }
 
-// onEdge does something to a connection; the one between the two servers of a replicated Redis has its own way.
+// onEdge does something to a connection; the one between the two servers of a replicated Redis has
+// its own way.
 func onEdge(do func(faults, context.Context, edge) error, toReplication func(*Stack, context.Context) error,
 ) func(context.Context, *Stack, []string) error {
 	return func(ctx context.Context, s *Stack, args []string) error {
@@ -165,8 +172,8 @@ func cut(ctx context.Context, s *Stack, args []string) error {
 	return s.faults().cut(ctx, e, bytes)
 }
 
-// crash is PostgreSQL's immediate shutdown: nothing is finished and nothing written, so the next start recovers from the log
-// ("Shutting Down the Server" in its manual).
+// crash is PostgreSQL's immediate shutdown: nothing is finished and nothing written, so the next
+// start recovers from the log ("Shutting Down the Server" in its manual).
 func crash(ctx context.Context, s *Stack, args []string) error {
 	if _, ok := s.driver.(*native); !ok {
 		return errors.New("only the native driver can do that")

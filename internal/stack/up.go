@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// doorTimeout bounds the wait, after every service is ready, until a request gets through all of them: nginx may have marked a
-// replica as failed for a second.
+// doorTimeout bounds the wait, after every service is ready, until a request gets through all of
+// them: nginx may have marked a replica as failed for a second.
 const doorTimeout = 15 * time.Second
 
 // errNothingStarted marks a refusal: `up` has changed nothing.
@@ -25,6 +28,9 @@ func (s *Stack) up(ctx context.Context) error {
 		return err
 	}
 	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
+	if s.Direct && !s.direct {
+		s.printf("the compose driver connects its services through the fault proxy in any case\n")
+	}
 	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
 	if s.isReplicated() {
 		_ = s.healReplication(ctx)
@@ -37,7 +43,7 @@ func (s *Stack) up(ctx context.Context) error {
 		return s.hint(err)
 	}
 	t := s.step("door", s.addr(Nginx))
-	if err := await(ctx, doorTimeout, nil, s.probeDoor); err != nil {
+	if err := wait.For(ctx, doorTimeout, pollInterval, s.probeDoor); err != nil {
 		return s.hint(t.failed(err))
 	}
 	t.done("GET /v1/products: 200")
@@ -45,7 +51,8 @@ func (s *Stack) up(ctx context.Context) error {
 	return nil
 }
 
-// settle decides driver, ports and environment, or keeps those of the stack that is up, and writes them down.
+// settle decides driver, ports and environment, or keeps those of the stack that is up, and writes
+// them down.
 func (s *Stack) settle(ctx context.Context) (why string, err error) {
 	known := s.state.data
 	name := s.Driver
@@ -56,10 +63,20 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 		return "", fmt.Errorf("the stack in %s has port offset %d: take it down first", s.Dir, known.PortOffset)
 	case known.Driver != "" && s.Redis != "" && s.isReplicated() != (s.Redis == Sentinel):
 		return "", fmt.Errorf("the stack in %s has another kind of Redis: take it down first", s.Dir)
+	case known.Driver != "" && s.Postgres != "" && s.Postgres != cmp.Or(known.Postgres, Single):
+		return "", fmt.Errorf("the stack in %s has another kind of PostgreSQL: take it down first", s.Dir)
+	case known.Driver != "" && s.Direct && !known.Direct:
+		return "", fmt.Errorf("the stack in %s has the fault proxy: take it down first", s.Dir)
 	case known.Driver != "":
 		name, why = known.Driver, "as before"
+	case s.Postgres != "" && s.Postgres != Single && name == Compose:
+		return "", errors.New("only the native driver can do --postgres standby: leave --driver out, or say --driver native")
+	case s.Postgres != "" && s.Postgres != Single:
+		name, why = Native, "as PostgreSQL with a standby needs it"
 	case s.Redis == Sentinel && name == Compose:
 		return "", errors.New("only the native driver can do --redis sentinel: leave --driver out, or say --driver native")
+	case s.Direct && name == Compose:
+		return "", errors.New("only the native driver can do --direct: leave --driver out, or say --driver native")
 	case s.Redis == Sentinel:
 		name, why = Native, "as Redis with Sentinel needs it"
 	case name == "" || name == Auto:
@@ -74,10 +91,15 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 	slices.Sort(env)
 	err = s.state.update(func(d *stateData) {
 		d.Driver, d.PortOffset, d.Env, d.Replica = name, s.offset, env, s.ReplicaProgram
+		d.Direct = d.Direct || s.Direct && name == Native
+		if s.Postgres != Single && s.Postgres != "" {
+			d.Postgres = s.Postgres
+		}
 		if s.Redis == Sentinel {
 			d.Redis = Sentinel
 		}
 	})
+	s.direct = s.state.data.Direct
 	s.driver = s.newDriver(name)
 	return why, err
 }

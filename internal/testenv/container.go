@@ -13,6 +13,9 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // dockerInstance is a server in a container.
@@ -20,13 +23,15 @@ type dockerInstance struct {
 	client    client.APIClient
 	container testcontainers.Container
 	address   string
+	port      *localserver.Port // held while the container is stopped, too
 	toURL     func(addr string) string
 	ping      func(context.Context, *dockerInstance) error
 }
 
 var _ instance = (*dockerInstance)(nil)
 
-// run starts a container with one published port, chosen by us so that it stays the same over a stop, and waits for the server.
+// run starts a container with one published port, chosen by us so that it stays the same over a
+// stop, and waits for the server.
 func (d *docker) run(ctx context.Context, port string, req testcontainers.ContainerRequest, toURL func(string) string,
 	ping func(context.Context, *dockerInstance) error,
 ) (instance, error) {
@@ -34,10 +39,11 @@ func (d *docker) run(ctx context.Context, port string, req testcontainers.Contai
 	if err != nil {
 		return nil, fmt.Errorf("find the Docker engine's address: %w", err)
 	}
-	hostPort, err := freePort()
+	published, err := localserver.HoldPort(0)
 	if err != nil {
 		return nil, err
 	}
+	hostPort := strconv.Itoa(published.Number)
 	host, _ := os.Hostname()
 	req.Labels = map[string]string{labelHost: host, labelPID: strconv.Itoa(os.Getpid())}
 	req.ExposedPorts = []string{port}
@@ -48,11 +54,12 @@ func (d *docker) run(ctx context.Context, port string, req testcontainers.Contai
 	}
 	c, err := d.provider.RunContainer(ctx, req)
 	if err != nil {
+		published.Release()
 		err = fmt.Errorf("start a container of %s: %w", req.Image, err)
 		return nil, errors.Join(err, testcontainers.TerminateContainer(c))
 	}
 	i := &dockerInstance{
-		client: d.provider.Client(), container: c, address: net.JoinHostPort(engine, hostPort), toURL: toURL, ping: ping,
+		client: d.provider.Client(), container: c, address: net.JoinHostPort(engine, hostPort), port: published, toURL: toURL, ping: ping,
 	}
 	if err := i.awaitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("wait for a container of %s: %w", req.Image, err), i.remove())
@@ -60,7 +67,8 @@ func (d *docker) run(ctx context.Context, port string, req testcontainers.Contai
 	return i, nil
 }
 
-// publishAt returns the engine's address to publish ports at: loopback where that reaches the engine.
+// publishAt returns the engine's address to publish ports at: loopback where that reaches the
+// engine.
 func publishAt(engine string) netip.Addr {
 	if engine == "127.0.0.1" || engine == "localhost" {
 		return netip.MustParseAddr("127.0.0.1")
@@ -87,14 +95,15 @@ func (i *dockerInstance) start(ctx context.Context) error {
 func (i *dockerInstance) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return await(ctx, func(ctx context.Context) error { return i.ping(ctx, i) })
+	return wait.Until(ctx, pollInterval, func(ctx context.Context) error { return i.ping(ctx, i) })
 }
 
-// pause tries again: on a busy machine the kernel may not have frozen every process by the time that the engine looks.
+// pause tries again: on a busy machine the kernel may not have frozen every process by the time
+// that the engine looks.
 func (i *dockerInstance) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return await(ctx, func(ctx context.Context) error {
+	return wait.Until(ctx, pollInterval, func(ctx context.Context) error {
 		_, err := i.client.ContainerPause(ctx, i.container.GetContainerID(), client.ContainerPauseOptions{})
 		return err
 	})
@@ -106,17 +115,8 @@ func (i *dockerInstance) resume(ctx context.Context) error {
 }
 
 func (i *dockerInstance) remove() error {
+	i.port.Release()
 	_, err := i.client.ContainerRemove(context.Background(), i.container.GetContainerID(),
 		client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	return err
-}
-
-// freePort returns a loopback port that nobody listens on at this moment.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
 }

@@ -20,7 +20,8 @@ const (
 	labelHost = "com.github.oncepay.testenv.host"
 	labelPID  = "com.github.oncepay.testenv.pid"
 
-	// staleAge is when a container of another host's tests is taken for forgotten; no test binary runs that long.
+	// staleAge is when a container of another host's tests is taken for forgotten; no test binary
+	// runs that long.
 	staleAge = time.Hour
 
 	// stopTimeout bounds a container's orderly stop before it is killed.
@@ -63,9 +64,10 @@ func newDocker(ctx context.Context) (backend, error) {
 	return d, nil
 }
 
-// configureTestcontainers sets what testcontainers-go reads from the environment. Its helper container Ryuk would have to be
-// pulled and run privileged; we label and remove containers ourselves. Its guess of the engine's host is wrong on machines that look
-// like a container without being the engine's neighbour; who does run inside one sets TESTCONTAINERS_HOST_OVERRIDE.
+// configureTestcontainers sets what testcontainers-go reads from the environment. Its helper
+// container Ryuk would have to be pulled and run privileged; we label and remove containers
+// ourselves. Its guess of the engine's host is wrong on machines that look like a container without
+// being the engine's neighbour; who does run inside one sets TESTCONTAINERS_HOST_OVERRIDE.
 func configureTestcontainers() error {
 	log.SetDefault(log.NewNoopLogger())
 	err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
@@ -75,7 +77,8 @@ func configureTestcontainers() error {
 	return err
 }
 
-// findImage returns the chosen image, or the first of the others that is here, or the first that a registry has.
+// findImage returns the chosen image, or the first of the others that is here, or the first that a
+// registry has.
 func (d *docker) findImage(ctx context.Context, chosen string, others ...string) (string, error) {
 	candidates := others
 	if chosen != "" {
@@ -93,7 +96,8 @@ func (d *docker) findImage(ctx context.Context, chosen string, others ...string)
 	return candidates[0], nil
 }
 
-// removeStale removes the containers of tests that were killed. It does its best: what is left is in nobody's way.
+// removeStale removes the containers of tests that were killed. It ignores errors: what is left
+// does no harm.
 func (d *docker) removeStale(ctx context.Context) {
 	list, err := d.provider.Client().ContainerList(ctx, client.ContainerListOptions{
 		All: true, Filters: client.Filters{}.Add("label", labelHost),

@@ -17,8 +17,8 @@ import (
 	"github.com/oncepay/oncepay/db"
 )
 
-// migrator applies the embedded migrations to pgtestdb's template. It uses golang-migrate itself and not internal/postgres,
-// whose own tests need this package.
+// migrator applies the embedded migrations to pgtestdb's template. It uses golang-migrate itself
+// and not internal/postgres, whose own tests need this package.
 type migrator struct{}
 
 var _ pgtestdb.Migrator = migrator{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,10 +11,11 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends when the test binary dies (Linux).
+// native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends
+// when the test binary dies (Linux).
 type native struct{}
 
 var _ backend = native{}
@@ -24,8 +24,8 @@ var _ backend = native{}
 var sweepOnce sync.Once
 
 func newNative() (backend, error) {
-	_, postgresErr := stack.FindPostgres()
-	_, redisErr := stack.FindRedis()
+	_, postgresErr := localserver.FindPostgres()
+	_, redisErr := localserver.FindRedis()
 	if err := errors.Join(postgresErr, redisErr); err != nil {
 		return nil, err
 	}
@@ -37,53 +37,53 @@ func (native) name() string { return "native" }
 func (native) close() error { return nil }
 
 func (native) startPostgres(ctx context.Context) (instance, error) {
-	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*stack.Server, error) {
-		return stack.StartPostgres(ctx, stack.PostgresConfig{Dir: dir, Port: port, DieWithParent: true})
+	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*localserver.Server, error) {
+		return localserver.StartPostgres(ctx, localserver.PostgresConfig{Dir: dir, Port: port, DieWithParent: true})
 	})
 }
 
 func (native) startRedis(ctx context.Context, settings ...string) (instance, error) {
-	return startNativeRedis(ctx, stack.RedisConfig{Settings: settings})
+	return startNativeRedis(ctx, localserver.RedisConfig{Settings: settings})
 }
 
-func startNativeRedis(ctx context.Context, cfg stack.RedisConfig) (instance, error) {
-	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*stack.Server, error) {
+func startNativeRedis(ctx context.Context, cfg localserver.RedisConfig) (instance, error) {
+	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*localserver.Server, error) {
 		cfg.Dir, cfg.Port, cfg.DieWithParent = dir, port, true
-		return stack.StartRedis(ctx, cfg)
+		return localserver.StartRedis(ctx, cfg)
 	})
 }
 
-// process is a server process with its data directory.
+// process is a server process with its data directory and its port.
 type process struct {
-	launch func(ctx context.Context, dir string, port int) (*stack.Server, error)
-	dirs   []string // ours to remove
-	port   int
+	launch func(ctx context.Context, dir string, port int) (*localserver.Server, error)
+	dirs   []string          // ours to remove
+	port   *localserver.Port // held while the server is stopped, too
 
 	mu     sync.Mutex
-	server *stack.Server
+	server *localserver.Server
 }
 
 var _ instance = (*process)(nil)
 
-func startProcess(ctx context.Context, launch func(context.Context, string, int) (*stack.Server, error)) (instance, error) {
+func startProcess(ctx context.Context, launch func(context.Context, string, int) (*localserver.Server, error)) (instance, error) {
 	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
 		return nil, fmt.Errorf("make a data directory: %w", err)
 	}
-	server, err := launch(ctx, dir, 0)
+	port, err := localserver.HoldPort(0)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	_, portText, err := net.SplitHostPort(server.Addr)
-	port, portErr := strconv.Atoi(portText)
-	if err := errors.Join(err, portErr); err != nil {
-		return nil, errors.Join(fmt.Errorf("server's address: %w", err), server.Stop(), os.RemoveAll(dir))
+	server, err := launch(ctx, dir, port.Number)
+	if err != nil {
+		port.Release()
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	// The data may have gone elsewhere, if the server's user can't enter the temporary directory.
 	return &process{launch: launch, dirs: []string{dir, server.DataDir}, port: port, server: server}, nil
 }
 
-func (p *process) current() *stack.Server {
+func (p *process) current() *localserver.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.server
@@ -95,24 +95,21 @@ func (p *process) stop(context.Context) error   { return p.current().Stop() }
 func (p *process) pause(context.Context) error  { return p.current().Process.Signal(syscall.SIGSTOP) }
 func (p *process) resume(context.Context) error { return p.current().Process.Signal(syscall.SIGCONT) }
 
-// start launches the server again. While it was away somebody may have taken its port for a moment, such as an outgoing connection.
+// start launches the server again.
 func (p *process) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	return await(ctx, func(ctx context.Context) error {
-		server, err := p.launch(ctx, p.current().DataDir, p.port)
-		if err != nil {
-			return err
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.server = server
-		return nil
-	})
+	server, err := p.launch(ctx, p.current().DataDir, p.port.Number)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+	return nil
 }
 
 func (p *process) remove() error {
 	errs := []error{p.current().Stop()}
+	p.port.Release()
 	for _, dir := range p.dirs {
 		errs = append(errs, os.RemoveAll(dir))
 	}

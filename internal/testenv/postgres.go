@@ -16,8 +16,8 @@ import (
 // probeTimeout bounds one question to a server on this machine.
 const probeTimeout = 2 * time.Second
 
-// Postgres returns the URL of a migrated database that nobody else uses. It is a copy of a template, made in some 30 ms, and is
-// dropped when the test passes. The role owns the database and is no superuser.
+// Postgres returns the URL of a migrated database of its own. It is a copy of a template, made in
+// some 30 ms, and is dropped when the test passes. The role owns the database and is no superuser.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return newDatabase(t, migrator{})
@@ -29,8 +29,8 @@ func EmptyPostgres(t testing.TB) string {
 	return newDatabase(t, pgtestdb.NoopMigrator{})
 }
 
-// PostgresServer starts a server for this test alone, which the test may stop; its database is migrated. It takes a second or two,
-// so tests that need no outage use Postgres.
+// PostgresServer starts a server for this test alone, which the test may stop; its database is
+// migrated. It takes a second or two, so tests that need no outage use Postgres.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
 	b := env.outageBackend(t)
@@ -68,7 +68,8 @@ func pgtestdbConfig(raw string) (pgtestdb.Config, error) {
 	return pgtestdb.Config{
 		DriverName: "pgx", Host: u.Hostname(), Port: u.Port(), User: u.User.Username(), Password: password,
 		Database: strings.TrimPrefix(u.Path, "/"), Options: u.RawQuery,
-		// A test about broken connections may leave one behind at the server; leaks on our side are goleak's to find.
+		// A test about broken connections may leave one behind at the server; leaks on our side are
+		// goleak's to find.
 		ForceTerminateConnections: true,
 	}, nil
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Fault is what becomes of the answer to one request. The request itself always reaches the server: the faults of a wire that
-// matter are those after which the client doesn't know what happened.
+// Fault is what becomes of the answer to one request. The request itself always reaches the server:
+// the faults of a wire that matter are those after which the client doesn't know what happened.
 type Fault struct {
 	// Delay holds the answer back.
 	Delay time.Duration
@@ -21,8 +21,8 @@ type Fault struct {
 	Cut bool
 }
 
-// Proxy is a TCP proxy between a client and a server that counts round trips and breaks things on demand. Its methods may be
-// called from any goroutine.
+// Proxy is a TCP proxy between a client and a server that counts round trips and breaks things on
+// demand. Its methods may be called from any goroutine.
 type Proxy struct {
 	// Addr is the host:port to connect to instead of the server's.
 	Addr string
@@ -58,8 +58,9 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// RoundTrips is how often the client has waited for the server so far, over all connections: something sent, then something
-// received. A reply in several pieces is one, and so are several requests that were sent together.
+// RoundTrips is how often the client has waited for the server so far, over all connections:
+// something sent, then something received. A reply in several pieces is one, and so are several
+// requests that were sent together.
 func (p *Proxy) RoundTrips() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,15 +74,16 @@ func (p *Proxy) Count(do func()) int {
 	return p.RoundTrips() - before
 }
 
-// FailNext breaks the answer to the next request that contains match, on whichever connection it comes; empty: the next
-// request. Several calls queue up.
+// FailNext breaks the answer to the next request that contains match, on whichever connection it
+// comes; empty: the next request. Several calls queue up.
 func (p *Proxy) FailNext(match string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plans = append(p.plans, plan{match: []byte(match), fault: fault})
 }
 
-// Partition swallows everything, both ways, also on new connections: nobody is refused, nobody is answered.
+// Partition swallows everything, both ways, also on new connections: none is refused, none is
+// answered.
 func (p *Proxy) Partition() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +176,8 @@ func (l *link) close() {
 	})
 }
 
-// pump copies from one side to the other what pass lets through, until an end or an error, and then closes both.
+// pump copies from one side to the other what pass lets through, until an end or an error, and then
+// closes both.
 func (l *link) pump(from io.Reader, to io.Writer, pass func([]byte) bool) {
 	defer l.close()
 	buffer := make([]byte, 64<<10)

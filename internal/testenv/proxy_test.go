@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for an answer that must not come; it costs that much time, so it is short.
+// patience is how long a test waits for an answer that must not come; it costs that much time, so
+// it is short.
 const patience = 50 * time.Millisecond
 
 // conversation is a client connected to an echo server through a proxy.
@@ -86,7 +87,7 @@ func serveLines(t *testing.T, answer func(string) string) string {
 	return listener.Addr().String()
 }
 
-func TestProxyCountsTurnsAndNotPackets(t *testing.T) {
+func TestProxy_CountsTurnsAndNotPackets(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	require.Equal(t, 3, c.proxy.Count(func() {
@@ -97,7 +98,7 @@ func TestProxyCountsTurnsAndNotPackets(t *testing.T) {
 	require.Zero(t, c.proxy.Count(func() {}))
 }
 
-func TestProxyCountsAnAnswerInPiecesOnce(t *testing.T) {
+func TestProxy_CountsAnAnswerInPiecesOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
 	c := converseWith(t, func(string) string { return long })
@@ -111,7 +112,7 @@ func TestProxyCountsAnAnswerInPiecesOnce(t *testing.T) {
 	}))
 }
 
-func TestProxyDelaysTheAnswerThatItWasToldTo(t *testing.T) {
+func TestProxy_DelaysTheChosenAnswer(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	c.proxy.FailNext("slow", Fault{Delay: 3 * patience})
@@ -125,7 +126,7 @@ func TestProxyDelaysTheAnswerThatItWasToldTo(t *testing.T) {
 	c.requireEcho("slow")
 }
 
-func TestProxyLosesAnswersOfOneConnection(t *testing.T) {
+func TestProxy_LosesAnswersOfOneConnection(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	c.proxy.FailNext("", Fault{Lose: true})
@@ -138,7 +139,7 @@ func TestProxyLosesAnswersOfOneConnection(t *testing.T) {
 	c.requireEcho("hello")
 }
 
-func TestProxyCutsInsteadOfAnswering(t *testing.T) {
+func TestProxy_CutsInsteadOfAnswering(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	c.proxy.FailNext("", Fault{Cut: true})
@@ -149,7 +150,7 @@ func TestProxyCutsInsteadOfAnswering(t *testing.T) {
 	require.Equal(t, 1, c.proxy.RoundTrips(), "the server did answer")
 }
 
-func TestProxyPartitionsAndHeals(t *testing.T) {
+func TestProxy_PartitionsAndHeals(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	c.requireEcho("before")
@@ -171,12 +172,10 @@ func TestProxyPartitionsAndHeals(t *testing.T) {
 	c.requireEcho("after")
 }
 
-func TestProxyEndsConnectionsWhoseServerIsAway(t *testing.T) {
+func TestProxy_EndsConnectionsWhoseServerIsAway(t *testing.T) {
 	t.Parallel()
-	port, err := freePort()
-	require.NoError(t, err)
-	c := &conversation{t: t, proxy: NewProxy(t, net.JoinHostPort("127.0.0.1", port))}
+	c := &conversation{t: t, proxy: NewProxy(t, net.JoinHostPort("127.0.0.1", pickPort(t)))} // where nobody listens
 	c.connect()
-	_, err = c.hear(testTimeout)
+	_, err := c.hear(testTimeout)
 	require.ErrorIs(t, err, io.EOF)
 }

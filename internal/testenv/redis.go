@@ -10,14 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisDatabases is how many databases a shared server has: one for each test of a package, with room.
+// redisDatabases is how many databases a shared server has: one for each test of a package, with
+// room.
 const redisDatabases = 4096
 
 var lastDatabase atomic.Int64
 
-// Redis returns the URL of an empty Redis database that nobody else uses, such as redis://127.0.0.1:40123/0. Where processes serve, it
-// is a server of its own, started in some 30 ms; where containers do, a numbered database of a shared one. So a test that
-// configures, fills up or stops the server takes RedisServer.
+// Redis returns the URL of an empty Redis database of its own, such as redis://127.0.0.1:40123/0.
+// Where processes serve, it is a server of its own, started in some 30 ms; where containers do, a
+// numbered database of a shared one. So a test that configures, fills up or stops the server takes
+// RedisServer.
 func Redis(t testing.TB) string {
 	t.Helper()
 	b := env.use(t)
@@ -38,7 +40,8 @@ func Redis(t testing.TB) string {
 	return strings.TrimSuffix(server.url(), "/0") + "/" + strconv.FormatInt(number, 10)
 }
 
-// RedisServer starts a server for this test alone, which the test may stop. Settings are as on the command line: "--maxmemory", "1mb".
+// RedisServer starts a server for this test alone, which the test may stop. Settings are as on the
+// command line: "--maxmemory", "1mb".
 func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return newRedisServer(t, env.outageBackend(t), settings...)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSentinelsPromoteTheReplica(t *testing.T) {
+func TestSentinels_PromoteTheReplica(t *testing.T) {
 	t.Parallel()
 	r := RedisSentinel(t)
 	r.Primary.Do("SET", "kept", "v")
@@ -20,7 +20,7 @@ func TestSentinelsPromoteTheReplica(t *testing.T) {
 	require.NoError(t, promoted.Set(t.Context(), "new", "v", 0).Err())
 }
 
-func TestAClusterSharesTheKeys(t *testing.T) {
+func TestCluster_SharesTheKeys(t *testing.T) {
 	t.Parallel()
 	r := RedisCluster(t)
 	for key, master := range map[string]int{"b": 0, "c": 1, "a": 2} { // CLUSTER KEYSLOT: 3300, 7365, 15495
@@ -29,7 +29,7 @@ func TestAClusterSharesTheKeys(t *testing.T) {
 	require.ErrorContains(t, openRedis(t, r.Masters[0].URL).Get(t.Context(), "a").Err(), "MOVED 15495 "+r.Masters[2].Addr)
 }
 
-func TestRedisTLS(t *testing.T) {
+func TestRedisTLS_AnswersOverTLS(t *testing.T) {
 	t.Parallel()
 	server := RedisTLS(t)
 	require.Regexp(t, `^rediss://127\.0\.0\.1:\d+/0\?ca_file=/`, server.URL)

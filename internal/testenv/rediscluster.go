@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // clusterSlots are the first slots of the masters of a [ClusteredRedis], and the end.
 var clusterSlots = []int{0, 5461, 10923, 16384}
 
-// ClusteredRedis is a Redis Cluster of three masters that share the keys (Redis manual, "Scale with Redis Cluster").
+// ClusteredRedis is a Redis Cluster of three masters that share the keys (Redis manual, "Scale with
+// Redis Cluster").
 type ClusteredRedis struct {
 	// URL is redis+cluster://…, TLSURL is rediss+cluster://…?ca_file=… for the same.
 	URL, TLSURL string
@@ -18,7 +19,8 @@ type ClusteredRedis struct {
 	Masters []*Server
 }
 
-// RedisCluster starts one for this test alone, which takes some seconds. It consists of processes in any case.
+// RedisCluster starts one for this test alone, which takes some seconds. It consists of processes
+// in any case.
 func RedisCluster(t testing.TB) *ClusteredRedis {
 	t.Helper()
 	r, pair := &ClusteredRedis{}, newKeyPair(t)
@@ -40,7 +42,8 @@ func RedisCluster(t testing.TB) *ClusteredRedis {
 	return r
 }
 
-// RedisClusterOfOne starts a cluster whose only node has all keys, for this test alone. Its URL is redis+cluster://….
+// RedisClusterOfOne starts a cluster whose only node has all keys, for this test alone. Its URL is
+// redis+cluster://….
 func RedisClusterOfOne(t testing.TB) *Server {
 	t.Helper()
 	node, _, _ := newClusterNode(t, newKeyPair(t))
@@ -53,13 +56,11 @@ func RedisClusterOfOne(t testing.TB) *Server {
 // newClusterNode starts a node that knows no other and has no slots.
 func newClusterNode(t testing.TB, pair keyPair) (node *Server, bus, tlsAddr string) {
 	t.Helper()
-	node = nativeRedis(t, func() stack.RedisConfig {
-		tlsPort := pickPort(t)
-		bus, tlsAddr = pickPort(t), "127.0.0.1:"+tlsPort
-		return stack.RedisConfig{Settings: append(pair.settings(tlsPort),
-			"--tls-cluster", "yes", // so that it tells clients with TLS of ports with TLS
-			"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
-		)}
-	})
-	return node, bus, tlsAddr
+	tlsPort := pickPort(t)
+	bus = pickPort(t)
+	node = nativeRedis(t, localserver.RedisConfig{Settings: append(pair.settings(tlsPort),
+		"--tls-cluster", "yes", // so that it tells clients with TLS of ports with TLS
+		"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
+	)})
+	return node, bus, "127.0.0.1:" + tlsPort
 }

@@ -6,29 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// portAttempts is how often other ports are picked when somebody takes one before the server does.
-const portAttempts = 5
-
-// nativeRedis starts a process for this test alone, whatever serves the other tests: servers that tell each other and their clients
-// where they are can't be behind a container's published ports. It asks configure again when a port in it was taken meanwhile.
-func nativeRedis(t testing.TB, configure func() stack.RedisConfig) *Server {
+// nativeRedis starts a process for this test alone, whatever serves the other tests: servers that
+// tell each other and their clients where they are can't be behind a container's published ports.
+func nativeRedis(t testing.TB, cfg localserver.RedisConfig) *Server {
 	t.Helper()
-	if _, err := stack.FindRedis(); err != nil {
+	if _, err := localserver.FindRedis(); err != nil {
 		t.Fatalf("testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server: %v", err)
 	}
 	env.use(t)
 	sweepOnce.Do(sweepDirs)
 	return newServer(t, func(ctx context.Context) (instance, error) {
-		i, err := startNativeRedis(ctx, configure())
-		for range portAttempts - 1 {
-			if err == nil || !strings.Contains(strings.ToLower(err.Error()), "in use") {
-				break
-			}
-			i, err = startNativeRedis(ctx, configure())
-		}
+		i, err := startNativeRedis(ctx, cfg)
 		if err == nil {
 			reportRedis(ctx, native{}, i)
 		}
@@ -36,7 +28,8 @@ func nativeRedis(t testing.TB, configure func() stack.RedisConfig) *Server {
 	})
 }
 
-// Do sends a command to the server, which must be a Redis, over a connection of its own. It fails the test on an error.
+// Do sends a command to the server, which must be a Redis, over a connection of its own. It fails
+// the test on an error.
 func (s *Server) Do(args ...any) {
 	s.t.Helper()
 	if _, err := s.ask(context.Background(), args...); err != nil {
@@ -54,12 +47,13 @@ func (s *Server) ask(ctx context.Context, args ...any) (any, error) {
 
 func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':')+1:] }
 
-// awaitLines waits until the server's answer to a command such as INFO has all of these lines, such as "role:master".
+// awaitLines waits until the server's answer to a command such as INFO has all of these lines, such
+// as "role:master".
 func (s *Server) awaitLines(command []any, lines ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
-	err := await(ctx, func(ctx context.Context) error {
+	err := wait.Until(ctx, pollInterval, func(ctx context.Context) error {
 		answer, err := s.ask(ctx, command...)
 		if err != nil {
 			return err

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
 	// sentinelMaster is the name that the Sentinels know the servers by.
 	sentinelMaster = "oncepay"
 
-	// sentinelConfig has a primary taken for dead after half a second: quick for a test, slow against a busy machine's hiccups.
+	// sentinelConfig has a primary taken for dead after half a second: quick for a test, slow
+	// against a busy machine's hiccups.
 	sentinelConfig = `sentinel monitor ` + sentinelMaster + ` 127.0.0.1 %s 2
 sentinel down-after-milliseconds ` + sentinelMaster + ` 500
 sentinel failover-timeout ` + sentinelMaster + ` 2000
@@ -23,8 +25,8 @@ sentinel failover-timeout ` + sentinelMaster + ` 2000
 	replicationUser = "replication"
 )
 
-// ReplicatedRedis is a Redis with a replica, and three Sentinels that promote it when the primary is gone (Redis manual, "High
-// availability with Redis Sentinel").
+// ReplicatedRedis is a Redis with a replica, and three Sentinels that promote it when the primary
+// is gone (Redis manual, "High availability with Redis Sentinel").
 type ReplicatedRedis struct {
 	// URL is redis+sentinel://…, or rediss+sentinel://…?ca_file=….
 	URL              string
@@ -34,13 +36,15 @@ type ReplicatedRedis struct {
 	replicaAddr string // as the Sentinels tell it
 }
 
-// RedisSentinel starts one for this test alone, which takes some seconds. It consists of processes in any case.
+// RedisSentinel starts one for this test alone, which takes some seconds. It consists of processes
+// in any case.
 func RedisSentinel(t testing.TB) *ReplicatedRedis {
 	t.Helper()
 	return newReplicatedRedis(t, "redis", "", func() (string, []string) { return "", nil })
 }
 
-// RedisSentinelTLS is RedisSentinel with TLS on all connections, those between the servers included.
+// RedisSentinelTLS is RedisSentinel with TLS on all connections, those between the servers
+// included.
 func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
 	t.Helper()
 	pair := newKeyPair(t)
@@ -50,15 +54,14 @@ func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
 	})
 }
 
-// newReplicatedRedis asks listen for each server's port, if it is not its own, and for the settings that come with it.
+// newReplicatedRedis asks listen for each server's port, if it is not its own, and for the settings
+// that come with it.
 func newReplicatedRedis(t testing.TB, scheme, query string, listen func() (port string, settings []string)) *ReplicatedRedis {
 	t.Helper()
-	start := func(cfg stack.RedisConfig) (server *Server, port string) {
-		server = nativeRedis(t, func() stack.RedisConfig {
-			var settings []string
-			port, settings = listen()
-			return stack.RedisConfig{ConfigFile: cfg.ConfigFile, Settings: append(settings, cfg.Settings...)}
-		})
+	start := func(cfg localserver.RedisConfig) (*Server, string) {
+		port, settings := listen()
+		cfg.Settings = append(settings, cfg.Settings...)
+		server := nativeRedis(t, cfg)
 		return server, cmp.Or(port, server.port())
 	}
 	settings := []string{
@@ -67,13 +70,13 @@ func newReplicatedRedis(t testing.TB, scheme, query string, listen func() (port 
 	}
 	r := &ReplicatedRedis{}
 	var primaryPort, replicaPort string
-	r.Primary, primaryPort = start(stack.RedisConfig{Settings: settings})
-	r.Replica, replicaPort = start(stack.RedisConfig{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
+	r.Primary, primaryPort = start(localserver.RedisConfig{Settings: settings})
+	r.Replica, replicaPort = start(localserver.RedisConfig{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
 	r.replicaAddr = "127.0.0.1:" + replicaPort
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "master_link_status:up")
 	var addrs []string
 	for range 3 {
-		sentinel, port := start(stack.RedisConfig{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
+		sentinel, port := start(localserver.RedisConfig{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
 		r.Sentinels, addrs = append(r.Sentinels, sentinel), append(addrs, "127.0.0.1:"+port)
 	}
 	for _, sentinel := range r.Sentinels {
@@ -96,7 +99,7 @@ func (r *ReplicatedRedis) AwaitPromotion() {
 	r.Primary.t.Helper()
 	for _, sentinel := range r.Sentinels {
 		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-		err := await(ctx, func(ctx context.Context) error {
+		err := wait.Until(ctx, pollInterval, func(ctx context.Context) error {
 			answer, err := sentinel.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster)
 			if err != nil {
 				return err

@@ -15,18 +15,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// RedisTLS starts a server for this test alone whose URL, rediss://…?ca_file=…, is encrypted with a certificate of the test's own
-// authority. At its Addr it also answers in the clear. It is a process in any case.
+// RedisTLS starts a server for this test alone whose URL, rediss://…?ca_file=…, is encrypted with a
+// certificate of the test's own authority. At its Addr it also answers in the clear. It is a
+// process in any case.
 func RedisTLS(t testing.TB) *Server {
 	t.Helper()
-	pair, port := newKeyPair(t), ""
-	server := nativeRedis(t, func() stack.RedisConfig {
-		port = pickPort(t)
-		return stack.RedisConfig{Settings: pair.settings(port)}
-	})
+	pair, port := newKeyPair(t), pickPort(t)
+	server := nativeRedis(t, localserver.RedisConfig{Settings: pair.settings(port)})
 	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate
 	return server
 }
@@ -42,14 +40,15 @@ func (p keyPair) settings(port string) []string {
 	}
 }
 
-// pickPort returns a port that a server takes besides its own.
+// pickPort returns a port that a server takes besides its own. It is held until the test ends.
 func pickPort(t testing.TB) string {
 	t.Helper()
-	port, err := freePort()
+	port, err := localserver.HoldPort(0)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
-	return port
+	t.Cleanup(port.Release)
+	return strconv.Itoa(port.Number)
 }
 
 func newKeyPair(t testing.TB) keyPair {

@@ -1,13 +1,15 @@
-// Package testenv gives tests real servers: a PostgreSQL database of their own, a Redis of their own, servers that they may stop, and
-// a TCP proxy that counts round trips and loses replies. It is imported by tests only.
+// Package testenv starts real servers for tests: a PostgreSQL database of their own, a Redis of
+// their own, servers that they may stop, and a TCP proxy that counts round trips and loses replies.
+// It is imported by tests only.
 //
 // A package that uses it has
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 //
-// Servers start when the first test asks and are gone when the tests end, however they end. Containers (testcontainers-go) serve
-// where a Docker engine answers and has the images or can pull them; otherwise the machine's own PostgreSQL and Redis do. There
-// is no skipping: where neither is at hand the test fails and says what to install. These environment variables steer it:
+// Servers start when the first test asks and are gone when the tests end, however they end.
+// Containers (testcontainers-go) serve where a Docker engine answers and has the images or can pull
+// them; otherwise the machine's own PostgreSQL and Redis do. There is no skipping: where neither is
+// at hand the test fails and says what to install. These environment variables steer it:
 //
 //   - TESTENV: native or docker takes that one or fails
 //   - POSTGRES_IMAGE, REDIS_IMAGE: other images than the official ones
@@ -27,14 +29,17 @@ import (
 )
 
 const (
-	// decideTimeout bounds the look for a Docker engine and its images, a registry included: an engine answers in milliseconds, a
-	// registry in under a second, and one that does not answer must not hold up tests that can run without it.
+	// decideTimeout bounds the look for a Docker engine and its images, a registry included: an
+	// engine answers in milliseconds, a registry in under a second, and one that does not answer
+	// must not hold up tests that can run without it.
 	decideTimeout = 3 * time.Second
 
-	// startTimeout bounds one server's start. It is this long because a container's image may have to be pulled first.
+	// startTimeout bounds one server's start. It is this long because a container's image may have
+	// to be pulled first.
 	startTimeout = 5 * time.Minute
 
-	// readyTimeout bounds the wait for a server whose process runs: seconds even on a loaded machine, unless something is wrong.
+	// readyTimeout bounds the wait for a server whose process runs: seconds even on a loaded
+	// machine, unless something is wrong.
 	readyTimeout = time.Minute
 
 	// pollInterval is how often a starting server is asked whether it is ready.
@@ -49,12 +54,14 @@ type options struct {
 	leakRules []goleak.Option
 }
 
-// NoLeaks makes Main fail when goroutines are left after the tests have passed and the servers have stopped.
+// NoLeaks makes Main fail when goroutines are left after the tests have passed and the servers have
+// stopped.
 func NoLeaks(rules ...goleak.Option) Option {
 	return func(o *options) { o.leaks, o.leakRules = true, rules }
 }
 
-// Main runs the tests of a package, stops the servers they started, says which kind served them, and exits.
+// Main runs the tests of a package, stops the servers they started, says which kind served them,
+// and exits.
 func Main(m *testing.M, opts ...Option) {
 	var o options
 	for _, set := range opts {
@@ -82,7 +89,8 @@ func run(m *testing.M, o options) int {
 	return code
 }
 
-// env is the one environment of a test binary. It is global because servers are shared by tests that know nothing of each other.
+// env is the one environment of a test binary. It is global because servers are shared by tests
+// that know nothing of each other.
 var env environment
 
 // environment starts what the tests ask for, once.
@@ -165,8 +173,8 @@ func choose(ctx context.Context, want string) (backend, error) {
 	}
 }
 
-// outageBackend is the backend for servers that a test stops: processes where they are installed, as they stop and start in
-// milliseconds, otherwise whatever serves the other tests.
+// outageBackend is the backend for servers that a test stops: processes where they are installed,
+// as they stop and start in milliseconds, otherwise whatever serves the other tests.
 func (e *environment) outageBackend(t testing.TB) backend {
 	t.Helper()
 	b := e.use(t)
@@ -220,21 +228,4 @@ func (e *environment) close() error {
 		errs = append(errs, e.backend.close())
 	}
 	return errors.Join(errs...)
-}
-
-// await calls probe until it succeeds or ctx ends.
-func await(ctx context.Context, probe func(context.Context) error) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		err := probe(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), err)
-		case <-ticker.C:
-		}
-	}
 }

@@ -22,7 +22,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestPostgresIsMigratedAndOnesOwn(t *testing.T) {
+func TestPostgres_IsMigratedAndPrivate(t *testing.T) {
 	t.Parallel()
 	first, second := Postgres(t), Postgres(t)
 	require.NotEqual(t, first, second)
@@ -31,12 +31,12 @@ func TestPostgresIsMigratedAndOnesOwn(t *testing.T) {
 	require.Equal(t, 1, count(t, second, "SELECT count(*) FROM schema_migrations WHERE version > 0 AND NOT dirty"))
 }
 
-func TestEmptyPostgresHasNoTables(t *testing.T) {
+func TestEmptyPostgres_HasNoTables(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, count(t, EmptyPostgres(t), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
 }
 
-func TestPostgresServerKeepsItsDataOverAStop(t *testing.T) {
+func TestPostgresServer_KeepsItsDataOverAStop(t *testing.T) {
 	t.Parallel()
 	server := PostgresServer(t)
 	execute(t, server.URL, "CREATE TABLE kept AS SELECT 42 AS n")
@@ -47,7 +47,7 @@ func TestPostgresServerKeepsItsDataOverAStop(t *testing.T) {
 	require.Equal(t, 1, count(t, server.URL, "SELECT count(*) FROM schema_migrations"))
 }
 
-func TestRedisIsEmptyAndOnesOwn(t *testing.T) {
+func TestRedis_IsEmptyAndPrivate(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	first, second := openRedis(t, Redis(t)), openRedis(t, Redis(t))
@@ -57,7 +57,7 @@ func TestRedisIsEmptyAndOnesOwn(t *testing.T) {
 	require.Equal(t, "v", first.Get(ctx, "k").Val())
 }
 
-func TestRedisServerStopsStartsAndPauses(t *testing.T) {
+func TestRedisServer_StopsStartsAndPauses(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	server := RedisServer(t)
@@ -76,7 +76,7 @@ func TestRedisServerStopsStartsAndPauses(t *testing.T) {
 	require.ErrorIs(t, openRedis(t, server.URL).Get(ctx, "k").Err(), redis.Nil, "Redis starts empty")
 }
 
-func TestAnUnknownModeIsAnError(t *testing.T) {
+func TestMode_UnknownIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := choose(testContext(t), "podman")
 	require.ErrorContains(t, err, "TESTENV")

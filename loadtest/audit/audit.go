@@ -1,10 +1,9 @@
-// Package audit keeps the books of a load test. A Book holds what clients were
-// told, a State what the system and the card provider hold, and Check names
-// every difference. It knows nothing of how the load was made, so that it can
-// be tested with planted anomalies.
+// Package audit checks a load test. A Book holds the answers that clients got, a State what the
+// system and the payment provider hold, and Check names every difference. It does not depend on how
+// the load was made, so that it can be tested with planted anomalies.
 package audit
 
-import "fmt"
+import "github.com/oncepay/oncepay/loadtest/books"
 
 // Operation is what a request asks for.
 type Operation string
@@ -46,10 +45,14 @@ type Answer struct {
 	Err      string
 }
 
-// Rule is a promise that was not kept.
-type Rule string
+type (
+	// Rule is a promise.
+	Rule = books.Rule
+	// Finding is a broken promise.
+	Finding = books.Violation
+)
 
-// The rules. Each has a test that breaks it.
+// The rules about answers, and about what they acknowledge. Each has a test that breaks it.
 const (
 	NoAnswer       Rule = "no answer"
 	ServerError    Rule = "server error"
@@ -65,22 +68,6 @@ const (
 	WrongOrder     Rule = "order differs from its acknowledgement"
 	LostPayment    Rule = "acknowledged payment is missing"
 	WrongPayment   Rule = "payment differs from its acknowledgement"
-	LostCharge     Rule = "card payment without a charge"
-	SurplusCharge  Rule = "charge without a card payment"
-	WrongCharge    Rule = "charge differs from its payment"
-	WrongBalance   Rule = "wallet balance"
-	WrongStock     Rule = "stock"
+	AskedAgain     Rule = "provider asked more than once"
 	LateEvents     Rule = "events are late"
 )
-
-// Finding is one broken rule, with the evidence.
-type Finding struct {
-	Rule   Rule   `json:"rule"`
-	Detail string `json:"detail"`
-}
-
-func (f Finding) String() string { return string(f.Rule) + ": " + f.Detail }
-
-func finding(rule Rule, format string, args ...any) Finding {
-	return Finding{Rule: rule, Detail: fmt.Sprintf(format, args...)}
-}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 // Codes of the problems that a plan may ask for.
@@ -13,7 +15,7 @@ const (
 	codeReused     = "idempotency_key_reused"
 )
 
-// Book is what the clients were told, by key. Not safe for concurrent use.
+// Book holds the answers that clients got, by key. Not safe for concurrent use.
 type Book struct {
 	byKey   map[string]*entry
 	entries []*entry // in the order of their first answers
@@ -51,6 +53,19 @@ func (b *Book) acknowledged(op Operation) iter.Seq[*entry] {
 	}
 }
 
+// payments are the keys of card and wallet payments that got a 201.
+func (b *Book) payments() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, op := range []Operation{Card, Wallet} {
+			for e := range b.acknowledged(op) {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Record enters an answer and returns what is wrong with it. The ID is that of
 // the order or payment which the answer acknowledges, empty otherwise.
 func (b *Book) Record(q Request, a Answer) (id string, wrong []Finding) {
@@ -60,7 +75,7 @@ func (b *Book) Record(q Request, a Answer) (id string, wrong []Finding) {
 		b.byKey[q.Key] = e
 		b.entries = append(b.entries, e)
 	}
-	wrong = judge(q, a)
+	wrong = classify(q, a)
 	if a.Err != "" || a.Status != http.StatusCreated || q.Expect == Mismatch {
 		return "", wrong
 	}
@@ -68,11 +83,11 @@ func (b *Book) Record(q Request, a Answer) (id string, wrong []Finding) {
 	return id, append(wrong, more...)
 }
 
-// judge compares the answer with the plan.
-func judge(q Request, a Answer) []Finding {
+// classify compares the answer with the plan.
+func classify(q Request, a Answer) []Finding {
 	code := problemCode(a)
 	unexpected := func(rule Rule) []Finding {
-		return []Finding{finding(rule, "%s %s, key %s: %d %s %s", q.Expect, q.Operation, q.Key, a.Status, code, a.Err)}
+		return []Finding{books.Broken(rule, "%s %s, key %s: %d %s %s", q.Expect, q.Operation, q.Key, a.Status, code, a.Err)}
 	}
 	switch {
 	case a.Err != "":
@@ -107,32 +122,32 @@ func (e *entry) acknowledge(a Answer) (id string, wrong []Finding) {
 		e.fresh++
 	}
 	if e.fresh > 1 {
-		wrong = append(wrong, finding(SecondEffect, "%s, key %s: answered %d times as new", e.Operation, e.Key, e.fresh))
+		wrong = append(wrong, books.Broken(SecondEffect, "%s, key %s: answered %d times as new", e.Operation, e.Key, e.fresh))
 	}
 	if e.body != nil {
 		if !bytes.Equal(e.body, a.Body) {
-			wrong = append(wrong, finding(BodiesDiffer, "%s, key %s: %s and then %s", e.Operation, e.Key, e.body, a.Body))
+			wrong = append(wrong, books.Broken(BodiesDiffer, "%s, key %s: %s and then %s", e.Operation, e.Key, e.body, a.Body))
 		}
 		return e.id, wrong
 	}
 	e.body = a.Body
 	r, err := parseReceipt(a.Body)
 	if err != nil {
-		return "", append(wrong, finding(WrongAnswer, "%s, key %s: %v", e.Operation, e.Key, err))
+		return "", append(wrong, books.Broken(WrongAnswer, "%s, key %s: %v", e.Operation, e.Key, err))
 	}
 	e.id = r.ID
 	if !e.fits(r) {
-		wrong = append(wrong, finding(WrongAnswer, "%s, key %s: asked for %d of order %q, got %s", e.Operation, e.Key, e.Amount, e.Order, a.Body))
+		wrong = append(wrong, books.Broken(WrongAnswer, "%s, key %s: asked for %d of order %q, got %s", e.Operation, e.Key, e.Amount, e.Order, a.Body))
 	}
 	return e.id, wrong
 }
 
-// unacknowledged finds the keys that nobody got a 201 for.
+// unacknowledged finds the keys for which no client got a 201.
 func (b *Book) unacknowledged() []Finding {
 	var found []Finding
 	for _, e := range b.entries {
 		if e.body == nil {
-			found = append(found, finding(Unacknowledged, "%s, key %s", e.Operation, e.Key))
+			found = append(found, books.Broken(Unacknowledged, "%s, key %s", e.Operation, e.Key))
 		}
 	}
 	return found

@@ -2,19 +2,20 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/api/client"
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 const (
-	// pageSize is the most that the API gives at once.
+	// pageSize is the most that the API returns at once.
 	pageSize = 100
 	// readers keep the audit short without being a load test of its own.
 	readers = 8
@@ -29,51 +30,50 @@ type Reader struct {
 
 // Read collects everything that Check needs to know about the keys in b.
 func (r *Reader) Read(ctx context.Context, b *Book, opening Opening) (State, error) {
-	s := State{Payments: map[string]Payment{}, Wallets: map[string]int64{}, Stock: map[string]int64{}}
+	s := books.Books{Wallets: map[string]int64{}}
 	var mu sync.Mutex
 	put := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
 
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(readers)
-	for customer := range opening.Wallets {
+	for customer, amount := range opening.Wallets {
+		s.TopUps = append(s.TopUps, books.TopUp{Customer: customer, Amount: amount})
 		g.Go(func() error {
 			orders, balance, err := r.customer(gctx, customer)
 			put(func() { s.Orders = append(s.Orders, orders...); s.Wallets[customer] = balance })
 			return err
 		})
 	}
-	for sku := range opening.Stock {
+	for sku, opened := range opening.Stock {
 		g.Go(func() error {
 			stock, err := r.stock(gctx, sku)
-			put(func() { s.Stock[sku] = stock })
+			put(func() { s.Products = append(s.Products, books.Product{SKU: sku, Opening: opened, Stock: stock}) })
 			return err
 		})
 	}
-	for _, op := range []Operation{Card, Wallet} {
-		for e := range b.acknowledged(op) {
-			g.Go(func() error {
-				p, ok, err := r.payment(gctx, e.id)
-				put(func() {
-					if ok {
-						s.Payments[e.id] = p
-					}
-				})
-				return err
+	for e := range b.payments() {
+		g.Go(func() error {
+			p, ok, err := r.payment(gctx, e)
+			put(func() {
+				if ok {
+					s.Payments = append(s.Payments, p)
+				}
 			})
-		}
+			return err
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return State{}, err
 	}
 	var err error
-	s.Charges, err = r.charges(ctx, s.ours(b))
-	return s, err
+	s.Charges, err = r.charges(ctx, ours(b, s.Orders))
+	return State{Books: s}, err
 }
 
 // ours are the orders that a charge may belong to.
-func (s *State) ours(b *Book) map[string]bool {
+func ours(b *Book, orders []books.Order) map[string]bool {
 	ids := map[string]bool{}
-	for _, row := range s.Orders {
+	for _, row := range orders {
 		ids[row.ID] = true
 	}
 	for e := range b.acknowledged(Order) {
@@ -82,7 +82,7 @@ func (s *State) ours(b *Book) map[string]bool {
 	return ids
 }
 
-func (r *Reader) customer(ctx context.Context, id string) ([]OrderRow, int64, error) {
+func (r *Reader) customer(ctx context.Context, id string) ([]books.Order, int64, error) {
 	customer, err := uuid.Parse(id)
 	if err != nil {
 		return nil, 0, fmt.Errorf("customer %q: %w", id, err)
@@ -101,10 +101,10 @@ func (r *Reader) customer(ctx context.Context, id string) ([]OrderRow, int64, er
 	return orders, wallet.JSON200.Balance.Amount, nil
 }
 
-func (r *Reader) orders(ctx context.Context, customer uuid.UUID) ([]OrderRow, error) {
+func (r *Reader) orders(ctx context.Context, customer uuid.UUID) ([]books.Order, error) {
 	limit := client.Limit(pageSize)
 	query := &client.ListOrdersParams{CustomerID: &customer, Limit: &limit}
-	var rows []OrderRow
+	var rows []books.Order
 	for {
 		page, err := r.API.ListOrdersWithResponse(ctx, query)
 		if err != nil {
@@ -123,12 +123,12 @@ func (r *Reader) orders(ctx context.Context, customer uuid.UUID) ([]OrderRow, er
 	}
 }
 
-func row(o client.Order) OrderRow {
+func row(o client.Order) books.Order {
 	items := map[string]int64{}
 	for _, item := range o.Items {
 		items[item.Sku] += int64(item.Quantity)
 	}
-	return OrderRow{ID: o.ID.String(), Customer: o.CustomerID.String(), Status: string(o.Status), Total: o.Total.Amount, Items: items}
+	return books.Order{ID: o.ID.String(), Customer: o.CustomerID.String(), Status: string(o.Status), Total: o.Total.Amount, Items: items}
 }
 
 func (r *Reader) stock(ctx context.Context, sku string) (int64, error) {
@@ -142,47 +142,30 @@ func (r *Reader) stock(ctx context.Context, sku string) (int64, error) {
 	return product.JSON200.Stock, nil
 }
 
-func (r *Reader) payment(ctx context.Context, id string) (Payment, bool, error) {
-	payment, err := uuid.Parse(id)
+// payment reads a payment. The API does not show its customer, who is the order's.
+func (r *Reader) payment(ctx context.Context, e *entry) (books.Payment, bool, error) {
+	payment, err := uuid.Parse(e.id)
 	if err != nil {
-		return Payment{}, false, nil // was found when it was acknowledged; it exists nowhere
+		return books.Payment{}, false, nil //nolint:nilerr // was found when it was acknowledged; it exists nowhere
 	}
 	answer, err := r.API.GetPaymentWithResponse(ctx, payment)
 	switch {
 	case err != nil:
-		return Payment{}, false, fmt.Errorf("read payment %s: %w", id, err)
+		return books.Payment{}, false, fmt.Errorf("read payment %s: %w", e.id, err)
 	case answer.StatusCode() == http.StatusNotFound:
-		return Payment{}, false, nil
+		return books.Payment{}, false, nil
 	case answer.JSON200 == nil:
-		return Payment{}, false, fmt.Errorf("read payment %s: %s", id, answer.Status())
+		return books.Payment{}, false, fmt.Errorf("read payment %s: %s", e.id, answer.Status())
 	}
 	p := answer.JSON200
-	return Payment{Order: p.OrderID.String(), Method: string(p.Method.Type), Status: string(p.Status), Amount: p.Amount.Amount}, true, nil
+	return books.Payment{
+		ID: e.id, Order: p.OrderID.String(), Customer: e.Customer, Method: string(p.Method.Type), Status: string(p.Status),
+		Amount: p.Amount.Amount,
+	}, true, nil
 }
 
-// charges lists what the provider really charged for the given orders.
-func (r *Reader) charges(ctx context.Context, orders map[string]bool) ([]Charge, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.ProviderURL+"/v1/charges", http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("list charges: %w", err)
-	}
-	answer, err := r.HTTP.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("list charges: %w", err)
-	}
-	defer answer.Body.Close()
-	var list struct{ Data []Charge }
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("list charges: %s", answer.Status)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil {
-		return nil, fmt.Errorf("list charges: %w", err)
-	}
-	var ours []Charge
-	for _, c := range list.Data {
-		if orders[c.Reference] {
-			ours = append(ours, c)
-		}
-	}
-	return ours, nil
+// charges lists what the provider charged for the given orders.
+func (r *Reader) charges(ctx context.Context, orders map[string]bool) ([]books.Charge, error) {
+	all, err := books.ProviderList(ctx, r.HTTP, r.ProviderURL, "charges")
+	return slices.DeleteFunc(all, func(c books.Charge) bool { return !orders[c.Reference] }), err
 }

@@ -9,26 +9,31 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
+
+// shortExpiry is the EXPIRY of answers that are crossed hundreds of times.
+const shortExpiry = "short"
 
 // config is read from the environment.
 type config struct {
-	Duration time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
-	Clients  int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
-	Seed     uint64        `env:"SEED"`                      // of every choice; 0: from the clock
-	Seeds    []uint64      `env:"SEEDS"`                     // several runs, one after the other, instead of the one of SEED
-	Shortest time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
-	Longest  time.Duration `env:"FAULT_MAX" envDefault:"5s"`
-	Floor    float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run proves nothing
-	System   string        `env:"SYSTEM" envDefault:"oncepay"`   // another one is counted and not judged; see loadtest/others
-	Nemeses  []string      `env:"NEMESES"`                       // only these kinds, by name with commas between; none: all
-	Redis    string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
-	Patience time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
-	Keep     bool          `env:"KEEP"`                          // leave the stack up, to look at
-	Offset   int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
-	Dir      string        `env:"STACK_DIR" envDefault:".stack-faults"`
-	Out      string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
+	Duration  time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
+	Clients   int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
+	Seed      uint64        `env:"SEED"`                      // of every choice; 0: from the clock
+	Seeds     []uint64      `env:"SEEDS"`                     // several runs, one after the other, instead of the one of SEED
+	Shortest  time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
+	Longest   time.Duration `env:"FAULT_MAX" envDefault:"5s"`
+	Floor     float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run is inconclusive
+	System    string        `env:"SYSTEM" envDefault:"oncepay"`   // another one is scored, not verified; see loadtest/others
+	Faults    []string      `env:"FAULTS"`                        // only these kinds, by name with commas between; none: all
+	Generated int           `env:"GENERATED" envDefault:"20000"`  // requests that are generated from openapi.yaml, after the faults
+	Redis     string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
+	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
+	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
+	Keep      bool          `env:"KEEP"`                          // leave the stack up, to look at
+	Offset    int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
+	Dir       string        `env:"STACK_DIR" envDefault:".stack-faults"`
+	Out       string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
 }
 
 func parseConfig(environ []string) (config, error) {
@@ -42,13 +47,21 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Redis == stack.Sentinel && cfg.other() {
 		return config{}, errors.New("REDIS=sentinel is for oncepay: the other systems know only one server")
 	}
-	if _, err := nemesis.NewScheduler(nemesis.Target{Sentinel: cfg.Redis == stack.Sentinel}, cfg.Seed, cfg.Nemeses...); err != nil {
+	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
 	return cfg, nil
+}
+
+// has is what the stack has for faults.
+func (c config) has() []fault.Need {
+	if c.Redis == stack.Sentinel {
+		return []fault.Need{fault.Sentinel}
+	}
+	return []fault.Need{fault.SingleRedis}
 }
 
 func withoutEmpty(set map[string]string) map[string]string {
@@ -74,8 +87,11 @@ func (c config) command() string {
 	if c.other() {
 		again += " SYSTEM=" + c.System
 	}
-	if len(c.Nemeses) > 0 {
-		again += fmt.Sprintf(" NEMESES='%s'", strings.Join(c.Nemeses, ","))
+	if len(c.Faults) > 0 {
+		again += fmt.Sprintf(" FAULTS='%s'", strings.Join(c.Faults, ","))
+	}
+	if c.Expiry == shortExpiry {
+		again += " EXPIRY=" + c.Expiry
 	}
 	if c.Redis != stack.Single {
 		again += " REDIS=" + c.Redis

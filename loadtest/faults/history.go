@@ -10,11 +10,13 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-// writeHistory shows what a journal holds: of these keys every attempt, in order; without keys what clients did in all.
+// writeHistory shows what a journal holds: of these keys every attempt, in order; without keys what
+// clients did in all.
 func writeHistory(out io.Writer, args []string) error {
 	if len(args) == 0 {
 		return errors.New("history needs a journal, and perhaps keys")
@@ -34,7 +36,7 @@ func writeHistory(out io.Writer, args []string) error {
 		return writeMix(out, attempts)
 	}
 	for id, history := range verify.History(attempts) {
-		if !slices.Contains(args[1:], id.Key) {
+		if !slices.Contains(args[1:], id.Key) { //nolint:gosec // there are at least two
 			continue
 		}
 		fmt.Fprintf(out, "%s of %s:\n", id.Key, id.Account)
@@ -52,7 +54,7 @@ func writeMix(out io.Writer, attempts []journal.Attempt) error {
 		operation string
 	}
 	type count struct {
-		keys     map[verify.KeyID]bool
+		keys     map[books.KeyID]bool
 		attempts int
 		outcomes map[journal.Outcome]int
 	}
@@ -60,13 +62,13 @@ func writeMix(out io.Writer, attempts []journal.Attempt) error {
 	for _, a := range attempts {
 		p := part{a.Purpose, a.Operation}
 		if mix[p] == nil {
-			mix[p] = &count{keys: map[verify.KeyID]bool{}, outcomes: map[journal.Outcome]int{}}
+			mix[p] = &count{keys: map[books.KeyID]bool{}, outcomes: map[journal.Outcome]int{}}
 		}
-		mix[p].keys[verify.KeyID{Account: a.Account, Key: a.Key}] = true
+		mix[p].keys[books.KeyID{Account: a.Account, Key: a.Key}] = true
 		mix[p].attempts++
 		mix[p].outcomes[a.Outcome()]++
 	}
-	outcomes := []journal.Outcome{journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected, journal.Unknown}
+	outcomes := []journal.Outcome{journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected, journal.Expired, journal.LookedUp, journal.Unknown}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "PURPOSE\tOPERATION\tKEYS\tATTEMPTS")
 	for _, o := range outcomes {

@@ -1,14 +1,15 @@
-// Command faults is the proof of the guarantee: it brings up a stack of its own, has clients shop there while it kills, pauses, cuts
-// off and fills up whatever can be, heals everything, and then compares every answer that a client saw with what the database, the
-// provider and the event stream hold.
+// Command faults proves the guarantee: it brings up a stack of its own, has clients shop there
+// while it kills, pauses, cuts off and overloads its parts, heals everything, and then compares
+// every answer that a client saw with what the database, the provider and the event stream hold.
 //
 //	DURATION=2m CLIENTS=64 SEED=1 go run ./loadtest/faults
 //	go run ./loadtest/faults summary loadtest/out/*.json
 //	go run ./loadtest/faults history loadtest/out/faults-1.journal faults-3-17-payment
 //
-// See config for the variables. It ends with a non-zero status on any violation, and when the run proved nothing. The second form
-// writes a page of Markdown about many runs, the third shows what became of some keys, or without keys what clients did in all. What
-// no run covers is listed in page.go.
+// See config for the variables, and README.md for how to read and repeat a violation. It ends with
+// a non-zero status on any violation, and when the run was inconclusive. The second form writes a
+// page of Markdown about many runs, the third shows the attempts of some keys, or without keys what
+// clients did in all. What no run covers is listed in page.go.
 package main
 
 import (
@@ -23,14 +24,14 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
 
 // downTimeout bounds the removal of the stack, also after Ctrl-C.
 const downTimeout = time.Minute
 
-// errBroken says that the report has what went wrong.
-var errBroken = errors.New("promises were broken, or nothing was proved")
+// errBroken says that the report shows violations.
+var errBroken = errors.New("promises were broken, or the run was inconclusive")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -104,15 +105,19 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 	if err != nil {
 		return nil, err
 	}
-	st, err := stack.New(stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, BuildTags: failpoints, Out: io.Discard,
+	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, BuildTags: failpoints, Out: io.Discard,
 		ReplicaProgram: program, Env: []string{
 			"SYSTEM=" + cfg.System, // oncepay doesn't care
-			"IDEMPOTENCY_LEASE=" + nemesis.Lease.String(),
+			"IDEMPOTENCY_LEASE=" + fault.Lease.String(),
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",
 			"RECONCILE_GRACE=6s", "RECONCILE_INTERVAL=1s", // longer than the provider is given and a settlement takes
 			"UNPAID_ORDER_TTL=20s", "EXPIRY_INTERVAL=1s", // what is scarce comes back while the campaign lasts
 			"RATE_LIMIT=100000", // the campaign is one account, and no runaway
-		}})
+		}}
+	if cfg.Expiry == shortExpiry {
+		options.Env = append(options.Env, "IDEMPOTENCY_PAYMENT_TTL=5s", "PURGE_INTERVAL=1s")
+	}
+	st, err := stack.New(options)
 	if err != nil {
 		return nil, err
 	}

@@ -94,12 +94,11 @@ func (o *overview) add(run summary) {
 	}
 	t.PassedOn += run.PassedOn
 	t.Republished += run.Republished
-	t.Replayed += run.Replayed
 	t.Failovers += run.Failovers
-	t.Appointed = max(t.Appointed, run.Appointed)
+	t.Promotion = max(t.Promotion, run.Promotion)
 	t.Deaths += run.Deaths
-	t.Death.Door = max(t.Death.Door, run.Death.Door)
-	t.Death.Orphans += run.Death.Orphans
+	t.Death.Nginx = max(t.Death.Nginx, run.Death.Nginx)
+	t.Death.Keys += run.Death.Keys
 	t.Death.Decided = max(t.Death.Decided, run.Death.Decided)
 	t.Violations = append(t.Violations, run.Violations...)
 	if v := run.Versions.String(); !slices.Contains(o.Versions, v) {

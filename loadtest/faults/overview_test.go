@@ -10,21 +10,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 func runOf(seed uint64, faults int, slowest time.Duration) summary {
 	return summary{Seed: seed, Command: "task test:faults SEED=" + thousands(int(seed)), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
 		Faults: faults, Attempts: 60_000, Keys: 20_000, Effects: map[string]int{"orders": 5, "charges": 3}, Versions: versions{Oncepay: "abc", CPUs: 4},
-		Failovers: 1, Appointed: slowest, NotDrawn: []string{"both replicas kill"}, Deaths: 1, Death: death{Door: slowest / 2, Orphans: 4, Decided: slowest}, Promises: []promise{{verify.OneCharge, 0}, {verify.Orphans, 0}},
+		Failovers: 1, Promotion: slowest, NotDrawn: []string{"both replicas kill"}, Deaths: 1, Death: death{Nginx: slowest / 2, Keys: 4, Decided: slowest}, Promises: []promise{{books.OneCharge, 0}, {verify.KeysRecovered, 0}},
 		Kinds: map[string]tally{"replica kill": {Faults: faults, InFlight: 9, Slowest: slowest}}}
 }
 
-func TestOverview(t *testing.T) {
+func TestOverview_SumsUpRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good, bad := runOf(1, 100, 2*time.Second), runOf(2, 20, 4*time.Second)
-	bad.Violations = []verify.Violation{{Rule: verify.OneCharge, Detail: "two"}}
+	bad.Violations = []books.Violation{{Rule: books.OneCharge, Detail: "two"}}
 	bad.Promises[0].Broken = 1
 	var paths []string
 	for i, run := range []summary{good, bad} {
@@ -38,8 +39,8 @@ func TestOverview(t *testing.T) {
 	for _, want := range []string{
 		"2 runs, 1h0m0s of load in all: 120 faults (120 per hour)", "120\u202f000 attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
 		"| abc | 1 | 30m0s | 100 | 60\u202f000 | 20\u202f000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
-		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| charges and payments in bijection | 1 |",
-		"| replica kill | 120 | 18 |  | 4.0 s |", "| seed 2 | 3 | 5 |", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel took 4.0 s",
+		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
+		"| replica kill | 120 | 18 |  | 4.0 s |", "| seed 2 | 3 | 5 |", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
 	} {
 		require.Contains(t, page.String(), want)
 	}

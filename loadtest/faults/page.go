@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
 	"github.com/oncepay/oncepay/loadtest/faults/timeline"
 )
 
@@ -23,6 +22,7 @@ var notCovered = []string{
 
 // outcomes are how the drawing tells them apart.
 var outcomes = map[journal.Outcome]timeline.Outcome{
+	journal.Expired: timeline.Refused, journal.LookedUp: timeline.Succeeded,
 	journal.Succeeded: timeline.Succeeded, journal.Refused: timeline.Refused, journal.Reused: timeline.Refused,
 	journal.InProgress: timeline.Waiting, journal.Rejected: timeline.Waiting, journal.Unknown: timeline.Unknown,
 }
@@ -38,9 +38,11 @@ func (c *campaign) page(s summary, evidence string) timeline.Page {
 	for _, a := range c.journal.Attempts() {
 		p.Attempts = append(p.Attempts, timeline.Attempt{At: a.Return, Took: a.Return - a.Invoke, Outcome: outcomes[a.Outcome()]})
 	}
-	for _, i := range s.Injuries {
-		if !i.NotFired {
-			p.Faults = append(p.Faults, timeline.Fault{Name: i.Name, Lane: nemesis.Victim(i.Kind), From: i.Injected, To: i.Healed, Back: i.Recovered, InFlight: i.InFlight})
+	for _, r := range s.Runs {
+		if !r.NotFired {
+			p.Faults = append(p.Faults, timeline.Fault{
+				Name: r.Name, Lane: string(r.Victim), From: r.Injected, To: r.Healed, Back: r.Recovered, InFlight: r.InFlight,
+			})
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b timeline.Fault) int { return int(a.From - b.From) })
@@ -65,7 +67,7 @@ func tiles(s summary) []timeline.Tile {
 		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
 		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
 		{Value: strconv.Itoa(s.Effects["charges"]), Label: "charges"}, {Value: strconv.Itoa(s.PassedOn), Label: "POSTs passed on by nginx"},
-		{Value: seconds(s.Death.Door, s.Deaths), Label: "nginx without an answer after a death"},
-		{Value: seconds(s.Death.Decided, s.Death.Orphans), Label: "until an orphaned key was decided"}, {Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
+		{Value: seconds(s.Death.Nginx, s.Deaths), Label: "nginx without an answer after a death"},
+		{Value: seconds(s.Death.Decided, s.Death.Keys), Label: "until a dead replica's key was decided"}, {Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
 	}
 }

@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// askAgain is how often a probe is repeated: it is in a hurry, so that what it measures is not its own patience.
+	// askAgain is how often a probe is repeated: often, so that it measures the service and not its
+	// own pauses.
 	askAgain = 100 * time.Millisecond
-	// probeBudget bounds the wait for a probe whose key nobody decides; that is a violation by then.
+	// probeBudget bounds the wait for a probe whose key is not decided; that is a violation by
+	// then.
 	probeBudget = 30 * time.Second
 )
 
-// probe is a request of the campaign's own, through nginx unless the caller changes that.
+// probe is a request of the campaign itself, to nginx unless the caller changes that.
 func (c *campaign) probe(operation, path string, body any) workload.Request {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -27,12 +29,12 @@ func (c *campaign) probe(operation, path string, body any) workload.Request {
 		Path: path, Body: raw, Client: -1, Via: "nginx", Purpose: journal.Probe}
 }
 
-// topUp moves money, which takes a replica, Redis and PostgreSQL.
+// topUp moves money, which needs a replica, Redis and PostgreSQL.
 func (c *campaign) topUp() workload.Request {
 	return c.probe("top-up", "/customers/"+c.shop.Customers[accounts[0]][0]+"/top-ups", map[string]any{"amount": map[string]any{"amount": 1, "currency": "USD"}})
 }
 
-// insist repeats a probe until it is decided: first through its own door, then through nginx.
+// insist repeats a probe until it is decided: first at its own endpoint, then at nginx.
 func (c *campaign) insist(ctx context.Context, r workload.Request) (a journal.Attempt) {
 	ctx, cancel := context.WithTimeout(ctx, probeBudget)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// backWithin is the promise.
+	// backWithin is the promised time until the service answers again.
 	backWithin = 10 * time.Second
 	// lookFor bounds the wait for a service that breaks it.
 	lookFor = 30 * time.Second
@@ -20,16 +20,16 @@ const (
 	slackGoroutines, slackConnections = 60, 20
 )
 
-// awaitService moves money through every door and tells when all had answered.
+// awaitService sends a top-up to every endpoint, and returns the time when all had answered.
 func (c *campaign) awaitService(ctx context.Context) time.Duration {
 	looking, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	for _, door := range []string{"api-1", "api-2", "nginx"} {
+	for _, endpoint := range []string{"api-1", "api-2", "nginx"} {
 		r := c.topUp()
-		r.Via = door
+		r.Via = endpoint
 		for n := 1; c.wire.Once(looking, r, n).Outcome() != journal.Succeeded; n++ {
 			if looking.Err() != nil {
-				c.insist(context.WithoutCancel(ctx), r) // so that its key has an end; the violation stands
+				c.insist(context.WithoutCancel(ctx), r) // so that its key is decided; the violation stands
 				return c.elapsed()
 			}
 			wait(looking, askAgain)

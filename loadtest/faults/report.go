@@ -11,15 +11,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/timeline"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-// maxHistories bounds how many keys are printed in full, and maxShown how many violations of a rule.
+// maxHistories bounds how many keys are printed in full, and maxShown how many violations of a
+// rule.
 const maxHistories, maxShown = 5, 5
 
-// report prints the verdict and writes the files.
+// report prints the verdict and writes the report files.
 func (c *campaign) report(s summary) error {
 	c.printTable(s)
 	c.printVerdicts(s)
@@ -44,7 +46,7 @@ func (c *campaign) report(s summary) error {
 }
 
 func (c *campaign) printTable(s summary) {
-	fmt.Fprintf(c.out, "\n%-38s %6s %10s %6s %10s\n", "FAULT", "TIMES", "IN FLIGHT", "MET", "BACK AFTER")
+	fmt.Fprintf(c.out, "\n%-38s %6s %10s %6s %10s\n", "FAULT", "RUNS", "IN FLIGHT", "HITS", "BACK AFTER")
 	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
 		t := s.Kinds[kind]
 		fmt.Fprintf(c.out, "%-38s %6d %10d %6s %9.1fs\n", kind, t.Faults, t.InFlight, orNothing(t.Hits), t.Slowest.Seconds())
@@ -57,14 +59,16 @@ func (c *campaign) printTable(s summary) {
 		fmt.Fprintf(c.out, "  answers: %-11s %7d\n", name, s.Outcomes[name])
 	}
 	fmt.Fprintf(c.out, "nginx passed %d POSTs on to the other replica\n", s.PassedOn)
-	fmt.Fprintf(c.out, "%d events were sent again after Redis had lost its data; %d are in the stream more than once\n", s.Replayed, s.Republished)
+	fmt.Fprintf(c.out, "%d events are in the stream more than once\n", s.Republished)
+	fmt.Fprintf(c.out, "%d generated requests: %d answers that openapi.yaml does not describe\n", s.Generated.Requests, s.Generated.Invalid)
 	if s.Failovers > 0 {
-		fmt.Fprintf(c.out, "%d failovers of Redis: Sentinel took %.1fs at the most to find the master gone and to appoint the other server;\n"+
-			"  what is allowed for coming back begins after that\n", s.Failovers, s.Appointed.Seconds())
+		fmt.Fprintf(c.out, "%d failovers of Redis: Sentinel promoted the other server within %.1fs, and the time to recover begins then\n",
+			s.Failovers, s.Promotion.Seconds())
 	}
-	fmt.Fprintf(c.out, "%d deaths of a replica were measured: nginx was without an answer for %.1fs at the most,\n  and %d payments under way were decided within %.1fs\n",
-		s.Deaths, s.Death.Door.Seconds(), s.Death.Orphans, s.Death.Decided.Seconds())
-	fmt.Fprintf(c.out, "%d keys of clients lost an attempt to a death; the slowest was decided %.1fs later, its client's own pauses included\n", s.Orphans, s.Orphan.Seconds())
+	fmt.Fprintf(c.out, "%d deaths of a replica were measured: nginx answered again within %.1fs,\n  and %d running payments were decided within %.1fs\n",
+		s.Deaths, s.Death.Nginx.Seconds(), s.Death.Keys, s.Death.Decided.Seconds())
+	fmt.Fprintf(c.out, "%d keys of other clients lost an attempt to a death; the slowest was decided %.1fs later, its client's pauses included\n",
+		s.Interrupted.Keys, s.Interrupted.Slowest.Seconds())
 }
 
 func orNothing(n int) string {
@@ -85,17 +89,17 @@ func (c *campaign) printVerdicts(s summary) {
 	}
 }
 
-// writeEvidence tells what was seen of violations: some of each rule, and the full histories of some keys.
+// writeEvidence shows some violations of each rule, and the full histories of some keys.
 func (c *campaign) writeEvidence(out io.Writer, s summary) {
-	shown := map[verify.Rule]int{}
+	shown := map[books.Rule]int{}
 	for _, v := range s.Violations {
 		if shown[v.Rule]++; shown[v.Rule] <= maxShown {
 			fmt.Fprintln(out, "VIOLATION", v)
 		}
 	}
-	histories, printed := verify.History(c.journal.Attempts()), map[verify.KeyID]bool{}
+	histories, printed := verify.History(c.journal.Attempts()), map[books.KeyID]bool{}
 	for _, v := range s.Violations {
-		id := verify.KeyID{Account: v.Account, Key: v.Key}
+		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {
 			continue
 		}

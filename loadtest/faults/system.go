@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
 
-// The systems with a part of their own here: the one that is judged, and the one that protects nothing. All others are known to
-// loadtest/others alone.
+// The systems that this package knows: the one that is verified, and the one that protects nothing.
+// loadtest/others has the others.
 const ours, control = "oncepay", "none"
 
 const (
@@ -23,16 +23,17 @@ const (
 	// othersModule makes the replicas' program of the other systems.
 	othersModule = "loadtest/others"
 	// stuckAfter is for how long a key may be in progress: our lease, and patience.
-	stuckAfter = nemesis.Lease + 10*time.Second
+	stuckAfter = fault.Lease + 10*time.Second
 )
 
-// errBlind says that a campaign can't tell a system that protects nothing from one that does.
-var errBlind = errors.New("nothing happened twice without any protection: this campaign proves nothing")
+// errBlind says that a campaign found nothing wrong with a system that protects nothing.
+var errBlind = errors.New("nothing happened twice without any protection: this campaign is inconclusive")
 
 // other says that a run is a comparison: what goes wrong is counted.
 func (c config) other() bool { return c.System != ours }
 
-// buildSystem gives the program of the replicas of another system, or "" for ours, which the stack builds itself.
+// buildSystem builds the replicas' program of another system. It returns "" for ours, which the
+// stack builds itself.
 func buildSystem(ctx context.Context, cfg config) (program string, err error) {
 	if !cfg.other() {
 		return "", nil
@@ -48,7 +49,8 @@ func buildSystem(ctx context.Context, cfg config) (program string, err error) {
 	return program, nil
 }
 
-// compare reports the score of another system. What it did wrong is no failure; a run that proves nothing is one.
+// compare reports the score of another system. What it does wrong is no failure; an inconclusive
+// run is one.
 func (c *campaign) compare(s summary) error {
 	c.printTable(s)
 	raw, err := json.MarshalIndent(s, "", "  ")
@@ -64,7 +66,7 @@ func (c *campaign) compare(s summary) error {
 	return errors.Join(c.unproved(), c.saveLogs())
 }
 
-// unproved is why a comparison is worth nothing.
+// unproved says why a comparison is inconclusive.
 func (c *campaign) unproved() error {
 	var errs []error
 	for _, v := range c.violations {

@@ -5,10 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-func TestACampaignThatSeesNothingWithoutProtectionIsAFailure(t *testing.T) {
+func TestUnproved_FailsACampaignThatSeesNothingWithoutProtection(t *testing.T) {
 	t.Parallel()
 	blind := campaign{cfg: config{System: control}}
 	require.ErrorIs(t, blind.unproved(), errBlind)
@@ -18,9 +19,9 @@ func TestACampaignThatSeesNothingWithoutProtectionIsAFailure(t *testing.T) {
 		{cfg: config{System: "setnx"}},
 		{cfg: config{System: "setnx"}, score: verify.Score{DoubledKeys: 1, LostAnswers: 3}},
 	} {
-		require.NoError(t, c.unproved(), "what others do wrong is counted, not judged")
+		require.NoError(t, c.unproved(), "what others do wrong is counted, and no failure")
 	}
 
-	idle := campaign{cfg: config{System: "setnx"}, violations: []verify.Violation{{Rule: verify.Proof, Detail: "nothing was hurt"}}}
-	require.ErrorContains(t, idle.unproved(), "nothing was hurt")
+	idle := campaign{cfg: config{System: "setnx"}, violations: []books.Violation{{Rule: verify.Conclusive, Detail: "no fault ran"}}}
+	require.ErrorContains(t, idle.unproved(), "no fault ran")
 }

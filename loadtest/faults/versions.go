@@ -70,8 +70,8 @@ func nginxVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	told, err := exec.CommandContext(ctx, path, "-v").CombinedOutput()
-	return number.FindString(string(told)), err
+	printed, err := exec.CommandContext(ctx, path, "-v").CombinedOutput()
+	return number.FindString(string(printed)), err
 }
 
 // commit is HEAD's; a tree that is no checkout of git has none.

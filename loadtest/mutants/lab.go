@@ -16,7 +16,8 @@ import (
 // portsApart is enough between two stacks: no two services are that close.
 const portsApart = 200
 
-// lab is where mutants are tried: copies of one commit in a temporary folder, and its campaign for all of them.
+// lab is where mutants are tried: copies of one commit in a temporary folder, and its campaign for
+// all of them.
 type lab struct {
 	cfg      config
 	out      io.Writer
@@ -51,7 +52,7 @@ func openLab(ctx context.Context, cfg config, out io.Writer) (l *lab, err error)
 	return l, nil
 }
 
-// buildCampaign builds it from the commit as it is: no mutant judges itself.
+// buildCampaign builds it from the commit as it is: no mutant verifies itself.
 func (l *lab) buildCampaign(ctx context.Context) error {
 	l.say("building the campaign of %s", l.commit)
 	head, err := l.tree(ctx, mutant{Name: "head"})
@@ -72,7 +73,7 @@ func (l *lab) say(format string, args ...any) {
 	fmt.Fprintf(l.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// tryAll tries the control and all mutants, some at a time, and gives the results in this order.
+// tryAll tries the control and all mutants, some at a time, and returns the results in this order.
 func (l *lab) tryAll(ctx context.Context, mutants []mutant) []result {
 	subjects := append([]mutant{control(mutants)}, mutants...)
 	results := make([]result, len(subjects))
@@ -114,7 +115,7 @@ func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	return dir, nil
 }
 
-// command runs a program to its end and gives what it printed, which is in its error, too.
+// command runs a program to its end and returns what it printed, which is also in its error.
 func command(ctx context.Context, dir, program string, args ...string) (string, error) {
 	return feed(ctx, dir, "", program, args...)
 }

@@ -1,13 +1,16 @@
-// Command mutants proves the proof: it takes safeguards out of the service, one at a time, and has a fault campaign find each of them
-// missing. What no campaign finds is a promise that nobody checks.
+// Command mutants tests the fault campaign: it takes safeguards out of the service, one at a time,
+// and a campaign has to find each of them missing. What no campaign finds is a promise that is not
+// checked.
 //
 //	ONLY=settle-fence,inbox-dedupe go run ./loadtest/mutants
 //
-// Each mutant is a patch beside this file, whose header says what it removes, which promise that breaks and which faults bring it to
-// light. It is applied to a copy of HEAD, built, and hurt by campaigns that become longer until one of them finds a violation. A tree
-// without a patch has to pass under the same faults, or to be caught would mean nothing.
+// Each mutant is a patch beside this file, whose header says what it removes, which promise that
+// breaks and which faults show it. It is applied to a copy of HEAD, built, and run in campaigns
+// that become longer until one finds a violation. A tree without a patch has to pass under the same
+// faults.
 //
-// See config for the variables. It ends with a non-zero status when a mutant survives, or could not be tried.
+// See config for the variables. It ends with a non-zero status when a mutant survives, or could not
+// be tried.
 package main
 
 import (

@@ -18,7 +18,8 @@ type mutant struct {
 	Name    string
 	Removes string
 	Breaks  string // the promise
-	Nemeses string // as the campaign takes them
+	Faults  string // kinds, as the campaign takes them
+	Env     string // further variables of the campaign, with spaces between
 	Patch   string // nothing in the control
 }
 
@@ -26,16 +27,17 @@ type mutant struct {
 func control(mutants []mutant) mutant {
 	var kinds []string
 	for _, m := range mutants {
-		kinds = append(kinds, strings.Split(m.Nemeses, ",")...)
+		kinds = append(kinds, strings.Split(m.Faults, ",")...)
 	}
 	slices.Sort(kinds)
-	return mutant{Name: "control", Removes: "nothing", Nemeses: strings.Join(slices.Compact(kinds), ",")}
+	return mutant{Name: "control", Removes: "nothing", Faults: strings.Join(slices.Compact(kinds), ",")}
 }
 
 // fileName is 07-redis-scope.patch.
 var fileName = regexp.MustCompile(`^\d\d-([0-9a-z-]+)\.patch$`)
 
-// readMutants reads the patches in the order of their numbers; only, if there are any, says which by name.
+// readMutants reads the patches in the order of their numbers; only, if there are any, says which
+// by name.
 func readMutants(dir string, only []string) ([]mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
 	if err != nil || len(files) == 0 {
@@ -70,7 +72,7 @@ func readMutant(path string) (mutant, error) {
 		return mutant{}, err
 	}
 	m := mutant{Name: name[1], Patch: string(patch)}
-	fields := map[string]*string{"Removes": &m.Removes, "Breaks": &m.Breaks, "Nemeses": &m.Nemeses}
+	fields := map[string]*string{"Removes": &m.Removes, "Breaks": &m.Breaks, "Faults": &m.Faults, "Env": &m.Env}
 	header, _, _ := strings.Cut(m.Patch, "\ndiff ")
 	for line := range strings.Lines(header) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -78,8 +80,8 @@ func readMutant(path string) (mutant, error) {
 			*field = value
 		}
 	}
-	if m.Removes == "" || m.Breaks == "" || m.Nemeses == "" {
-		return mutant{}, fmt.Errorf("%s: its header must say Removes, Breaks and Nemeses", path)
+	if m.Removes == "" || m.Breaks == "" || m.Faults == "" {
+		return mutant{}, fmt.Errorf("%s: its header must say Removes, Breaks and Faults", path)
 	}
 	return m, nil
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncepay/oncepay/loadtest/faults/nemesis"
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-// Whoever changes what a patch takes out learns so here, and not from a run of an hour.
-func TestEveryPatchAppliesToTheTreeAsItIs(t *testing.T) {
+// A change of the code that a patch removes fails here, and not in a run of an hour.
+func TestMutants_ApplyToTheTreeAsItIs(t *testing.T) {
 	t.Parallel()
 	mutants, err := readMutants(".", nil)
 	require.NoError(t, err)
@@ -27,14 +28,14 @@ func TestEveryPatchAppliesToTheTreeAsItIs(t *testing.T) {
 			check.Dir, check.Stdin = filepath.Join("..", ".."), strings.NewReader(m.Patch)
 			printed, err := check.CombinedOutput()
 			require.NoError(t, err, "the patch needs to be made again: %s", printed)
-			for kind := range strings.SplitSeq(m.Nemeses, ",") {
-				require.Contains(t, nemesis.Kinds(nemesis.Target{}), kind)
+			for kind := range strings.SplitSeq(m.Faults, ",") {
+				require.Contains(t, fault.Names(), kind)
 			}
 		})
 	}
 }
 
-func TestMutantsAreChosenByName(t *testing.T) {
+func TestReadMutants_ChoosesByName(t *testing.T) {
 	t.Parallel()
 	mutants, err := readMutants(".", []string{"settle-fence", "inbox-dedupe"})
 	require.NoError(t, err)
@@ -44,40 +45,40 @@ func TestMutantsAreChosenByName(t *testing.T) {
 	require.ErrorContains(t, err, `"settle-fense"`)
 }
 
-func TestAPatchNeedsItsHeader(t *testing.T) {
+func TestReadMutants_NeedsAHeader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "01-no-header.patch"), []byte("Removes: something\n\ndiff --git a/x b/x\n"), 0o600))
 	_, err := readMutants(dir, nil)
-	require.ErrorContains(t, err, "must say Removes, Breaks and Nemeses")
+	require.ErrorContains(t, err, "must say Removes, Breaks and Faults")
 }
 
-func TestTheControlHasTheFaultsOfAll(t *testing.T) {
+func TestControl_HasTheFaultsOfAll(t *testing.T) {
 	t.Parallel()
-	m := control([]mutant{{Nemeses: "redis kill,replica kill"}, {Nemeses: "redis kill,redis flush"}})
-	require.Equal(t, "redis flush,redis kill,replica kill", m.Nemeses)
+	m := control([]mutant{{Faults: "redis kill,replica kill"}, {Faults: "redis kill,redis flush"}})
+	require.Equal(t, "redis flush,redis kill,replica kill", m.Faults)
 	require.Empty(t, m.Patch)
 }
 
-func TestWhatABusyMachineBreaksIsNoEvidence(t *testing.T) {
+func TestBroken_LeavesOutWhatABusyMachineBreaks(t *testing.T) {
 	t.Parallel()
-	rules := func(rules ...verify.Rule) (f findings) {
+	rules := func(rules ...books.Rule) (f findings) {
 		for _, rule := range rules {
-			f.Violations = append(f.Violations, struct{ Rule verify.Rule }{rule})
+			f.Violations = append(f.Violations, struct{ Rule books.Rule }{rule})
 		}
 		return f
 	}
-	require.Empty(t, rules(verify.Proof, verify.Recovery, verify.Resources).broken())
-	require.Equal(t, []verify.Rule{verify.OneCharge}, rules(verify.OneCharge, verify.Proof, verify.OneCharge).broken())
+	require.Empty(t, rules(verify.Conclusive, verify.Recovery, verify.Resources).broken())
+	require.Equal(t, []books.Rule{books.OneCharge}, rules(books.OneCharge, verify.Conclusive, books.OneCharge).broken())
 }
 
-func TestAllButTheControlHaveToBeCaught(t *testing.T) {
+func TestVerdict_WantsAllCaughtButTheControl(t *testing.T) {
 	t.Parallel()
 	passes := result{mutant: mutant{Name: "control"}}
-	caught := result{mutant: mutant{Name: "a", Patch: "a"}, broken: []verify.Rule{verify.OneCharge}, took: time.Second}
+	caught := result{mutant: mutant{Name: "a", Patch: "a"}, broken: []books.Rule{books.OneCharge}, took: time.Second}
 	survived := result{mutant: mutant{Name: "b", Patch: "b"}}
 	stale := result{mutant: mutant{Name: "c", Patch: "c"}, err: errNotApplied}
-	broken := result{mutant: mutant{Name: "control"}, broken: []verify.Rule{verify.OneCharge}}
+	broken := result{mutant: mutant{Name: "control"}, broken: []books.Rule{books.OneCharge}}
 
 	require.NoError(t, table{results: []result{passes, caught}}.verdict())
 	require.ErrorContains(t, table{results: []result{passes, caught, survived}}.verdict(), "1 of 3")
@@ -86,7 +87,7 @@ func TestAllButTheControlHaveToBeCaught(t *testing.T) {
 
 	page := string(table{commit: "abc", results: []result{passes, caught, survived, stale}}.markdown())
 	require.Contains(t, page, "| control |")
-	require.Contains(t, page, string(verify.OneCharge))
+	require.Contains(t, page, string(books.OneCharge))
 	require.Contains(t, page, "SURVIVED")
 	require.Contains(t, page, "NOT TRIED")
 }

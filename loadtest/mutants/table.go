@@ -93,7 +93,7 @@ Commit %s, %s, %s, %d CPUs, %s in all; a campaign's set-up and verdict, some 30 
 		if !r.caught() {
 			found = r.verdict()
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f s | %d |\n", r.mutant.Name, r.mutant.Removes, r.mutant.Nemeses, found, r.took.Seconds(), r.faults)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f s | %d |\n", r.mutant.Name, r.mutant.Removes, r.mutant.Faults, found, r.took.Seconds(), r.faults)
 	}
 	return b.Bytes()
 }

@@ -13,15 +13,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 const (
-	// firstRound and longestRound bound a campaign's faults; each is three times as long as the one before.
+	// firstRound and longestRound bound a campaign's faults; each is three times as long as the one
+	// before.
 	firstRound, longestRound = 15 * time.Second, 3 * time.Minute
 	// controlRound is for each kind of fault: enough for all of them to come.
 	controlRound = 7 * time.Second
-	// verdictTime is longer than a campaign takes besides its faults: it ends by itself.
+	// verdictTime is longer than a campaign takes besides its faults.
 	verdictTime = 5 * time.Minute
 	// maxMishaps is how often a campaign may break off before a mutant is given up.
 	maxMishaps = 3
@@ -33,13 +35,13 @@ const (
 var (
 	errNotApplied  = errors.New("the patch does not apply any more")
 	errNotCompiled = errors.New("it does not compile")
-	errNoVerdict   = errors.New("the campaign came to no verdict")
+	errNoVerdict   = errors.New("the campaign reached no verdict")
 )
 
 // result is what became of a mutant.
 type result struct {
 	mutant mutant
-	broken []verify.Rule // the promises by which it was caught; none: it survived
+	broken []books.Rule  // the promises by which it was caught; none: it survived
 	took   time.Duration // from the first campaign's beginning to the last one's verdict
 	faults int           // that it took
 	err    error         // it could not be tried
@@ -47,11 +49,12 @@ type result struct {
 
 func (r result) caught() bool { return len(r.broken) > 0 && r.err == nil }
 
-// loadDependent rules may break on a machine that is busy with something else: they are no evidence.
-var loadDependent = []verify.Rule{verify.Proof, verify.Recovery, verify.Resources}
+// loadDependent rules may break on a machine that is busy with something else: they are no
+// evidence.
+var loadDependent = []books.Rule{verify.Conclusive, verify.Recovery, verify.Resources}
 
-// try hurts a mutant in longer and longer campaigns until it is caught or the limit has passed; the control has one campaign that
-// comes to a verdict.
+// try runs longer and longer campaigns on a mutant until it is caught or the limit has passed. The
+// control has one campaign that reaches a verdict.
 func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 	r := result{mutant: m}
 	dir, err := l.tree(ctx, m)
@@ -64,10 +67,10 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 	began, mishaps := time.Now(), 0
 	for duration, seed := firstRound, l.cfg.Seed; ; duration, seed = min(3*duration, longestRound), seed+1 {
 		if m.Patch == "" {
-			duration = max(firstRound, controlRound*time.Duration(1+strings.Count(m.Nemeses, ",")))
+			duration = max(firstRound, controlRound*time.Duration(1+strings.Count(m.Faults, ",")))
 		}
-		l.say("%-26s %s of %s", m.Name, duration, m.Nemeses)
-		found, err := l.hurt(ctx, m, dir, offset, duration, seed)
+		l.say("%-26s %s of %s", m.Name, duration, m.Faults)
+		found, err := l.campaignOn(ctx, m, dir, offset, duration, seed)
 		r.took, r.broken, r.err = time.Since(began), found.broken(), err
 		r.faults += found.Faults
 		if err != nil {
@@ -84,12 +87,12 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 // findings are the part of a campaign's report that is needed here.
 type findings struct {
 	Faults     int
-	Violations []struct{ Rule verify.Rule }
+	Violations []struct{ Rule books.Rule }
 }
 
 // broken are the rules that were, without those that may have been for other reasons.
-func (f findings) broken() []verify.Rule {
-	var rules []verify.Rule
+func (f findings) broken() []books.Rule {
+	var rules []books.Rule
 	for _, v := range f.Violations {
 		if !slices.Contains(loadDependent, v.Rule) && !slices.Contains(rules, v.Rule) {
 			rules = append(rules, v.Rule)
@@ -98,8 +101,8 @@ func (f findings) broken() []verify.Rule {
 	return rules
 }
 
-// hurt runs one campaign against the tree in dir.
-func (l *lab) hurt(ctx context.Context, m mutant, dir string, offset int, duration time.Duration, seed uint64) (found findings, err error) {
+// campaignOn runs one campaign on the tree in dir.
+func (l *lab) campaignOn(ctx context.Context, m mutant, dir string, offset int, duration time.Duration, seed uint64) (found findings, err error) {
 	ctx, cancel := context.WithTimeout(ctx, duration+verdictTime)
 	defer cancel()
 	out := filepath.Join(l.cfg.Out, m.Name)
@@ -117,8 +120,9 @@ func (l *lab) hurt(ctx context.Context, m mutant, dir string, offset int, durati
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, printed, printed
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = takeDownTime
-	cmd.Env = append(os.Environ(), "NEMESES="+m.Nemeses, "DURATION="+duration.String(), fmt.Sprint("SEED=", seed), "FAULTS_OUT="+out,
-		fmt.Sprint("PORT_OFFSET=", offset), "STACK_DIR=.stack-mutant", "CLIENTS=48", "FAULT_MIN=500ms", "FAULT_MAX=2s", "FLOOR=1", "PATIENCE=45s")
+	cmd.Env = append(os.Environ(), "FAULTS="+m.Faults, "DURATION="+duration.String(), fmt.Sprint("SEED=", seed), "FAULTS_OUT="+out,
+		fmt.Sprint("PORT_OFFSET=", offset), "STACK_DIR=.stack-mutant", "CLIENTS=48", "FAULT_MIN=500ms", "FAULT_MAX=2s", "FLOOR=1", "PATIENCE=45s", "GENERATED=0")
+	cmd.Env = append(cmd.Env, strings.Fields(m.Env)...)
 	broke := cmd.Run() // its status says less than its report
 	raw, err := os.ReadFile(report)
 	if err != nil {
@@ -138,7 +142,7 @@ func (r result) String() string {
 	}
 }
 
-func joined(rules []verify.Rule, separator string) string {
+func joined(rules []books.Rule, separator string) string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
 		names[i] = string(rule)

@@ -11,10 +11,12 @@ import (
 // headerKey carries the client's key.
 const headerKey = "Idempotency-Key"
 
-// everyRequest is no idempotency at all: each request that arrives is executed. The other systems decide which ones it sees.
+// everyRequest is no idempotency at all: each request that arrives is executed. The other systems
+// decide which ones it sees.
 //
-// An execution goes to oncepay under a key of its own, the client's with a random end. So oncepay never takes two executions for
-// one, and its table of keys tells afterwards what each client's key has brought about.
+// An execution goes to oncepay under a key of its own, the client's with a random end. So oncepay
+// never takes two executions for one, and its table of keys tells afterwards what each client's key
+// has brought about.
 func everyRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if key := r.Header.Get(headerKey); key != "" {
@@ -25,15 +27,15 @@ func everyRequest(next http.Handler) http.Handler {
 	})
 }
 
-// asksForRetry says that an answer is about this moment alone. None of the systems keeps such an answer: a client that comes again,
-// as it was told to, is to find out more.
+// asksForRetry says that an answer is about this moment alone. None of the systems keeps such an
+// answer: a client that retries later should get the outcome.
 func asksForRetry(status int, header http.Header) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || header.Get("Retry-After") != ""
 }
 
 // problem is an answer of a system itself, in the API's shape, so that clients know what to do.
 func problem(status int, code string) []byte {
-	body, _ := json.Marshal(map[string]any{"type": "urn:oncepay:problem:" + code, "title": http.StatusText(status), "status": status, "code": code})
+	body, _ := json.Marshal(map[string]any{"type": "/problems/" + code, "title": http.StatusText(status), "status": status, "code": code})
 	return body
 }
 

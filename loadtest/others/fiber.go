@@ -28,10 +28,12 @@ const (
 	lockPatience, lockPause = 4 * time.Second, 50 * time.Millisecond
 )
 
-// errNotKept tells the middleware, by Fiber's convention, that the handler failed: what it has answered is not to be kept.
+// errNotKept tells the middleware, by Fiber's convention, that the handler failed: what it has
+// answered is not to be kept.
 var errNotKept = errors.New("the answer asks for a retry")
 
-// fiberFront is Fiber's idempotency middleware with Redis as its storage. Without a lock it takes its own, which is of this process.
+// fiberFront is Fiber's idempotency middleware with Redis as its storage. Without a lock it takes
+// its own, which is of this process.
 func fiberFront(client *redis.Client, lock idempotency.Locker) front {
 	return func(next http.Handler) http.Handler {
 		app := fiber.New(fiber.Config{ErrorHandler: fiberError})
@@ -79,7 +81,8 @@ func fiberError(c fiber.Ctx, err error) error {
 	return c.Status(status).Send(problem(status, code))
 }
 
-// ownRequest copies what fasthttp writes over when a request is answered, because oncepay keeps some of it for longer.
+// ownRequest copies what fasthttp writes over when a request is answered, because oncepay keeps
+// some of it for longer.
 func ownRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer

@@ -1,6 +1,7 @@
-// Command others answers oncepay's API behind other ways of treating idempotency keys, so that a fault campaign can be run on them:
-// the handlers, the database and the doors are oncepay's, and what stands in front of them is chosen by SYSTEM. It takes the place
-// of "oncepay serve" in a stack; see ../OTHERS.md.
+// Command others answers oncepay's API behind other ways of treating idempotency keys, so that a
+// fault campaign can be run on them: the handlers, the database and the endpoints are oncepay's,
+// and what stands in front of them is chosen by SYSTEM. It takes the place of "oncepay serve" in a
+// stack; see ../OTHERS.md.
 package main
 
 import (
@@ -23,7 +24,8 @@ import (
 	"github.com/oncepay/oncepay/internal/app"
 )
 
-// redisTimeout is short enough for a retry within the time that a client waits. All else of the client is go-redis's default.
+// redisTimeout is short enough for a retry within the time that a client waits. All else of the
+// client is go-redis's default.
 const redisTimeout = time.Second
 
 // front puts a system before the handlers.
@@ -66,7 +68,8 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	}
 	log := app.NewLogger(stdout, cfg.LogLevel)
 	app.QuietRedis(log)
-	// Each execution has a key of its own, so that oncepay's own records never matter; in memory they can't get in the way either.
+	// Each execution has a key of its own, so that oncepay's own records never matter; in memory
+	// they can't get in the way either.
 	replica, err := app.New(ctx, cfg, log, app.WithFront(system), app.WithRecords(memstore.New()))
 	if err != nil {
 		return err

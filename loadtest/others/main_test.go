@@ -102,7 +102,7 @@ func try(url, account, key, body string) (answer, error) {
 	return answer{a.StatusCode, a.Header, string(text)}, err
 }
 
-func TestNoneExecutesEachRequestUnderAKeyOfItsOwn(t *testing.T) {
+func TestNone_ExecutesEachRequestUnderAKeyOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := &shop{}
 	urls := replicas(t, "none", testenv.Redis(t), s)
@@ -117,7 +117,7 @@ func TestNoneExecutesEachRequestUnderAKeyOfItsOwn(t *testing.T) {
 }
 
 // The systems do what they promise while nothing fails: they are put together well.
-func TestARetryIsAnsweredWithTheSameBytesByEitherReplica(t *testing.T) {
+func TestFronts_ReplayByteForByteAtEitherReplica(t *testing.T) {
 	t.Parallel()
 	for _, system := range protecting {
 		t.Run(system, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestARetryIsAnsweredWithTheSameBytesByEitherReplica(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatAsksForARetryIsPassedOnAndNotKept(t *testing.T) {
+func TestFronts_KeepNoAnswerThatAsksForARetry(t *testing.T) {
 	t.Parallel()
 	for _, system := range protecting {
 		for name, once := range map[string]func(http.ResponseWriter){
@@ -169,7 +169,7 @@ func TestAnAnswerThatAsksForARetryIsPassedOnAndNotKept(t *testing.T) {
 }
 
 // What sets the systems apart, without any fault: a second request while the first one is executed.
-func TestTwoReplicasAtOnce(t *testing.T) {
+func TestFronts_RaceAtTwoReplicas(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string]struct {
 		executions int64
@@ -203,7 +203,7 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherAccountAndAnotherRequest(t *testing.T) {
+func TestFronts_KnowAccountsAndRequests(t *testing.T) {
 	t.Parallel()
 	for system, apart := range map[string]bool{"fiber": false, "fiber-lock": false, "setnx": true} {
 		t.Run(system, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestAnotherAccountAndAnotherRequest(t *testing.T) {
 	}
 }
 
-func TestAKeyWhoseHolderIsGone(t *testing.T) {
+func TestFronts_HandleAKeyWhoseOwnerDied(t *testing.T) {
 	t.Parallel()
 	redisURL := testenv.Redis(t)
 	client, err := openRedis(redisURL)
@@ -235,7 +235,7 @@ func TestAKeyWhoseHolderIsGone(t *testing.T) {
 	require.Equal(t, http.StatusCreated, post(t, urls[1], "a", "k", "{}").status)
 }
 
-func TestWithoutRedisNothingIsExecuted(t *testing.T) {
+func TestFronts_ExecuteNothingWithoutRedis(t *testing.T) {
 	t.Parallel()
 	for _, system := range protecting {
 		t.Run(system, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestWithoutRedisNothingIsExecuted(t *testing.T) {
 }
 
 // The whole program: oncepay's handlers and database, and none of its idempotency.
-func TestServe(t *testing.T) {
+func TestServe_StartsAndStops(t *testing.T) {
 	t.Parallel()
 	environ := []string{"ENVIRONMENT=development", "SYSTEM=none", "HTTP_ADDR=" + freeAddr(t), "OPS_ADDR=127.0.0.1:0",
 		"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1"}
@@ -287,7 +287,7 @@ func TestServe(t *testing.T) {
 	require.Equal(t, []int{2, 2}, []int{orders, keys}, "two orders, each under a key of its own")
 }
 
-func TestWrongUsage(t *testing.T) {
+func TestRun_RefusesWrongUsage(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(t.Context(), []string{"migrate"}, nil, io.Discard), "serve")
 	_, err := choose([]string{"SYSTEM=magic"}, nil)

@@ -13,9 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// setNX is the recipe of many articles: SET NX "processing" with a time to live; who finds the key taken reads it, and answers 409
-// or what is kept there as JSON; whoever took it runs the handler and writes the answer over it, or deletes it when the answer
-// invites a retry. Here it also keeps accounts apart, which not every article does.
+// setNX is the recipe of many articles: SET NX "processing" with a time to live. The request that
+// sets the key runs the handler. It then replaces the value by the answer as JSON, or deletes the
+// key if the answer asks for a retry. A request that finds the key set answers with the kept JSON,
+// or with 409. Here the recipe also keeps accounts apart, which not every article does.
 type setNX struct {
 	redis *redis.Client
 	next  http.Handler

@@ -10,14 +10,14 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"github.com/tsenart/vegeta/v12/lib/plot"
 
-	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
 const (
-	// answerTimeout is above nginx's 70 s, so that the system gives up first
+	// answerTimeout is above nginx's 95 s, so that the system gives up first
 	// and says why.
-	answerTimeout = 75 * time.Second
+	answerTimeout = 100 * time.Second
 	// idleTimeout is below what nginx and the replicas grant (60 s and more),
 	// so that no request meets a connection that is just being closed.
 	idleTimeout = 20 * time.Second
@@ -41,7 +41,7 @@ type outcome struct {
 	label    string            // of the result that is being drawn
 }
 
-// attack drives the load and judges every answer as it comes.
+// attack drives the load and checks every answer as it arrives.
 func attack(ctx context.Context, cfg config, s *shop, out io.Writer) (*outcome, error) {
 	script := newScript(cfg, s)
 	pace := pacer{rate: cfg.Rate, requests: uint64(cfg.requests())}
@@ -80,7 +80,7 @@ func loadClient() *http.Client {
 	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}
 	return &http.Client{
 		Timeout:   answerTimeout,
-		Transport: &idempotency.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1},
+		Transport: &transport.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1},
 	}
 }
 
@@ -97,7 +97,7 @@ func newOutcome(pace pacer) *outcome {
 	return o
 }
 
-// take judges one result and lets the script go on from it.
+// take checks one result and lets the script go on from it.
 func (o *outcome) take(s *script, result *vegeta.Result) error {
 	shot, err := s.take(result)
 	if err != nil {
@@ -149,6 +149,6 @@ func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
 		}
 		state.Events = o.events
 	}
-	o.findings = append(o.findings, audit.Check(o.book, s.opening, state)...)
+	o.findings = append(o.findings, audit.Check(o.book, state)...)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,14 +45,14 @@ func rules(s summary) map[string]bool {
 	return broken
 }
 
-func TestHealthyShopPasses(t *testing.T) {
+func TestRun_PassesAHealthyShop(t *testing.T) {
 	t.Parallel()
 	text, s, err := drive(t, func(*fakeShop) {})
 	require.Empty(t, s.Findings)
-	require.True(t, s.Pace.Kept, "%+v", s.Pace)
-	require.NoError(t, err, text)
-	require.True(t, s.Passed)
-	require.Contains(t, text, "verdict  passed")
+	// A busy machine may miss the rate. Nothing else may fail then, and the verdict must say so.
+	require.Equal(t, s.Pace.Kept, s.Passed, text)
+	require.Equal(t, s.Pace.Kept, err == nil, text)
+	require.Equal(t, s.Pace.Kept, strings.Contains(text, "verdict  passed"), text)
 	require.Equal(t, map[string]uint64{"api-1": 32 << 20, "api-2": 32 << 20}, s.Memory)
 
 	all := s.Rows[len(s.Rows)-1]
@@ -66,14 +67,14 @@ func TestHealthyShopPasses(t *testing.T) {
 	require.Empty(t, plots, "files belong into STRESS_OUT")
 }
 
-func TestTheAuditIsPatient(t *testing.T) {
+func TestRun_WaitsForABusyShop(t *testing.T) {
 	t.Parallel()
 	_, s, _ := drive(t, func(f *fakeShop) { f.busy = true }) // a slow machine fails the rate, which is not the point here
 	require.Empty(t, s.Unread)
 	require.Empty(t, s.Findings)
 }
 
-func TestFaultyShopsAreCaught(t *testing.T) {
+func TestRun_FindsFaultyShops(t *testing.T) {
 	t.Parallel()
 	t.Run("an order per duplicate", func(t *testing.T) {
 		t.Parallel()
@@ -81,7 +82,7 @@ func TestFaultyShopsAreCaught(t *testing.T) {
 		require.ErrorIs(t, err, errOff)
 		require.Contains(t, text, "verdict  FAILED")
 		broken := rules(s)
-		for _, rule := range []string{"second effect under one key", "two bodies under one key", "order without a key", "stock"} {
+		for _, rule := range []string{"second effect under one key", "two bodies under one key", "order without a key"} {
 			require.True(t, broken[rule], "%s not found in %v", rule, broken)
 		}
 	})
@@ -89,7 +90,7 @@ func TestFaultyShopsAreCaught(t *testing.T) {
 		t.Parallel()
 		_, s, err := drive(t, func(f *fakeShop) { f.uncharged = true })
 		require.ErrorIs(t, err, errOff)
-		require.Equal(t, map[string]bool{"card payment without a charge": true}, rules(s))
+		require.Equal(t, map[string]bool{"one provider charge for each card payment": true}, rules(s))
 	})
 	t.Run("500 now and then", func(t *testing.T) {
 		t.Parallel()
@@ -100,7 +101,7 @@ func TestFaultyShopsAreCaught(t *testing.T) {
 	})
 }
 
-func TestConfig(t *testing.T) {
+func TestConfig_IsRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := parseConfig([]string{"--short"}, []string{"RATE=500", "BASE_URL=http://x/"})
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func TestPaceSendsDuplicatesAtOnce(t *testing.T) {
+func TestPacer_SendsDuplicatesAtOnce(t *testing.T) {
 	t.Parallel()
 	p := pacer{rate: 50, requests: 100}
 	require.Equal(t, duplicate, slot(2))
@@ -132,7 +133,7 @@ func TestPaceSendsDuplicatesAtOnce(t *testing.T) {
 	}
 }
 
-func TestLatenessIsShown(t *testing.T) {
+func TestPunctuality_ShowsLateRequests(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	late := func(factor int) punctual {
@@ -144,4 +145,21 @@ func TestLatenessIsShown(t *testing.T) {
 	}
 	require.Equal(t, punctual{Asked: 100, Achieved: 100, Kept: true}, late(1))
 	require.Equal(t, punctual{Asked: 100, Achieved: 50, P99: 990, Max: 1000, Kept: false}, late(2))
+}
+
+// TestSummarize_PassesWhatWasSentInTime and nothing that was sent late, however busy this machine is.
+func TestSummarize_PassesWhatWasSentInTime(t *testing.T) {
+	t.Parallel()
+	cfg := config{Rate: 100, Duration: time.Second}
+	sent := func(factor int) summary {
+		o := newOutcome(pacer{rate: cfg.Rate, requests: uint64(cfg.requests())})
+		start := time.Now()
+		for n := range uint64(cfg.requests()) {
+			o.punctual.add(&vegeta.Result{Seq: n, Timestamp: start.Add(time.Duration(factor) * o.punctual.pace.due(n))})
+			o.total.Requests++
+		}
+		return summarize(cfg, o)
+	}
+	require.True(t, sent(1).Passed)
+	require.False(t, sent(2).Passed)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/api/client"
-	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
@@ -50,7 +50,7 @@ type shop struct {
 
 // openShop creates the run's products and customers, with money to spend.
 func openShop(ctx context.Context, cfg config) (*shop, error) {
-	httpClient := &http.Client{Timeout: setupTimeout, Transport: &idempotency.Transport{MaxAttempts: setupAttempts, MaxDelay: setupPause}}
+	httpClient := &http.Client{Timeout: setupTimeout, Transport: &transport.Transport{MaxAttempts: setupAttempts, MaxDelay: setupPause}}
 	api, err := client.NewClientWithResponses(cfg.BaseURL+"/v1", client.WithHTTPClient(httpClient),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+cfg.APIKey)

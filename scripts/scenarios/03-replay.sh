@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The answer got lost on its way, so the client sends the request again. It gets
-# the first answer again, byte for byte, whichever replica it reaches.
+# The answer was lost, so the client sends the request again. It gets the first answer byte for
+# byte, from any replica.
 . "$(dirname "$0")/lib.sh"
-scenario "The same request again: the first answer again, byte for byte, from either replica"
+scenario "The same request again: the same answer byte for byte, from either replica"
 shop
 
 say "Place an order at api-1."
@@ -26,7 +26,7 @@ expect_status paid 201
 send repaid POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: pay-$run" -d '{"method":{"type":"card","token":"tok_visa"}}'
 expect_replay paid repaid
 
-say "All of it happened once."
+say "Everything happened once."
 expect_orders 1
 expect_stock 98
 expect_charges "$order" "succeeded, attempts 1"

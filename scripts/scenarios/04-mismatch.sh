@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A key names one request. Under the same key, another request is a mistake in
-# the client, and it is told so instead of getting the wrong answer.
+# A key names one request. Another request with the same key is a mistake of the client, and gets
+# 422.
 . "$(dirname "$0")/lib.sh"
 scenario "The same key with another body, or at another path: 422"
 shop
@@ -30,7 +30,7 @@ first_order=$(field first .id)
 send elsewhere POST "$BASE_URL/v1/orders/$first_order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
 expect_problem elsewhere 422 idempotency_key_reused
 
-say "Also while the first request is still running: the mistake is the more useful news."
+say "Also while the first request still runs: 422 tells the client more than 409."
 place_order
 start slow POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d '{"method":{"type":"card","token":"tok_slow_2s"}}'
 held() { records "slow-$run" | grep -q .; }
@@ -40,7 +40,7 @@ expect_problem early 422 idempotency_key_reused
 finish slow
 expect_status slow 201
 
-say "None of the wrong requests had an effect, and the right one is still answered."
+say "None of the wrong requests had an effect. The right one still gets its answer."
 send again POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$cart"
 expect_replay first again
 expect_orders 3

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# An impatient client, or a proxy, sends a payment twice before the first is
-# answered, and the two reach different replicas. One of them does the work.
+# An impatient client, or a proxy, sends a payment twice before the first copy is answered. The
+# copies reach different replicas. One of them is executed.
 . "$(dirname "$0")/lib.sh"
-scenario "The same key at both replicas at once: one 201, one 409, one charge"
+scenario "The same key at both replicas at the same time: one 201, one 409, one charge"
 shop
 place_order
 key=pay-$run
@@ -20,7 +20,7 @@ expect_problem "$loser" 409 idempotency_in_progress
 expect_retry_after "$loser"
 expect "error" "$(field "$loser" .error)" "A request with this idempotency key is already being processed. Retry after the original request completes."
 
-say "Whoever got the 409 asks again, at either replica, and gets the winner's answer."
+say "The request that got 409 is sent again, to either replica, and gets the answer of the other."
 send again1 POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 expect_replay "$winner" again1
 send again2 POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"

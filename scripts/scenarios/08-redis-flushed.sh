@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The store only makes it fast. When all its records are lost, every answer is
-# still in PostgreSQL, written in the same transaction as what it tells of.
+# When the store loses all records, every answer is still in PostgreSQL, where it was written in
+# the transaction of its effect.
 . "$(dirname "$0")/lib.sh"
-scenario "All records lost: the same answers, from beside their effects"
+scenario "All records lost: the same answers, from PostgreSQL"
 shop
 pay='{"method":{"type":"card","token":"tok_visa"}}'
 
@@ -13,7 +13,7 @@ order=$(field placed .id)
 send paid POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
 expect_status paid 201
 
-say "Lose everything that the store knew."
+say "Delete everything that the store has."
 lose_records
 expect "records of these keys in the store" "$(count_records "*-$run")" 0
 
@@ -28,7 +28,7 @@ expect_orders 1
 expect_stock 98
 expect_charges "$order" "succeeded, attempts 1"
 
-say "And the records are back in the store, where the next retry finds them."
+say "The records are back in the store. The next retry finds them there."
 for key in "order-$run" "pay-$run"; do
   expect "records of $key in the store" "$(count_records "$key")" 1
 done

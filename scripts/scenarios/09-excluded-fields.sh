@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Some fields differ with every attempt and mean nothing: the time on the
-# client's clock, a nonce. Payments leave them out when they compare requests,
-# and no request is another one for its spaces or the order of its members.
+# Some fields differ with every attempt and mean nothing: the time of the client's clock, a nonce.
+# Payments leave them out of the fingerprint. White space and the order of members are no
+# difference either.
 . "$(dirname "$0")/lib.sh"
-scenario "Fields that differ with every attempt don't make it another request"
+scenario "Fields that differ with every attempt do not make it another request"
 shop
 place_order
 key=pay-$run
@@ -18,7 +18,7 @@ send later POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key"
   -d '{"method":{"type":"card","token":"tok_visa"},"client_timestamp":"2025-01-01T12:01:00Z","request_nonce":"two"}'
 expect_replay first later
 
-say "Without them, and written differently."
+say "Without them, and with another order of members."
 send rewritten POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" \
   -d '{ "method": { "token": "tok_visa", "type": "card" } }'
 expect_replay first rewritten

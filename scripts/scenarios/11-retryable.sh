@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Some failures are the end of a request, others ask for a correction. An e-mail
-# address that is taken is one of these: nothing was written, the key is free
-# again, and the corrected request may use it.
+# Some failures can be corrected, for example an e-mail address that is taken. No change was made,
+# the key is free again, and the corrected request may use it.
 . "$(dirname "$0")/lib.sh"
 scenario "A failure that can be corrected releases the key"
 shop
@@ -13,7 +12,7 @@ send duplicate POST "$BASE_URL/v1/customers" -H "Idempotency-Key: $key" -d '{"na
 expect_problem duplicate 409 email_taken
 expect "records of the key in the store" "$(count_records "$key")" 0
 
-say "Unchanged, it fails again, by itself and not as a replay."
+say "Unchanged, it fails again, and this is no replay."
 send unchanged POST "$BASE_URL/v1/customers" -H "Idempotency-Key: $key" -d '{"name":"Grace Hopper","email":"'"$taken"'"}'
 expect_problem unchanged 409 email_taken
 expect "X-Idempotent-Replay" "$(header unchanged X-Idempotent-Replay)" ''

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# A declined card is an answer, not an accident: it is kept, and a retry hears
-# it again without troubling the provider. To try another card is to ask for
-# something else, and takes another key.
+# A declined card is an answer. It is kept, and a retry gets it without asking the provider.
+# Another card is another request and needs another key.
 . "$(dirname "$0")/lib.sh"
-scenario "A declined card is kept and replayed; another attempt takes another key"
+scenario "A declined card is kept and replayed; another card needs another key"
 shop
 place_order
 key=pay-$run
@@ -15,7 +14,7 @@ expect_problem first 402 payment_declined
 expect_charges "$order" "declined, attempts 1"
 expect_order "$order" pending
 
-say "The same again: the same answer, and the provider isn't asked again."
+say "The same again: the same answer, and the provider is not asked."
 send again POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$declined"
 expect_replay first again
 expect_charges "$order" "declined, attempts 1"
@@ -26,12 +25,12 @@ say "Another card under the same key is another request."
 send other POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d '{"method":{"type":"card","token":"tok_visa"}}'
 expect_problem other 422 idempotency_key_reused
 
-say "Under a key of its own it pays the order."
+say "With a new key it pays the order."
 send paid POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key-2" -d '{"method":{"type":"card","token":"tok_visa"}}'
 expect_status paid 201
 expect_charges "$order" "declined, attempts 1; succeeded, attempts 1"
 expect_order "$order" paid
 
-say "The first key still says what became of the first card."
+say "The first key still returns the answer about the first card."
 send late POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$declined"
 expect_replay first late

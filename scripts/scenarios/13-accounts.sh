@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A key means something only to the account that sent it. Two accounts that
-# happen to choose the same key don't meet.
+# A key means nothing outside the account that sent it. Two accounts that choose the same key do
+# not meet.
 . "$(dirname "$0")/lib.sh"
-scenario "Another account with the same key: an effect of its own, and not a glimpse of the first"
+scenario "Another account with the same key: an effect of its own, and no sight of the first"
 shop
 key=order-$run
 
@@ -11,7 +11,7 @@ send mine POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$cart"
 expect_status mine 201
 my_order=$(field mine .id) my_customer=$customer my_cart=$cart my_key=$API_KEY
 
-say "The second account sends the very same request: it has no such customer, and isn't shown the answer."
+say "The second account sends exactly the same request. It has no such customer, and does not see the answer."
 API_KEY=$OTHER_API_KEY
 send same POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$my_cart"
 expect "status" "$(status same)" 404
@@ -28,13 +28,13 @@ expect_replay theirs theirs_again
 expect_orders 1
 expect_stock 98
 
-say "It can't see what the first account has."
+say "It cannot see what the first account has."
 for path in "orders/$my_order" "customers/$my_customer"; do
   send peek GET "$BASE_URL/v1/$path"
   expect "status" "$(status peek)" 404
 done
 
-say "The first account is answered as before, and has one order."
+say "The first account gets the same answer as before, and has one order."
 API_KEY=$my_key customer=$my_customer
 send again POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$my_cart"
 expect_replay mine again

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A replica may stop for longer than its lease and not know it: a paused machine,
-# a long garbage collection. Another one has taken the payment over and finished
-# it when the first wakes up in mid-air, with the provider's answer in its hands.
-# It must not write a thing, and its own client must not hear a lie.
+# A replica can stop for longer than its lease without noticing: a paused machine, a long garbage
+# collection. Another replica has taken the payment over and settled it when the first one
+# resumes, with the provider's answer. It must not write anything, and its client must get the
+# settled answer.
 . "$(dirname "$0")/lib.sh"
-scenario "A replica paused past its lease: its successor pays once, and it changes nothing when it wakes up"
+scenario "A replica is paused past its lease: its successor pays once, and it changes nothing when it resumes"
 shop
 place_order
 key=pay-$run
@@ -16,19 +16,19 @@ say "Pay at api-1. The provider charges at once, and answers later."
 start first POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 wait_until "the provider has charged the card" charged
 
-say "Stop api-1 in mid-air, with SIGSTOP. Its heartbeat stops, too."
+say "Pause api-1 with SIGSTOP. Its heartbeat stops, too."
 fault 'pause api-1' 'resume api-1'
-say "A retry at api-2 waits for the lease to end, takes the payment over and finishes it."
+say "A retry at api-2 gets 409 until the lease ends, then takes the payment over and settles it."
 retry_while 409 $((LEASE_SECONDS + 10)) second POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
-expect "it was told to wait, before" "$(answer_to test "$retries" -gt 0)" yes
+expect "it got 409 before" "$(answer_to test "$retries" -gt 0)" yes
 expect_status second 201
 
-say "Continue api-1. Its own client hears what was settled."
+say "Resume api-1. Its own client gets the settled answer."
 heal
 finish first
 expect_replay second first
 
-say "Nothing has changed: one charge, for which the provider was asked twice."
+say "Nothing has changed: one charge. The provider was asked twice for it."
 expect_charges "$order" "succeeded, attempts 2"
 expect_order "$order" paid
 send again POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# The provider has charged the card, and hangs up without a word. Nobody knows
-# what happened, so nobody calls it a failure: the client is told to try again,
-# and the retry finds the charge that was made. No webhook comes to tell of it: on
-# a slow machine it would be faster than the retry.
+# The provider charges the card and closes the connection without an answer. The outcome is
+# unknown, so it is not a failure: the client gets 503, and its retry finds the charge. The
+# provider sends no webhook here, because on a slow machine that could be faster than the retry.
 . "$(dirname "$0")/lib.sh"
-scenario "Charged without an answer: 503 and not a failure; the retry finds the one charge"
+scenario "Charged without an answer: 503, not a failure; the retry finds the one charge"
 shop
 place_order
 key=pay-$run
 pay='{"method":{"type":"card","token":"tok_charged_silent"}}'
 
-say "Pay at api-1. The card is charged, and the provider hangs up."
+say "Pay at api-1. The provider charges the card and closes the connection."
 send first POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 expect_problem first 503 payment_outcome_unknown
 expect_retry_after first
@@ -24,7 +23,7 @@ expect "payment" "$(field second .status)" succeeded
 expect_charges "$order" "succeeded, attempts 2"
 expect_order "$order" paid
 
-say "From now on it is answered the same, at either replica."
+say "From now on both replicas return the same answer."
 send again POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 expect_replay second again
 expect_charges "$order" "succeeded, attempts 2"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# What became of my request? Sending it again is one way to find out. This is the
-# one for those who don't want to, or no longer have the request: a support desk,
-# a nightly check.
+# What became of a request can be asked without sending it again: by a support desk, or by a
+# nightly check.
 . "$(dirname "$0")/lib.sh"
-scenario "Ask what became of a key: in progress, completed, failed; also when Redis has forgotten it"
+scenario "What became of a key: in progress, completed or failed; also when Redis has lost it"
 shop
 place_order
 # Any character that a key may have, percent-encoded in the path.
@@ -15,7 +14,7 @@ say "Nothing is known of the key yet."
 send before GET "$url"
 expect_problem before 404 idempotency_key_not_found
 
-say "While a payment is under way, its key is in progress, and says which payment it is."
+say "While a payment runs, its key is in progress, and names the payment."
 start paid POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d '{"method":{"type":"card","token":"tok_slow_3s"}}'
 wait_until "the provider has charged the card" charged
 send during GET "$url"
@@ -33,14 +32,14 @@ expect "key" "$(field after .key)" "$key"
 expect "state" "$(field after .state)" completed
 expect "status of the answer" "$(field after .response_status)" 201
 expect "resource, as the answer said" "$(field after .resource)" "$(header paid Location)"
-expect "it says until when the answer is kept" "$(field after '.expires_at > .completed_at and .completed_at > .created_at')" true
+expect "it says how long the answer is kept" "$(field after '.expires_at > .completed_at and .completed_at > .created_at')" true
 
-say "The store forgets everything, which changes nothing."
+say "The store loses everything. The answer is the same."
 lose_records
 send flushed GET "$url"
 expect "the same is known" "$(answer_to cmp "$work/after.body" "$work/flushed.body")" yes
 
-say "A refusal is kept as well."
+say "A final 4xx is kept as well."
 place_order
 send declined POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: no-$run" -d '{"method":{"type":"card","token":"tok_declined"}}'
 expect_problem declined 402 payment_declined

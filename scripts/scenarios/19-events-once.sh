@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
-# An order's confirmation is sent by a consumer of events. Transport is at least
-# once: an event may come again, or late, when the broker was away. Its effect
-# is made once, because the consumer notes the event's ID with it.
+# A consumer of events sends an order's confirmation. Transport is at least once: an event may arrive
+# again, or late if Redis was away. Its effect happens once, because the inbox stores the event's ID
+# in the same transaction.
 . "$(dirname "$0")/lib.sh"
-scenario "Events come at least once, and have their effect once, also when the broker was away"
+scenario "Events arrive at least once and have their effect once, also if Redis was away"
 shop
 
-# consumed RESULT: so many events became that at the confirmations' consumers,
-# of both replicas.
+# consumed RESULT: how many events had this result at the consumers of both replicas.
 consumed() {
   for url in "$API1_URL" "$API2_URL"; do probe "$(operations "$url")/metrics"; done |
     awk -v want='events_consumed_total{group="order-confirmations",result="'"$1"'"}' '$1 == want { n += $2 } END { print n + 0 }'
 }
-# grown RESULT BY: it is so many more than $before.
+# grown RESULT BY: the number is now at least $before + BY.
 grown() { [ "$(consumed "$1")" -ge $((before + $2)) ]; }
 # event: the fields of the last order's first event, one a line, from the stream.
 event() {
   redis XREVRANGE oncepay:events + - COUNT 100 |
-    awk -v order="$order" 'NF == 0 { next } /^event_id$/ { left = 14; fields = "" }
+    awk -v order="$order" 'NF == 0 { next } /^event_id$/ { left = 16; fields = "" }
       left > 0 { fields = fields $0 "\n"; if (--left == 0 && index(fields, order) && index(fields, "\norder.placed\n")) printf "%s", fields }'
 }
 
@@ -33,7 +32,7 @@ expect "confirmations made" "$(($(consumed handled) - before))" 1
 
 say "The same event comes three times more, as after a relay's crash."
 mapfile -t fields < <(event)
-expect "the order's event is in the stream" "$((${#fields[@]} / 2)) fields" "7 fields"
+expect "the order's event is in the stream" "$((${#fields[@]} / 2)) fields" "8 fields"
 before=$(consumed repeated) made=$(consumed handled)
 for _ in 1 2 3; do quietly redis XADD oncepay:events '*' "${fields[@]}"; done
 wait_until "all of them are consumed" grown repeated 3

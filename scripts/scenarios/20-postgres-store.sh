@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Records can be kept in PostgreSQL in place of Redis: IDEMPOTENCY_STORE=postgres
-# changes how much a check costs and nothing that a client sees. Every other
-# scenario has to pass there, too, on a stack that is brought up for it.
+# Records can be kept in PostgreSQL instead of Redis: IDEMPOTENCY_STORE=postgres. This changes
+# what a check costs, and nothing that a client sees. Every other scenario has to pass there, on a
+# stack of its own.
 . "$(dirname "$0")/lib.sh"
 scenario "Records in PostgreSQL: all scenarios pass as they do with Redis"
 
@@ -10,7 +10,7 @@ store=postgres
 # 21 is about Redis and brings its own stack, too.
 others=$(cd scripts/scenarios && printf '%s\n' [0-9][0-9]-*.sh | cut -c 1-2 | grep -vE '^(20|21)$')
 
-say "Run them on a stack of two replicas that keep their records in $store."
+say "Run them on a stack whose replicas keep their records in $store."
 # Its lease is short: a user's stack has that of production.
 env -u STACK STACK_DIR=".stack-$store" PORT_OFFSET="$((${PORT_OFFSET:-6450} + 450))" IDEMPOTENCY_STORE="$store" LEASE_SECONDS=3 NO_COLOR=1 \
   scripts/with-stack.sh scripts/scenarios/run.sh --quiet --only "$(paste -sd, <<<"$others")" </dev/null 2>&1 |

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Redis copies its writes to a replica when it gets round to it. When it dies,
-# Sentinel appoints the replica, and what had not been copied is lost, although
-# both clients and replicas of the shop were told that it was kept. It was: in
-# PostgreSQL. Sentinel needs a stack of its own, which this brings up.
+# Redis replicates asynchronously. When the primary dies, Sentinel promotes its replica, and the
+# writes that had not been copied are lost. Every answer is still in PostgreSQL. Sentinel needs a
+# stack of its own, which this scenario starts.
 here=$(cd "$(dirname "$0")" && pwd)
 [ "${STACK_REDIS:-}" = sentinel ] || exec env -u STACK STACK_REDIS=sentinel STACK_DRIVER=native STACK_DIR=.stack-sentinel \
   PORT_OFFSET="$((${PORT_OFFSET:-6000} + 900))" IDEMPOTENCY_STORE=redis LEASE_SECONDS=3 "$here/../with-stack.sh" "$here/$(basename "$0")"
@@ -23,7 +22,7 @@ slow_pay='{"method":{"type":"card","token":"tok_slow_'$((LEASE_SECONDS + 5))'s"}
 say "The replica falls behind."
 stack 'partition redis-replica redis'
 
-say "An order is placed and paid. Their records are in the primary alone."
+say "Place an order and pay it. Their records are only in the primary."
 send placed POST "$BASE_URL/v1/orders" -H "Idempotency-Key: order-$run" -d "$cart"
 expect_status placed 201
 order=$(field placed .id) paid_order=$order
@@ -32,7 +31,7 @@ expect_status paid 201
 expect "records in the primary" "$(count_records "*-$run")" 3
 expect "records in the replica" "$(REDIS_ADDR=$replica count_records "order-$run")" 0
 
-say "Another payment is under way at api-1: charged, and not answered yet."
+say "Another payment runs at api-1: charged, and not answered yet."
 place_order
 slow_order=$order
 start slow POST "$API1_URL/v1/orders/$slow_order/payments" -H "Idempotency-Key: slow-$run" -d "$slow_pay"
@@ -41,11 +40,11 @@ wait_until "the provider has charged the card" charged
 say "Kill the primary."
 fault 'kill redis' 'start redis'
 began=$SECONDS
-wait_until "Sentinel has appointed the replica" appointed
+wait_until "Sentinel has promoted the replica" appointed
 REDIS_ADDR=$replica
 expect "records of the order and its payment that it has" "$(count_records "order-$run") and $(count_records "pay-$run")" "0 and 0"
 
-say "The payment under way has lost its lease with the primary. A retry at api-2 finds its key free."
+say "The running payment has lost its lease with the primary. A retry at api-2 finds its key free."
 start slow_again POST "$API2_URL/v1/orders/$slow_order/payments" -H "Idempotency-Key: slow-$run" -d "$slow_pay"
 
 say "New keys work again."
@@ -54,17 +53,17 @@ retry_while 503 10 fresh POST "$BASE_URL/v1/orders/$order/payments" -H "Idempote
 expect_status fresh 201
 expect "within 15 s of the kill" "$(answer_to test $((SECONDS - began)) -le 15)" yes
 
-say "Send the lost ones again, to either replica: the same answers."
+say "Send those whose records were lost again, to either replica: the same answers."
 send placed_again POST "$API1_URL/v1/orders" -H "Idempotency-Key: order-$run" -d "$cart"
 expect_replay placed placed_again
 send paid_again POST "$API2_URL/v1/orders/$paid_order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
 expect_replay paid paid_again
 
-say "And with another body they are refused."
+say "With another body they are refused."
 send other POST "$API2_URL/v1/orders" -H "Idempotency-Key: order-$run" -d "${cart/\"quantity\":2/\"quantity\":3}"
 expect_problem other 422 idempotency_key_reused
 
-say "What was told to those who sent the payment under way, and what they are told when they ask again."
+say "The answers to both copies of the running payment, and to a further retry."
 finish slow
 finish slow_again
 retry_while 409 20 settled POST "$BASE_URL/v1/orders/$slow_order/payments" -H "Idempotency-Key: slow-$run" -d "$slow_pay"
@@ -84,7 +83,7 @@ for order in "$paid_order" "$slow_order" "$order"; do
   expect_order "$order" paid
 done
 
-say "Start the old primary. It comes back as the replica of the new one."
+say "Start the old primary. It becomes the replica of the new one."
 stack 'heal redis-replica redis'
 heal
 expect "master" "$(server master)" "$replica"

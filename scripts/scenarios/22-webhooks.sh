@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# The provider also tells by itself what it did, some time later, more than once
-# and in any order. What it signed settles a payment that nobody finished, once;
-# what it didn't sign is nobody's word.
+# The provider also reports what it did by webhooks: later, more than once and in any order. A
+# signed event settles a processing payment once. An unsigned one is refused.
 . "$(dirname "$0")/lib.sh"
-scenario "Webhooks: a lost answer is settled by the provider's event, once, however often and in whatever order it comes"
+scenario "Webhooks: a provider event settles a payment whose answer was lost, once, in whatever order events come"
 shop
 place_order
 key=pay-$run
 pay='{"method":{"type":"card","token":"tok_charged_no_answer"}}'
 paid() { probe -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/orders/$order" | jq -e '.status == "paid"'; }
 
-say "Pay. The card is charged, and the provider hangs up. The client never returns."
+say "Pay. The provider charges the card and closes the connection. The client never returns."
 send first POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 expect_problem first 503 payment_outcome_unknown
 expect_order "$order" paying
 
-say "A moment later the provider's event arrives, and settles the payment."
+say "A moment later the provider's event arrives and settles the payment."
 wait_until "the order is paid" paid
 expect_order "$order" paid
 expect_charges "$order" "succeeded, attempts 1"
@@ -26,7 +25,7 @@ expect "status" "$(status late)" 201
 expect "X-Idempotent-Replay" "$(header late X-Idempotent-Replay)" true
 payment=$(field late .id)
 
-say "Refund it, and have all of the provider's events come again, three times, the newest first."
+say "Refund it, and have the provider send all its events again, three times, the newest first."
 send refund POST "$BASE_URL/v1/payments/$payment/refunds" -H "Idempotency-Key: refund-$run" -d '{}'
 expect_status refund 201
 for n in 1 2 3; do
@@ -39,7 +38,7 @@ send payment GET "$BASE_URL/v1/payments/$payment"
 expect "refunded of the payment, once" "$(field payment '.refunded.amount == .amount.amount')" true
 expect_charges "$order" "succeeded, attempts 1"
 
-say "An event that anybody could have sent is refused, whatever it says."
+say "An unsigned event is refused, whatever it says."
 place_order
 send pending POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key-2" -d '{"method":{"type":"card","token":"tok_charged_silent"}}'
 expect_problem pending 503 payment_outcome_unknown

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# The vocabulary of the scenarios: say, send, expect, and a verdict at the end.
-# It needs bash, curl and jq. A scenario sources it and runs alone against the
-# stack that these variables point at.
+# The commands of the scenarios: say, send, expect, and a verdict at the end. It needs bash, curl and
+# jq. Each scenario sources it, and runs alone against the stack that these variables name.
 
 set -euo pipefail
 
@@ -14,19 +13,19 @@ set -euo pipefail
 : "${IDEMPOTENCY_STORE:=redis}" # where the replicas keep their records: redis or postgres
 : "${API_KEY:=sk_test_demo}"
 : "${OTHER_API_KEY:=sk_test_other}"  # of a second account
-: "${STACK:=go run ./cmd/stack}"     # breaks things and mends them
+: "${STACK:=go run ./cmd/stack}"     # injects faults and ends them
 : "${LEASE_SECONDS:=15}"             # IDEMPOTENCY_LEASE of the replicas; more only takes longer
 
-# Longer than nginx's proxy_read_timeout of 70 s: the server is to give up first.
+# Longer than every timeout of nginx: the server has to give up first.
 answer_seconds=75
-# A replica that was killed has to start again, and to find its databases.
+# A killed replica has to start again and to connect to its databases.
 heal_seconds=60
-# How often a condition is looked at.
+# How often a condition is checked.
 poll_seconds=0.2
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$(mktemp -d)
-# Letters and digits, and too few of these to be taken for a card number.
+# Letters and digits; too few digits for a card number.
 run=r$(od -An -N5 -tx1 /dev/urandom | tr -d ' \n')
 checks=0 failed=0 placed=0 undo=''
 
@@ -38,15 +37,15 @@ fi
 # shellcheck source=scripts/scenarios/records.sh
 . scripts/scenarios/records.sh
 
-# --- telling -----------------------------------------------------------------
+# --- printing -----------------------------------------------------------------
 
 # scenario TITLE: what is shown, in one sentence.
 scenario() { printf '%s%s  %s%s\n' "$bold" "$(basename "$0" .sh)" "$1" "$plain"; }
 
-# say TEXT: what comes next, and why.
+# say TEXT: the next step.
 say() { printf '\n%s\n' "$*"; }
 
-# quietly COMMAND…: for what is needed but is not the point.
+# quietly COMMAND…: for steps that are only preparation.
 quietly() { "$@" >/dev/null; }
 
 # --- sending -----------------------------------------------------------------
@@ -90,9 +89,8 @@ finish() {
   printf '  %s\n' "$(cat "$work/$1.body")"
 }
 
-# retry_while STATUS SECONDS NAME METHOD URL [CURL OPTION…]: what a good client
-# does. It sends the same request again for as long as it is answered STATUS,
-# waiting each time as Retry-After says, but SECONDS in all. $retries counts.
+# retry_while STATUS SECONDS NAME METHOD URL [CURL OPTION…]: sends the same request again while the
+# answer is STATUS. It waits as Retry-After says, and for SECONDS in total. $retries counts.
 retry_while() {
   local unwanted=$1 deadline=$((SECONDS + $2)) name=$3 wait_for
   shift 2
@@ -179,7 +177,7 @@ expect_retry_after() {
   expect "Retry-After is a number of seconds" "$(header "$1" Retry-After | grep -cE '^[1-9][0-9]*$')" 1
 }
 
-# expect_replay FIRST AGAIN: the first answer was given again, byte for byte.
+# expect_replay FIRST AGAIN: the second answer is the first one, byte for byte.
 expect_replay() {
   expect "status, as the first time" "$(status "$2")" "$(status "$1")"
   expect "X-Idempotent-Replay" "$(header "$2" X-Idempotent-Replay)" true
@@ -190,8 +188,8 @@ expect_replay() {
   expect "body identical, byte for byte" "$(answer_to cmp "$work/$1.body" "$work/$2.body")" yes
 }
 
-# expect_charges ORDER WANTED: what the provider really did for an order, from
-# its own books: "none", "succeeded, attempts 1", or several joined by "; ".
+# expect_charges ORDER WANTED: what the provider did for an order, as it says itself: "none",
+# "succeeded, attempts 1", or several joined by "; ".
 expect_charges() {
   quietly send books GET "$PSP_URL/v1/charges?reference=$1"
   expect "charges at the provider" "$(field books \
@@ -215,10 +213,10 @@ expect_stock() {
   expect "stock left" "$(field look .stock)" "$1"
 }
 
-# --- a shop to try it in -----------------------------------------------------
+# --- preparation -----------------------------------------------------
 
-# shop: a product with a stock of 100 and a customer that nobody else uses, so
-# that effects can be counted. Sets $sku, $customer and $cart, an order's body.
+# shop: creates a product with a stock of 100 and a customer, so that effects can be counted. Sets
+# $sku, $customer and $cart, the body of an order.
 shop() {
   sku=scenario-$run
   quietly send product PUT "$BASE_URL/v1/products/$sku" \
@@ -227,7 +225,7 @@ shop() {
     -d '{"name":"Ada Lovelace","email":"ada-'"$run"'@example.com"}'
   customer=$(field customer .id)
   cart='{"customer_id":"'$customer'","items":[{"sku":"'$sku'","quantity":2}]}'
-  printf '%sA customer %s and a product %s, stock 100, have been set up.%s\n' "$dim" "$customer" "$sku" "$plain"
+  printf '%sCreated customer %s and product %s with a stock of 100.%s\n' "$dim" "$customer" "$sku" "$plain"
 }
 
 # place_order: an order of two, to be paid. Sets $order.
@@ -235,19 +233,19 @@ place_order() {
   placed=$((placed + 1))
   quietly send order POST "$BASE_URL/v1/orders" -H "Idempotency-Key: order-$placed-$run" -d "$cart"
   order=$(field order .id)
-  printf '%sOrder %s has been placed.%s\n' "$dim" "$order" "$plain"
+  printf '%sPlaced order %s.%s\n' "$dim" "$order" "$plain"
 }
 
-# --- breaking and mending ----------------------------------------------------
+# --- faults ----------------------------------------------------
 
-# fault BREAK HEAL: breaks something, as in fault 'kill api-1' 'start api-1'.
-# What was broken is mended by heal, at the latest when the scenario ends.
+# fault INJECT END: injects a fault, as in fault 'kill api-1' 'start api-1'. heal ends it, at the
+# latest when the scenario ends.
 fault() {
   undo=$2
   stack "$1"
 }
 
-# heal: mends what fault broke, and waits until all of it is well.
+# heal: ends the fault, and waits until everything works again.
 heal() {
   [ -n "$undo" ] || return 0
   local command=$undo
@@ -256,10 +254,10 @@ heal() {
     wait_until "Redis answers" redis PING &&
     wait_until "api-1 is ready" probe "$(operations "$API1_URL")/readyz" &&
     wait_until "api-2 is ready" probe "$(operations "$API2_URL")/readyz" &&
-    wait_until "the public door is open" probe -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/products"
+    wait_until "nginx answers" probe -H "Authorization: Bearer $API_KEY" "$BASE_URL/v1/products"
 }
 
-# stack 'COMMAND ARGUMENTS': the fault switchboard.
+# stack 'COMMAND ARGUMENTS': a command of cmd/stack.
 stack() {
   printf '%s  $ %s %s%s\n' "$dim" "$STACK" "$1" "$plain"
   # shellcheck disable=SC2086 # both are command lines, to be split into words
@@ -272,8 +270,7 @@ operations() { echo "${1%:*}:$((${1##*:} + 1000))"; }
 # probe URL: prints what is there, and fails unless that is well.
 probe() { curl -fsS --max-time 5 "$@"; }
 
-# wait_until WHAT COMMAND…: polls until the command succeeds; the scenario can't
-# go on when it never does.
+# wait_until WHAT COMMAND…: polls until the command succeeds. The scenario fails if it never does.
 wait_until() {
   local what=$1 deadline=$((SECONDS + heal_seconds))
   shift
@@ -295,9 +292,9 @@ verdict() {
   local stopped=$?
   trap - EXIT
   set +e
-  [ -z "$undo" ] || say "Mending what was broken."
+  [ -z "$undo" ] || say "Ending the fault."
   heal || stopped=1
-  jobs -p | xargs kill 2>/dev/null # requests that nobody waits for any more
+  jobs -p | xargs kill 2>/dev/null # requests that no step waits for
   rm -rf "$work"
   if [ "$stopped" != 0 ]; then
     failed=$((failed + 1))

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # work, dim and plain are lib.sh's
-# The records of keys, wherever IDEMPOTENCY_STORE says that they are kept: which
-# there are, what one of them says, and how to lose them all. Part of lib.sh.
+# The records of keys in the store that IDEMPOTENCY_STORE names: list, show and delete them. Part of
+# lib.sh.
 
 # records KEY: the names of a key's records, one per account; * stands for
 # anything.
@@ -24,7 +24,7 @@ record() {
 # milliseconds_left KEY: until the store drops the record.
 milliseconds_left() { "milliseconds_left_in_$IDEMPOTENCY_STORE" "$(records "$1")"; }
 
-# lose_records: the store forgets all of them.
+# lose_records: deletes all of them.
 lose_records() { "lose_records_in_$IDEMPOTENCY_STORE"; }
 
 # --- Redis -------------------------------------------------------------------
@@ -43,8 +43,8 @@ milliseconds_left_in_redis() { redis PTTL "$1"; }
 
 lose_records_in_redis() { stack 'flush redis'; }
 
-# redis COMMAND [ARGUMENT…]: one command, in the protocol's own words, so that
-# nothing needs to be installed. Prints the answer, one element a line.
+# redis COMMAND [ARGUMENT…]: sends one command over the protocol, so that redis-cli is not needed.
+# Prints the answer, one element per line.
 redis() (
   LC_ALL=C # lengths are bytes
   exec 3<>"/dev/tcp/${REDIS_ADDR%:*}/${REDIS_ADDR##*:}"
@@ -81,8 +81,8 @@ redis_answer() {
 
 # --- PostgreSQL --------------------------------------------------------------
 
-# A record whose time is over counts as absent, and stays until it is swept.
-# The scenarios' keys have no character that LIKE or a literal would mistake.
+# An expired record counts as absent. It stays until it is deleted in the background.
+# The keys of the scenarios have no characters that are special in LIKE or in a literal.
 records_in_postgres() {
   sql "SELECT scope || ':' || key FROM idempotency_records WHERE key LIKE '${1//\*/%}' AND expires_at > clock_timestamp()"
 }

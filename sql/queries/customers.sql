@@ -7,6 +7,9 @@ SELECT * FROM customers WHERE account_id = @account_id AND id = @id FOR NO KEY U
 -- name: CustomerExists :batchone
 SELECT EXISTS (SELECT FROM customers WHERE account_id = @account_id AND id = @id);
 
+-- name: EmailTaken :batchone
+SELECT EXISTS (SELECT FROM customers WHERE account_id = @account_id AND lower(email) = lower(@email) AND id <> @not_id);
+
 -- name: InsertCustomer :batchexec
 INSERT INTO customers (id, account_id, name, email, created_at, updated_at)
 VALUES (@id, @account_id, @name, @email, @created_at, @updated_at);

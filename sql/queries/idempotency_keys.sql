@@ -2,18 +2,30 @@
 SELECT now()::timestamptz AS now FROM accounts WHERE id = @account_id;
 
 -- name: ClaimKey :batchone
--- Waits for a transaction that is writing the same key; no row: the key is taken.
-INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at, trace_parent)
-VALUES (@account_id, @key, @fingerprint, @operation, 'in_progress', now() + make_interval(secs => @ttl_seconds),
-    nullif(@trace_parent::text, ''))
-ON CONFLICT (account_id, key) DO NOTHING
+-- Waits for a transaction that writes the same key. No row: the key is taken. A key whose time is up
+-- is claimed as if it had been purged. A refused key is claimed by a later attempt alone, and no key by
+-- an attempt that is older than refusals are kept: the comparison is made here because a replica may be
+-- paused between a comparison of its own and this statement.
+INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, attempted_at, expires_at, tombstone_until, trace_parent)
+SELECT @account_id, @key, @fingerprint, @operation, 'in_progress', @attempted_at, now() + make_interval(secs => @ttl_seconds),
+    now() + make_interval(secs => nullif(@tombstone_seconds::float8, 0)), nullif(@trace_parent::text, '')
+WHERE @attempted_at::timestamptz > now() - make_interval(secs => @max_age_seconds::float8)
+ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation, status = 'in_progress',
+    resource_id = NULL, resource = NULL, response_status = NULL, response_headers = NULL, response_body = NULL,
+    created_at = now(), completed_at = NULL, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
+    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent
+WHERE CASE k.status WHEN 'in_progress' THEN false
+    WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
+    ELSE greatest(k.expires_at, k.tombstone_until) <= now() END
 RETURNING now()::timestamptz AS now;
 
 -- name: GetKey :batchone
-SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
+SELECT sqlc.embed(idempotency_keys), extract(epoch FROM expires_at - now())::float8 AS seconds_left
+FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 
 -- name: ReadKey :one
-SELECT * FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
+SELECT sqlc.embed(idempotency_keys), extract(epoch FROM expires_at - now())::float8 AS seconds_left
+FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 
 -- name: LockKey :batchexec
 SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR NO KEY UPDATE;
@@ -23,16 +35,29 @@ SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR N
 UPDATE idempotency_keys SET resource_id = @resource_id WHERE account_id = @account_id AND key = @key;
 
 -- name: FinishKey :batchexec
--- The reply is kept for as long as was promised, from now on: settling may have taken days.
-UPDATE idempotency_keys SET status = @status, response_status = @response_status, response_headers = @response_headers,
-    response_body = @response_body, completed_at = now(), expires_at = now() + (expires_at - created_at)
+-- The times count from now on, because settling may have taken days.
+UPDATE idempotency_keys SET status = @status, resource = nullif(@resource::text, ''), response_status = @response_status,
+    response_headers = @response_headers, response_body = @response_body, completed_at = now(),
+    expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at)
 WHERE account_id = @account_id AND key = @key AND status = 'in_progress';
 
--- name: PurgeKeys :execrows
--- What is in progress stays, however old: it is the only way back to what was begun.
-WITH expired AS (
-    SELECT account_id, key FROM idempotency_keys
+-- name: RefuseKey :batchexec
+UPDATE idempotency_keys SET status = 'refused', expires_at = now() + make_interval(secs => @kept_seconds), tombstone_until = NULL
+WHERE account_id = @account_id AND key = @key AND status = 'in_progress';
+
+-- name: PurgeKeys :one
+-- Deletes keys whose time is up, and makes tombstones of those that moved money. A key in progress
+-- stays, however old it is: it is the only way back to what was begun.
+WITH due AS (
+    SELECT account_id, key, tombstone_until FROM idempotency_keys
     WHERE status <> 'in_progress' AND expires_at <= now()
     ORDER BY expires_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+), buried AS (
+    UPDATE idempotency_keys k SET status = 'expired', response_headers = NULL, response_body = NULL, trace_parent = NULL,
+        expires_at = due.tombstone_until, tombstone_until = NULL
+    FROM due WHERE k.account_id = due.account_id AND k.key = due.key AND due.tombstone_until > now()
+), deleted AS (
+    DELETE FROM idempotency_keys k USING due
+    WHERE k.account_id = due.account_id AND k.key = due.key AND coalesce(due.tombstone_until <= now(), true)
 )
-DELETE FROM idempotency_keys k USING expired WHERE k.account_id = expired.account_id AND k.key = expired.key;
+SELECT count(*) FROM due;

@@ -1,21 +1,131 @@
--- name: ConfirmOrder :execrows
-WITH new AS (
-    INSERT INTO inbox (consumer, event_id) VALUES (@consumer, @event_id) ON CONFLICT DO NOTHING RETURNING event_id
+-- Events come as columns of the same length. One that comes again, or lies at or
+-- before the group's cursor and is no dead letter, has no effect. Rows are locked
+-- in the order of positions, so that two batches don't deadlock.
+
+-- name: ConfirmOrders :execrows
+WITH came AS (
+    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id,
+        unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
+), new AS (
+    INSERT INTO inbox (consumer, position, event_id)
+    SELECT @consumer::text, came.position, came.event_id FROM came
+    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
+    ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
+), revived AS (
+    DELETE FROM dead_letters d USING new WHERE d.consumer = @consumer AND d.position = new.position AND d.event_id = new.event_id
 )
-INSERT INTO order_confirmations (account_id, order_id) SELECT @account_id::uuid, @order_id::uuid FROM new;
+INSERT INTO order_confirmations (account_id, order_id)
+SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
 
 -- name: NoticeWarehouse :execrows
-WITH new AS (
-    INSERT INTO inbox (consumer, event_id) VALUES (@consumer, @event_id) ON CONFLICT DO NOTHING RETURNING event_id
+WITH came AS (
+    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id,
+        unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
+), new AS (
+    INSERT INTO inbox (consumer, position, event_id)
+    SELECT @consumer::text, came.position, came.event_id FROM came
+    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
+    ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
+), revived AS (
+    DELETE FROM dead_letters d USING new WHERE d.consumer = @consumer AND d.position = new.position AND d.event_id = new.event_id
 )
-INSERT INTO warehouse_notices (account_id, order_id) SELECT @account_id::uuid, @order_id::uuid FROM new;
+INSERT INTO warehouse_notices (account_id, order_id)
+SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
+
+-- name: RefuseEvent :one
+-- An event that had its effect meanwhile is no dead letter.
+INSERT INTO dead_letters AS d (consumer, position, event_id, last_error, retry_at)
+SELECT @consumer::text, @position::bigint, @event_id::uuid, @reason::text, now() + interval '1 second'
+WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = @consumer AND i.position = @position AND i.event_id = @event_id)
+ON CONFLICT (consumer, position, event_id) DO UPDATE SET attempts = d.attempts + 1, last_error = excluded.last_error,
+    retry_at = CASE WHEN d.attempts + 1 < @max_attempts::int THEN now() + least(interval '1 minute', interval '1 second' * 2 ^ d.attempts) END
+RETURNING attempts;
+
+-- name: AdvanceConsumer :one
+-- Moves a group's cursor over what is complete among the next published events:
+-- up to before the first one of its types that is neither in its inbox nor a dead
+-- letter. A new group begins with the first event that is kept. Once a minute it
+-- notes the position, which is purgeable a minute later.
+WITH here AS (
+    SELECT coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0) AS position
+), next AS (
+    SELECT o.id, o.type, o.event_id FROM outbox o
+    WHERE o.id > (SELECT position FROM here) AND o.id <= (SELECT position FROM outbox_cursor) ORDER BY o.id LIMIT @batch_size
+), bound AS (
+    SELECT coalesce(
+        (SELECT min(n.id) - 1 FROM next n WHERE n.type = ANY (@types::text[])
+            AND NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = @consumer AND i.position = n.id AND i.event_id = n.event_id)
+            AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.consumer = @consumer AND d.position = n.id AND d.event_id = n.event_id)),
+        (SELECT max(n.id) FROM next n), here.position) AS position FROM here
+), moved AS (
+    INSERT INTO consumer_cursors AS c (consumer, position) SELECT @consumer::text, bound.position FROM bound
+    WHERE NOT EXISTS (SELECT FROM consumer_cursors now WHERE now.consumer = @consumer AND now.position >= bound.position
+        AND now.noted_at > now() - interval '1 minute')
+    ON CONFLICT (consumer) DO UPDATE SET position = greatest(c.position, excluded.position),
+        purgeable = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN c.noted ELSE c.purgeable END,
+        noted = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN c.position ELSE c.noted END,
+        noted_at = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN now() ELSE c.noted_at END
+)
+SELECT bound.position::bigint AS position, (SELECT count(*) FROM next)::bigint AS seen,
+    (bound.position < coalesce((SELECT max(n.id) FROM next n), 0))::boolean AS incomplete FROM bound;
+
+-- name: MissingEvents :many
+-- Published events that the group has not had, between two positions.
+SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at FROM outbox o
+WHERE o.id > @after AND o.id <= @last
+  AND o.type = ANY (@types::text[])
+  AND NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = @consumer AND i.position = o.id AND i.event_id = o.event_id)
+  AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.consumer = @consumer AND d.position = o.id AND d.event_id = o.event_id)
+ORDER BY o.id LIMIT @batch_size;
+
+-- name: TakeDueDeadLetters :many
+-- Refused events whose pause is over. They pause anew, so that each is published once.
+WITH due AS (
+    UPDATE dead_letters SET retry_at = now() + interval '1 minute'
+    WHERE retry_at <= now() RETURNING position, event_id
+)
+SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at
+FROM outbox o JOIN due ON o.id = due.position AND o.event_id = due.event_id ORDER BY o.id;
+
+-- name: ConsumerLag :one
+-- Counts the events of the group's types after its cursor that it has not had, among
+-- the first 100,000.
+WITH next AS (
+    SELECT o.id, o.event_id, o.created_at FROM outbox o
+    WHERE o.id > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
+      AND o.type = ANY (@types::text[])
+    ORDER BY o.id LIMIT 100000
+), waiting AS (
+    SELECT n.created_at FROM next n
+    WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = @consumer AND i.position = n.id AND i.event_id = n.event_id)
+)
+SELECT count(*) AS events, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
+    coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)::bigint AS position,
+    (SELECT count(*) FROM dead_letters d WHERE d.consumer = @consumer AND d.retry_at IS NULL) AS dead FROM waiting;
+
+-- name: ListDeadLetters :many
+SELECT d.consumer, d.position, d.attempts, d.last_error, d.retry_at, o.type, o.subject,
+    extract(epoch FROM now() - o.created_at)::float8 AS age_seconds
+FROM dead_letters d JOIN outbox o ON o.id = d.position AND o.event_id = d.event_id
+ORDER BY d.retry_at IS NOT NULL, d.position LIMIT @page_size;
+
+-- name: RetryDeadLetters :execrows
+-- Without positions: all.
+UPDATE dead_letters SET attempts = 0, retry_at = now()
+WHERE cardinality(@positions::bigint[]) = 0 OR position = ANY (@positions);
 
 -- name: PurgeInbox :execrows
--- Whatever the outbox still holds may be published again, however old it is.
-WITH old AS (
-    SELECT i.consumer, i.event_id FROM inbox i
-    WHERE i.created_at < now() - make_interval(secs => @age_seconds::float8)
-      AND NOT EXISTS (SELECT FROM outbox o WHERE o.event_id = i.event_id)
-    ORDER BY i.created_at LIMIT @batch_size FOR UPDATE OF i SKIP LOCKED
+-- Only what its group's cursor passed so long ago that no statement can still run that
+-- read an older cursor. Looks at each group's first rows alone.
+WITH head AS (
+    SELECT i.consumer, i.position, i.event_id, i.created_at FROM consumer_cursors c CROSS JOIN LATERAL (
+        SELECT * FROM inbox WHERE inbox.consumer = c.consumer AND inbox.position <= c.purgeable
+        ORDER BY inbox.position LIMIT @batch_size) i
+), old AS (
+    SELECT i.consumer, i.position, i.event_id FROM inbox i JOIN head USING (consumer, position, event_id)
+    WHERE head.created_at < now() - make_interval(secs => @age_seconds::float8) LIMIT @batch_size FOR UPDATE OF i SKIP LOCKED
 )
-DELETE FROM inbox USING old WHERE inbox.consumer = old.consumer AND inbox.event_id = old.event_id;
+DELETE FROM inbox USING old
+WHERE inbox.consumer = old.consumer AND inbox.position = old.position AND inbox.event_id = old.event_id;

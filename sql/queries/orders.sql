@@ -34,7 +34,7 @@ UPDATE orders SET status = @status, shipping_address = @shipping_address, update
 WHERE account_id = @account_id AND id = @id;
 
 -- name: LockDueOrders :batchmany
--- Unpaid orders of any account whose time is up. Whoever is paying or cancelling one of them right now decides about it.
+-- Unpaid orders of any account whose time is up. Skips orders that another transaction is paying or cancelling.
 SELECT sqlc.embed(orders), (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items,
     now()::timestamptz AS now
 FROM orders

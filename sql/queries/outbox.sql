@@ -2,72 +2,54 @@
 INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
 VALUES (@event_id, @account_id, @type, @aggregate, @subject, @data);
 
--- name: ClaimEvents :many
--- The first unpublished event of each subject, if it is due. As min() reads one
--- index entry, a long backlog makes this no slower.
-WITH due AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at IS NULL AND o.dead_at IS NULL AND o.due_at <= now()
-      AND o.id = (SELECT min(earlier.id) FROM outbox earlier WHERE earlier.subject = o.subject AND earlier.published_at IS NULL)
-    ORDER BY o.id LIMIT @batch_size FOR UPDATE SKIP LOCKED
-)
-UPDATE outbox SET claim = @claim::uuid, due_at = now() + make_interval(secs => @lease_seconds::float8)
-FROM due WHERE outbox.id = due.id
-RETURNING outbox.id, event_id, account_id, type, aggregate, subject, data, created_at, attempts;
+-- name: LeaseOutbox :one
+-- Takes or renews the lease. No row: another relay holds it.
+UPDATE outbox_cursor SET owner = @owner::uuid, leased_until = now() + make_interval(secs => @lease_seconds::float8)
+WHERE owner = @owner::uuid OR leased_until < now()
+RETURNING position;
 
--- name: MarkPublished :execrows
--- Locks in the order of IDs, like ReplayEvents, so that the two don't deadlock.
-WITH held AS (SELECT o.id FROM outbox o WHERE o.id = ANY (@ids::bigint[]) AND o.claim = @claim::uuid ORDER BY o.id FOR UPDATE)
-UPDATE outbox SET published_at = now(), claim = NULL, last_error = NULL FROM held WHERE outbox.id = held.id;
+-- name: ReleaseOutbox :exec
+UPDATE outbox_cursor SET owner = NULL, leased_until = '-infinity' WHERE owner = @owner::uuid;
 
--- name: MarkRefused :execrows
-UPDATE outbox SET claim = NULL, attempts = attempts + 1, last_error = @reason,
-    due_at = now() + make_interval(secs => @pause_seconds::float8),
-    dead_at = CASE WHEN @dead::boolean THEN now() END
-WHERE id = @id AND claim = @claim::uuid;
+-- name: LastDrawnPosition :one
+SELECT coalesce(pg_sequence_last_value('outbox_id_seq'), 0)::bigint;
 
--- name: ReleaseEvents :execrows
-WITH held AS (SELECT o.id FROM outbox o WHERE o.published_at IS NULL AND o.claim = @claim::uuid ORDER BY o.id FOR UPDATE)
-UPDATE outbox SET claim = NULL, due_at = now() FROM held WHERE outbox.id = held.id;
+-- name: EventsBetween :many
+SELECT id, event_id, account_id, type, aggregate, subject, data, created_at FROM outbox
+WHERE id > @after AND id <= @last ORDER BY id LIMIT @batch_size;
+
+-- name: AdvanceOutbox :execrows
+-- Moves the cursor, if this relay holds the lease and the cursor is where the relay left it.
+UPDATE outbox_cursor SET position = @position, leased_until = now() + make_interval(secs => @lease_seconds::float8)
+WHERE owner = @owner::uuid AND position = @before;
 
 -- name: OutboxBacklog :one
-SELECT count(*) FILTER (WHERE dead_at IS NULL) AS waiting,
-    count(*) FILTER (WHERE dead_at IS NOT NULL) AS dead,
-    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE dead_at IS NULL)), 0)::float8 AS oldest_seconds
-FROM outbox WHERE published_at IS NULL;
-
--- name: ListUnpublished :many
--- Dead letters first, then in the order of what happened.
-SELECT id, type, subject, attempts, coalesce(last_error, '')::text AS last_error,
-    extract(epoch FROM now() - created_at)::float8 AS age_seconds,
-    (dead_at IS NOT NULL)::boolean AS dead, (claim IS NOT NULL AND due_at > now())::boolean AS claimed,
-    EXISTS (SELECT FROM outbox earlier WHERE earlier.subject = outbox.subject AND earlier.id < outbox.id
-            AND earlier.published_at IS NULL AND earlier.dead_at IS NOT NULL)::boolean AS blocked
-FROM outbox WHERE published_at IS NULL
-ORDER BY dead_at IS NULL, id LIMIT @page_size;
-
--- name: RetryEvents :execrows
--- Without IDs: all dead letters, and all that pause after a refusal.
-UPDATE outbox SET dead_at = NULL, attempts = 0, due_at = now()
-WHERE published_at IS NULL AND claim IS NULL AND attempts > 0
-  AND (cardinality(@ids::bigint[]) = 0 OR id = ANY (@ids));
-
--- name: ReplayEvents :execrows
--- Also takes back the claims of those that are being published: whether the
--- broker lost them too is not known.
-WITH lost AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at >= now() - make_interval(secs => @since_seconds::float8)
-       OR (o.published_at IS NULL AND o.claim IS NOT NULL)
-    ORDER BY o.id FOR UPDATE
+-- Counts up to 100,000, so that a long backlog makes it no slower.
+WITH waiting AS (
+    SELECT created_at FROM outbox WHERE id > (SELECT position FROM outbox_cursor) ORDER BY id LIMIT 100000
 )
-UPDATE outbox SET published_at = NULL, claim = NULL, attempts = 0, due_at = now() FROM lost WHERE outbox.id = lost.id;
+SELECT count(*) AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
+    (SELECT position FROM outbox_cursor)::bigint AS position
+FROM waiting;
+
+-- name: ReplayEvents :one
+-- Moves the cursor back before the first event of this long.
+WITH replayed AS (
+    SELECT count(*) AS events, min(o.id) AS first FROM outbox o, outbox_cursor c
+    WHERE o.id <= c.position AND o.created_at >= now() - make_interval(secs => @since_seconds::float8)
+)
+UPDATE outbox_cursor SET position = least(position, coalesce(replayed.first - 1, position)) FROM replayed
+RETURNING replayed.events;
 
 -- name: PurgeEvents :execrows
--- What was published long ago. Never what is to be published, again or at last, nor a dead letter.
-WITH old AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at < now() - make_interval(secs => @age_seconds::float8)
-    ORDER BY o.published_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+-- Deletes old events that every group has handled, except dead letters. Reads only the first events.
+WITH head AS (
+    SELECT id, created_at FROM outbox
+    WHERE id <= (SELECT least(min(g.position), (SELECT position FROM outbox_cursor)) FROM consumer_cursors g)
+      AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.position = outbox.id AND d.event_id = outbox.event_id)
+    ORDER BY id LIMIT @batch_size
+), old AS (
+    SELECT o.id FROM outbox o JOIN head USING (id)
+    WHERE head.created_at < now() - make_interval(secs => @age_seconds::float8) ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
 )
 DELETE FROM outbox USING old WHERE outbox.id = old.id;

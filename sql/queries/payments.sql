@@ -18,6 +18,8 @@ WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempot
 RETURNING *;
 
 -- name: SettlePayment :batchexec
+-- The caller has compared status and attempt under the row's lock: that is the fence. The row count of a
+-- batch is not read, so the condition here only repeats the fence.
 UPDATE payments SET status = @status, decline_code = @decline_code, provider_id = @provider_id, updated_at = @updated_at
 WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
 
@@ -25,8 +27,8 @@ WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attemp
 UPDATE payments SET refunded = @refunded, updated_at = @updated_at WHERE account_id = @account_id AND id = @id;
 
 -- name: TakePayments :many
--- The next attempt of payments that nobody is at work on, and with it the fence for whoever is after all.
--- Without their key they could not be settled, so it comes with them.
+-- Takes the next attempt of payments that no attempt works on. An older attempt that is still running
+-- can then no longer settle. Settling also finishes the key, so the key is returned, too.
 WITH due AS (
     SELECT p.id, k.key, k.fingerprint, k.operation
     FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'

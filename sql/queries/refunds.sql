@@ -20,6 +20,7 @@ WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempote
 RETURNING *;
 
 -- name: SettleRefund :batchexec
+-- The fence is the same as that of SettlePayment.
 UPDATE refunds SET status = @status, decline_code = @decline_code, provider_id = @provider_id, updated_at = @updated_at
 WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
 

@@ -1,20 +1,20 @@
-// Package watch is what stores that can notify have in common: it hands out
-// wake-up channels by name, and wakes them.
+// Package watch is shared by the stores that can wake waiters: it hands out channels by name,
+// and wakes them.
 package watch
 
 import "sync"
 
-// Registry holds the watches of one store. The zero value is ready, and its
-// methods may be called from any goroutine.
+// Registry holds the watches of one store. The zero value is ready to use, and it is safe for
+// concurrent use.
 type Registry struct {
 	mu      sync.Mutex
 	hearing bool
 	watches map[string]map[chan struct{}]bool
 }
 
-// Add begins a watch. Its channel receives when the name is woken, and when the
-// store begins to hear of changes: at once if it does already. Wakes that nobody
-// has received yet are one. stop ends the watch and may be called again.
+// Add begins a watch. Its channel receives when the name is woken, and when the store begins
+// to hear of changes: at once if it does already. Several wakes that were not received are
+// one. stop ends the watch and may be called again.
 func (r *Registry) Add(name string) (changed <-chan struct{}, stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,8 @@ func (r *Registry) Wake(name string) {
 	wake(r.watches[name])
 }
 
-// Hear says that from now on changes are heard of, for the first time or again:
-// all watches are woken, since nobody knows what they have missed.
+// Hear says that the store hears of changes from now on, for the first time or again. It wakes
+// all watches, because they may have missed changes.
 func (r *Registry) Hear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Registry) Hear() {
 	}
 }
 
-// Len counts the names that are watched.
+// Len returns how many names are watched.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func wake(watches map[chan struct{}]bool) {
 	for c := range watches {
 		select {
 		case c <- struct{}{}:
-		default: // it has a wake to receive
+		default: // it has not received the last one yet
 		}
 	}
 }

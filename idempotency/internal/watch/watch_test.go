@@ -17,7 +17,7 @@ func woken(changed <-chan struct{}) bool {
 	}
 }
 
-func TestRegistry(t *testing.T) {
+func TestRegistry_WakesByName(t *testing.T) {
 	t.Parallel()
 	var r watch.Registry
 	early, stopEarly := r.Add("a")

@@ -1,5 +1,5 @@
--- ARGV[2]: the finished record, ARGV[3]: how long it is kept, in milliseconds,
--- ARGV[4]: the channel to say so on. A user who may not publish still completes.
+-- ARGV[2]: the finished record, ARGV[3]: how long it is kept, in milliseconds, ARGV[4]: the channel
+-- for waiters. A user that may not publish still completes.
 if done then
   return 'ok'
 end

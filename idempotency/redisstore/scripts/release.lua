@@ -1,4 +1,4 @@
--- ARGV[2]: the channel to say so on. A user who may not publish still releases.
+-- ARGV[2]: the channel for waiters. A user that may not publish still releases.
 if absent then
   return 'ok'
 end

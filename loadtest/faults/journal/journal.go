@@ -1,5 +1,5 @@
-// Package journal keeps what clients did and saw: one line of JSON per attempt, written before anybody judges it, so that a
-// campaign's verdict can be checked again from the file alone.
+// Package journal keeps what clients did and saw: one line of JSON per attempt, written before any
+// rule is applied, so that a verdict can be checked again from the file alone.
 package journal
 
 import (
@@ -24,7 +24,7 @@ type Attempt struct {
 	Purpose     Purpose `json:"purpose,omitempty"`
 	Fingerprint string  `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
 	Number      int     `json:"number"`      // of the attempt within its logical request, from one
-	Via         string  `json:"via"`         // the door that it went through: nginx or a replica
+	Via         string  `json:"via"`         // the endpoint that it was sent to: nginx or a replica
 
 	Replica    string        `json:"replica,omitempty"` // who answered
 	Status     int           `json:"status,omitempty"`
@@ -34,6 +34,13 @@ type Attempt struct {
 	Resource   string        `json:"resource,omitempty"` // ID in a 2xx
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	Error      string        `json:"error,omitempty"` // why there was no whole answer
+	LookUp     *LookUp       `json:"look_up,omitempty"`
+}
+
+// LookUp is what GET /v1/idempotency-keys/{key} says about a key.
+type LookUp struct {
+	State  string `json:"state,omitempty"`  // empty: nothing is known of the key
+	Status int    `json:"status,omitempty"` // of the answer that was given
 }
 
 // Purpose is why a client sent a request.
@@ -50,11 +57,14 @@ const (
 	WalkAway     Purpose = "walk away"     // its client does not ask again
 	HangUp       Purpose = "hang up"       // its client breaks the connection and does not ask again
 	Again        Purpose = "again"         // it was answered some time ago
-	Settling     Purpose = "settling"      // nobody knew its end
+	Finishing    Purpose = "finishing"     // no client knew its end
 	Probe        Purpose = "probe"         // to see whether the service is back
+	Refusal      Purpose = "refusal"       // it is refused, and its client leaves
+	Patient      Purpose = "patient"       // its client waits for the answer of another attempt
+	Crowd        Purpose = "crowd"         // one of many more requests than the replicas can serve
 )
 
-// Outcome is what an attempt tells about its key.
+// Outcome is what an attempt says about its key.
 type Outcome string
 
 // The outcomes.
@@ -62,14 +72,18 @@ const (
 	Succeeded  Outcome = "succeeded"   // 2xx: the effect is there
 	Refused    Outcome = "refused"     // a final 4xx: there is no effect, and never will be
 	Reused     Outcome = "reused"      // the key belongs to another request
-	InProgress Outcome = "in progress" // somebody else is at it
+	InProgress Outcome = "in progress" // another attempt runs
 	Rejected   Outcome = "rejected"    // another 4xx: not executed, and the key is free
+	Expired    Outcome = "expired"     // the key was used, and its answer is no longer kept
+	LookedUp   Outcome = "looked up"   // it asks about a key, and uses none
 	Unknown    Outcome = "unknown"     // no answer, or a 5xx
 )
 
-// retryable are the codes of 4xx answers that are not kept under the key (the table of errors in the API's description).
+// retryable are the codes of 4xx answers that are not kept under the key (the table of errors in
+// the API's description).
 var retryable = map[string]bool{
 	"order_being_paid": true, "payment_processing": true, "unknown_product": true, "email_taken": true,
+	"newer_attempt_refused": true,
 }
 
 // Outcome classifies the attempt.
@@ -77,13 +91,17 @@ func (a Attempt) Outcome() Outcome {
 	switch {
 	case a.Error != "" || a.Status >= http.StatusInternalServerError || a.Status == 0:
 		return Unknown
+	case a.LookUp != nil:
+		return LookedUp
 	case a.Status < http.StatusMultipleChoices:
 		return Succeeded
+	case a.Code == "idempotency_key_expired":
+		return Expired
 	case a.Code == "idempotency_key_reused":
 		return Reused
 	case a.Code == "idempotency_in_progress":
 		return InProgress
-	case retryable[a.Code]:
+	case a.RefusedForNow():
 		return Rejected
 	case a.Status == http.StatusConflict, a.Status == http.StatusPaymentRequired, a.Status == http.StatusUnprocessableEntity:
 		return Refused
@@ -91,8 +109,14 @@ func (a Attempt) Outcome() Outcome {
 	return Rejected
 }
 
+// RefusedForNow says that the answer is a refusal that is not kept: the same request may succeed
+// later, and no older copy of it may.
+func (a Attempt) RefusedForNow() bool {
+	return a.Status < http.StatusInternalServerError && retryable[a.Code]
+}
+
 // Decided says that no retry can change what the client knows now.
-func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused }
+func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused || o == Expired }
 
 func (a Attempt) String() string {
 	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,
@@ -114,7 +138,7 @@ func NewWriter(out io.Writer) *Writer {
 	return &Writer{out: buffered, encoder: json.NewEncoder(buffered)}
 }
 
-// Add enters an attempt. What goes wrong with the file is told by Close.
+// Add enters an attempt. Close returns what went wrong with the file.
 func (w *Writer) Add(a Attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

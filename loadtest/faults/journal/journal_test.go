@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-func TestOutcome(t *testing.T) {
+func TestAttempt_HasOneOutcome(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		attempt journal.Attempt
@@ -40,7 +40,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-func TestWriterKeepsEveryAttempt(t *testing.T) {
+func TestWriter_KeepsEveryAttempt(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
 	w := journal.NewWriter(&file)
@@ -60,7 +60,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestFullDiskIsTold(t *testing.T) {
+func TestWriter_ReportsAFullDisk(t *testing.T) {
 	t.Parallel()
 	w := journal.NewWriter(full{})
 	w.Add(journal.Attempt{Key: "one"})

@@ -8,11 +8,12 @@ import (
 	"io"
 )
 
-// ErrTorn says that the last line is not whole: the campaign was killed while it wrote. The lines before it are good.
+// ErrTorn says that the last line is incomplete: the campaign was killed while it wrote. The lines
+// before it are good.
 var ErrTorn = errors.New("the journal's last line is torn")
 
-// Read gives the attempts of a journal. With ErrTorn it gives all but the torn one; a bad line with others after it is another error,
-// as nothing but damage explains it.
+// Read returns the attempts of a journal, with ErrTorn all but the last. A bad line with others
+// after it is damage, and another error.
 func Read(in io.Reader) ([]Attempt, error) {
 	var attempts []Attempt
 	lines := bufio.NewReader(in)

@@ -25,7 +25,7 @@ func written(t *testing.T) (string, []journal.Attempt) {
 	return file.String(), w.Attempts()
 }
 
-func TestReadGivesWhatWasWritten(t *testing.T) {
+func TestRead_ReturnsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	text, want := written(t)
 	attempts, err := journal.Read(strings.NewReader(text))
@@ -37,7 +37,7 @@ func TestReadGivesWhatWasWritten(t *testing.T) {
 }
 
 // A campaign that was killed leaves the beginning of a line, wherever it was cut.
-func TestTornLastLine(t *testing.T) {
+func TestRead_ReportsATornLastLine(t *testing.T) {
 	t.Parallel()
 	text, want := written(t)
 	second := strings.Index(text, "\n") + 1
@@ -49,7 +49,7 @@ func TestTornLastLine(t *testing.T) {
 	}
 }
 
-func TestDamageIsNoTear(t *testing.T) {
+func TestRead_TakesDamageForAnError(t *testing.T) {
 	t.Parallel()
 	text, want := written(t)
 	attempts, err := journal.Read(strings.NewReader(text + "{\"invoke\":\n" + text))

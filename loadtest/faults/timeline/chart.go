@@ -164,7 +164,7 @@ func (c *chart) drawLatencies(buckets []bucket, s scale) {
 	}
 }
 
-// drawFaults gives each victim a lane, in the order of appearance.
+// drawFaults draws one lane for each victim, in the order of appearance.
 func (c *chart) drawFaults(faults []Fault, s scale) {
 	rows := map[string]int{}
 	for _, f := range faults {
@@ -204,7 +204,7 @@ func short(at time.Duration) string {
 	return text
 }
 
-// roundUp gives the next of 1, 2, 5, 10, 20, 50 …
+// roundUp returns the next of 1, 2, 5, 10, 20, 50 …
 func roundUp(value float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(value)))
 	for _, digit := range []float64{1, 2, 5, 10} {

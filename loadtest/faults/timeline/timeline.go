@@ -1,5 +1,5 @@
-// Package timeline draws a campaign as one self-contained HTML page: throughput and latency over time with the faults drawn in, the
-// promises, and the slowest recoveries.
+// Package timeline draws a campaign as one self-contained HTML page: throughput and latency over
+// time with the fault runs, the promises, and the slowest recoveries.
 package timeline
 
 import (
@@ -43,14 +43,14 @@ type Outcome int
 const (
 	Succeeded Outcome = iota
 	Refused           // a final answer that is no success
-	Waiting           // come again: somebody else is at it, or it was no answer to rely on
+	Waiting           // to be retried: another attempt runs, or the answer decides nothing
 	Unknown           // no answer, or a 5xx
 )
 
 // Fault is a bar in the lane of its victim.
 type Fault struct {
 	Name, Lane     string
-	From, To, Back time.Duration // Back: when every door answered again
+	From, To, Back time.Duration // Back: when every endpoint answered again
 	InFlight       int
 }
 

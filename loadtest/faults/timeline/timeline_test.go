@@ -24,7 +24,7 @@ func drawn(t *testing.T, p timeline.Page) string {
 	return out.String()
 }
 
-func TestPage(t *testing.T) {
+func TestWrite_DrawsTheWholePage(t *testing.T) {
 	t.Parallel()
 	page := drawn(t, timeline.Page{Title: "campaign", Command: "task test:faults SEED=7", Verdict: "Promises were broken", Broken: true,
 		Tiles:    []timeline.Tile{{Value: "4711", Label: "attempts"}},
@@ -36,8 +36,8 @@ func TestPage(t *testing.T) {
 		Promises: []timeline.Promise{{Text: "one charge", Broken: 2}, {Text: "one answer"}},
 		Kinds:    []timeline.Kind{{Name: "replica kill", Faults: 1, InFlight: 9, Slowest: 500 * time.Millisecond}},
 		Evidence: "history of k1", NotCovered: []string{"power cuts"}})
-	for _, want := range []string{"SEED=7", "kill &lt;api-1&gt;: 1.0 s to 2.0 s, 9 requests in flight, back after 500 ms", `class="injury replicas"`,
-		`class="injury redis"`, ">Redis</text>", "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "power cuts", `<polygon class="unknown"`} {
+	for _, want := range []string{"SEED=7", "kill &lt;api-1&gt;: 1.0 s to 2.0 s, 9 requests in flight, back after 500 ms", `class="run replicas"`,
+		`class="run redis"`, ">Redis</text>", "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "power cuts", `<polygon class="unknown"`} {
 		has(t, page, want)
 	}
 	for what, unwanted := range map[string]string{"a link to the outside": "http", "what the template did not trust": "ZgotmplZ"} {
@@ -45,8 +45,9 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A page of nothing, and one of a night, are drawn, too: the latter no wider than a browser can show.
-func TestPageOfAnyLength(t *testing.T) {
+// A page of nothing, and one of a night, are drawn, too: the latter no wider than a browser can
+// show.
+func TestWrite_DrawsRunsOfAnyLength(t *testing.T) {
 	t.Parallel()
 	has(t, drawn(t, timeline.Page{Title: "nothing"}), "nothing")
 	var attempts []timeline.Attempt

@@ -1,8 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/books"
 
 	"github.com/anishathalye/porcupine"
 
@@ -21,8 +25,8 @@ type call struct {
 	contested   bool // another request with the key began before this one returned
 }
 
-// model is a key as clients may see it. An attempt with an unknown outcome, or that met another one, fixes nothing; the first
-// answer that is kept fixes everything.
+// model is a key as clients may see it. An attempt with an unknown outcome, or that met another
+// one, decides nothing; the first answer that is kept decides everything.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, input, output any) (bool, any) {
@@ -40,9 +44,9 @@ var model = porcupine.Model{
 	DescribeOperation: func(_, output any) string { return output.(journal.Attempt).String() },
 }
 
-// histories checks each key against the model; a check that comes to no end is no proof.
-func histories(keys map[KeyID][]journal.Attempt, patience time.Duration) []Violation {
-	var found []Violation
+// histories checks each key against the model; a check that does not end in time is a violation.
+func histories(keys map[books.KeyID][]journal.Attempt, patience time.Duration) []books.Violation {
+	var found []books.Violation
 	for id, attempts := range keys {
 		var operations []porcupine.Operation
 		for _, a := range attempts {
@@ -53,7 +57,7 @@ func histories(keys map[KeyID][]journal.Attempt, patience time.Duration) []Viola
 				Input: call{a.Fingerprint, contested(attempts, a)}, Output: a, Call: int64(a.Invoke), Return: int64(a.Return)})
 		}
 		if verdict := porcupine.CheckOperationsTimeout(model, operations, patience); verdict != porcupine.Ok {
-			found = append(found, broken(OneHistory, "porcupine: %s, %s", verdict, answersOf(attempts)).of(id))
+			found = append(found, books.Broken(OneHistory, "porcupine: %s, %s", verdict, answersOf(attempts)).Of(id))
 		}
 	}
 	return found
@@ -77,23 +81,27 @@ func answersOf(attempts []journal.Attempt) string {
 	return fmt.Sprint(count)
 }
 
-// answersKept wants a completed row for each 2xx and a failed one for each final 4xx, with the very bytes.
-func answersKept(keys map[KeyID][]journal.Attempt, b Books) []Violation {
-	rows := map[KeyID]KeyRow{}
+// answersKept checks that each 2xx has a completed row and each final 4xx a failed one, with the
+// same bytes.
+func answersKept(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
+	rows := map[books.KeyID]books.KeyRow{}
 	for _, row := range b.Keys {
 		rows[row.KeyID] = row
 	}
-	var found []Violation
+	var found []books.Violation
 	for id, attempts := range keys {
 		row, ok := rows[id]
 		for _, a := range attempts {
 			want := map[journal.Outcome]string{journal.Succeeded: "completed", journal.Refused: "failed"}[a.Outcome()]
-			if want == "" || (want == "failed" && row.Status == "completed") { // the latter is another rule's
+			if want == "" || (want == "failed" && row.Succeeded()) { // the latter is another rule's
 				continue
 			}
+			if row.Status == books.Expired && row.ResponseStatus == a.Status {
+				continue // the bytes are gone, as they may be
+			}
 			if !ok || row.Status != want || row.ResponseStatus != a.Status || row.Body != a.Body {
-				found = append(found, broken(AnswersKept, "seen %d %s %.8s, kept %s %d %.8s (row: %t)",
-					a.Status, a.Code, a.Body, row.Status, row.ResponseStatus, row.Body, ok).of(id))
+				found = append(found, books.Broken(AnswersKept, "seen %d %s %.8s, kept %s %d %.8s (row: %t)",
+					a.Status, a.Code, a.Body, row.Status, row.ResponseStatus, row.Body, ok).Of(id))
 				break
 			}
 		}
@@ -102,18 +110,18 @@ func answersKept(keys map[KeyID][]journal.Attempt, b Books) []Violation {
 }
 
 // refusedHaveNoEffect looks for a resource under a key that was refused.
-func refusedHaveNoEffect(keys map[KeyID][]journal.Attempt, b Books) []Violation {
-	done := map[KeyID]string{}
+func refusedHaveNoEffect(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
+	done := map[books.KeyID]string{}
 	for _, row := range b.Keys {
-		if row.Status == "completed" {
+		if row.Succeeded() {
 			done[row.KeyID] = row.Resource
 		}
 	}
-	var found []Violation
+	var found []books.Violation
 	for id, attempts := range keys {
 		for _, a := range attempts {
 			if resource := done[id]; a.Outcome() == journal.Refused && resource != "" {
-				found = append(found, broken(RefusedNoting, "answered %d %s, and yet there is %s", a.Status, a.Code, resource).of(id))
+				found = append(found, books.Broken(RefusedNoEffect, "answered %d %s, and yet there is %s", a.Status, a.Code, resource).Of(id))
 				break
 			}
 		}
@@ -121,18 +129,22 @@ func refusedHaveNoEffect(keys map[KeyID][]journal.Attempt, b Books) []Violation 
 	return found
 }
 
-// decided wants an end for each key: nobody is left not knowing.
-func decided(keys map[KeyID][]journal.Attempt) []Violation {
-	var found []Violation
+// decided finds keys whose clients never got to know their end.
+func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
+	var found []books.Violation
 	for id, attempts := range keys {
-		known := false
+		// A client whose request is meant to be refused knows that nothing was done; one that has
+		// corrected it does not.
+		last := slices.MaxFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+		known := last.RefusedForNow() && slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
+			return a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
+		})
 		for _, a := range attempts {
 			o := a.Outcome()
-			known = known || o == journal.Succeeded || o == journal.Refused
+			known = known || o == journal.Succeeded || o == journal.Refused || o == journal.Expired
 		}
 		if !known {
-			last := attempts[len(attempts)-1]
-			found = append(found, broken(Decided, "after %d attempts: %d %s %s", len(attempts), last.Status, last.Code, last.Error).of(id))
+			found = append(found, books.Broken(Decided, "after %d attempts: %d %s %s", len(attempts), last.Status, last.Code, last.Error).Of(id))
 		}
 	}
 	return found

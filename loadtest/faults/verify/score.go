@@ -6,14 +6,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oncepay/oncepay/loadtest/books"
+
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// ExecutionMark separates a client's key from what another system appends to it, so that each execution has a key of its own in
-// PostgreSQL. Clients' keys don't contain it.
+// ExecutionMark separates a client's key from what another system appends to it, so that each
+// execution has a key of its own in PostgreSQL. Clients' keys don't contain it.
 const ExecutionMark = "~"
 
-// Score counts what became of the keys of a campaign, by the same yardstick for every system. A key may count in several places.
+// Score counts what became of the keys of a campaign, in the same way for every system. A key may
+// count several times.
 type Score struct {
 	Keys                  int `json:"keys"`                    // that clients used
 	Effects               int `json:"effects"`                 // orders, payments, refunds and top-ups that were committed
@@ -22,7 +25,7 @@ type Score struct {
 	DoubleCharges         int `json:"double_charges"`          // orders that the provider charged more than once
 	ChargesWithoutPayment int `json:"charges_without_payment"` // charges whose order has no payment
 	LostAnswers           int `json:"lost_answers"`            // keys with a 2xx that PostgreSQL doesn't know, or that a later retry was refused
-	RefusedYetDone        int `json:"refused_yet_done"`        // keys with a final 4xx, and an effect all the same
+	RefusedYetDone        int `json:"refused_yet_done"`        // keys with a final 4xx and an effect
 	TwoAnswers            int `json:"two_answers"`             // keys with two different 2xx to the same request
 	OtherRequest          int `json:"other_request"`           // keys with a 2xx to two different requests
 	OtherAccount          int `json:"other_account"`           // keys with a 2xx that tells of another account's resource
@@ -30,7 +33,7 @@ type Score struct {
 }
 
 // Count makes the score. A key that is said to be in progress for longer than stuckAfter is stuck.
-func Count(attempts []journal.Attempt, b Books, stuckAfter time.Duration) Score {
+func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) Score {
 	kept := ledgerOfKeys(b)
 	var s Score
 	for id, attempts := range History(attempts) {
@@ -43,12 +46,12 @@ func Count(attempts []journal.Attempt, b Books, stuckAfter time.Duration) Score 
 
 // keyLedger is what was completed under the clients' keys.
 type keyLedger struct {
-	of    map[KeyID][]KeyRow
+	of    map[books.KeyID][]books.KeyRow
 	owner map[string]string // the account of a resource
 }
 
-func ledgerOfKeys(b Books) keyLedger {
-	l := keyLedger{map[KeyID][]KeyRow{}, map[string]string{}}
+func ledgerOfKeys(b books.Books) keyLedger {
+	l := keyLedger{map[books.KeyID][]books.KeyRow{}, map[string]string{}}
 	for _, row := range b.Keys {
 		if row.Status != "completed" {
 			continue
@@ -62,11 +65,11 @@ func ledgerOfKeys(b Books) keyLedger {
 }
 
 // gave says whether an answer is one that was kept.
-func (l keyLedger) gave(id KeyID, a journal.Attempt) bool {
-	return slices.ContainsFunc(l.of[id], func(row KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status })
+func (l keyLedger) gave(id books.KeyID, a journal.Attempt) bool {
+	return slices.ContainsFunc(l.of[id], func(row books.KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status })
 }
 
-func (s *Score) addKey(id KeyID, attempts []journal.Attempt, kept keyLedger, stuckAfter time.Duration) {
+func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept keyLedger, stuckAfter time.Duration) {
 	var lost, refused, foreign bool
 	bodies, requests := map[string]bool{}, map[string]bool{}
 	for _, a := range attempts {
@@ -97,7 +100,8 @@ func refusedLater(attempts []journal.Attempt, succeeded journal.Attempt) bool {
 	})
 }
 
-// longestInProgress is for how long, at least, a key stayed in progress without an answer in between.
+// longestInProgress is for how long, at least, a key stayed in progress without an answer in
+// between.
 func longestInProgress(attempts []journal.Attempt) time.Duration {
 	var since, longest time.Duration
 	inProgress := false
@@ -114,7 +118,7 @@ func longestInProgress(attempts []journal.Attempt) time.Duration {
 	return longest
 }
 
-func (s *Score) addEffects(b Books, kept keyLedger) {
+func (s *Score) addEffects(b books.Books, kept keyLedger) {
 	effects := map[string]bool{}
 	for _, o := range b.Orders {
 		effects[o.ID] = true
@@ -135,14 +139,14 @@ func (s *Score) addEffects(b Books, kept keyLedger) {
 	for _, rows := range kept.of {
 		n := 0
 		for _, row := range rows {
-			n += one(effects[row.Resource] && row.Operation != updateOrder) // that one makes nothing
+			n += one(effects[row.Resource] && row.Operation != books.UpdateOrder) // that one makes nothing
 		}
 		s.ExtraEffects -= one(n > 0)
 		s.DoubledKeys += one(n > 1)
 	}
 }
 
-func (s *Score) addCharges(b Books) {
+func (s *Score) addCharges(b books.Books) {
 	paid, charged := map[string]bool{}, map[string]int{}
 	for _, p := range b.Payments {
 		paid[p.Order] = paid[p.Order] || p.Status == "succeeded"

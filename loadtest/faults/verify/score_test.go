@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -14,9 +15,10 @@ const stuckAfter = 10 * time.Second
 
 func (r *run) score() verify.Score { return verify.Count(r.attempts, r.books, stuckAfter) }
 
-// execute enters another execution of a key, as it is kept behind another system, that made the resource.
+// execute enters another execution of a key, as it is kept behind another system, that made the
+// resource.
 func (r *run) execute(key, resource string) {
-	r.books.Keys = append(r.books.Keys, verify.KeyRow{KeyID: verify.KeyID{Account: account, Key: key + verify.ExecutionMark + "again"},
+	r.books.Keys = append(r.books.Keys, books.KeyRow{KeyID: books.KeyID{Account: account, Key: key + verify.ExecutionMark + "again"},
 		Status: "completed", ResponseStatus: 201, Body: "body of " + resource, Resource: resource})
 }
 
@@ -27,13 +29,13 @@ func (r *run) answer(key string, at, status int, body, code string) *journal.Att
 	return &r.attempts[len(r.attempts)-1]
 }
 
-func TestHealthyRunHasNothingToCount(t *testing.T) {
+func TestCount_FindsNothingInAHealthyRun(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, verify.Score{Keys: 8, Effects: 6}, healthy().score())
 }
 
 // Each mistake shows where it should, and nowhere else.
-func TestScore(t *testing.T) {
+func TestCount_CountsEachAnomaly(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		mistake func(*run)
@@ -42,12 +44,12 @@ func TestScore(t *testing.T) {
 		"two executions of a key": {
 			func(r *run) {
 				r.execute("key-t1", "t2")
-				r.books.TopUps = append(r.books.TopUps, verify.TopUp{ID: "t2"})
+				r.books.TopUps = append(r.books.TopUps, books.TopUp{ID: "t2"})
 			},
 			func(s *verify.Score) { s.Effects++; s.ExtraEffects++; s.DoubledKeys++ },
 		},
 		"an effect without a key": {
-			func(r *run) { r.books.TopUps = append(r.books.TopUps, verify.TopUp{ID: "t2"}) },
+			func(r *run) { r.books.TopUps = append(r.books.TopUps, books.TopUp{ID: "t2"}) },
 			func(s *verify.Score) { s.Effects++; s.ExtraEffects++ },
 		},
 		"an execution without an effect of its own": {func(r *run) { r.execute("key-t1", "") }, func(*verify.Score) {}},
@@ -64,7 +66,7 @@ func TestScore(t *testing.T) {
 		},
 		"a charge without a payment": {
 			func(r *run) {
-				r.books.Charges = append(r.books.Charges, verify.Charge{Reference: "o3", Status: "succeeded"})
+				r.books.Charges = append(r.books.Charges, books.Charge{Reference: "o3", Status: "succeeded"})
 			},
 			func(s *verify.Score) { s.ChargesWithoutPayment++ },
 		},

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// command is a line of MONITOR (https://redis.io/docs/latest/commands/monitor/): what Redis did, and when by its own clock.
+// command is a line of MONITOR (https://redis.io/docs/latest/commands/monitor/): what Redis did,
+// and when, by its own clock.
 type command struct {
 	at     time.Duration // since 1970
 	script bool          // a script gave it
@@ -17,7 +18,7 @@ type command struct {
 //
 //	+1339518083.107412 [0 127.0.0.1:60866] "set" "key" "value"
 //
-// and gives false for others.
+// and returns false for others.
 func parse(line string) (command, bool) {
 	stamp, rest, found := strings.Cut(strings.TrimPrefix(line, "+"), " [")
 	source, rest, closed := strings.Cut(rest, "] ")
@@ -45,7 +46,7 @@ func parse(line string) (command, bool) {
 	return c, true
 }
 
-// option gives the argument after the one of this name.
+// option returns the argument after the one with this name.
 func (c command) option(name string) (string, bool) {
 	for i, arg := range c.args {
 		if strings.EqualFold(arg, name) {
@@ -58,7 +59,7 @@ func (c command) option(name string) (string, bool) {
 	return "", false
 }
 
-// lifetime is the PX or EX of a SET; a record without either lives for ever.
+// lifetime is the PX or EX of a SET; a record without either does not expire.
 func (c command) lifetime() time.Duration {
 	for name, unit := range map[string]time.Duration{"px": time.Millisecond, "ex": time.Second} {
 		text, _ := c.option(name)

@@ -14,14 +14,14 @@ import (
 const (
 	// dialTimeout and pause bound how long a Redis that is back goes unwatched.
 	dialTimeout, pause = time.Second, 20 * time.Millisecond
-	// beat is how often the log says that Redis is well.
+	// beat is the time between two commands of pulse.
 	beat = stall / 5
 	// maxLine is longer than any record.
 	maxLine = 1 << 20
 )
 
-// Follow watches the Redis at addr until ctx ends, also over restarts, after which it takes Redis to be empty. It returns when the log
-// flows.
+// Follow watches the Redis at addr until ctx ends, also over restarts, after which it takes Redis
+// to be empty. It returns when the log arrives.
 func Follow(ctx context.Context, addr string) (*Witness, error) {
 	first, err := dial(ctx, addr)
 	if err != nil {
@@ -42,7 +42,7 @@ func Follow(ctx context.Context, addr string) (*Witness, error) {
 	return w, nil
 }
 
-// pulse keeps the log from falling silent while Redis is well, so that silence tells of a stall.
+// pulse sends commands all the time, so that a silent log means that Redis is stalled.
 func pulse(ctx context.Context, addr string) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, PoolSize: 1})
 	defer func() { _ = client.Close() }()
@@ -52,7 +52,7 @@ func pulse(ctx context.Context, addr string) {
 	}
 }
 
-// log is a connection on which Redis tells what it does.
+// log is a connection on which Redis logs its commands.
 type log struct {
 	conn  net.Conn
 	lines *bufio.Scanner

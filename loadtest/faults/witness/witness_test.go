@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 const key = "idempotency:account:key"
@@ -59,7 +59,7 @@ func (s *story) complete(owner string) *story {
 
 func (s *story) release(owner string) *story { return s.script(owner, "del", key) }
 
-func (s *story) requireTrespass(t *testing.T, detail string) {
+func (s *story) requireForeignWrite(t *testing.T, detail string) {
 	t.Helper()
 	found, _ := s.Found()
 	require.Len(t, found, 1)
@@ -67,7 +67,7 @@ func (s *story) requireTrespass(t *testing.T, detail string) {
 	require.Equal(t, key, found[0].Record)
 }
 
-func TestHoldersMayDoAsTheyLike(t *testing.T) {
+func TestWitness_AllowsOwners(t *testing.T) {
 	t.Parallel()
 	s := newStory().acquire("a").after(2 * time.Second).extend("a").after(2 * time.Second).release("a").
 		acquire("b").acquire("c").after(time.Second).complete("b").
@@ -81,22 +81,22 @@ func TestHoldersMayDoAsTheyLike(t *testing.T) {
 	require.Empty(t, losses)
 }
 
-func TestTrespasses(t *testing.T) {
+func TestWitness_FindsForeignWrites(t *testing.T) {
 	t.Parallel()
-	newStory().acquire("a").after(4*time.Second).acquire("b").complete("a").requireTrespass(t, "a writes what is b's")
-	newStory().acquire("a").after(4*time.Second).acquire("b").release("a").requireTrespass(t, "a removes what is b's")
-	newStory().acquire("a").after(4*time.Second).acquire("b").extend("a").requireTrespass(t, "a writes what is b's")
-	newStory().acquire("a").after(4*time.Second).complete("a").requireTrespass(t, "a writes what has expired")
-	newStory().acquire("a").complete("a").extend("a").requireTrespass(t, "a writes what it had finished")
-	newStory().acquire("a").release("a").complete("a").requireTrespass(t, "a writes what is not there")
-	newStory().acquire("a").complete("a").release("b").requireTrespass(t, "b removes what is a's")
+	newStory().acquire("a").after(4*time.Second).acquire("b").complete("a").requireForeignWrite(t, "a writes a record of b")
+	newStory().acquire("a").after(4*time.Second).acquire("b").release("a").requireForeignWrite(t, "a removes a record of b")
+	newStory().acquire("a").after(4*time.Second).acquire("b").extend("a").requireForeignWrite(t, "a writes a record of b")
+	newStory().acquire("a").after(4*time.Second).complete("a").requireForeignWrite(t, "a writes a record that has expired")
+	newStory().acquire("a").complete("a").extend("a").requireForeignWrite(t, "a writes a record that it had finished")
+	newStory().acquire("a").release("a").complete("a").requireForeignWrite(t, "a writes a record that does not exist")
+	newStory().acquire("a").complete("a").release("b").requireForeignWrite(t, "b removes a record of a")
 
 	s := newStory().acquire("a")
 	s.see(command{at: s.at, args: []string{"set", key, value("b", "InProgress"), "px", "3000"}})
-	s.requireTrespass(t, "b writes what is a's")
+	s.requireForeignWrite(t, "b writes a record of a")
 }
 
-func TestLosses(t *testing.T) {
+func TestWitness_FindsLostLeases(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*story{
 		"nobody took it over": newStory().acquire("a").after(4 * time.Second).script("a"),
@@ -113,19 +113,19 @@ func TestLosses(t *testing.T) {
 	require.Empty(t, losses, "it did say that it lives")
 }
 
-func TestNobodyIsAccusedOfWhatWasNotSeen(t *testing.T) {
+func TestWitness_AllowsWhatItDidNotSee(t *testing.T) {
 	t.Parallel()
 	s := newStory()
 	s.forget()
 	found, _ := s.extend("a").after(time.Second).complete("a").acquire("b").Found()
 	require.Empty(t, found, "it may have been acquired before the log flowed again")
-	s.after(blindFor).release("b").requireTrespass(t, "b removes what is a's")
+	s.after(blindFor).release("b").requireForeignWrite(t, "b removes a record of a")
 
 	paused := newStory().acquire("a")
 	paused.at += 5 * time.Second
 	found, _ = paused.extend("a").acquire("b").complete("b").after(2 * slack).complete("c").acquire("d").complete("d").Found()
 	require.Len(t, found, 1)
-	require.Equal(t, "d writes what is c's", found[0].Detail)
+	require.Equal(t, "d writes a record of c", found[0].Detail)
 	paused = newStory().acquire("a")
 	paused.at += 5 * time.Second
 	found, _ = paused.extend("a").acquire("b").complete("b").Found()
@@ -136,7 +136,7 @@ func TestNobodyIsAccusedOfWhatWasNotSeen(t *testing.T) {
 	require.Empty(t, found, "whether b's acquisition succeeded is not known")
 }
 
-func TestParse(t *testing.T) {
+func TestParse_ReadsALineOfTheLog(t *testing.T) {
 	t.Parallel()
 	c, ok := parse(`+1795244485.25 [0 127.0.0.1:53442] "SET" "a b" "{\"x\":\"y\"}\n\x01\\" "PX" "3000"`)
 	require.True(t, ok)
@@ -156,9 +156,9 @@ func TestParse(t *testing.T) {
 }
 
 // The log is a real one here.
-func TestFollow(t *testing.T) {
+func TestFollow_SurvivesARestart(t *testing.T) {
 	t.Parallel()
-	server, err := stack.StartRedis(t.Context(), stack.RedisConfig{DieWithParent: true})
+	server, err := localserver.StartRedis(t.Context(), localserver.RedisConfig{DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	addr := server.Addr
@@ -173,7 +173,7 @@ func TestFollow(t *testing.T) {
 	require.NoError(t, write.Run(t.Context(), client, []string{key}, "b", value("b", "Completed")).Err())
 	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 0 }, 5*time.Second, 10*time.Millisecond)
 	found, _ := w.Found()
-	require.Equal(t, "b writes what is a's", found[0].Detail)
+	require.Equal(t, "b writes a record of a", found[0].Detail)
 	require.WithinDuration(t, time.Now(), found[0].At, time.Minute)
 
 	// While nobody asks for anything, the witness does not take Redis to be paused.

@@ -4,16 +4,18 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
 const (
-	// thinkTime, at most, between two things that a client does: enough clients then make a steady load, not a benchmark.
+	// thinkTime is the longest pause between two actions of a client: this makes a steady load, not
+	// a benchmark.
 	thinkTime = 250 * time.Millisecond
-	// settlers resolve what was left open side by side.
-	settlers = 16
+	// finishers resolve what was left open side by side.
+	finishers = 16
 )
 
 // Clients are the campaign's. Make them by NewClients and let them Run.
@@ -23,6 +25,8 @@ type Clients struct {
 	seed uint64
 	n    int
 	open open
+
+	refusals atomic.Int64 // of RefuseDuring so far
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
@@ -39,9 +43,9 @@ func (c *Clients) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Settle sends again whatever nobody knows the end of, until all of it is decided or ctx ends. What a client walked away from is for
-// the system to finish; only with everything are those keys asked for, too.
-func (c *Clients) Settle(ctx context.Context, everything bool) {
+// Finish retries the requests that are not decided, until all are or ctx ends. What a client left
+// is for the system to finish; only with everything are those keys retried, too.
+func (c *Clients) Finish(ctx context.Context, everything bool) {
 	for {
 		undecided := c.open.list(everything)
 		if len(undecided) == 0 || ctx.Err() != nil {
@@ -49,11 +53,11 @@ func (c *Clients) Settle(ctx context.Context, everything bool) {
 		}
 		work := make(chan Request)
 		var group sync.WaitGroup
-		for i := range settlers {
+		for i := range finishers {
 			group.Go(func() {
 				random := rand.New(rand.NewPCG(c.seed, uint64(i)))
 				for r := range work {
-					r.Via, r.Purpose = nginx, journal.Settling
+					r.Via, r.Purpose = nginx, journal.Finishing
 					c.call(ctx, r, random)
 				}
 			})
@@ -66,18 +70,17 @@ func (c *Clients) Settle(ctx context.Context, everything bool) {
 	}
 }
 
-// call sends a request until it is answered, and remembers it for Settle if that does not come about.
+// call sends a request until it is answered, and keeps it for Finish if it is not.
 func (c *Clients) call(ctx context.Context, r Request, random *rand.Rand) journal.Attempt {
 	c.open.add(r, false)
 	a := c.wire.Call(ctx, r, random)
-	c.open.told(r, a.Outcome())
+	c.open.answered(r, a.Outcome())
 	return a
 }
 
-// abandon sends a request once; its client does not ask again, whatever it is told.
-func (c *Clients) abandon(ctx context.Context, r Request) journal.Attempt {
+// abandon sends a request once; its client does not retry, whatever the answer.
+func (c *Clients) abandon(ctx context.Context, r Request) {
 	c.open.add(r, true)
 	a := c.wire.Once(ctx, r, 1)
-	c.open.told(r, a.Outcome())
-	return a
+	c.open.answered(r, a.Outcome())
 }

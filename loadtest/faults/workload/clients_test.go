@@ -12,11 +12,11 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-func TestSameSeedSameRequests(t *testing.T) {
+func TestClients_RepeatTheRequestsOfASeed(t *testing.T) {
 	t.Parallel()
 	const clients, actions = 8, 25
 	shop := func(seed uint64, trouble func(int, http.ResponseWriter) bool) (map[seen]bool, *Wire) {
-		f, wire, _ := newFakeShop(t)
+		f, wire := newFakeShop(t)
 		f.trouble = trouble
 		act(t, clientsOf(wire, seed), clients, actions)
 		hungUp := map[string]bool{} // whether it arrived is a matter of luck
@@ -41,10 +41,11 @@ func TestSameSeedSameRequests(t *testing.T) {
 	require.NotEqual(t, quiet, other)
 }
 
-// TestMix has clients do a lot, and looks for everything that a campaign must contain.
-func TestMix(t *testing.T) {
+// TestAct_MixesEverything has clients do a lot, and looks for everything that a campaign must
+// contain.
+func TestAct_MixesEverything(t *testing.T) {
 	t.Parallel()
-	f, wire, _ := newFakeShop(t)
+	f, wire := newFakeShop(t)
 	f.stock = 20
 	c := clientsOf(wire, 1)
 	act(t, c, 8, 250)
@@ -61,12 +62,12 @@ func TestMix(t *testing.T) {
 		require.Greater(t, operations[operation], 50, operation)
 	}
 	for _, purpose := range []journal.Purpose{journal.Alone, journal.Burst, journal.Storm, journal.Reuse, journal.OtherAccount, journal.Race,
-		journal.WalkAway, journal.HangUp, journal.Again} {
+		journal.WalkAway, journal.HangUp, journal.Again, journal.Refusal, journal.Patient} {
 		require.Greater(t, len(purposes[purpose]), 20, purpose)
 	}
 	finished := 0
 	for purpose, keys := range purposes {
-		if purpose != journal.Again && purpose != journal.WalkAway && purpose != journal.HangUp && purpose != journal.Reuse {
+		if purpose != journal.Again && purpose != journal.Refusal && purpose != journal.Patient && purpose != journal.WalkAway && purpose != journal.HangUp && purpose != journal.Reuse {
 			finished += len(keys)
 		}
 	}
@@ -96,9 +97,9 @@ func TestMix(t *testing.T) {
 	require.Empty(t, c.open.list(false))
 }
 
-func TestWhoHangsUpDoesNotWait(t *testing.T) {
+func TestHangUp_DoesNotWait(t *testing.T) {
 	t.Parallel()
-	f, wire, _ := newFakeShop(t)
+	f, wire := newFakeShop(t)
 	served := make(chan struct{})
 	defer close(served)
 	f.trouble = func(int, http.ResponseWriter) bool { <-served; return true }
@@ -113,11 +114,11 @@ func TestWhoHangsUpDoesNotWait(t *testing.T) {
 	require.Len(t, c.open.list(true), 1, "but in the end, to know")
 }
 
-func TestTwoRefundsAtOnceHaveKeysOfTheirOwn(t *testing.T) {
+func TestGiveBack_UsesAKeyForEachRefund(t *testing.T) {
 	t.Parallel()
 	most := 0
 	for n := range 20 {
-		f, wire, _ := newFakeShop(t)
+		f, wire := newFakeShop(t)
 		clientsOf(wire, 1).shopper(0).action(n).giveBack(t.Context(), "sk_test_demo", "payment")
 		keys := set(f.requests(), func(s seen) seen { return seen{key: s.key} })
 		most = max(most, len(keys))
@@ -125,10 +126,10 @@ func TestTwoRefundsAtOnceHaveKeysOfTheirOwn(t *testing.T) {
 	require.Equal(t, 2, most)
 }
 
-func TestBurstHitsBothReplicasWithOneRequest(t *testing.T) {
+func TestBurst_ReachesBothReplicasWithOneRequest(t *testing.T) {
 	t.Parallel()
 	for n := range 40 {
-		f, wire, _ := newFakeShop(t)
+		f, wire := newFakeShop(t)
 		a := clientsOf(wire, 1).shopper(3).action(n)
 		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()))
 		require.NotEmpty(t, is.Resource)
@@ -143,10 +144,10 @@ func TestBurstHitsBothReplicasWithOneRequest(t *testing.T) {
 	}
 }
 
-func TestReusedKeysHaveOtherRequests(t *testing.T) {
+func TestReuse_SendsAnotherRequest(t *testing.T) {
 	t.Parallel()
 	for n := range 20 {
-		f, wire, _ := newFakeShop(t)
+		f, wire := newFakeShop(t)
 		c := clientsOf(wire, 1)
 		c.shopper(0).action(n).reuse(t.Context(), "sk_test_demo")
 		all := f.requests()
@@ -157,9 +158,9 @@ func TestReusedKeysHaveOtherRequests(t *testing.T) {
 	}
 }
 
-func TestTwoAccountsShareAKey(t *testing.T) {
+func TestShareKey_UsesTwoAccounts(t *testing.T) {
 	t.Parallel()
-	f, wire, _ := newFakeShop(t)
+	f, wire := newFakeShop(t)
 	clientsOf(wire, 1).shopper(0).action(0).shareKey(t.Context(), "")
 	all := f.requests()
 	require.Len(t, all, 2)
@@ -167,9 +168,9 @@ func TestTwoAccountsShareAKey(t *testing.T) {
 	require.NotEqual(t, all[0].account, all[1].account)
 }
 
-func TestWhoLeavesSendsAgainWhatTheyOwe(t *testing.T) {
+func TestShopUntil_RepeatsWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	_, wire, _ := newFakeShop(t)
+	_, wire := newFakeShop(t)
 	one := clientsOf(wire, 1).shopper(0)
 	r := one.action(0).order("sk_test_demo", nil)
 	one.later = []planned{{action: 1000, Request: r}}
@@ -182,27 +183,27 @@ func TestWhoLeavesSendsAgainWhatTheyOwe(t *testing.T) {
 	require.Equal(t, r.Key, all[0].Key)
 }
 
-// TestRunEnds has clients shop for a moment.
-func TestRunEnds(t *testing.T) {
+// TestClients_EndWithTheirLastAnswers has clients shop for a moment.
+func TestClients_EndWithTheirLastAnswers(t *testing.T) {
 	t.Parallel()
-	_, wire, _ := newFakeShop(t)
+	_, wire := newFakeShop(t)
 	c := clientsOf(wire, 1)
 	c.n = 16
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	c.Run(ctx)
 	for _, a := range wire.Journal.Attempts() {
-		if a.Purpose != journal.HangUp {
-			require.Contains(t, []journal.Outcome{journal.Succeeded, journal.Reused}, a.Outcome(), a.String())
+		if a.Purpose != journal.HangUp && a.Purpose != journal.Refusal {
+			require.Contains(t, []journal.Outcome{journal.Succeeded, journal.Reused, journal.LookedUp}, a.Outcome(), a.String())
 		}
 	}
 	require.Greater(t, len(wire.Journal.Attempts()), c.n)
 	require.Zero(t, wire.InFlight())
 }
 
-func TestSettleEndsWhatIsOpen(t *testing.T) {
+func TestClients_FinishWhatIsOpen(t *testing.T) {
 	t.Parallel()
-	f, wire, _ := newFakeShop(t)
+	f, wire := newFakeShop(t)
 	down := true
 	f.trouble = func(_ int, w http.ResponseWriter) bool {
 		if down {
@@ -227,28 +228,28 @@ func TestSettleEndsWhatIsOpen(t *testing.T) {
 	down = false
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c.Settle(ctx, false)
+	c.Finish(ctx, false)
 	require.Empty(t, c.open.list(false))
 	require.Equal(t, []Request{left}, c.open.list(true), "nobody asks for what its client walked away from")
-	c.Settle(ctx, true)
+	c.Finish(ctx, true)
 	require.Empty(t, c.open.list(true))
 	require.NoError(t, ctx.Err())
 	last := wire.Journal.Attempts()[len(wire.Journal.Attempts())-1]
-	require.Equal(t, journal.Attempt{Key: left.Key, Purpose: journal.Settling, Via: nginx}, journal.Attempt{Key: last.Key, Purpose: last.Purpose, Via: last.Via})
+	require.Equal(t, journal.Attempt{Key: left.Key, Purpose: journal.Finishing, Via: nginx}, journal.Attempt{Key: last.Key, Purpose: last.Purpose, Via: last.Via})
 }
 
-func TestAReusedKeyIsNotTheEndOfTheOther(t *testing.T) {
+func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 	t.Parallel()
 	var o open
 	first := Request{Account: "a", Key: "k", Body: []byte("1")}
 	second := Request{Account: "a", Key: "k", Body: []byte("2")}
 	o.add(first, false)
 	o.add(second, false)
-	o.told(second, journal.Reused)
+	o.answered(second, journal.Reused)
 	require.Equal(t, []Request{first}, o.list(false))
-	o.told(first, journal.Unknown)
+	o.answered(first, journal.Unknown)
 	require.Equal(t, []Request{first}, o.list(false))
 	o.add(second, false)
-	o.told(second, journal.Refused)
+	o.answered(second, journal.Refused)
 	require.Empty(t, o.list(true), "the key has its end")
 }

@@ -1,13 +1,13 @@
 package workload
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,13 +21,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seen is one request as a door got it.
+// skuOfLater is a product that does not exist at first.
+var skuOfLater = regexp.MustCompile(`faults-later-[-0-9]+`)
+
+// seen is one request as an endpoint got it.
 type seen struct{ door, method, path, account, key, prefer, body string }
 
 // logical is what all attempts of a request have in common.
 func (s seen) logical() seen { s.door, s.prefer = "", ""; return s }
 
-// fakeShop stands behind all doors. It answers every request, and a request that it knows as before; trouble comes first.
+// fakeShop stands behind all endpoints. It answers every request, and a request that it knows as
+// before; trouble comes first.
 type fakeShop struct {
 	mu      sync.Mutex
 	seen    []seen
@@ -37,19 +41,18 @@ type fakeShop struct {
 	first   map[string]string // the path and body that came with an account's key first
 }
 
-func newFakeShop(t *testing.T) (*fakeShop, *Wire, *bytes.Buffer) {
+func newFakeShop(t *testing.T) (*fakeShop, *Wire) {
 	t.Helper()
 	f := &fakeShop{stock: 1_000_000, tries: map[string]int{}, first: map[string]string{}}
 	urls := map[string]string{}
-	for _, door := range doors {
+	for _, door := range endpoints {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, door) }))
 		t.Cleanup(server.Close)
 		urls[door] = server.URL
 	}
-	var file bytes.Buffer
-	wire := NewWire(urls, journal.NewWriter(&file))
+	wire := NewWire(urls, journal.NewWriter(io.Discard))
 	t.Cleanup(wire.Close)
-	return f, wire, &file
+	return f, wire
 }
 
 func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
@@ -58,6 +61,10 @@ func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
 	defer f.mu.Unlock()
 	is := seen{door, r.Method, r.URL.Path, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("Idempotency-Key"),
 		r.Header.Get("Prefer"), string(raw)}
+	if is.method == http.MethodGet {
+		_, _ = fmt.Fprint(w, `{"state":"completed","response_status":201}`)
+		return
+	}
 	f.seen = append(f.seen, is)
 	scope := is.account + " " + is.key
 	if is.key == "" {
@@ -67,6 +74,14 @@ func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
 	w.Header().Set("X-Served-By", door)
 	w.Header().Set("Content-Type", "application/json")
 	if f.trouble != nil && f.trouble(f.tries[scope], w) {
+		return
+	}
+	later := skuOfLater.FindString(is.body + is.path)
+	switch {
+	case is.method == http.MethodPut:
+		f.first[later] = later
+	case later != "" && f.first[later] == "":
+		problem(w, http.StatusUnprocessableEntity, "unknown_product")
 		return
 	}
 	meaning := is.method + is.path + is.body

@@ -13,27 +13,32 @@ import (
 
 // The mix: what clients do, in parts of a hundred.
 const (
-	buys        = 50                                                       // an order, its payment, and sometimes money back
-	storms      = 6                                                        // several orders at once for the last of something
-	topUps      = 8                                                        // money into a wallet
-	hangUps     = 4                                                        // an order whose client breaks the connection
-	bursts      = 14                                                       // one order from several places at once
-	reuses      = 8                                                        // another request with a key that was used
-	twoAccounts = 100 - buys - storms - topUps - hangUps - bursts - reuses // one key in two accounts
+	buys        = 48 // an order, its payment, and sometimes a refund
+	storms      = 6  // several orders at once for the last units of a product
+	topUps      = 8  // money into a wallet
+	hangUps     = 4  // an order whose client closes the connection
+	bursts      = 14 // one order from several places at once
+	reuses      = 8  // another request with a key that was used
+	refusals    = 2  // an order that is refused, and whose older copies must not act
+	patient     = 2  // a top-up from several places, each of which waits for the answer
+	twoAccounts = 8  // one key in two accounts
 )
 
 const (
 	// maxBurst is how many send something at once; two at least.
 	maxBurst = 8
-	// neverBack is the share of payments and refunds whose client does not come back, whatever it was told.
+	// neverBack is the share of payments and refunds whose client does not retry, whatever the
+	// answer.
 	neverBack = 0.08
-	// duplicated payments and refunds are sent as a burst, refunded payments get money back, and regretted orders are cancelled while
-	// they are paid, or when something scarce was won.
+	// duplicated payments and refunds are sent as a burst, refunded payments get a refund, and
+	// regretted orders are cancelled while they are paid, or when something scarce was won.
 	duplicated, refunded, regretted = 0.25, 0.25, 0.12
 	givenUp                         = 0.50
-	// refundedTwice is the share of refunds beside which another one of the same payment is asked for.
+	// refundedTwice is the share of refunds beside which another one of the same payment is asked
+	// for.
 	refundedTwice = 0.30
-	// soonest and latest are when a client hangs up: while its order is being placed, if it has luck.
+	// soonest and latest are when a client hangs up: while its order is being placed, if it has
+	// luck.
 	soonest, latest = time.Millisecond, 25 * time.Millisecond
 )
 
@@ -47,7 +52,8 @@ func (a *action) act(ctx context.Context) {
 	for _, part := range []struct {
 		size int
 		do   func(context.Context, string)
-	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse}, {twoAccounts, a.shareKey}} {
+	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse},
+		{refusals, a.refuse}, {patient, a.waitPatiently}, {twoAccounts, a.shareKey}} {
 		if draw -= part.size; draw < 0 {
 			part.do(ctx, account)
 			return
@@ -91,7 +97,7 @@ func (a *action) giveBack(ctx context.Context, account, payment string) {
 // hangUp breaks the connection while an order may be being placed, and does not come back.
 func (a *action) hangUp(ctx context.Context, account string) {
 	r := a.order(account, a.ampleItems())
-	r.Via, r.Purpose = doors[a.random.IntN(2)], journal.HangUp // directly: nginx would make up its own mind
+	r.Via, r.Purpose = endpoints[a.random.IntN(2)], journal.HangUp // directly: nginx would make up its own mind
 	ctx, cancel := context.WithTimeout(ctx, soonest+time.Duration(a.random.Int64N(int64(latest-soonest))))
 	defer cancel()
 	a.abandon(ctx, r)
@@ -101,7 +107,7 @@ func (a *action) hangUp(ctx context.Context, account string) {
 func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 	switch {
 	case a.chance(neverBack):
-		r.Via, r.Purpose = randomDoor(a.random), journal.WalkAway
+		r.Via, r.Purpose = randomEndpoint(a.random), journal.WalkAway
 		a.abandon(ctx, r)
 		return journal.Attempt{}
 	case a.chance(duplicated):
@@ -124,13 +130,13 @@ func (a *action) payAndCancel(ctx context.Context, payment, cancel Request) (pai
 	return paid
 }
 
-// storm asks for the same scarce product in several requests at once, each with a key of its own. Winners never pay: some cancel,
-// and what the others hold comes back when their orders expire.
+// storm asks for the same scarce product in several requests at once, each with a key of its own.
+// Winners never pay: some cancel, and what the others hold comes back when their orders expire.
 func (a *action) storm(ctx context.Context, account string) {
 	requests := make([]Request, 2+a.random.IntN(maxBurst-1))
 	for i := range requests {
 		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))})
-		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, doors[i%len(doors)]
+		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, endpoints[i%len(endpoints)]
 		a.finish(r)
 		requests[i] = r
 	}
@@ -154,18 +160,23 @@ func (a *action) burstOfOrders(ctx context.Context, account string) {
 	a.burst(ctx, a.order(account, a.ampleItems()))
 }
 
-var doors = []string{api1, api2, nginx}
+var endpoints = []string{api1, api2, nginx}
 
-// burst sends one request from 2 to 8 places at once, at both replicas and nginx; each place retries for itself. It gives an answer
-// that has the resource, if there is one.
+// burst sends one request from 2 to 8 places at once, at both replicas and nginx; each place
+// retries for itself. It returns an answer that has the resource, if there is one.
 func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 	places := make([]Request, 2+a.random.IntN(maxBurst-1))
 	for i := range places {
 		places[i] = r
-		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, doors[i%len(doors)], preference(a.random)
+		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference(a.random)
 	}
 	a.finish(r)
 	answers := make([]journal.Attempt, len(places))
+	if a.chance(lookedUp) {
+		looking := make(chan struct{})
+		go func() { defer close(looking); a.wire.LookUp(ctx, r, nginx) }()
+		defer func() { <-looking }()
+	}
 	a.together(ctx, places, func(i int, is journal.Attempt) { answers[i] = is })
 	for _, is := range answers {
 		if is.Resource != "" {

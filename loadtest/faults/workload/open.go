@@ -8,8 +8,8 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// open holds the requests whose end nobody knows yet. Those that are decided are forgotten: a campaign of hours makes millions. The
-// zero value is empty; it is safe for concurrent use.
+// open holds the requests that are not decided yet. Decided ones are dropped: a campaign of hours
+// makes millions. The zero value is empty; it is safe for concurrent use.
 type open struct {
 	mu   sync.Mutex
 	keys map[keyID]*openKey
@@ -19,7 +19,7 @@ type keyID struct{ account, key string }
 
 type openKey struct {
 	requests map[string]Request // all that the key is used for, by their fingerprints
-	left     bool               // the client went away for good
+	left     bool               // its client does not come back
 }
 
 func (o *open) add(r Request, left bool) {
@@ -35,15 +35,15 @@ func (o *open) add(r Request, left bool) {
 	o.keys[id].requests[r.fingerprint()], o.keys[id].left = r, left
 }
 
-// told takes in what a request's client was told. The key's end is known when one of its requests was answered for good; that the
-// key belongs to another request ends this one alone.
-func (o *open) told(r Request, outcome journal.Outcome) {
+// answered takes in the outcome of a request. The key is decided when one of its requests has a
+// final answer; that the key belongs to another request decides only this one.
+func (o *open) answered(r Request, outcome journal.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	id := keyID{r.Account, r.Key}
 	switch key := o.keys[id]; {
 	case key == nil:
-	case outcome == journal.Succeeded, outcome == journal.Refused:
+	case outcome == journal.Succeeded, outcome == journal.Refused, outcome == journal.Expired:
 		delete(o.keys, id)
 	case outcome == journal.Reused:
 		if delete(key.requests, r.fingerprint()); len(key.requests) == 0 {
@@ -52,7 +52,7 @@ func (o *open) told(r Request, outcome journal.Outcome) {
 	}
 }
 
-// list gives the open requests, without those of clients that went away unless everything is wanted.
+// list returns the open requests; those of clients that left only with everything.
 func (o *open) list(everything bool) []Request {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,12 +17,13 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// recorder is what a Transport sends the attempts of one request by: it picks a door for each, and enters it in the journal with
-// the whole answer. It reads bodies to their end, so that an attempt's timeout covers them, too.
+// recorder sends the attempts of one request for a Transport: it chooses an endpoint for each, and
+// enters it in the journal with the whole answer. It reads bodies to their end, so that an
+// attempt's timeout covers them, too.
 type recorder struct {
 	wire    *Wire
 	request Request
-	random  *rand.Rand // nil: there is one attempt, by the request's door
+	random  *rand.Rand // nil: there is one attempt, to its endpoint
 	number  int        // of the attempts so far
 	last    journal.Attempt
 }
@@ -32,7 +33,7 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r := c.request
 	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: q.Header.Get(idempotency.HeaderKey), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.door(), Invoke: time.Since(c.wire.Began)}
+		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), Invoke: time.Since(c.wire.Began)}
 	c.wire.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
 	c.wire.inFlight.Add(-1)
@@ -43,12 +44,12 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response, error) {
-	door, err := url.Parse(c.wire.Doors[a.Via])
+	endpoint, err := url.Parse(c.wire.Endpoints[a.Via])
 	if err != nil {
 		panic(err) // the stack's own addresses
 	}
 	q = q.Clone(q.Context())
-	q.URL.Scheme, q.URL.Host, q.Host = door.Scheme, door.Host, ""
+	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
 	answer, err := c.wire.pool.RoundTrip(q)
 	if err != nil {
 		a.Error = err.Error()
@@ -58,7 +59,7 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if err != nil {
-		err = fmt.Errorf("in mid-answer: %w", err)
+		err = fmt.Errorf("the answer broke off: %w", err)
 		a.Error = err.Error()
 		return nil, err
 	}
@@ -82,15 +83,15 @@ func enterBody(a *journal.Attempt, body []byte) {
 	a.Body, a.Code, a.Resource = hex.EncodeToString(sum[:]), known.Code, known.ID
 }
 
-// door is the request's own for the first attempt; the next ones go wherever they get through.
-func (c *recorder) door() string {
+// endpoint is the request's own for the first attempt; the next ones go wherever they get through.
+func (c *recorder) endpoint() string {
 	if c.request.Via != "" && (c.number == 1 || c.random == nil) {
 		return c.request.Via
 	}
-	return randomDoor(c.random)
+	return randomEndpoint(c.random)
 }
 
-func randomDoor(random *rand.Rand) string {
+func randomEndpoint(random *rand.Rand) string {
 	switch random.IntN(10) {
 	case 0:
 		return api1

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/api/client"
-	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/transport"
 )
 
 const (
 	customersPerAccount = 12
-	// topUp is enough for a long campaign: a wallet that is empty is a refusal like any other, but a dull one.
+	// topUp is enough for a long campaign: an empty wallet would make every payment a refusal.
 	topUp = 100_000_000
-	// ample stock never ends. scarce stock is less than what clients want at any time: none of it is ever paid, so that it comes back,
-	// by cancelling and by expiry, and is fought for until the end.
+	// ample stock never ends. scarce stock is less than what clients want at any time: none of it
+	// is ever paid, so that it comes back, by cancelling and by expiry, and is fought for until the
+	// end.
 	ampleStock, scarceStock = 100_000_000, 10
 	scarce                  = "faults-scarce"
 	// setupTimeout is for one request of the set-up, with its retries.
@@ -36,7 +37,7 @@ type Shop struct {
 	Opening   map[string]map[string]int64 // stock, by account and SKU
 }
 
-// OpenShop creates products and customers with money, in every account, before anything is hurt.
+// OpenShop creates products and customers with money, in every account, before any fault runs.
 func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error) {
 	s := &Shop{Accounts: accounts, Customers: map[string][]string{}, Opening: map[string]map[string]int64{}}
 	for _, account := range accounts {
@@ -48,7 +49,7 @@ func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error
 }
 
 func (s *Shop) open(ctx context.Context, base, account string) error {
-	keeper := &http.Client{Transport: &idempotency.Transport{}, Timeout: setupTimeout}
+	keeper := &http.Client{Transport: &transport.Transport{}, Timeout: setupTimeout}
 	api, err := client.NewClientWithResponses(base+"/v1", client.WithHTTPClient(keeper),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+account)

@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOpenShop has every request of the set-up fail once: the next attempt, with the same key, gets through.
-func TestOpenShop(t *testing.T) {
+// TestOpenShop_RetriesItsRequests has every request of the set-up fail once: the next attempt, with
+// the same key, gets through.
+func TestOpenShop_RetriesItsRequests(t *testing.T) {
 	t.Parallel()
-	f, wire, _ := newFakeShop(t)
+	f, wire := newFakeShop(t)
 	f.trouble = func(attempt int, w http.ResponseWriter) bool {
 		if attempt == 1 {
 			w.Header().Set("Retry-After", "0")
@@ -20,7 +21,7 @@ func TestOpenShop(t *testing.T) {
 		return attempt == 1
 	}
 	accounts := []string{"sk_test_demo", "sk_test_other"}
-	shop, err := OpenShop(t.Context(), wire.Doors[nginx], accounts)
+	shop, err := OpenShop(t.Context(), wire.Endpoints[nginx], accounts)
 	require.NoError(t, err)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 
@@ -51,7 +52,7 @@ func TestOpenShop(t *testing.T) {
 		problem(w, http.StatusUnauthorized, "unauthorized")
 		return true
 	}
-	_, err = OpenShop(t.Context(), wire.Doors[nginx], accounts)
+	_, err = OpenShop(t.Context(), wire.Endpoints[nginx], accounts)
 	require.ErrorContains(t, err, "open the shop: product")
 	require.ErrorContains(t, err, "401")
 }

@@ -14,6 +14,9 @@ const (
 	resend, resendWithin = 0.10, 40
 	// waits is the share of duplicates that ask to wait for the answer (RFC 7240) instead of a 409.
 	waits = 0.25
+	// lookedUp is the share of requests whose key is looked up: while they run, or after their
+	// answer.
+	lookedUp = 0.10
 )
 
 // shopper is one of the clients. It is not safe for concurrent use.
@@ -63,8 +66,8 @@ func (c *shopper) due(n int) []planned {
 	return now
 }
 
-// action is one of the things that a client does. All of its choices follow from its number and the campaign's seed, however the
-// actions before it went.
+// action is one of the things that a client does. All of its choices follow from its number and the
+// campaign's seed, however the actions before it went.
 type action struct {
 	*shopper
 	n      int
@@ -75,7 +78,7 @@ func (c *shopper) action(n int) *action {
 	return &action{shopper: c, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(c.id)<<40|uint64(n)))}
 }
 
-// fork makes a source of its own for a request, as nobody knows how many attempts it will take.
+// fork makes a source for one request: the number of its attempts is not known.
 func (a *action) fork() *rand.Rand {
 	return rand.New(rand.NewPCG(a.random.Uint64(), a.random.Uint64()))
 }
@@ -87,7 +90,12 @@ func (a *action) chance(share float64) bool { return a.random.Float64() < share 
 func (a *action) do(ctx context.Context, r Request) journal.Attempt {
 	random := a.fork()
 	a.finish(r)
-	return a.call(ctx, r, random)
+	looks, via := a.chance(lookedUp), randomEndpoint(a.random)
+	answer := a.call(ctx, r, random)
+	if looks {
+		a.wire.LookUp(ctx, r, via)
+	}
+	return answer
 }
 
 // finish draws whether a request is to be sent again when it is over, and when.

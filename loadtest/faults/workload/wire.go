@@ -1,9 +1,10 @@
-// Package workload makes the requests of a campaign: clients that shop, retry by idempotency.Transport as everybody should, race each
-// other, and come back later, with every attempt in the journal.
+// Package workload makes the requests of a campaign: clients that shop, retry by
+// idempotency/transport, race each other, and come back later, with every attempt in the journal.
 package workload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,21 +15,24 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
 const (
-	// answerTimeout is what an impatient shop waits: longer than the provider is given, shorter than a pause.
+	// answerTimeout is what an impatient shop waits: longer than the provider is given, shorter
+	// than a pause.
 	answerTimeout = 6 * time.Second
 	// firstPause and longestPause bound the random pauses between attempts.
 	firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
-	// budget is when a client gives up on a request, and leaves it to Settle. Nothing but time ends its attempts.
+	// budget is when a client gives up on a request, and leaves it to Finish. Nothing but time ends
+	// its attempts.
 	budget, unlimited = 25 * time.Second, 1_000_000
 	// maxIdle keeps every connection of a campaign open.
 	maxIdle = 512
 )
 
-// The doors that a request can take.
+// The endpoints that a request can take.
 const (
 	nginx = "nginx"
 	api1  = "api-1"
@@ -41,8 +45,9 @@ type Request struct {
 	Method                        string // empty: POST
 	Body                          []byte
 	Client                        int
-	Via                           string          // door of the first attempt: nginx, api-1 or api-2; empty: nginx mostly
+	Via                           string          // endpoint of the first attempt: nginx, api-1 or api-2; empty: nginx mostly
 	Prefer                        string          // the header of that name (RFC 7240), such as wait=2
+	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
 	Purpose                       journal.Purpose // why it is sent
 }
 
@@ -54,51 +59,51 @@ func (r Request) fingerprint() string {
 
 // Wire sends requests and journals them. Safe for concurrent use.
 type Wire struct {
-	Doors   map[string]string // base URLs by name: nginx, api-1, api-2
-	Journal *journal.Writer
-	Began   time.Time
+	Endpoints map[string]string // base URLs by name: nginx, api-1, api-2
+	Journal   *journal.Writer
+	Began     time.Time
 
 	pool     *http.Transport
 	inFlight atomic.Int64
 }
 
 // NewWire makes a wire whose clock begins now.
-func NewWire(doors map[string]string, j *journal.Writer) *Wire {
+func NewWire(endpoints map[string]string, j *journal.Writer) *Wire {
 	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 20 * time.Second}
-	return &Wire{Doors: doors, Journal: j, Began: time.Now(), pool: pool}
+	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool}
 }
 
 // InFlight is how many requests wait for their answers.
 func (w *Wire) InFlight() int64 { return w.inFlight.Load() }
 
-// Close gives the connections back.
+// Close closes the idle connections.
 func (w *Wire) Close() { w.pool.CloseIdleConnections() }
 
-// Call repeats a request until it is answered for good, and gives the last attempt. All that is random about it comes from random,
-// which must be the caller's own.
+// Call repeats a request until it is answered for good, and returns the last attempt. Its random
+// choices come from random, which must be the caller's own.
 func (w *Wire) Call(ctx context.Context, r Request, random *rand.Rand) journal.Attempt {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+	ctx, cancel := context.WithTimeout(ctx, max(budget, 2*r.Patience))
 	defer cancel()
 	return w.send(ctx, unlimited, &recorder{wire: w, request: r, random: random})
 }
 
-// Once makes one attempt, by the request's door, and calls it by this number.
+// Once makes one attempt, to its endpoint, and calls it by this number.
 func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt {
 	return w.send(ctx, 1, &recorder{wire: w, request: r, number: number - 1})
 }
 
 // send has a Transport make the attempts, each of which the recorder sees.
 func (w *Wire) send(ctx context.Context, attempts int, at *recorder) journal.Attempt {
-	transport := &idempotency.Transport{Base: at, MaxAttempts: attempts, MaxElapsed: budget, AttemptTimeout: answerTimeout,
-		BaseDelay: firstPause, MaxDelay: longestPause}
-	if at.random != nil {
-		transport.Random = at.random.Float64
+	patience := cmp.Or(at.request.Patience, answerTimeout)
+	retrying := &transport.Transport{
+		Base: at, MaxAttempts: attempts, MaxElapsed: max(budget, patience), AttemptTimeout: patience,
+		BaseDelay: firstPause, MaxDelay: longestPause,
 	}
 	method := at.request.Method
 	if method == "" {
 		method = http.MethodPost
 	}
-	q, err := http.NewRequestWithContext(ctx, method, "http://door/v1"+at.request.Path, bytes.NewReader(at.request.Body))
+	q, err := http.NewRequestWithContext(ctx, method, "http://endpoint/v1"+at.request.Path, bytes.NewReader(at.request.Body))
 	if err != nil {
 		panic(err) // our own methods and paths
 	}
@@ -107,7 +112,7 @@ func (w *Wire) send(ctx context.Context, attempts int, at *recorder) journal.Att
 	if at.request.Prefer != "" {
 		q.Header.Set("Prefer", at.request.Prefer)
 	}
-	if answer, err := (&http.Client{Transport: transport}).Do(q); err == nil { // what it says is in the journal either way
+	if answer, err := (&http.Client{Transport: retrying}).Do(q); err == nil { // what it says is in the journal either way
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 	}

@@ -70,10 +70,17 @@ func (b *AddStockBatchResults) Close() error {
 }
 
 const claimKey = `-- name: ClaimKey :batchone
-INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at, trace_parent)
-VALUES ($1, $2, $3, $4, 'in_progress', now() + make_interval(secs => $5),
-    nullif($6::text, ''))
-ON CONFLICT (account_id, key) DO NOTHING
+INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, attempted_at, expires_at, tombstone_until, trace_parent)
+SELECT $1, $2, $3, $4, 'in_progress', $5, now() + make_interval(secs => $6),
+    now() + make_interval(secs => nullif($7::float8, 0)), nullif($8::text, '')
+WHERE $5::timestamptz > now() - make_interval(secs => $9::float8)
+ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation, status = 'in_progress',
+    resource_id = NULL, resource = NULL, response_status = NULL, response_headers = NULL, response_body = NULL,
+    created_at = now(), completed_at = NULL, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
+    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent
+WHERE CASE k.status WHEN 'in_progress' THEN false
+    WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
+    ELSE greatest(k.expires_at, k.tombstone_until) <= now() END
 RETURNING now()::timestamptz AS now
 `
 
@@ -84,15 +91,21 @@ type ClaimKeyBatchResults struct {
 }
 
 type ClaimKeyParams struct {
-	AccountID   uuid.UUID
-	Key         string
-	Fingerprint []byte
-	Operation   string
-	TtlSeconds  float64
-	TraceParent string
+	AccountID        uuid.UUID
+	Key              string
+	Fingerprint      []byte
+	Operation        string
+	AttemptedAt      time.Time
+	TtlSeconds       float64
+	TombstoneSeconds float64
+	TraceParent      string
+	MaxAgeSeconds    float64
 }
 
-// Waits for a transaction that is writing the same key; no row: the key is taken.
+// Waits for a transaction that writes the same key. No row: the key is taken. A key whose time is up
+// is claimed as if it had been purged. A refused key is claimed by a later attempt alone, and no key by
+// an attempt that is older than refusals are kept: the comparison is made here because a replica may be
+// paused between a comparison of its own and this statement.
 func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -101,8 +114,11 @@ func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyB
 			a.Key,
 			a.Fingerprint,
 			a.Operation,
+			a.AttemptedAt,
 			a.TtlSeconds,
+			a.TombstoneSeconds,
 			a.TraceParent,
+			a.MaxAgeSeconds,
 		}
 		batch.Queue(claimKey, vals...)
 	}
@@ -184,10 +200,64 @@ func (b *CustomerExistsBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const emailTaken = `-- name: EmailTaken :batchone
+SELECT EXISTS (SELECT FROM customers WHERE account_id = $1 AND lower(email) = lower($2) AND id <> $3)
+`
+
+type EmailTakenBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type EmailTakenParams struct {
+	AccountID uuid.UUID
+	Email     string
+	NotID     uuid.UUID
+}
+
+func (q *Queries) EmailTaken(ctx context.Context, arg []EmailTakenParams) *EmailTakenBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.AccountID,
+			a.Email,
+			a.NotID,
+		}
+		batch.Queue(emailTaken, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &EmailTakenBatchResults{br, len(arg), false}
+}
+
+func (b *EmailTakenBatchResults) QueryRow(f func(int, bool, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var exists bool
+		if b.closed {
+			if f != nil {
+				f(t, exists, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&exists)
+		if f != nil {
+			f(t, exists, err)
+		}
+	}
+}
+
+func (b *EmailTakenBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const finishKey = `-- name: FinishKey :batchexec
-UPDATE idempotency_keys SET status = $1, response_status = $2, response_headers = $3,
-    response_body = $4, completed_at = now(), expires_at = now() + (expires_at - created_at)
-WHERE account_id = $5 AND key = $6 AND status = 'in_progress'
+UPDATE idempotency_keys SET status = $1, resource = nullif($2::text, ''), response_status = $3,
+    response_headers = $4, response_body = $5, completed_at = now(),
+    expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at)
+WHERE account_id = $6 AND key = $7 AND status = 'in_progress'
 `
 
 type FinishKeyBatchResults struct {
@@ -198,6 +268,7 @@ type FinishKeyBatchResults struct {
 
 type FinishKeyParams struct {
 	Status          string
+	Resource        string
 	ResponseStatus  *int32
 	ResponseHeaders []byte
 	ResponseBody    []byte
@@ -205,12 +276,13 @@ type FinishKeyParams struct {
 	Key             string
 }
 
-// The reply is kept for as long as was promised, from now on: settling may have taken days.
+// The times count from now on, because settling may have taken days.
 func (q *Queries) FinishKey(ctx context.Context, arg []FinishKeyParams) *FinishKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
 		vals := []interface{}{
 			a.Status,
+			a.Resource,
 			a.ResponseStatus,
 			a.ResponseHeaders,
 			a.ResponseBody,
@@ -245,7 +317,8 @@ func (b *FinishKeyBatchResults) Close() error {
 }
 
 const getKey = `-- name: GetKey :batchone
-SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at, trace_parent FROM idempotency_keys WHERE account_id = $1 AND key = $2
+SELECT idempotency_keys.account_id, idempotency_keys.key, idempotency_keys.fingerprint, idempotency_keys.operation, idempotency_keys.status, idempotency_keys.resource_id, idempotency_keys.response_status, idempotency_keys.response_headers, idempotency_keys.response_body, idempotency_keys.created_at, idempotency_keys.completed_at, idempotency_keys.expires_at, idempotency_keys.trace_parent, idempotency_keys.attempted_at, idempotency_keys.resource, idempotency_keys.tombstone_until, extract(epoch FROM expires_at - now())::float8 AS seconds_left
+FROM idempotency_keys WHERE account_id = $1 AND key = $2
 `
 
 type GetKeyBatchResults struct {
@@ -257,6 +330,11 @@ type GetKeyBatchResults struct {
 type GetKeyParams struct {
 	AccountID uuid.UUID
 	Key       string
+}
+
+type GetKeyRow struct {
+	IdempotencyKey IdempotencyKey
+	SecondsLeft    float64
 }
 
 func (q *Queries) GetKey(ctx context.Context, arg []GetKeyParams) *GetKeyBatchResults {
@@ -272,10 +350,10 @@ func (q *Queries) GetKey(ctx context.Context, arg []GetKeyParams) *GetKeyBatchRe
 	return &GetKeyBatchResults{br, len(arg), false}
 }
 
-func (b *GetKeyBatchResults) QueryRow(f func(int, IdempotencyKey, error)) {
+func (b *GetKeyBatchResults) QueryRow(f func(int, GetKeyRow, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
-		var i IdempotencyKey
+		var i GetKeyRow
 		if b.closed {
 			if f != nil {
 				f(t, i, ErrBatchAlreadyClosed)
@@ -284,19 +362,23 @@ func (b *GetKeyBatchResults) QueryRow(f func(int, IdempotencyKey, error)) {
 		}
 		row := b.br.QueryRow()
 		err := row.Scan(
-			&i.AccountID,
-			&i.Key,
-			&i.Fingerprint,
-			&i.Operation,
-			&i.Status,
-			&i.ResourceID,
-			&i.ResponseStatus,
-			&i.ResponseHeaders,
-			&i.ResponseBody,
-			&i.CreatedAt,
-			&i.CompletedAt,
-			&i.ExpiresAt,
-			&i.TraceParent,
+			&i.IdempotencyKey.AccountID,
+			&i.IdempotencyKey.Key,
+			&i.IdempotencyKey.Fingerprint,
+			&i.IdempotencyKey.Operation,
+			&i.IdempotencyKey.Status,
+			&i.IdempotencyKey.ResourceID,
+			&i.IdempotencyKey.ResponseStatus,
+			&i.IdempotencyKey.ResponseHeaders,
+			&i.IdempotencyKey.ResponseBody,
+			&i.IdempotencyKey.CreatedAt,
+			&i.IdempotencyKey.CompletedAt,
+			&i.IdempotencyKey.ExpiresAt,
+			&i.IdempotencyKey.TraceParent,
+			&i.IdempotencyKey.AttemptedAt,
+			&i.IdempotencyKey.Resource,
+			&i.IdempotencyKey.TombstoneUntil,
+			&i.SecondsLeft,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -736,6 +818,62 @@ func (b *InsertPaymentBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const insertProviderEvent = `-- name: InsertProviderEvent :batchone
+INSERT INTO provider_events (event_id, type, subject) VALUES ($1, $2, $3)
+ON CONFLICT (event_id) DO NOTHING
+RETURNING now()::timestamptz AS now
+`
+
+type InsertProviderEventBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type InsertProviderEventParams struct {
+	EventID string
+	Type    string
+	Subject string
+}
+
+// Waits for a transaction that inserts the same event. No row: the event was received before.
+func (q *Queries) InsertProviderEvent(ctx context.Context, arg []InsertProviderEventParams) *InsertProviderEventBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.EventID,
+			a.Type,
+			a.Subject,
+		}
+		batch.Queue(insertProviderEvent, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &InsertProviderEventBatchResults{br, len(arg), false}
+}
+
+func (b *InsertProviderEventBatchResults) QueryRow(f func(int, time.Time, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var now time.Time
+		if b.closed {
+			if f != nil {
+				f(t, now, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&now)
+		if f != nil {
+			f(t, now, err)
+		}
+	}
+}
+
+func (b *InsertProviderEventBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const insertRefund = `-- name: InsertRefund :batchexec
 INSERT INTO refunds (id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id,
     charge_id, attempt, created_at, updated_at)
@@ -924,55 +1062,6 @@ func (b *InsertWalletBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const judgePSPEvent = `-- name: JudgePSPEvent :batchexec
-UPDATE psp_events SET verdict = $1 WHERE event_id = $2
-`
-
-type JudgePSPEventBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type JudgePSPEventParams struct {
-	Verdict string
-	EventID string
-}
-
-func (q *Queries) JudgePSPEvent(ctx context.Context, arg []JudgePSPEventParams) *JudgePSPEventBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.Verdict,
-			a.EventID,
-		}
-		batch.Queue(judgePSPEvent, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &JudgePSPEventBatchResults{br, len(arg), false}
-}
-
-func (b *JudgePSPEventBatchResults) Exec(f func(int, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		if b.closed {
-			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		_, err := b.br.Exec()
-		if f != nil {
-			f(t, err)
-		}
-	}
-}
-
-func (b *JudgePSPEventBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
 const lockCustomer = `-- name: LockCustomer :batchone
 SELECT id, account_id, name, email, created_at, updated_at FROM customers WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
@@ -1051,7 +1140,7 @@ type LockDueOrdersRow struct {
 	Now   time.Time
 }
 
-// Unpaid orders of any account whose time is up. Whoever is paying or cancelling one of them right now decides about it.
+// Unpaid orders of any account whose time is up. Skips orders that another transaction is paying or cancelling.
 func (q *Queries) LockDueOrders(ctx context.Context, batchSize []int32) *LockDueOrdersBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range batchSize {
@@ -1884,58 +1973,54 @@ func (b *PointKeyBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const recordPSPEvent = `-- name: RecordPSPEvent :batchone
-INSERT INTO psp_events (event_id, type, subject) VALUES ($1, $2, $3)
-ON CONFLICT (event_id) DO NOTHING
-RETURNING now()::timestamptz AS now
+const refuseKey = `-- name: RefuseKey :batchexec
+UPDATE idempotency_keys SET status = 'refused', expires_at = now() + make_interval(secs => $1), tombstone_until = NULL
+WHERE account_id = $2 AND key = $3 AND status = 'in_progress'
 `
 
-type RecordPSPEventBatchResults struct {
+type RefuseKeyBatchResults struct {
 	br     pgx.BatchResults
 	tot    int
 	closed bool
 }
 
-type RecordPSPEventParams struct {
-	EventID string
-	Type    string
-	Subject string
+type RefuseKeyParams struct {
+	KeptSeconds float64
+	AccountID   uuid.UUID
+	Key         string
 }
 
-// Waits for a transaction that is recording the same event; no row: it is known.
-func (q *Queries) RecordPSPEvent(ctx context.Context, arg []RecordPSPEventParams) *RecordPSPEventBatchResults {
+func (q *Queries) RefuseKey(ctx context.Context, arg []RefuseKeyParams) *RefuseKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
 		vals := []interface{}{
-			a.EventID,
-			a.Type,
-			a.Subject,
+			a.KeptSeconds,
+			a.AccountID,
+			a.Key,
 		}
-		batch.Queue(recordPSPEvent, vals...)
+		batch.Queue(refuseKey, vals...)
 	}
 	br := q.db.SendBatch(ctx, batch)
-	return &RecordPSPEventBatchResults{br, len(arg), false}
+	return &RefuseKeyBatchResults{br, len(arg), false}
 }
 
-func (b *RecordPSPEventBatchResults) QueryRow(f func(int, time.Time, error)) {
+func (b *RefuseKeyBatchResults) Exec(f func(int, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
-		var now time.Time
 		if b.closed {
 			if f != nil {
-				f(t, now, ErrBatchAlreadyClosed)
+				f(t, ErrBatchAlreadyClosed)
 			}
 			continue
 		}
-		row := b.br.QueryRow()
-		err := row.Scan(&now)
+		_, err := b.br.Exec()
 		if f != nil {
-			f(t, now, err)
+			f(t, err)
 		}
 	}
 }
 
-func (b *RecordPSPEventBatchResults) Close() error {
+func (b *RefuseKeyBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
@@ -2140,6 +2225,55 @@ func (b *SetBalanceBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const setProviderEventVerdict = `-- name: SetProviderEventVerdict :batchexec
+UPDATE provider_events SET verdict = $1 WHERE event_id = $2
+`
+
+type SetProviderEventVerdictBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type SetProviderEventVerdictParams struct {
+	Verdict string
+	EventID string
+}
+
+func (q *Queries) SetProviderEventVerdict(ctx context.Context, arg []SetProviderEventVerdictParams) *SetProviderEventVerdictBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.Verdict,
+			a.EventID,
+		}
+		batch.Queue(setProviderEventVerdict, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &SetProviderEventVerdictBatchResults{br, len(arg), false}
+}
+
+func (b *SetProviderEventVerdictBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *SetProviderEventVerdictBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const setRefunded = `-- name: SetRefunded :batchexec
 UPDATE payments SET refunded = $1, updated_at = $2 WHERE account_id = $3 AND id = $4
 `
@@ -2214,6 +2348,8 @@ type SettlePaymentParams struct {
 	Attempt     int32
 }
 
+// The caller has compared status and attempt under the row's lock: that is the fence. The row count of a
+// batch is not read, so the condition here only repeats the fence.
 func (q *Queries) SettlePayment(ctx context.Context, arg []SettlePaymentParams) *SettlePaymentBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -2274,6 +2410,7 @@ type SettleRefundParams struct {
 	Attempt     int32
 }
 
+// The fence is the same as that of SettlePayment.
 func (q *Queries) SettleRefund(ctx context.Context, arg []SettleRefundParams) *SettleRefundBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {

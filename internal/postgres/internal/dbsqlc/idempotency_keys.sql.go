@@ -11,26 +11,34 @@ import (
 	"github.com/google/uuid"
 )
 
-const purgeKeys = `-- name: PurgeKeys :execrows
-WITH expired AS (
-    SELECT account_id, key FROM idempotency_keys
+const purgeKeys = `-- name: PurgeKeys :one
+WITH due AS (
+    SELECT account_id, key, tombstone_until FROM idempotency_keys
     WHERE status <> 'in_progress' AND expires_at <= now()
     ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), buried AS (
+    UPDATE idempotency_keys k SET status = 'expired', response_headers = NULL, response_body = NULL, trace_parent = NULL,
+        expires_at = due.tombstone_until, tombstone_until = NULL
+    FROM due WHERE k.account_id = due.account_id AND k.key = due.key AND due.tombstone_until > now()
+), deleted AS (
+    DELETE FROM idempotency_keys k USING due
+    WHERE k.account_id = due.account_id AND k.key = due.key AND coalesce(due.tombstone_until <= now(), true)
 )
-DELETE FROM idempotency_keys k USING expired WHERE k.account_id = expired.account_id AND k.key = expired.key
+SELECT count(*) FROM due
 `
 
-// What is in progress stays, however old: it is the only way back to what was begun.
+// Deletes keys whose time is up, and makes tombstones of those that moved money. A key in progress
+// stays, however old it is: it is the only way back to what was begun.
 func (q *Queries) PurgeKeys(ctx context.Context, batchSize int32) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeKeys, batchSize)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := q.db.QueryRow(ctx, purgeKeys, batchSize)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const readKey = `-- name: ReadKey :one
-SELECT account_id, key, fingerprint, operation, status, resource_id, response_status, response_headers, response_body, created_at, completed_at, expires_at, trace_parent FROM idempotency_keys WHERE account_id = $1 AND key = $2
+SELECT idempotency_keys.account_id, idempotency_keys.key, idempotency_keys.fingerprint, idempotency_keys.operation, idempotency_keys.status, idempotency_keys.resource_id, idempotency_keys.response_status, idempotency_keys.response_headers, idempotency_keys.response_body, idempotency_keys.created_at, idempotency_keys.completed_at, idempotency_keys.expires_at, idempotency_keys.trace_parent, idempotency_keys.attempted_at, idempotency_keys.resource, idempotency_keys.tombstone_until, extract(epoch FROM expires_at - now())::float8 AS seconds_left
+FROM idempotency_keys WHERE account_id = $1 AND key = $2
 `
 
 type ReadKeyParams struct {
@@ -38,23 +46,32 @@ type ReadKeyParams struct {
 	Key       string
 }
 
-func (q *Queries) ReadKey(ctx context.Context, arg ReadKeyParams) (IdempotencyKey, error) {
+type ReadKeyRow struct {
+	IdempotencyKey IdempotencyKey
+	SecondsLeft    float64
+}
+
+func (q *Queries) ReadKey(ctx context.Context, arg ReadKeyParams) (ReadKeyRow, error) {
 	row := q.db.QueryRow(ctx, readKey, arg.AccountID, arg.Key)
-	var i IdempotencyKey
+	var i ReadKeyRow
 	err := row.Scan(
-		&i.AccountID,
-		&i.Key,
-		&i.Fingerprint,
-		&i.Operation,
-		&i.Status,
-		&i.ResourceID,
-		&i.ResponseStatus,
-		&i.ResponseHeaders,
-		&i.ResponseBody,
-		&i.CreatedAt,
-		&i.CompletedAt,
-		&i.ExpiresAt,
-		&i.TraceParent,
+		&i.IdempotencyKey.AccountID,
+		&i.IdempotencyKey.Key,
+		&i.IdempotencyKey.Fingerprint,
+		&i.IdempotencyKey.Operation,
+		&i.IdempotencyKey.Status,
+		&i.IdempotencyKey.ResourceID,
+		&i.IdempotencyKey.ResponseStatus,
+		&i.IdempotencyKey.ResponseHeaders,
+		&i.IdempotencyKey.ResponseBody,
+		&i.IdempotencyKey.CreatedAt,
+		&i.IdempotencyKey.CompletedAt,
+		&i.IdempotencyKey.ExpiresAt,
+		&i.IdempotencyKey.TraceParent,
+		&i.IdempotencyKey.AttemptedAt,
+		&i.IdempotencyKey.Resource,
+		&i.IdempotencyKey.TombstoneUntil,
+		&i.SecondsLeft,
 	)
 	return i, err
 }

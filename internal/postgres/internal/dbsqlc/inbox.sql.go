@@ -7,30 +7,95 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
-const confirmOrder = `-- name: ConfirmOrder :execrows
-WITH new AS (
-    INSERT INTO inbox (consumer, event_id) VALUES ($3, $4) ON CONFLICT DO NOTHING RETURNING event_id
+const advanceConsumer = `-- name: AdvanceConsumer :one
+WITH here AS (
+    SELECT coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $1), 0) AS position
+), next AS (
+    SELECT o.id, o.type, o.event_id FROM outbox o
+    WHERE o.id > (SELECT position FROM here) AND o.id <= (SELECT position FROM outbox_cursor) ORDER BY o.id LIMIT $2
+), bound AS (
+    SELECT coalesce(
+        (SELECT min(n.id) - 1 FROM next n WHERE n.type = ANY ($3::text[])
+            AND NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = $1 AND i.position = n.id AND i.event_id = n.event_id)
+            AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.consumer = $1 AND d.position = n.id AND d.event_id = n.event_id)),
+        (SELECT max(n.id) FROM next n), here.position) AS position FROM here
+), moved AS (
+    INSERT INTO consumer_cursors AS c (consumer, position) SELECT $1::text, bound.position FROM bound
+    WHERE NOT EXISTS (SELECT FROM consumer_cursors now WHERE now.consumer = $1 AND now.position >= bound.position
+        AND now.noted_at > now() - interval '1 minute')
+    ON CONFLICT (consumer) DO UPDATE SET position = greatest(c.position, excluded.position),
+        purgeable = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN c.noted ELSE c.purgeable END,
+        noted = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN c.position ELSE c.noted END,
+        noted_at = CASE WHEN c.noted_at <= now() - interval '1 minute' THEN now() ELSE c.noted_at END
 )
-INSERT INTO order_confirmations (account_id, order_id) SELECT $1::uuid, $2::uuid FROM new
+SELECT bound.position::bigint AS position, (SELECT count(*) FROM next)::bigint AS seen,
+    (bound.position < coalesce((SELECT max(n.id) FROM next n), 0))::boolean AS incomplete FROM bound
 `
 
-type ConfirmOrderParams struct {
-	AccountID uuid.UUID
-	OrderID   uuid.UUID
+type AdvanceConsumerParams struct {
 	Consumer  string
-	EventID   uuid.UUID
+	BatchSize int32
+	Types     []string
 }
 
-func (q *Queries) ConfirmOrder(ctx context.Context, arg ConfirmOrderParams) (int64, error) {
-	result, err := q.db.Exec(ctx, confirmOrder,
-		arg.AccountID,
-		arg.OrderID,
+type AdvanceConsumerRow struct {
+	Position   int64
+	Seen       int64
+	Incomplete bool
+}
+
+// Moves a group's cursor over what is complete among the next published events:
+// up to before the first one of its types that is neither in its inbox nor a dead
+// letter. A new group begins with the first event that is kept. Once a minute it
+// notes the position, which is purgeable a minute later.
+func (q *Queries) AdvanceConsumer(ctx context.Context, arg AdvanceConsumerParams) (AdvanceConsumerRow, error) {
+	row := q.db.QueryRow(ctx, advanceConsumer, arg.Consumer, arg.BatchSize, arg.Types)
+	var i AdvanceConsumerRow
+	err := row.Scan(&i.Position, &i.Seen, &i.Incomplete)
+	return i, err
+}
+
+const confirmOrders = `-- name: ConfirmOrders :execrows
+
+WITH came AS (
+    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id,
+        unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
+), new AS (
+    INSERT INTO inbox (consumer, position, event_id)
+    SELECT $5::text, came.position, came.event_id FROM came
+    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
+    ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
+), revived AS (
+    DELETE FROM dead_letters d USING new WHERE d.consumer = $5 AND d.position = new.position AND d.event_id = new.event_id
+)
+INSERT INTO order_confirmations (account_id, order_id)
+SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
+`
+
+type ConfirmOrdersParams struct {
+	Positions  []int64
+	EventIds   []uuid.UUID
+	AccountIds []uuid.UUID
+	OrderIds   []uuid.UUID
+	Consumer   string
+}
+
+// Events come as columns of the same length. One that comes again, or lies at or
+// before the group's cursor and is no dead letter, has no effect. Rows are locked
+// in the order of positions, so that two batches don't deadlock.
+func (q *Queries) ConfirmOrders(ctx context.Context, arg ConfirmOrdersParams) (int64, error) {
+	result, err := q.db.Exec(ctx, confirmOrders,
+		arg.Positions,
+		arg.EventIds,
+		arg.AccountIds,
+		arg.OrderIds,
 		arg.Consumer,
-		arg.EventID,
 	)
 	if err != nil {
 		return 0, err
@@ -38,26 +103,179 @@ func (q *Queries) ConfirmOrder(ctx context.Context, arg ConfirmOrderParams) (int
 	return result.RowsAffected(), nil
 }
 
-const noticeWarehouse = `-- name: NoticeWarehouse :execrows
-WITH new AS (
-    INSERT INTO inbox (consumer, event_id) VALUES ($3, $4) ON CONFLICT DO NOTHING RETURNING event_id
+const consumerLag = `-- name: ConsumerLag :one
+WITH next AS (
+    SELECT o.id, o.event_id, o.created_at FROM outbox o
+    WHERE o.id > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $1), 0)
+      AND o.type = ANY ($2::text[])
+    ORDER BY o.id LIMIT 100000
+), waiting AS (
+    SELECT n.created_at FROM next n
+    WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = $1 AND i.position = n.id AND i.event_id = n.event_id)
 )
-INSERT INTO warehouse_notices (account_id, order_id) SELECT $1::uuid, $2::uuid FROM new
+SELECT count(*) AS events, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
+    coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $1), 0)::bigint AS position,
+    (SELECT count(*) FROM dead_letters d WHERE d.consumer = $1 AND d.retry_at IS NULL) AS dead FROM waiting
+`
+
+type ConsumerLagParams struct {
+	Consumer string
+	Types    []string
+}
+
+type ConsumerLagRow struct {
+	Events        int64
+	OldestSeconds float64
+	Position      int64
+	Dead          int64
+}
+
+// Counts the events of the group's types after its cursor that it has not had, among
+// the first 100,000.
+func (q *Queries) ConsumerLag(ctx context.Context, arg ConsumerLagParams) (ConsumerLagRow, error) {
+	row := q.db.QueryRow(ctx, consumerLag, arg.Consumer, arg.Types)
+	var i ConsumerLagRow
+	err := row.Scan(
+		&i.Events,
+		&i.OldestSeconds,
+		&i.Position,
+		&i.Dead,
+	)
+	return i, err
+}
+
+const listDeadLetters = `-- name: ListDeadLetters :many
+SELECT d.consumer, d.position, d.attempts, d.last_error, d.retry_at, o.type, o.subject,
+    extract(epoch FROM now() - o.created_at)::float8 AS age_seconds
+FROM dead_letters d JOIN outbox o ON o.id = d.position AND o.event_id = d.event_id
+ORDER BY d.retry_at IS NOT NULL, d.position LIMIT $1
+`
+
+type ListDeadLettersRow struct {
+	Consumer   string
+	Position   int64
+	Attempts   int32
+	LastError  string
+	RetryAt    *time.Time
+	Type       string
+	Subject    uuid.UUID
+	AgeSeconds float64
+}
+
+func (q *Queries) ListDeadLetters(ctx context.Context, pageSize int32) ([]ListDeadLettersRow, error) {
+	rows, err := q.db.Query(ctx, listDeadLetters, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDeadLettersRow
+	for rows.Next() {
+		var i ListDeadLettersRow
+		if err := rows.Scan(
+			&i.Consumer,
+			&i.Position,
+			&i.Attempts,
+			&i.LastError,
+			&i.RetryAt,
+			&i.Type,
+			&i.Subject,
+			&i.AgeSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const missingEvents = `-- name: MissingEvents :many
+SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at FROM outbox o
+WHERE o.id > $1 AND o.id <= $2
+  AND o.type = ANY ($3::text[])
+  AND NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = $4 AND i.position = o.id AND i.event_id = o.event_id)
+  AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.consumer = $4 AND d.position = o.id AND d.event_id = o.event_id)
+ORDER BY o.id LIMIT $5
+`
+
+type MissingEventsParams struct {
+	After     int64
+	Last      int64
+	Types     []string
+	Consumer  string
+	BatchSize int32
+}
+
+// Published events that the group has not had, between two positions.
+func (q *Queries) MissingEvents(ctx context.Context, arg MissingEventsParams) ([]Outbox, error) {
+	rows, err := q.db.Query(ctx, missingEvents,
+		arg.After,
+		arg.Last,
+		arg.Types,
+		arg.Consumer,
+		arg.BatchSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Outbox
+	for rows.Next() {
+		var i Outbox
+		if err := rows.Scan(
+			&i.ID,
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.Aggregate,
+			&i.Subject,
+			&i.Data,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const noticeWarehouse = `-- name: NoticeWarehouse :execrows
+WITH came AS (
+    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id,
+        unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
+), new AS (
+    INSERT INTO inbox (consumer, position, event_id)
+    SELECT $5::text, came.position, came.event_id FROM came
+    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
+    ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
+), revived AS (
+    DELETE FROM dead_letters d USING new WHERE d.consumer = $5 AND d.position = new.position AND d.event_id = new.event_id
+)
+INSERT INTO warehouse_notices (account_id, order_id)
+SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
 `
 
 type NoticeWarehouseParams struct {
-	AccountID uuid.UUID
-	OrderID   uuid.UUID
-	Consumer  string
-	EventID   uuid.UUID
+	Positions  []int64
+	EventIds   []uuid.UUID
+	AccountIds []uuid.UUID
+	OrderIds   []uuid.UUID
+	Consumer   string
 }
 
 func (q *Queries) NoticeWarehouse(ctx context.Context, arg NoticeWarehouseParams) (int64, error) {
 	result, err := q.db.Exec(ctx, noticeWarehouse,
-		arg.AccountID,
-		arg.OrderID,
+		arg.Positions,
+		arg.EventIds,
+		arg.AccountIds,
+		arg.OrderIds,
 		arg.Consumer,
-		arg.EventID,
 	)
 	if err != nil {
 		return 0, err
@@ -66,25 +284,113 @@ func (q *Queries) NoticeWarehouse(ctx context.Context, arg NoticeWarehouseParams
 }
 
 const purgeInbox = `-- name: PurgeInbox :execrows
-WITH old AS (
-    SELECT i.consumer, i.event_id FROM inbox i
-    WHERE i.created_at < now() - make_interval(secs => $1::float8)
-      AND NOT EXISTS (SELECT FROM outbox o WHERE o.event_id = i.event_id)
-    ORDER BY i.created_at LIMIT $2 FOR UPDATE OF i SKIP LOCKED
+WITH head AS (
+    SELECT i.consumer, i.position, i.event_id, i.created_at FROM consumer_cursors c CROSS JOIN LATERAL (
+        SELECT consumer, position, event_id, created_at FROM inbox WHERE inbox.consumer = c.consumer AND inbox.position <= c.purgeable
+        ORDER BY inbox.position LIMIT $1) i
+), old AS (
+    SELECT i.consumer, i.position, i.event_id FROM inbox i JOIN head USING (consumer, position, event_id)
+    WHERE head.created_at < now() - make_interval(secs => $2::float8) LIMIT $1 FOR UPDATE OF i SKIP LOCKED
 )
-DELETE FROM inbox USING old WHERE inbox.consumer = old.consumer AND inbox.event_id = old.event_id
+DELETE FROM inbox USING old
+WHERE inbox.consumer = old.consumer AND inbox.position = old.position AND inbox.event_id = old.event_id
 `
 
 type PurgeInboxParams struct {
-	AgeSeconds float64
 	BatchSize  int32
+	AgeSeconds float64
 }
 
-// Whatever the outbox still holds may be published again, however old it is.
+// Only what its group's cursor passed so long ago that no statement can still run that
+// read an older cursor. Looks at each group's first rows alone.
 func (q *Queries) PurgeInbox(ctx context.Context, arg PurgeInboxParams) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeInbox, arg.AgeSeconds, arg.BatchSize)
+	result, err := q.db.Exec(ctx, purgeInbox, arg.BatchSize, arg.AgeSeconds)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const refuseEvent = `-- name: RefuseEvent :one
+INSERT INTO dead_letters AS d (consumer, position, event_id, last_error, retry_at)
+SELECT $1::text, $2::bigint, $3::uuid, $4::text, now() + interval '1 second'
+WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = $1 AND i.position = $2 AND i.event_id = $3)
+ON CONFLICT (consumer, position, event_id) DO UPDATE SET attempts = d.attempts + 1, last_error = excluded.last_error,
+    retry_at = CASE WHEN d.attempts + 1 < $5::int THEN now() + least(interval '1 minute', interval '1 second' * 2 ^ d.attempts) END
+RETURNING attempts
+`
+
+type RefuseEventParams struct {
+	Consumer    string
+	Position    int64
+	EventID     uuid.UUID
+	Reason      string
+	MaxAttempts int32
+}
+
+// An event that had its effect meanwhile is no dead letter.
+func (q *Queries) RefuseEvent(ctx context.Context, arg RefuseEventParams) (int32, error) {
+	row := q.db.QueryRow(ctx, refuseEvent,
+		arg.Consumer,
+		arg.Position,
+		arg.EventID,
+		arg.Reason,
+		arg.MaxAttempts,
+	)
+	var attempts int32
+	err := row.Scan(&attempts)
+	return attempts, err
+}
+
+const retryDeadLetters = `-- name: RetryDeadLetters :execrows
+UPDATE dead_letters SET attempts = 0, retry_at = now()
+WHERE cardinality($1::bigint[]) = 0 OR position = ANY ($1)
+`
+
+// Without positions: all.
+func (q *Queries) RetryDeadLetters(ctx context.Context, positions []int64) (int64, error) {
+	result, err := q.db.Exec(ctx, retryDeadLetters, positions)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const takeDueDeadLetters = `-- name: TakeDueDeadLetters :many
+WITH due AS (
+    UPDATE dead_letters SET retry_at = now() + interval '1 minute'
+    WHERE retry_at <= now() RETURNING position, event_id
+)
+SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at
+FROM outbox o JOIN due ON o.id = due.position AND o.event_id = due.event_id ORDER BY o.id
+`
+
+// Refused events whose pause is over. They pause anew, so that each is published once.
+func (q *Queries) TakeDueDeadLetters(ctx context.Context) ([]Outbox, error) {
+	rows, err := q.db.Query(ctx, takeDueDeadLetters)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Outbox
+	for rows.Next() {
+		var i Outbox
+		if err := rows.Scan(
+			&i.ID,
+			&i.EventID,
+			&i.AccountID,
+			&i.Type,
+			&i.Aggregate,
+			&i.Subject,
+			&i.Data,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

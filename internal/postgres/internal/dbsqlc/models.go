@@ -23,6 +23,14 @@ type ApiKey struct {
 	RevokedAt *time.Time
 }
 
+type ConsumerCursor struct {
+	Consumer  string
+	Position  int64
+	Purgeable int64
+	Noted     int64
+	NotedAt   time.Time
+}
+
 type Customer struct {
 	ID        uuid.UUID
 	AccountID uuid.UUID
@@ -30,6 +38,15 @@ type Customer struct {
 	Email     string
 	CreatedAt time.Time
 	UpdatedAt time.Time
+}
+
+type DeadLetter struct {
+	Consumer  string
+	Position  int64
+	EventID   uuid.UUID
+	Attempts  int32
+	LastError string
+	RetryAt   *time.Time
 }
 
 type IdempotencyKey struct {
@@ -46,6 +63,9 @@ type IdempotencyKey struct {
 	CompletedAt     *time.Time
 	ExpiresAt       time.Time
 	TraceParent     *string
+	AttemptedAt     time.Time
+	Resource        *string
+	TombstoneUntil  *time.Time
 }
 
 type IdempotencyRecord struct {
@@ -65,6 +85,7 @@ type IdempotencyRecord struct {
 
 type Inbox struct {
 	Consumer  string
+	Position  int64
 	EventID   uuid.UUID
 	CreatedAt time.Time
 }
@@ -116,20 +137,21 @@ type OrderItem struct {
 }
 
 type Outbox struct {
-	ID          int64
-	EventID     uuid.UUID
-	AccountID   uuid.UUID
-	Type        string
-	Aggregate   string
-	Subject     uuid.UUID
-	Data        []byte
-	CreatedAt   time.Time
-	PublishedAt *time.Time
-	DueAt       time.Time
-	Claim       *uuid.UUID
-	Attempts    int32
-	LastError   *string
-	DeadAt      *time.Time
+	ID        int64
+	EventID   uuid.UUID
+	AccountID uuid.UUID
+	Type      string
+	Aggregate string
+	Subject   uuid.UUID
+	Data      []byte
+	CreatedAt time.Time
+}
+
+type OutboxCursor struct {
+	Singleton   bool
+	Position    int64
+	Owner       *uuid.UUID
+	LeasedUntil time.Time
 }
 
 type Payment struct {
@@ -162,7 +184,7 @@ type Product struct {
 	UpdatedAt     time.Time
 }
 
-type PspEvent struct {
+type ProviderEvent struct {
 	EventID    string
 	Type       string
 	Subject    string

@@ -7,52 +7,56 @@ package dbsqlc
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
 
-const claimEvents = `-- name: ClaimEvents :many
-WITH due AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at IS NULL AND o.dead_at IS NULL AND o.due_at <= now()
-      AND o.id = (SELECT min(earlier.id) FROM outbox earlier WHERE earlier.subject = o.subject AND earlier.published_at IS NULL)
-    ORDER BY o.id LIMIT $3 FOR UPDATE SKIP LOCKED
-)
-UPDATE outbox SET claim = $1::uuid, due_at = now() + make_interval(secs => $2::float8)
-FROM due WHERE outbox.id = due.id
-RETURNING outbox.id, event_id, account_id, type, aggregate, subject, data, created_at, attempts
+const advanceOutbox = `-- name: AdvanceOutbox :execrows
+UPDATE outbox_cursor SET position = $1, leased_until = now() + make_interval(secs => $2::float8)
+WHERE owner = $3::uuid AND position = $4
 `
 
-type ClaimEventsParams struct {
-	Claim        uuid.UUID
+type AdvanceOutboxParams struct {
+	Position     int64
 	LeaseSeconds float64
-	BatchSize    int32
+	Owner        uuid.UUID
+	Before       int64
 }
 
-type ClaimEventsRow struct {
-	ID        int64
-	EventID   uuid.UUID
-	AccountID uuid.UUID
-	Type      string
-	Aggregate string
-	Subject   uuid.UUID
-	Data      []byte
-	CreatedAt time.Time
-	Attempts  int32
+// Moves the cursor, if this relay holds the lease and the cursor is where the relay left it.
+func (q *Queries) AdvanceOutbox(ctx context.Context, arg AdvanceOutboxParams) (int64, error) {
+	result, err := q.db.Exec(ctx, advanceOutbox,
+		arg.Position,
+		arg.LeaseSeconds,
+		arg.Owner,
+		arg.Before,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
-// The first unpublished event of each subject, if it is due. As min() reads one
-// index entry, a long backlog makes this no slower.
-func (q *Queries) ClaimEvents(ctx context.Context, arg ClaimEventsParams) ([]ClaimEventsRow, error) {
-	rows, err := q.db.Query(ctx, claimEvents, arg.Claim, arg.LeaseSeconds, arg.BatchSize)
+const eventsBetween = `-- name: EventsBetween :many
+SELECT id, event_id, account_id, type, aggregate, subject, data, created_at FROM outbox
+WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3
+`
+
+type EventsBetweenParams struct {
+	After     int64
+	Last      int64
+	BatchSize int32
+}
+
+func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([]Outbox, error) {
+	rows, err := q.db.Query(ctx, eventsBetween, arg.After, arg.Last, arg.BatchSize)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ClaimEventsRow
+	var items []Outbox
 	for rows.Next() {
-		var i ClaimEventsRow
+		var i Outbox
 		if err := rows.Scan(
 			&i.ID,
 			&i.EventID,
@@ -62,7 +66,6 @@ func (q *Queries) ClaimEvents(ctx context.Context, arg ClaimEventsParams) ([]Cla
 			&i.Subject,
 			&i.Data,
 			&i.CreatedAt,
-			&i.Attempts,
 		); err != nil {
 			return nil, err
 		}
@@ -74,194 +77,108 @@ func (q *Queries) ClaimEvents(ctx context.Context, arg ClaimEventsParams) ([]Cla
 	return items, nil
 }
 
-const listUnpublished = `-- name: ListUnpublished :many
-SELECT id, type, subject, attempts, coalesce(last_error, '')::text AS last_error,
-    extract(epoch FROM now() - created_at)::float8 AS age_seconds,
-    (dead_at IS NOT NULL)::boolean AS dead, (claim IS NOT NULL AND due_at > now())::boolean AS claimed,
-    EXISTS (SELECT FROM outbox earlier WHERE earlier.subject = outbox.subject AND earlier.id < outbox.id
-            AND earlier.published_at IS NULL AND earlier.dead_at IS NOT NULL)::boolean AS blocked
-FROM outbox WHERE published_at IS NULL
-ORDER BY dead_at IS NULL, id LIMIT $1
+const lastDrawnPosition = `-- name: LastDrawnPosition :one
+SELECT coalesce(pg_sequence_last_value('outbox_id_seq'), 0)::bigint
 `
 
-type ListUnpublishedRow struct {
-	ID         int64
-	Type       string
-	Subject    uuid.UUID
-	Attempts   int32
-	LastError  string
-	AgeSeconds float64
-	Dead       bool
-	Claimed    bool
-	Blocked    bool
+func (q *Queries) LastDrawnPosition(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, lastDrawnPosition)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
-// Dead letters first, then in the order of what happened.
-func (q *Queries) ListUnpublished(ctx context.Context, pageSize int32) ([]ListUnpublishedRow, error) {
-	rows, err := q.db.Query(ctx, listUnpublished, pageSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListUnpublishedRow
-	for rows.Next() {
-		var i ListUnpublishedRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Subject,
-			&i.Attempts,
-			&i.LastError,
-			&i.AgeSeconds,
-			&i.Dead,
-			&i.Claimed,
-			&i.Blocked,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const markPublished = `-- name: MarkPublished :execrows
-WITH held AS (SELECT o.id FROM outbox o WHERE o.id = ANY ($1::bigint[]) AND o.claim = $2::uuid ORDER BY o.id FOR UPDATE)
-UPDATE outbox SET published_at = now(), claim = NULL, last_error = NULL FROM held WHERE outbox.id = held.id
+const leaseOutbox = `-- name: LeaseOutbox :one
+UPDATE outbox_cursor SET owner = $1::uuid, leased_until = now() + make_interval(secs => $2::float8)
+WHERE owner = $1::uuid OR leased_until < now()
+RETURNING position
 `
 
-type MarkPublishedParams struct {
-	Ids   []int64
-	Claim uuid.UUID
+type LeaseOutboxParams struct {
+	Owner        uuid.UUID
+	LeaseSeconds float64
 }
 
-// Locks in the order of IDs, like ReplayEvents, so that the two don't deadlock.
-func (q *Queries) MarkPublished(ctx context.Context, arg MarkPublishedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, markPublished, arg.Ids, arg.Claim)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const markRefused = `-- name: MarkRefused :execrows
-UPDATE outbox SET claim = NULL, attempts = attempts + 1, last_error = $1,
-    due_at = now() + make_interval(secs => $2::float8),
-    dead_at = CASE WHEN $3::boolean THEN now() END
-WHERE id = $4 AND claim = $5::uuid
-`
-
-type MarkRefusedParams struct {
-	Reason       *string
-	PauseSeconds float64
-	Dead         bool
-	ID           int64
-	Claim        uuid.UUID
-}
-
-func (q *Queries) MarkRefused(ctx context.Context, arg MarkRefusedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, markRefused,
-		arg.Reason,
-		arg.PauseSeconds,
-		arg.Dead,
-		arg.ID,
-		arg.Claim,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Takes or renews the lease. No row: another relay holds it.
+func (q *Queries) LeaseOutbox(ctx context.Context, arg LeaseOutboxParams) (int64, error) {
+	row := q.db.QueryRow(ctx, leaseOutbox, arg.Owner, arg.LeaseSeconds)
+	var position int64
+	err := row.Scan(&position)
+	return position, err
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :one
-SELECT count(*) FILTER (WHERE dead_at IS NULL) AS waiting,
-    count(*) FILTER (WHERE dead_at IS NOT NULL) AS dead,
-    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE dead_at IS NULL)), 0)::float8 AS oldest_seconds
-FROM outbox WHERE published_at IS NULL
+WITH waiting AS (
+    SELECT created_at FROM outbox WHERE id > (SELECT position FROM outbox_cursor) ORDER BY id LIMIT 100000
+)
+SELECT count(*) AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
+    (SELECT position FROM outbox_cursor)::bigint AS position
+FROM waiting
 `
 
 type OutboxBacklogRow struct {
 	Waiting       int64
-	Dead          int64
 	OldestSeconds float64
+	Position      int64
 }
 
+// Counts up to 100,000, so that a long backlog makes it no slower.
 func (q *Queries) OutboxBacklog(ctx context.Context) (OutboxBacklogRow, error) {
 	row := q.db.QueryRow(ctx, outboxBacklog)
 	var i OutboxBacklogRow
-	err := row.Scan(&i.Waiting, &i.Dead, &i.OldestSeconds)
+	err := row.Scan(&i.Waiting, &i.OldestSeconds, &i.Position)
 	return i, err
 }
 
 const purgeEvents = `-- name: PurgeEvents :execrows
-WITH old AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at < now() - make_interval(secs => $1::float8)
-    ORDER BY o.published_at LIMIT $2 FOR UPDATE SKIP LOCKED
+WITH head AS (
+    SELECT id, created_at FROM outbox
+    WHERE id <= (SELECT least(min(g.position), (SELECT position FROM outbox_cursor)) FROM consumer_cursors g)
+      AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.position = outbox.id AND d.event_id = outbox.event_id)
+    ORDER BY id LIMIT $1
+), old AS (
+    SELECT o.id FROM outbox o JOIN head USING (id)
+    WHERE head.created_at < now() - make_interval(secs => $2::float8) ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
 )
 DELETE FROM outbox USING old WHERE outbox.id = old.id
 `
 
 type PurgeEventsParams struct {
-	AgeSeconds float64
 	BatchSize  int32
+	AgeSeconds float64
 }
 
-// What was published long ago. Never what is to be published, again or at last, nor a dead letter.
+// Deletes old events that every group has handled, except dead letters. Reads only the first events.
 func (q *Queries) PurgeEvents(ctx context.Context, arg PurgeEventsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeEvents, arg.AgeSeconds, arg.BatchSize)
+	result, err := q.db.Exec(ctx, purgeEvents, arg.BatchSize, arg.AgeSeconds)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const releaseEvents = `-- name: ReleaseEvents :execrows
-WITH held AS (SELECT o.id FROM outbox o WHERE o.published_at IS NULL AND o.claim = $1::uuid ORDER BY o.id FOR UPDATE)
-UPDATE outbox SET claim = NULL, due_at = now() FROM held WHERE outbox.id = held.id
+const releaseOutbox = `-- name: ReleaseOutbox :exec
+UPDATE outbox_cursor SET owner = NULL, leased_until = '-infinity' WHERE owner = $1::uuid
 `
 
-func (q *Queries) ReleaseEvents(ctx context.Context, claim uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, releaseEvents, claim)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) ReleaseOutbox(ctx context.Context, owner uuid.UUID) error {
+	_, err := q.db.Exec(ctx, releaseOutbox, owner)
+	return err
 }
 
-const replayEvents = `-- name: ReplayEvents :execrows
-WITH lost AS (
-    SELECT o.id FROM outbox o
-    WHERE o.published_at >= now() - make_interval(secs => $1::float8)
-       OR (o.published_at IS NULL AND o.claim IS NOT NULL)
-    ORDER BY o.id FOR UPDATE
+const replayEvents = `-- name: ReplayEvents :one
+WITH replayed AS (
+    SELECT count(*) AS events, min(o.id) AS first FROM outbox o, outbox_cursor c
+    WHERE o.id <= c.position AND o.created_at >= now() - make_interval(secs => $1::float8)
 )
-UPDATE outbox SET published_at = NULL, claim = NULL, attempts = 0, due_at = now() FROM lost WHERE outbox.id = lost.id
+UPDATE outbox_cursor SET position = least(position, coalesce(replayed.first - 1, position)) FROM replayed
+RETURNING replayed.events
 `
 
-// Also takes back the claims of those that are being published: whether the
-// broker lost them too is not known.
+// Moves the cursor back before the first event of this long.
 func (q *Queries) ReplayEvents(ctx context.Context, sinceSeconds float64) (int64, error) {
-	result, err := q.db.Exec(ctx, replayEvents, sinceSeconds)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const retryEvents = `-- name: RetryEvents :execrows
-UPDATE outbox SET dead_at = NULL, attempts = 0, due_at = now()
-WHERE published_at IS NULL AND claim IS NULL AND attempts > 0
-  AND (cardinality($1::bigint[]) = 0 OR id = ANY ($1))
-`
-
-// Without IDs: all dead letters, and all that pause after a refusal.
-func (q *Queries) RetryEvents(ctx context.Context, ids []int64) (int64, error) {
-	result, err := q.db.Exec(ctx, retryEvents, ids)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := q.db.QueryRow(ctx, replayEvents, sinceSeconds)
+	var events int64
+	err := row.Scan(&events)
+	return events, err
 }

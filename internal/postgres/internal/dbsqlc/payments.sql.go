@@ -148,8 +148,8 @@ type TakePaymentsRow struct {
 	Operation   string
 }
 
-// The next attempt of payments that nobody is at work on, and with it the fence for whoever is after all.
-// Without their key they could not be settled, so it comes with them.
+// Takes the next attempt of payments that no attempt works on. An older attempt that is still running
+// can then no longer settle. Settling also finishes the key, so the key is returned, too.
 func (q *Queries) TakePayments(ctx context.Context, arg TakePaymentsParams) ([]TakePaymentsRow, error) {
 	rows, err := q.db.Query(ctx, takePayments, arg.GraceSeconds, arg.BatchSize)
 	if err != nil {

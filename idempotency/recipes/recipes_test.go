@@ -1,0 +1,148 @@
+package recipes_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/labstack/echo/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
+	"github.com/oncepay/oncepay/idempotency/recipes"
+)
+
+// shop is one of the frameworks with the same routes. run counts the handlers that ran.
+type shop struct {
+	handler http.Handler
+	run     int
+}
+
+func newKeys() *idempotency.Middleware {
+	return idempotency.New(memstore.New(), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope(),
+		idempotency.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+var errBroken = errors.New("broken")
+
+func echoShop() *shop {
+	s, e := &shop{}, echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	e.Use(recipes.Echo(newKeys()))
+	route := func(path string, handle echo.HandlerFunc) {
+		e.POST(path, func(c *echo.Context) error { s.run++; return handle(c) })
+	}
+	route("/created", func(c *echo.Context) error {
+		body, err := io.ReadAll(c.Request().Body)
+		if err != nil {
+			return err
+		}
+		c.Response().Header().Set("Location", "/1")
+		return c.String(http.StatusCreated, "made of "+string(body))
+	})
+	route("/declined", func(*echo.Context) error { return echo.NewHTTPError(http.StatusPaymentRequired, "declined") })
+	route("/broken", func(*echo.Context) error { return errBroken })
+	route("/empty", func(c *echo.Context) error { return c.NoContent(http.StatusNoContent) })
+	s.handler = e
+	return s
+}
+
+// ginShop has its errors answered inside of the middleware, or outside.
+func ginShop(inside bool) *shop {
+	gin.SetMode(gin.ReleaseMode)
+	s, router := &shop{}, gin.New()
+	answerErrors := func(c *gin.Context) {
+		c.Next()
+		if len(c.Errors) > 0 && !c.Writer.Written() {
+			c.JSON(http.StatusInternalServerError, gin.H{"error": "sorry"})
+		}
+	}
+	if inside {
+		router.Use(recipes.Gin(newKeys()), answerErrors)
+	} else {
+		router.Use(answerErrors, recipes.Gin(newKeys()))
+	}
+	route := func(path string, handle gin.HandlerFunc) {
+		router.POST(path, func(c *gin.Context) { s.run++; handle(c) })
+	}
+	route("/created", func(c *gin.Context) {
+		body, err := c.GetRawData()
+		if err != nil {
+			_ = c.AbortWithError(http.StatusBadRequest, err)
+			return
+		}
+		c.Header("Location", "/1")
+		c.String(http.StatusCreated, "made of "+string(body))
+	})
+	route("/declined", func(c *gin.Context) { c.AbortWithStatusJSON(http.StatusPaymentRequired, gin.H{"message": "declined"}) })
+	route("/broken", func(c *gin.Context) { _ = c.Error(errBroken) })
+	route("/empty", func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	s.handler = router
+	return s
+}
+
+func (s *shop) post(t *testing.T, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set(idempotency.HeaderKey, path)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+func TestRecipe_ReplaysTheFrameworksAnswers(t *testing.T) {
+	t.Parallel()
+	for framework, makeShop := range map[string]func() *shop{
+		"echo":                         echoShop,
+		"gin, errors answered inside":  func() *shop { return ginShop(true) },
+		"gin, errors answered outside": func() *shop { return ginShop(false) },
+	} {
+		for path, tt := range map[string]struct {
+			code int
+			body string // a part of it
+			runs int
+		}{
+			"/created":  {http.StatusCreated, "made of wool", 1},
+			"/declined": {http.StatusPaymentRequired, "declined", 1},
+			"/broken":   {http.StatusInternalServerError, "rror", 3}, // never kept
+			"/empty":    {http.StatusNoContent, "", 1},
+		} {
+			t.Run(framework+path, func(t *testing.T) {
+				t.Parallel()
+				s := makeShop()
+				first := s.post(t, path, "wool")
+				require.Equal(t, tt.code, first.Code)
+				require.Contains(t, first.Body.String(), tt.body)
+				for range 2 {
+					again := s.post(t, path, "wool")
+					require.Equal(t, first.Code, again.Code)
+					require.Equal(t, first.Body.String(), again.Body.String())
+					require.Equal(t, first.Header().Get("Location"), again.Header().Get("Location"))
+					require.Equal(t, first.Header().Get("Content-Type"), again.Header().Get("Content-Type"))
+					require.Equal(t, tt.runs == 1, again.Header().Get(idempotency.HeaderReplay) == "true")
+				}
+				require.Equal(t, tt.runs, s.run)
+			})
+		}
+	}
+}
+
+// TestAdapter_OfTheFrameworkKeepsAnEmptyAnswer is the reason for these recipes.
+func TestAdapter_OfTheFrameworkKeepsAnEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	e.Use(echo.WrapMiddleware(newKeys().Handler))
+	e.POST("/broken", func(*echo.Context) error { return errBroken })
+	s := &shop{handler: e}
+	s.post(t, "/broken", "")
+	again := s.post(t, "/broken", "")
+	require.Equal(t, http.StatusOK, again.Code)
+	require.Empty(t, again.Body.String())
+}

@@ -1,0 +1,59 @@
+package idempotency
+
+import (
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency/internal/headers"
+)
+
+// answer replies from a record that was there before. The fingerprint comes first: another
+// request learns nothing about the state of this one.
+func (c *call) answer(existing *Record) {
+	c.check.Original = existing.TraceParent
+	switch {
+	case existing.Fingerprint != c.pending.Fingerprint:
+		c.reject(ResultMismatch, KeyReused())
+	case existing.Status == StatusInProgress:
+		c.reject(ResultConflict, InProgress(c.retryAfter(existing.CreatedAt)))
+	case existing.Response.BodyOmitted, !c.servable(existing.Response.Header, existing.Response.Body):
+		if location := onlyLocation.pick(existing.Response.Header); c.servable(location, nil) {
+			maps.Copy(c.w.Header(), location)
+		}
+		c.reject(ResultNotKept, responseNotKept(existing.Response))
+	default:
+		c.replay(existing.Response)
+	}
+}
+
+// servable reports whether a stored answer is within the limit, which may have been higher
+// when it was stored.
+func (c *call) servable(header http.Header, body []byte) bool {
+	return headers.Size(header)+len(body) <= c.maxResponse
+}
+
+func (c *call) replay(kept Response) {
+	c.report(ResultReplay)
+	maps.Copy(c.w.Header(), c.headers.pick(kept.Header))
+	c.w.Header().Set(HeaderReplay, "true")
+	c.w.WriteHeader(kept.StatusCode)
+	if len(kept.Body) > 0 {
+		_, _ = c.w.Write(kept.Body) // the client may be gone
+	}
+}
+
+func (c *call) reject(result Result, e *Error) {
+	if c.check.Err == nil {
+		c.check.Err = e.Err
+	}
+	c.report(result)
+	c.writeError(c.w, c.r, e)
+}
+
+// report calls the observer, before the answer is sent.
+func (c *call) report(result Result) {
+	c.check.Result = result
+	c.check.Duration = time.Since(c.began) - c.handling - c.check.Waited
+	c.observe(c.r, c.check)
+}

@@ -1,0 +1,253 @@
+// Package transport is the client's side of idempotency keys: an [http.RoundTripper] that
+// adds a key to a request, and repeats it with the same key until there is an answer.
+//
+//	client := &http.Client{Transport: &transport.Transport{}}
+package transport
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// Defaults of a transport's zero values.
+const (
+	// DefaultMaxAttempts outlasts a restart of the server.
+	DefaultMaxAttempts = 8
+	// DefaultMaxElapsed is longer than the lease of a dead holder and the deadline of the
+	// handler that takes over.
+	DefaultMaxElapsed = 2 * time.Minute
+	// DefaultAttemptTimeout is longer than [idempotency.DefaultDeadline]: a client that gives
+	// up earlier finds its key in progress.
+	DefaultAttemptTimeout = 35 * time.Second
+	// DefaultBaseDelay is the longest first pause: a replica that is replaced is back soon.
+	DefaultBaseDelay = 250 * time.Millisecond
+	// DefaultMaxDelay is the longest pause that no Retry-After asked for.
+	DefaultMaxDelay = 30 * time.Second
+	// DefaultWait is shorter than what proxies usually allow for an answer.
+	DefaultWait = 10 * time.Second
+	// DefaultMaxBody is the default of the middleware, in bytes.
+	DefaultMaxBody = 1 << 20
+)
+
+// Transport adds a key to requests and repeats them. The zero value is ready to use, and a
+// Transport is safe for concurrent use.
+//
+// A POST or PATCH gets a random key unless the caller has set one. A caller that must be
+// able to continue after its own restart sets and stores the key itself. GET, HEAD, OPTIONS,
+// TRACE, PUT and DELETE are repeated without a key. Each call of RoundTrip is one logical
+// request: a redirect that http.Client follows is another one.
+//
+//	answer                                      what happens
+//	none: connection error, AttemptTimeout      repeated with the same key
+//	409 idempotency_in_progress                 repeated, and asks the server to wait
+//	any other 409 with Retry-After              repeated
+//	408, 425, 429, 500, 502, 503, 504           repeated
+//	anything else, other 409s and 422 included  returned
+//
+// 408, 425 and 429 say that nothing was executed and allow a retry (RFC 9110, section
+// 15.5.9, RFC 8470, section 5.2, and RFC 6585, section 4); the middleware keeps none of
+// them. A 409 with Retry-After says that the conflict will end; a server must not keep it.
+//
+// A pause is random, up to min(BaseDelay·2ⁿ, MaxDelay). If there is a Retry-After, the pause
+// is that plus a random part of at most BaseDelay. When attempts, time or the request's
+// context are used up, or would be by the pause, RoundTrip returns the last response or a
+// wrapped error.
+//
+// net/http may send a request with an Idempotency-Key again by itself when a pooled
+// connection turns out to be closed. The server can take that, but it would be an attempt
+// that is neither counted nor delayed. Therefore requests with a body reach Base without GetBody,
+// which prevents it: one attempt is one request on the wire. A request without a body may
+// still be sent twice.
+//
+// The Timeout of an http.Client covers all attempts together.
+type Transport struct {
+	Base           http.RoundTripper // nil: http.DefaultTransport
+	MaxAttempts    int               // including the first; 0: [DefaultMaxAttempts]
+	MaxElapsed     time.Duration     // no attempt starts later; 0: [DefaultMaxElapsed]
+	AttemptTimeout time.Duration     // until an attempt's response header; 0: [DefaultAttemptTimeout]; negative: none
+	BaseDelay      time.Duration     // 0: [DefaultBaseDelay]
+	MaxDelay       time.Duration     // 0: [DefaultMaxDelay]
+	// Wait is how long the server is asked to wait for an attempt in progress before it
+	// answers 409 again: Prefer: wait=<seconds> (RFC 7240, section 4.3) on the retry after
+	// a 409 idempotency_in_progress, unless the caller has set Prefer. A server that does
+	// not wait ignores it. At most half of AttemptTimeout is asked for, in whole seconds.
+	// 0: [DefaultWait]; negative: never.
+	Wait time.Duration
+	// MaxBody, in bytes, limits what is buffered of a body without GetBody; a request with
+	// a larger one is sent only once. 0: [DefaultMaxBody].
+	MaxBody int64
+	// OnRetry is called before each pause with the number of the attempt that failed,
+	// counted from one, the reason, and the length of the pause.
+	OnRetry func(attempt int, reason string, wait time.Duration)
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := bodyOf(r, orDefault(t.MaxBody, DefaultMaxBody))
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: read request body: %w", err)
+	}
+	r = withKey(r)
+	repeatable := body.repeatable && (isIdempotent(r.Method) || len(r.Header[idempotency.HeaderKey]) > 0)
+	began := time.Now()
+	for attempt := 1; ; attempt++ {
+		answer := t.attempt(r, body)
+		reason, again := answer.retryReason(r.Context())
+		if !again || !repeatable {
+			return answer.result(attempt)
+		}
+		wait := t.pauseAfter(attempt, answer.response)
+		if !t.affords(r.Context(), attempt, time.Since(began)+wait, wait) {
+			return answer.result(attempt)
+		}
+		answer.discard()
+		if t.OnRetry != nil {
+			t.OnRetry(attempt, reason, wait)
+		}
+		if err := sleep(r.Context(), wait); err != nil {
+			return nil, fmt.Errorf("idempotency: waiting after attempt %d (%s): %w", attempt, reason, err)
+		}
+		if answer.inProgress {
+			r = t.preferWait(r)
+		}
+	}
+}
+
+// CloseIdleConnections closes the idle connections of Base; see
+// [http.Client.CloseIdleConnections].
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// affords reports whether the budget allows one more attempt after a pause.
+func (t *Transport) affords(ctx context.Context, attempt int, elapsed, wait time.Duration) bool {
+	deadline, bounded := ctx.Deadline()
+	return attempt < orDefault(t.MaxAttempts, DefaultMaxAttempts) &&
+		elapsed <= orDefault(t.MaxElapsed, DefaultMaxElapsed) &&
+		(!bounded || wait < time.Until(deadline))
+}
+
+// errNoAnswer is the cause when AttemptTimeout ends an attempt.
+var errNoAnswer = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+
+// attempt sends the request once. Its timeout ends with the response header: reading the
+// body may take as long as the caller wants.
+func (t *Transport) attempt(r *http.Request, body *requestBody) *answer {
+	content, err := body.open()
+	if err != nil {
+		return &answer{err: fmt.Errorf("idempotency: open request body again: %w", err), fatal: true}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	inTime := func() bool { return true }
+	if timeout := t.attemptTimeout(); timeout > 0 {
+		inTime = time.AfterFunc(timeout, func() { cancel(errNoAnswer) }).Stop
+	}
+	once := r.WithContext(ctx)
+	once.Body, once.GetBody = content, nil
+	a := &answer{cancel: cancel}
+	a.response, a.err = t.base().RoundTrip(once) //nolint:bodyclose // discard closes it, or the caller does
+	a.readProblem()
+	if !inTime() {
+		a.discard()
+		a.response, a.err = nil, errNoAnswer
+	}
+	a.bindContext()
+	return a
+}
+
+func (t *Transport) attemptTimeout() time.Duration {
+	return orDefault(t.AttemptTimeout, DefaultAttemptTimeout)
+}
+
+// withKey returns a copy of the request with a key if it needs one.
+func withKey(r *http.Request) *http.Request {
+	method := strings.ToUpper(r.Method)
+	needs := method == http.MethodPost || method == http.MethodPatch
+	if !needs || len(r.Header[idempotency.HeaderKey]) > 0 {
+		return r
+	}
+	return withHeader(r, idempotency.HeaderKey, idempotency.NewKey())
+}
+
+// preferWait returns a copy of the request that asks the server to wait.
+func (t *Transport) preferWait(r *http.Request) *http.Request {
+	wait := orDefault(t.Wait, DefaultWait)
+	if timeout := t.attemptTimeout(); timeout > 0 {
+		wait = min(wait, timeout/2)
+	}
+	if wait < time.Second || len(r.Header["Prefer"]) > 0 {
+		return r
+	}
+	return withHeader(r, "Prefer", "wait="+strconv.Itoa(int(wait/time.Second)))
+}
+
+func withHeader(r *http.Request, name, value string) *http.Request {
+	r = r.Clone(r.Context())
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set(name, value)
+	return r
+}
+
+// isIdempotent follows RFC 9110, section 9.2.2.
+func isIdempotent(method string) bool {
+	switch strings.ToUpper(method) {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+// sleep returns after d, or earlier with the error of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// pauseAfter is exponential backoff with full jitter, or the server's Retry-After plus a
+// random part, so that clients that got the same Retry-After do not return together.
+func (t *Transport) pauseAfter(attempt int, response *http.Response) time.Duration {
+	most := orDefault(t.MaxDelay, DefaultMaxDelay)
+	delay := min(orDefault(t.BaseDelay, DefaultBaseDelay), most)
+	if asked, ok := retryAfter(response); ok {
+		return asked + jitter(delay)
+	}
+	for range attempt - 1 {
+		delay = min(2*delay, most) // step by step: a shift would overflow
+	}
+	return jitter(delay)
+}
+
+func jitter(d time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(d)) }
+
+func orDefault[T int | int64 | time.Duration](value, otherwise T) T {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,146 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/httpapi"
+)
+
+// startedAt is what the proxy adds to a request that it received then.
+func startedAt(began time.Time) func(*http.Request) {
+	return with("X-Request-Start", fmt.Sprintf("t=%.3f", float64(began.UnixMilli())/1000))
+}
+
+// TestAttempt_OlderThanARefusalIsNotExecuted has copies of a request at two replicas. One is
+// refused, then the product comes, then the other copy is read.
+func TestAttempt_OlderThanARefusalIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key, body := newKey(), orderOf(s.customer().ID, "new-sku", 1)
+	one := request{method: "POST", path: "/v1/orders", key: key, body: body, edit: startedAt(time.Now())}
+	s.do(one).problem(422, "unknown_product")
+	s.put("new-sku")
+	before := s.effect()
+	other := one
+	other.replica = 1
+	s.do(other).problem(409, "newer_attempt_refused")
+	require.Equal(t, before, s.effect())
+	s.do(request{method: "GET", path: keyPath(key)}).problem(404, "idempotency_key_not_found")
+
+	corrected := s.post("/v1/orders", key, strings.Replace(body, "new-sku", "tee-black", 1), http.StatusCreated)
+	require.False(t, corrected.replayed())
+	s.do(other).problem(422, "idempotency_key_reused")
+}
+
+// put makes a product for sale.
+func (s *shop) put(sku string) {
+	s.t.Helper()
+	product := `{"name":"New","price":{"amount":100,"currency":"USD"},"stock":10}`
+	require.Equal(s.t, http.StatusCreated, s.do(request{method: "PUT", path: "/v1/products/" + sku, body: product}).status)
+}
+
+// TestAttempt_TimeComesFromTrustedProxiesAlone asks again with a time before the refusal.
+func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		edit    func(*http.Request)
+		trusted bool
+		status  int
+	}{
+		{"trusted", startedAt(time.Now().Add(-time.Minute)), true, 409},
+		{"not trusted", startedAt(time.Now().Add(-time.Minute)), false, 201},
+		{"none", func(*http.Request) {}, true, 201},
+		{"no number", with("X-Request-Start", "t=soon"), true, 201},
+		{"in microseconds", with("X-Request-Start", fmt.Sprint(time.Now().UnixMicro())), true, 201},
+		{"in the future", startedAt(time.Now().Add(time.Hour)), true, 201},
+		{"too old", startedAt(time.Now().Add(-checkout.MaxAttemptAge - time.Second)), true, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, func(cfg *httpapi.Config) {
+				if !c.trusted {
+					cfg.TrustedProxies = nil
+				}
+			})
+			key, body := newKey(), orderOf(s.customer().ID, "new-sku", 1)
+			s.post("/v1/orders", key, body, 422)
+			s.put("new-sku")
+			answer := s.do(request{method: "POST", path: "/v1/orders", key: key, body: body, edit: c.edit})
+			require.Equal(t, c.status, answer.status, answer.body)
+			if c.status == 503 {
+				answer.problem(503, "request_too_old")
+			}
+		})
+	}
+}
+
+// TestAttempt_WhoseClientIsGoneIsNotExecuted closes the connection while the request waits to be
+// authenticated, as in the socket of a paused replica.
+func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	answered := make(chan int, 1)
+	s := setup(t, func(cfg *httpapi.Config) {
+		cfg.AuthCacheTTL = 0
+		cfg.ObserveRequest = func(r *http.Request, _ string, status int, _ time.Duration) {
+			if r.Header.Get("X-Request-ID") == "abandoned" {
+				answered <- status
+			}
+		}
+	})
+	customer, key := s.customer().ID, newKey()
+	before := s.footprint()
+	tx, err := s.pool.Begin(s.ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys")
+	require.NoError(t, err)
+
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
+	require.NoError(t, err)
+	body := orderOf(customer, "tee-black", 1)
+	_, err = fmt.Fprintf(conn, "POST /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
+		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", demo, key, len(body), body)
+	require.NoError(t, err)
+	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
+	require.NoError(t, conn.Close())
+	require.NoError(t, tx.Rollback(s.ctx))
+
+	require.Equal(t, http.StatusServiceUnavailable, <-answered)
+	require.Equal(t, before, s.footprint())
+	s.post("/v1/orders", key, body, http.StatusCreated)
+}
+
+// TestKey_ThatMovedMoneyLeavesATombstone shows what a client sees after the answer has expired.
+func TestKey_ThatMovedMoneyLeavesATombstone(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	customer, key := s.customer().ID, newKey()
+	wallet := "/v1/customers/" + customer.String()
+	topUp := request{method: "POST", path: wallet + "/top-ups", key: key, body: `{"amount":{"amount":500,"currency":"USD"}}`}
+	require.Equal(t, http.StatusCreated, s.do(topUp).status)
+	require.Equal(t, wallet+"/wallet", *s.keyState(key).Resource)
+	_, err := s.pool.Exec(s.ctx, "UPDATE idempotency_keys SET expires_at = now() WHERE key = $1", key)
+	require.NoError(t, err)
+	require.NoError(t, s.redis.FlushDB(s.ctx).Err())
+	before := s.effect()
+
+	expired := s.do(topUp).problem(409, "idempotency_key_expired")
+	require.Equal(t, wallet+"/wallet", *expired.Resource)
+	known := s.keyState(key)
+	require.Equal(t, api.KeyStateStateExpired, known.State)
+	require.EqualValues(t, 201, *known.ResponseStatus)
+	require.Equal(t, wallet+"/wallet", *known.Resource)
+	another := topUp
+	another.body = `{"amount":{"amount":501,"currency":"USD"}}`
+	s.do(another).problem(422, "idempotency_key_reused")
+	require.Equal(t, before, s.effect())
+}

@@ -1,0 +1,48 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCardNumber_IsRefusedWhereverItWouldBeStoredOrLogged treats key, path, query and body alike.
+func TestCardNumber_IsRefusedWhereverItWouldBeStoredOrLogged(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	const number = "4242424242424242"
+	body := orderOf(s.customer().ID, "tee-black", 1)
+	before := s.footprint()
+	for name, r := range map[string]request{
+		"key":         {method: "POST", path: "/v1/orders", key: number, body: body},
+		"quoted key":  {method: "POST", path: "/v1/orders", key: `"4242 4242 4242 4242"`, body: body},
+		"look-up":     {method: "GET", path: "/v1/idempotency-keys/" + number},
+		"path":        {method: "GET", path: "/v1/products/" + number},
+		"query":       {method: "GET", path: "/v1/products?note=" + number},
+		"query, name": {method: "GET", path: "/v1/products?" + number},
+		"body":        {method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"` + number + `","email":"a@example.com"}`},
+	} {
+		answer := s.do(r)
+		require.Equal(t, http.StatusBadRequest, answer.status, name)
+		answer.problem(400, "card_number_refused")
+	}
+	require.Equal(t, before, s.footprint())
+}
+
+// TestCardNumber_NeverStopsARetry has nonces that look like card numbers, as random decimals do.
+func TestCardNumber_NeverStopsARetry(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key, order := newKey(), s.order(s.customer().ID)
+	pay := func(nonce string) reply {
+		return s.post(payments(order.ID), key, fmt.Sprintf(`{"method":{"type":"card","token":"tok_visa"},"request_nonce":%q}`, nonce), 201)
+	}
+	first := pay("n-1")
+	for _, nonce := range []string{"0.5140747198128403", "4242424242424242", "4242 4242 4242 4242"} {
+		again := pay(nonce)
+		require.True(t, again.replayed(), nonce)
+		requireSame(t, first, again)
+	}
+}

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// handlers translate between the API's types and the service's. They decide nothing.
+type handlers struct {
+	service *checkout.Service
+	records idempotency.Store
+	// tombstoneTTL is how long it is remembered that a key moved money.
+	tombstoneTTL time.Duration
+	observed     func(context.Context, checkout.ProviderEvent, checkout.Verdict)
+}
+
+var _ api.StrictServerInterface = handlers{}
+
+// callOf returns the account and the key that a command runs under. The operation is stored with
+// the key, and clients see it in the look-up of the key.
+func callOf(ctx context.Context, operation string) checkout.Call {
+	call := checkout.Call{Account: exchangeOf(ctx).account}
+	if claim := idempotency.ClaimFrom(ctx); claim != nil {
+		call.Claim = &checkout.Claim{
+			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL,
+			AttemptedAt: exchangeOf(ctx).attemptedAt, TraceParent: claim.TraceParent}
+	}
+	return call
+}
+
+// moneyCallOf is callOf for a command that moves money. Its key leaves a tombstone.
+func (h handlers) moneyCallOf(ctx context.Context, operation string) checkout.Call {
+	call := callOf(ctx, operation)
+	if call.Claim != nil {
+		call.Claim.TombstoneTTL = h.tombstoneTTL
+	}
+	return call
+}
+
+// answered returns a command's answer, and tells the idempotency stage when it is a replay by the
+// authority.
+func answered(ctx context.Context, kept checkout.Answer, err error) (answer, error) {
+	if claim := idempotency.ClaimFrom(ctx); err == nil && kept.Replayed && claim != nil {
+		claim.ReplayedFrom(kept.TraceParent)
+		claim.KeepFor(kept.KeptFor)
+	}
+	return answer(kept), err
+}
+
+// accountOf returns the account whose resources a request may see.
+func accountOf(ctx context.Context) uuid.UUID { return exchangeOf(ctx).account }

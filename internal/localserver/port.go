@@ -1,0 +1,67 @@
+package localserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Loopback is the address of a port on 127.0.0.1.
+func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// listen takes a loopback port; 0 is a free one.
+func listen(port int) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", Loopback(port)) // never blocks: no name to resolve
+}
+
+// A TakenError says that a port can't be listened on.
+type TakenError struct {
+	Port int
+	// Owners describes the processes, such as "nginx (pid 42)".
+	Owners string
+	// Lent is set if no process listens on the port, but a client's connection uses it as its own
+	// end. The kernel lends it such a port out of net.ipv4.ip_local_port_range, for as long as the
+	// connection lasts and up to a minute longer (TIME_WAIT).
+	Lent bool
+}
+
+func (e *TakenError) Error() string {
+	if e.Lent {
+		return fmt.Sprintf("port %d is lent to a client's connection of %s", e.Port, e.Owners)
+	}
+	return fmt.Sprintf("port %d is taken by %s", e.Port, e.Owners)
+}
+
+// CheckPort returns a [TakenError] when a server could not listen on a loopback port now. A probe
+// would take the other server for ours.
+func CheckPort(port int) error {
+	l, err := listen(port)
+	switch {
+	case err == nil:
+		return l.Close()
+	case errors.Is(err, syscall.EADDRINUSE):
+		pids, lent := portPIDs(port)
+		return &TakenError{Port: port, Owners: describe(pids, lent), Lent: lent}
+	default:
+		return fmt.Errorf("listen on port %d: %w", port, err)
+	}
+}
+
+func describe(pids []int, lent bool) string {
+	var names []string
+	for _, pid := range pids {
+		names = append(names, fmt.Sprintf("%s (pid %d)", processName(pid), pid))
+	}
+	switch {
+	case len(names) > 0:
+		return strings.Join(names, ", ")
+	case lent:
+		return "a process that has ended"
+	default:
+		return "a process that we may not look at (another user's, or in a container)"
+	}
+}

@@ -1,0 +1,211 @@
+package localserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// minPostgres is the oldest major version that we test with.
+	minPostgres = 15
+
+	// databaseName is the database, its owner and the owner's password: demo data on a loopback
+	// port.
+	databaseName = "oncepay"
+)
+
+// postgresDirs are the places besides PATH where packages put the server's programs: Debian, Red
+// Hat, Alpine, Homebrew.
+var postgresDirs = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/usr/libexec/postgresql*",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/local/opt/postgresql*/bin",
+	"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+}
+
+// PostgresConfig says how StartPostgres runs a server.
+type PostgresConfig struct {
+	// Dir holds the data directory ("data") and the log; it is created, and a database that is
+	// there is used again. Empty: a temporary directory that Stop removes.
+	Dir string
+	// Port to listen on at 127.0.0.1; 0 takes a free one.
+	Port int
+	// Fsync keeps commits safe from a power cut. Tests switch it off for speed.
+	Fsync bool
+	// Log is the file for the server's output; empty: postgres.log in Dir.
+	Log string
+	// DieWithParent stops the server when this process dies, however it dies (Linux only).
+	DieWithParent bool
+}
+
+// FindPostgres returns the directory with the programs initdb and postgres of the newest PostgreSQL
+// on this machine, or an ErrNotInstalled when there is none of version 15 or later.
+func FindPostgres() (binDir string, err error) {
+	best := 0
+	for _, dir := range postgresCandidates() {
+		if v := programVersion(filepath.Join(dir, "postgres")); v > best && isFile(filepath.Join(dir, "initdb")) {
+			best, binDir = v, dir
+		}
+	}
+	if best < minPostgres {
+		return "", fmt.Errorf("PostgreSQL %d or later: %w (newest found: %d, 0 is none)", minPostgres, ErrNotInstalled, best)
+	}
+	return binDir, nil
+}
+
+func postgresCandidates() []string {
+	var dirs []string
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil { // so that the parent path can be checked for access
+			path = real
+		}
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	for _, pattern := range postgresDirs {
+		found, _ := filepath.Glob(pattern)
+		slices.Reverse(found) // newest first, for what it's worth
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+var firstNumber = regexp.MustCompile(`\d+`)
+
+// programVersion returns the first number of what a program prints for --version, or 0.
+func programVersion(path string) int {
+	v, _ := strconv.Atoi(firstNumber.FindString(printedVersion(path)))
+	return v
+}
+
+// StartPostgres starts a private PostgreSQL with a database and superuser "oncepay" that needs no
+// password from this machine, and waits until it answers. As root it runs the server as the user
+// postgres or nobody; if that user cannot get at Dir, the data goes to a temporary directory, named
+// in Server.DataDir, which the caller removes. On an error nothing is left running.
+func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
+	port, err := HoldPort(cfg.Port)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	cfg.Port = port.Number
+	run, temporary, err := PostgresCommand(ctx, cfg)
+	if err != nil {
+		port.Release()
+		return nil, fmt.Errorf("prepare PostgreSQL: %w", err)
+	}
+	// SIGINT: fast shutdown, which does not wait for clients.
+	server, err := startServer(ctx, run, port, serverKind{PostgresURL, syscall.SIGINT, EnsureDatabase})
+	if err != nil {
+		if temporary {
+			_ = os.RemoveAll(run.Dir)
+		}
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	server.temporary = temporary && cfg.Dir == "" // with a Dir, the caller means to keep the data
+	return server, nil
+}
+
+// PostgresCommand finds the program and makes the data directory, unless it is there. The port must
+// not be 0. It reports whether the directory is a temporary one.
+func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temporary bool, err error) {
+	binDir, err := FindPostgres()
+	if err != nil {
+		return run, false, err
+	}
+	user, err := Unprivileged()
+	if err != nil {
+		return run, false, err
+	}
+	dir, temporary, err := ServerDir(cfg.Dir, "postgres", user)
+	if err != nil {
+		return run, false, err
+	}
+	if err := initPostgres(ctx, binDir, filepath.Join(dir, "data"), user); err != nil {
+		if temporary {
+			_ = os.RemoveAll(dir)
+		}
+		return run, false, err
+	}
+	return Command{
+		Path: filepath.Join(binDir, "postgres"),
+		Args: postgresArgs(dir, cfg.Port, cfg.Fsync),
+		Env:  []string{ServerPath, "LC_ALL=C"},
+		Dir:  dir, Log: logFile(cfg.Log, dir, "postgres"), User: user,
+		ParentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
+	}, temporary, nil
+}
+
+// initPostgres makes a data directory unless there is one. It works beside the final place and
+// renames, so that an aborted run leaves no half of one.
+func initPostgres(ctx context.Context, binDir, data string, user *syscall.Credential) error {
+	if isFile(filepath.Join(data, "PG_VERSION")) {
+		return nil
+	}
+	stale, _ := filepath.Glob(data + ".new*")
+	for _, dir := range append(stale, data) {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("clear the data directory: %w", err)
+		}
+	}
+	fresh := fmt.Sprintf("%s.new-%d", data, os.Getpid()) // an aborted run's initdb may still be at work in its own
+	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+fresh, "--username="+databaseName,
+		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(fresh))
+	}
+	return os.Rename(fresh, data)
+}
+
+// postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).
+func postgresArgs(dir string, port int, fsync bool) []string {
+	settings := []string{
+		"listen_addresses=127.0.0.1",
+		"port=" + strconv.Itoa(port),
+		"unix_socket_directories=", // TCP only: a socket path may be too long, and we need none
+		"max_connections=200",      // two replicas, tests in parallel, and room for psql
+		"timezone=UTC",
+	}
+	if !fsync {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	}
+	args := []string{"-D", filepath.Join(dir, "data")}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	return args
+}
+
+// PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
+func PostgresURL(addr string) string {
+	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + databaseName + "?sslmode=disable"
+}
+
+// EnsureDatabase creates the database unless it exists.
+func EnsureDatabase(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+":"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", databaseName).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+databaseName)
+	return err
+}

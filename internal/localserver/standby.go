@@ -1,0 +1,92 @@
+package localserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/internal/wait"
+)
+
+// StandbyCommand is [PostgresCommand] for a hot standby of the primary at an address (host:port).
+// Its data directory is a copy of the primary's (pg_basebackup), made unless there is one.
+func StandbyCommand(ctx context.Context, cfg PostgresConfig, primary string) (run Command, temporary bool, err error) {
+	binDir, err := FindPostgres()
+	if err != nil {
+		return run, false, err
+	}
+	user, err := Unprivileged()
+	if err != nil {
+		return run, false, err
+	}
+	if cfg.Dir, temporary, err = ServerDir(cfg.Dir, "postgres", user); err != nil {
+		return run, false, err
+	}
+	if err := copyPrimary(ctx, binDir, primary, filepath.Join(cfg.Dir, "data"), user); err != nil {
+		return run, temporary, err
+	}
+	run, _, err = PostgresCommand(ctx, cfg) // which finds the data
+	return run, temporary, err
+}
+
+func copyPrimary(ctx context.Context, binDir, primary, data string, user *syscall.Credential) error {
+	if isFile(filepath.Join(data, "PG_VERSION")) {
+		return nil
+	}
+	fresh := data + ".new"
+	if err := errors.Join(os.RemoveAll(data), os.RemoveAll(fresh)); err != nil {
+		return fmt.Errorf("clear the standby's directory: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+fresh, "--write-recovery-conf", "--no-sync",
+		"--checkpoint=fast", "--dbname=postgres://"+databaseName+"@"+primary+"/postgres?sslmode=disable")
+	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("pg_basebackup: %w: %s", err, out), os.RemoveAll(fresh))
+	}
+	return os.Rename(fresh, data)
+}
+
+// AwaitStandby returns when a standby has applied all that the primary at addr has written.
+// Something is written first: a standby that has received nothing since its copy was made can't
+// start without the primary.
+func AwaitStandby(ctx context.Context, addr string) error {
+	if err := onServer(ctx, addr, "SELECT pg_logical_emit_message(false, 'oncepay', 'standby')"); err != nil {
+		return err
+	}
+	return wait.For(ctx, ReadyTimeout, pollInterval, func(ctx context.Context) error {
+		return onServer(ctx, addr, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()")
+	})
+}
+
+// WaitForStandbys makes the server at addr answer a commit only when a standby has applied it
+// (PostgreSQL manual, "Synchronous Replication").
+func WaitForStandbys(ctx context.Context, addr string) error {
+	return onServer(ctx, addr, "ALTER SYSTEM SET synchronous_standby_names = '*'",
+		"ALTER SYSTEM SET synchronous_commit = 'remote_apply'", "SELECT pg_reload_conf()")
+}
+
+// Promote makes the standby at addr a primary, and returns when it takes writes.
+func Promote(ctx context.Context, addr string) error {
+	return onServer(ctx, addr, "SELECT pg_promote()")
+}
+
+func onServer(ctx context.Context, addr string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL at %s: %w", addr, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}

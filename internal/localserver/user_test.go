@@ -1,0 +1,26 @@
+package localserver
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServerDir_CanBeEnteredByItsUser(t *testing.T) {
+	t.Parallel()
+	user, err := Unprivileged()
+	require.NoError(t, err)
+	locked := filepath.Join(t.TempDir(), "private")
+	require.NoError(t, os.Mkdir(locked, 0o700))
+
+	dir, temporary, err := ServerDir(filepath.Join(locked, "data"), "test", user)
+	require.NoError(t, err)
+	require.Equal(t, user != nil, temporary, "only as root there is somebody else to think of")
+	if temporary {
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		require.True(t, reachable(dir, user))
+		require.True(t, IsTemporaryDir(dir))
+	}
+}

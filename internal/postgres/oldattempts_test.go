@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// begunAgo makes a row as old as if it had been begun that long ago.
+func (b *bundle) begunAgo(table string, ago time.Duration) {
+	b.t.Helper()
+	b.aged("UPDATE "+table+" SET created_at = now() - $1::interval, updated_at = now() - $1::interval, reconcile_at = NULL", ago)
+}
+
+// TestOldPayment_IsLookedUpAndNeverSent: after a day the provider has forgotten the key, and the
+// same request would charge again.
+func TestOldPayment_IsLookedUpAndNeverSent(t *testing.T) {
+	t.Parallel()
+	for _, charged := range []bool{true, false} {
+		for _, byReconciler := range []bool{true, false} {
+			b, p := setup(t), &provider{}
+			c := b.lostPayment(p, "k")
+			if !charged {
+				p.moved = nil // the request did not arrive
+			}
+			b.begunAgo("payments", 24*time.Hour)
+			sent := p.calls
+			if byReconciler {
+				b.reconcile(b.impatient(p), 1)
+			}
+			reply, err := b.payAgain(p, c)
+			require.Equal(t, sent, p.calls, "nothing was sent")
+			if charged {
+				require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, reply, err).Status)
+				b.requirePaidOnce(p, c)
+				continue
+			}
+			requireRefused(t, "payment_declined", reply, err)
+			require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID), "it may be paid by another request")
+			require.Empty(t, p.moved)
+		}
+	}
+}
+
+// TestOldPayment_IsSentWhileTheProviderRemembersTheKey is the other side of the age.
+func TestOldPayment_IsSentWhileTheProviderRemembersTheKey(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	b.begunAgo("payments", 22*time.Hour)
+	sent := p.calls
+	b.reconcile(b.impatient(p), 1)
+	require.Equal(t, sent+1, p.calls)
+	b.requirePaidOnce(p, c)
+}
+
+func TestOldRefund_IsLookedUpAndNeverSent(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	payment, _ := b.eventOfLostRefund(p)
+	b.begunAgo("refunds", 24*time.Hour)
+	sent := p.calls
+	b.reconcile(b.impatient(p), 1)
+	require.Equal(t, sent, p.calls)
+	require.Equal(t, checkout.OrderRefunded, b.orderStatus(payment.OrderID))
+	b.requireBooks()
+}
+
+// TestProviderEvent_WithoutTheProvidersIDSettlesNothing: the payment could not be refunded.
+func TestProviderEvent_WithoutTheProvidersIDSettlesNothing(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	e := chargeEvent("evt_1", b.stored(c))
+	e.Result.ProviderID = ""
+	b.requireVerdict(checkout.VerdictUnknown, e)
+	require.Equal(t, checkout.StatusProcessing, b.stored(c).Status)
+	b.requireVerdict(checkout.VerdictSettled, chargeEvent("evt_2", b.stored(c)))
+	b.requirePaidOnce(p, c)
+}
+
+// TestPutProduct_IsNotRepeatedWhenTheReplyIsLost: an order may have taken stock in between.
+func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	store, w := b.wired()
+	put := func() error {
+		_, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
+		return err
+	}
+	require.NoError(t, put()) // connected, and the statement is prepared
+	w.cut(1, true)
+	requireUnavailable(t, put())
+	require.EqualValues(t, 9, b.stock("new"))
+}

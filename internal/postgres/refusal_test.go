@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// attempts returns two attempts with one key, the second of which began later.
+func (b *bundle) attempts(key string, request any) (older, newer checkout.Call) {
+	older, newer = b.call(key, request), b.call(key, request)
+	older.Claim.AttemptedAt = newer.Claim.AttemptedAt.Add(-time.Second)
+	return older, newer
+}
+
+// refusals are requests that are refused, with what makes the next one succeed.
+func (b *bundle) refusals() map[string]struct {
+	run    func(checkout.Call) (checkout.Answer, error)
+	code   string
+	repair func()
+} {
+	type refusal = struct {
+		run    func(checkout.Call) (checkout.Answer, error)
+		code   string
+		repair func()
+	}
+	customer, taken := b.customer().ID, b.customer()
+	b.topUp(customer, 5000)
+	paying := b.beginCardPayment("paying")
+	busy := b.beginCardPayment("busy")
+	b.topUp(busy.order.CustomerID, 5000)
+	return map[string]refusal{
+		"unknown product": {func(call checkout.Call) (checkout.Answer, error) {
+			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1), render)
+		}, "unknown_product", func() {
+			_, _, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
+			require.NoError(b.t, err)
+		}},
+		"taken e-mail address": {func(call checkout.Call) (checkout.Answer, error) {
+			return b.CreateCustomer(b.ctx, call, checkout.NewCustomer{Name: "Eve", Email: taken.Email}, render)
+		}, "email_taken", func() {
+			free := newID().String() + "@example.com"
+			_, err := b.UpdateCustomer(b.ctx, b.keyless(), taken.ID, checkout.CustomerChange{Email: &free}, render)
+			require.NoError(b.t, err)
+		}},
+		"order being paid": {func(call checkout.Call) (checkout.Answer, error) {
+			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet}, render)
+		}, "order_being_paid", func() {
+			_, err := b.SettleCardPayment(b.ctx, busy.call, busy.begun, declined, render)
+			require.NoError(b.t, err)
+		}},
+		"payment processing": {func(call checkout.Call) (checkout.Answer, error) {
+			begun, err := b.BeginCardRefund(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
+			switch {
+			case err != nil:
+				return checkout.Answer{}, err
+			case begun.Answer != nil:
+				return *begun.Answer, nil
+			}
+			return b.SettleCardRefund(b.ctx, call, begun.Value, approved, render)
+		}, "payment_processing", func() {
+			_, err := b.SettleCardPayment(b.ctx, paying.call, paying.begun, approved, render)
+			require.NoError(b.t, err)
+		}},
+	}
+}
+
+// TestRefusal_StopsOlderCopies is issue 9's scenario: a copy of the request waits at a paused
+// replica, another copy is refused, the cause of the refusal goes away, and the replica resumes.
+func TestRefusal_StopsOlderCopies(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, c := range b.refusals() {
+		copies, newer := b.attempts(name, name) // all copies that a proxy makes have one time
+		_, err := c.run(copies)
+		requireCode(t, c.code, err)
+		c.repair()
+		for range 2 {
+			_, err = c.run(copies)
+			requireCode(t, "newer_attempt_refused", err)
+		}
+		reply, err := c.run(newer)
+		require.NoError(t, err, name)
+		require.Equal(t, 201, reply.Status, name)
+		require.False(t, reply.Replayed, name)
+		again, err := c.run(copies)
+		require.NoError(t, err, name)
+		require.True(t, again.Replayed, "the older copy gets the newer one's answer")
+		require.Equal(t, reply.Body, again.Body, name)
+	}
+	b.requireBooks()
+}
+
+// TestRefusal_LeavesTheKeyToACorrectedRequest takes another body under the same key.
+func TestRefusal_LeavesTheKeyToACorrectedRequest(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	_, err := b.PlaceOrder(b.ctx, b.call("k", "typo"), wants(customer, "tea-black", 1), render)
+	requireCode(t, "unknown_product", err)
+	_, err = b.Key(b.ctx, b.account, "k")
+	require.ErrorIs(t, err, checkout.ErrKeyNotFound)
+	reply, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1), render)
+	require.NoError(t, err)
+	require.Equal(t, 201, reply.Status)
+	known, err := b.Key(b.ctx, b.account, "k")
+	require.NoError(t, err)
+	require.Equal(t, checkout.KeyCompleted, known.State)
+}
+
+// TestRefusal_StandsWhenTheNextAttemptFails rolls back the attempt that claimed a refused key.
+func TestRefusal_StandsWhenTheNextAttemptFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	older, newer := b.attempts("k", 1)
+	wanted := wants(b.customer().ID, "no-such", 1)
+	_, err := b.PlaceOrder(b.ctx, older, wanted, render)
+	requireCode(t, "unknown_product", err)
+	_, err = once(b.ctx, b.Store, newer, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		require.NoError(t, tx.load(ctx))
+		return checkout.Order{}, checkout.Unavailable("test", context.DeadlineExceeded)
+	})
+	requireCode(t, "service_unavailable", err)
+	_, err = b.PlaceOrder(b.ctx, older, wanted, render)
+	requireCode(t, "newer_attempt_refused", err)
+}
+
+func TestRefusal_OfAnAddressTakenMeanwhileIsFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const n = 8
+	wanted := checkout.NewCustomer{Name: "Eve", Email: "eve@example.com"}
+	answers := inParallel(n, func(int) answer {
+		return answerOf(b.CreateCustomer(b.ctx, b.call(newID().String(), 1), wanted, render))
+	})
+	require.Equal(t, map[string]int{"": 1, "email_taken": n - 1}, tally(answers))
+	require.Equal(t, n-1, b.count("idempotency_keys WHERE status = 'refused'"))
+}
+
+// TestClaim_IsNotForAnAttemptOlderThanRefusalsAreKept: the refusal that would stop it may be
+// purged.
+func TestClaim_IsNotForAnAttemptOlderThanRefusalsAreKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	call := b.call("k", 1)
+	call.Claim.AttemptedAt = time.Now().Add(-checkout.MaxAttemptAge - time.Minute)
+	_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1), render)
+	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+	require.Zero(t, b.count("orders"))
+	reply, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1), render)
+	require.NoError(t, err)
+	require.False(t, reply.Replayed)
+}
+
+func TestRefusal_IsPurgedAfterNoOlderAttemptCanCome(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(b.customer().ID, "no-such", 1), render)
+	requireCode(t, "unknown_product", err)
+	require.Equal(t, 1, b.count("idempotency_keys WHERE expires_at = created_at + $1::interval", 2*checkout.MaxAttemptAge))
+	b.purge(10, 0)
+	b.keepUntil("k", -time.Second)
+	b.purge(10, 1)
+	require.Zero(t, b.count("idempotency_keys"))
+}

@@ -1,0 +1,27 @@
+package postgres
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+func TestTopUp_MovesTheMoney(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	inParallel(10, func(int) error {
+		_, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(100)}, render)
+		return err
+	})
+	require.EqualValues(t, 1000, b.balance(customer))
+	reply, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(math.MaxInt64)}, render)
+	requireRefused(t, "balance_too_large", reply, err)
+	reply, err = b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: checkout.Money{Amount: 1, Currency: "EUR"}}, render)
+	requireRefused(t, "currency_mismatch", reply, err)
+	require.Len(t, b.events(customer), 11)
+	b.requireBooks()
+}

@@ -1,0 +1,209 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+)
+
+// request is one generated request.
+type request struct {
+	route          route
+	valid          bool   // openapi.yaml allows it
+	change         string // what makes it invalid
+	endpoint, base string
+	method, target string // the target is the path and the query
+	header         http.Header
+	body           []byte
+	raw            []byte // nil: it is sent by an HTTP client
+}
+
+// generator makes the requests of one sender. Not safe for concurrent use.
+type generator struct {
+	spec   *spec
+	cfg    Config
+	random *rand.Rand
+	number int
+}
+
+// request makes the n-th request: a third of them is valid, the others have one thing wrong.
+func (g *generator) request(n int) request {
+	g.number = n
+	names := sortedKeys(g.cfg.Endpoints)
+	r := request{endpoint: names[n%len(names)], valid: true, change: "valid"}
+	r.base = g.cfg.Endpoints[r.endpoint]
+	if g.chance(rawShare) {
+		return g.rawRequest(r)
+	}
+	r.route = g.spec.routes[g.random.IntN(len(g.spec.routes))]
+	r.method = r.route.Method
+	r.target = g.path(r.route)
+	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
+	for _, p := range r.route.Operation.Parameters {
+		g.parameter(&r, p.Value)
+	}
+	if schema := bodySchema(r.route); schema != nil {
+		value := g.value("", schema)
+		r.body, _ = json.Marshal(value) // strings, numbers, maps and slices
+		r.header.Set("Content-Type", "application/json")
+	}
+	if r.route.Path == "/webhooks/psp" {
+		r.header.Set("webhook-timestamp", "1700000000")
+		r.header.Set("webhook-signature", "v1,bm9uZQ==")
+		r.valid = false // only the provider can sign one
+	}
+	if !g.chance(35) {
+		r.valid = false
+		g.invalidate(&r)
+	}
+	return r
+}
+
+func bodySchema(r route) *openapi3.Schema {
+	if r.Operation.RequestBody == nil {
+		return nil
+	}
+	return r.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+}
+
+// path fills in the parameters of a path.
+func (g *generator) path(r route) string {
+	path := basePath + r.Path
+	for _, p := range r.Operation.Parameters {
+		if p.Value.In == openapi3.ParameterInPath {
+			value := url.PathEscape(fmt.Sprint(g.value(p.Value.Name, p.Value.Schema.Value)))
+			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", value)
+		}
+	}
+	return path
+}
+
+// parameter adds a query or header parameter, the optional ones half of the time.
+func (g *generator) parameter(r *request, p *openapi3.Parameter) {
+	if !p.Required && g.chance(50) {
+		return
+	}
+	value := fmt.Sprint(g.value(p.Name, p.Schema.Value))
+	switch p.In {
+	case openapi3.ParameterInHeader:
+		r.header.Set(p.Name, value)
+	case openapi3.ParameterInQuery:
+		separator := "?"
+		if strings.Contains(r.target, "?") {
+			separator = "&"
+		}
+		r.target += separator + p.Name + "=" + url.QueryEscape(value)
+		r.valid = r.valid && p.Name != "cursor" // only the API makes valid ones
+	}
+}
+
+// value makes one that the schema allows; name is that of the member or parameter.
+func (g *generator) value(name string, schema *openapi3.Schema) any {
+	switch {
+	case len(schema.Enum) > 0:
+		return schema.Enum[g.random.IntN(len(schema.Enum))]
+	case schema.Type.Is(openapi3.TypeString):
+		return g.text(name, schema)
+	case schema.Type.Is(openapi3.TypeInteger):
+		return g.integer(schema)
+	case schema.Type.Is(openapi3.TypeArray):
+		return g.array(schema)
+	case schema.Type.Is(openapi3.TypeObject):
+		return g.object(schema)
+	}
+	return nil
+}
+
+func (g *generator) text(name string, schema *openapi3.Schema) string {
+	switch {
+	case name == "customer_id" && g.chance(90):
+		return g.cfg.Customers[g.random.IntN(len(g.cfg.Customers))]
+	case schema.Format == "uuid":
+		return uuid.NewString()
+	case schema.Format == "date-time":
+		return "2026-11-21T12:00:00Z"
+	case name == "sku" || schema.Pattern == "^[a-z0-9][a-z0-9-]{0,63}$":
+		return g.cfg.SKUs[g.random.IntN(len(g.cfg.SKUs))]
+	case name == "email":
+		return fmt.Sprintf("generated-s%dn%d@example.com", g.cfg.Seed, g.number)
+	case name == "Idempotency-Key":
+		return fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
+	case name == "token":
+		return "tok_visa"
+	case schema.Pattern == "^[A-Z]{3}$":
+		return "USD"
+	case schema.Pattern == "^[A-Z]{2}$":
+		return "DE"
+	}
+	alphabet := "abcdefghijklmnopqrstuvwxyzäöü"
+	if schema.Pattern == printableASCII {
+		alphabet = "abcdefghijklmnopqrstuvwxyz"
+	}
+	longest := 40
+	if schema.MaxLength != nil {
+		longest = int(min(40, *schema.MaxLength))
+	}
+	shortest := int(schema.MinLength)
+	return g.letters(alphabet, shortest+g.random.IntN(longest-shortest+1))
+}
+
+// printableASCII is the pattern of keys.
+const printableASCII = "^[ -~]*$"
+
+func (g *generator) letters(alphabet string, n int) string {
+	letters, text := []rune(alphabet), make([]rune, n)
+	for i := range text {
+		text[i] = letters[g.random.IntN(len(letters))]
+	}
+	return string(text)
+}
+
+// integer is small, so that sums stay within their own bounds.
+func (g *generator) integer(schema *openapi3.Schema) int64 {
+	smallest, largest := int64(0), int64(100)
+	if schema.Min != nil {
+		smallest = int64(*schema.Min)
+	}
+	if schema.Max != nil {
+		largest = min(largest, int64(*schema.Max))
+	}
+	return smallest + g.random.Int64N(largest-smallest+1)
+}
+
+func (g *generator) array(schema *openapi3.Schema) []any {
+	list := make([]any, max(1, schema.MinItems)) // one: items of an order have different SKUs
+	for i := range list {
+		list[i] = g.value("", schema.Items.Value)
+	}
+	return list
+}
+
+// object has its required members, and the others half of the time, one at least where there must
+// be one. A card has a token, and a wallet none.
+func (g *generator) object(schema *openapi3.Schema) map[string]any {
+	object, names := map[string]any{}, sortedKeys(schema.Properties)
+	for _, name := range names {
+		if isRequired(schema, name) || g.chance(50) {
+			object[name] = g.value(name, schema.Properties[name].Value)
+		}
+	}
+	if len(object) == 0 && schema.MinProps > 0 {
+		object[names[0]] = g.value(names[0], schema.Properties[names[0]].Value)
+	}
+	if object["type"] == "card" {
+		object["token"] = "tok_visa"
+	}
+	if object["type"] == "wallet" {
+		delete(object, "token")
+	}
+	return object
+}
+
+// chance is true in so many of a hundred cases.
+func (g *generator) chance(percent int) bool { return g.random.IntN(100) < percent }

@@ -1,0 +1,105 @@
+// Package fault breaks a running stack in the ways that production breaks, one or more at a time,
+// on a schedule that follows from a seed, and repairs it again. Each file has the kinds of one
+// victim; the catalogue joins them. See the README beside this package for how to add one.
+package fault
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+)
+
+// A Kind is one way to break a stack. It says everything that the campaign needs to know about it,
+// so that adding one changes one file.
+type Kind struct {
+	Name   string
+	Victim Victim
+	Needs  Need // what the stack must have
+	Weight int  // how often it is drawn per round; 0 means once
+	Breaks []Damage
+	// Excuses are the promises that need not hold while a run of this kind lasts. A kind that
+	// excuses nothing is held to every promise.
+	Excuses []books.Rule
+
+	draw func(*Scheduler) *Run
+}
+
+// Victim is the part of the stack that a kind breaks.
+type Victim string
+
+// The victims, as reports name them.
+const (
+	Replicas   Victim = "Replicas"
+	Redis      Victim = "Redis"
+	PostgreSQL Victim = "PostgreSQL"
+	Provider   Victim = "Provider"
+	Network    Victim = "Network"
+	Clients    Victim = "Clients"
+)
+
+// Need is what a stack must have for a kind.
+type Need string
+
+// The needs. The empty one is met by every stack.
+const (
+	SingleRedis Need = "a single Redis"
+	Sentinel    Need = "Redis with Sentinel"
+)
+
+// Damage is an effect of a fault that some check has to know about.
+type Damage string
+
+// The damages.
+const (
+	RedisDown    Damage = "Redis is down"           // nothing listens: what moves money is refused
+	RedisLoses   Damage = "Redis loses data"        // and with it events that were published
+	RelayRepeats Damage = "a relay publishes twice" // it died after publishing, before advancing
+)
+
+// needs adds a need to kinds.
+func needs(need Need, kinds []Kind) []Kind {
+	for i := range kinds {
+		kinds[i].Needs = need
+	}
+	return kinds
+}
+
+// catalogue has every kind once.
+var catalogue = slices.Concat(replicaKinds, requestKinds, redisKinds, sentinelKinds, postgresKinds, providerKinds, networkKinds,
+	clientKinds)
+
+// kindsOf are those that a target can run.
+func kindsOf(target Target) []Kind {
+	return slices.DeleteFunc(slices.Clone(catalogue), func(k Kind) bool { return !target.has(k.Needs) })
+}
+
+// Kinds are the names of all kinds that a target can run.
+func Kinds(target Target) []string { return names(kindsOf(target)) }
+
+// Names are the names of all kinds.
+func Names() []string { return names(catalogue) }
+
+func names(kinds []Kind) []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.Name
+	}
+	return list
+}
+
+// choose finds kinds by name; no names choose all.
+func choose(kinds []Kind, only []string) ([]Kind, error) {
+	if len(only) == 0 {
+		return kinds, nil
+	}
+	var chosen []Kind
+	for _, name := range only {
+		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, names(kinds))
+		}
+		chosen = append(chosen, kinds[i])
+	}
+	return chosen, nil
+}

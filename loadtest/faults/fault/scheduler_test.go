@@ -1,0 +1,168 @@
+package fault
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+var (
+	single   = Target{Has: []Need{SingleRedis}}
+	sentinel = Target{Has: []Need{Sentinel}}
+)
+
+func schedule(t *testing.T, target Target, seed uint64, only ...string) *Scheduler {
+	t.Helper()
+	s, err := NewScheduler(target, seed, only...)
+	require.NoError(t, err)
+	return s
+}
+
+func draws(t *testing.T, seed uint64) (names []string) {
+	t.Helper()
+	s := schedule(t, single, seed)
+	for range 100 {
+		for _, r := range s.Draw() {
+			names = append(names, fmt.Sprint(r.Label, r.Hold))
+		}
+		names = append(names, "then")
+	}
+	return names
+}
+
+func TestScheduler_FollowsFromTheSeed(t *testing.T) {
+	t.Parallel()
+	first, again, other := draws(t, 1), draws(t, 1), draws(t, 2)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+}
+
+func TestScheduler_DrawsEachKindByItsWeightInEveryRound(t *testing.T) {
+	t.Parallel()
+	for _, target := range []Target{single, sentinel} {
+		s, want, size := schedule(t, target, 3), map[string]int{}, 0
+		for _, k := range kindsOf(target) {
+			want[k.Name] = max(1, k.Weight)
+			size += want[k.Name]
+		}
+		for range 5 {
+			round := map[string]int{}
+			for range size {
+				r := s.next()
+				require.Positive(t, r.Hold)
+				require.NotEmpty(t, r.Label)
+				round[r.Name]++
+			}
+			require.Equal(t, want, round)
+		}
+	}
+}
+
+func TestScheduler_DrawsRunsOfDifferentVictimsTogether(t *testing.T) {
+	t.Parallel()
+	s, together := schedule(t, single, 4), map[int]int{}
+	for range 3000 {
+		runs := s.Draw()
+		together[len(runs)]++
+		broken := map[string]string{}
+		for i, r := range runs {
+			require.False(t, i > 0 && r.traffic && !runs[i-1].traffic, "what needs traffic is first")
+			for _, victim := range r.victims {
+				require.Empty(t, broken[victim], "%s is broken by %s, too", victim, r.Label)
+				broken[victim] = r.Label
+			}
+		}
+	}
+	require.Positive(t, together[3])
+	require.Greater(t, together[1], together[2])
+	require.Greater(t, together[2], together[3])
+}
+
+func TestScheduler_DrawsOnlyNamedKinds(t *testing.T) {
+	t.Parallel()
+	s, seen := schedule(t, single, 5, "redis flush", "replica kill"), map[string]bool{}
+	for range 10 {
+		for _, r := range s.Draw() {
+			seen[r.Name] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"redis flush": true, "replica kill": true}, seen)
+	_, err := NewScheduler(single, 5, "earthquake")
+	require.ErrorContains(t, err, "earthquake")
+	require.ErrorContains(t, err, "redis flush", "names what there is")
+	_, err = NewScheduler(single, 6, "redis failover")
+	require.Error(t, err, "needs Sentinel")
+}
+
+func TestScheduler_AvoidsWhatSentinelHasNot(t *testing.T) {
+	t.Parallel()
+	s := schedule(t, sentinel, 6)
+	for range 500 {
+		r := s.next()
+		require.NotEqual(t, SingleRedis, r.Needs)
+		require.NotRegexp(t, "and redis|of redis to", r.Label, "those connections are not behind the proxy")
+	}
+}
+
+func TestCatalogue_IsComplete(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, k := range catalogue {
+		require.NotEmpty(t, k.Name)
+		require.False(t, seen[k.Name], k.Name)
+		seen[k.Name] = true
+		require.NotEmpty(t, k.Victim, k.Name)
+		require.NotNil(t, k.draw, k.Name)
+		for _, rule := range k.Excuses {
+			require.Contains(t, verify.Rules, rule, k.Name)
+		}
+	}
+}
+
+// A kind excuses only promises that its effect really suspends: money, answers and events never.
+func TestCatalogue_ExcusesNoOutcome(t *testing.T) {
+	t.Parallel()
+	excusable := []books.Rule{verify.LeaseKept, verify.WaitedFor, verify.HangUpServed, verify.ReplicaAvailable}
+	for _, k := range catalogue {
+		require.Subset(t, excusable, k.Excuses, k.Name)
+	}
+}
+
+func TestRun_ExcusesMoreThanItsKindWhereItSaysSo(t *testing.T) {
+	t.Parallel()
+	s, excuses := schedule(t, single, 7, "request pause"), map[bool]bool{}
+	for range 100 {
+		r := s.next()
+		atAcquire := len(r.Excuses) == 2
+		excuses[atAcquire] = true
+		require.Equal(t, atAcquire, r.Label[len(r.Label)-len(afterAcquire):] == afterAcquire, r.Label)
+	}
+	require.Len(t, excuses, 2)
+	for _, k := range catalogue {
+		if k.Name == "request pause" {
+			require.Equal(t, []books.Rule{verify.HangUpServed}, k.Excuses, "runs leave their kind alone")
+		}
+	}
+}
+
+func TestRun_SaysWhoDies(t *testing.T) {
+	t.Parallel()
+	s := schedule(t, single, 7)
+	dies, counts := 0, 0
+	for range catalogue {
+		r := s.next()
+		if r.Dies != "" {
+			require.Equal(t, []string{r.Dies}, r.victims, r.Name)
+			dies++
+		}
+		if r.Counts {
+			counts++
+		}
+	}
+	require.GreaterOrEqual(t, dies, 2+len(points), "kill, kill under load, and at each point")
+	require.GreaterOrEqual(t, counts, 6, "the provider's five, and what nginx passes on")
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
+)
+
+// healTries are for a service that another fault keeps from starting.
+const healTries = 3
+
+// faultRun is a run of a fault as it happened. Times are since the campaign began.
+type faultRun struct {
+	Name      string         `json:"name"`
+	Kind      string         `json:"kind"`
+	Victim    fault.Victim   `json:"victim"`
+	Injected  time.Duration  `json:"injected"`
+	Held      time.Duration  `json:"held"`      // in force from here
+	Healing   time.Duration  `json:"healing"`   // to here at least
+	Healed    time.Duration  `json:"healed"`    // and not after this
+	Recovered time.Duration  `json:"recovered"` // when every endpoint answered again; 0: not checked
+	InFlight  int            `json:"in_flight"` // requests that it overlapped
+	Hits      *int           `json:"hits,omitempty"`
+	Dies      string         `json:"dies,omitempty"` // the replica that died alone
+	Death     *death         `json:"death,omitempty"`
+	Promotion time.Duration  `json:"promotion,omitempty"` // how long Sentinel took to promote the other server
+	Breaks    []fault.Damage `json:"breaks,omitempty"`
+	Excuses   []books.Rule   `json:"excuses,omitempty"`
+	NotFired  bool           `json:"not_fired,omitempty"`
+}
+
+func (r *faultRun) breaks(damage fault.Damage) bool {
+	return !r.NotFired && slices.Contains(r.Breaks, damage)
+}
+
+// excused says whether a run that excuses the rule was in force at some moment of a period.
+func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {
+	return slices.ContainsFunc(runs, func(r faultRun) bool {
+		return slices.Contains(r.Excuses, rule) && r.Injected < to && r.Healed > from
+	})
+}
+
+// runFaults injects and heals until the time is over.
+func (c *campaign) runFaults(ctx context.Context) error {
+	scheduler, err := fault.NewScheduler(c.target, c.cfg.Seed, c.cfg.Faults...)
+	if err != nil {
+		return err
+	}
+	for end := c.elapsed() + c.cfg.Duration; c.elapsed() < end && ctx.Err() == nil; {
+		if err := c.runTogether(ctx, scheduler.Draw()); err != nil {
+			return err
+		}
+		c.enter("between faults")
+		wait(ctx, scheduler.Pause(c.cfg.Shortest, c.cfg.Longest))
+	}
+	return c.startAll(ctx)
+}
+
+// runTogether injects faults side by side, holds them, heals them and waits until the service is
+// back.
+func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
+	first := len(c.runs)
+	watch := c.watchDeath(ctx, runs)
+	if err := c.inject(ctx, runs); err != nil {
+		return err
+	}
+	watch.begin(ctx, runs[0].Died)
+	held := c.elapsed()
+	refused := c.refuseDuring(ctx, runs)
+	wait(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
+	healing := c.elapsed()
+	// Also after Ctrl-C: a stack that was kept for inspection should be whole.
+	if err := c.heal(context.WithoutCancel(ctx), runs); err != nil {
+		return err
+	}
+	healed := c.elapsed()
+	c.enter("recovering")
+	refused.Wait()
+	recovered := c.awaitService(ctx)
+	measured := watch.end()
+	for n, run := range runs {
+		r := &c.runs[first+n]
+		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
+		if run.Counts {
+			r.Hits = &run.Hits
+		}
+		if !r.NotFired {
+			r.Death = measured
+		}
+	}
+	if losesRedis(runs) {
+		c.losses.since = time.Now()
+	}
+	return nil
+}
+
+// refusals is how many clients are refused while a replica is paused.
+const refusals = 16
+
+// refuseDuring has clients refused by the other replica while one is paused.
+func (c *campaign) refuseDuring(ctx context.Context, runs []*fault.Run) *sync.WaitGroup {
+	var group sync.WaitGroup
+	for _, run := range runs {
+		if run.Pauses != "" {
+			group.Go(func() { c.clients.RefuseDuring(ctx, run.Pauses, refusals) })
+		}
+	}
+	return &group
+}
+
+func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
+	for _, run := range runs {
+		run.Prepare(ctx)
+	}
+	for _, run := range runs {
+		c.enter(run.Label)
+		if slices.Contains(run.Breaks, fault.RedisLoses) {
+			if err := c.keepStream(ctx); err != nil {
+				return err
+			}
+		}
+		r := faultRun{
+			Name: run.Label, Kind: run.Name, Victim: run.Victim, Dies: run.Dies, Breaks: run.Breaks,
+			Excuses: run.Excuses, Injected: c.elapsed(),
+		}
+		if err := run.Inject(ctx); err != nil {
+			// Beside another fault it may be impossible: what is dead can't be paused. It then
+			// breaks nothing, and does not count.
+			if !errors.Is(err, fault.ErrNotFired) && len(runs) == 1 {
+				return err
+			}
+			r.NotFired = true
+		}
+		c.runs = append(c.runs, r)
+		c.count.Add(1)
+	}
+	return nil
+}
+
+func (c *campaign) heal(ctx context.Context, runs []*fault.Run) error {
+	inOrder := func(a, b *fault.Run) int { return a.Rank() - b.Rank() }
+	runs = slices.SortedStableFunc(slices.Values(runs), inOrder)
+	var err error
+	for range healTries {
+		err = nil
+		for _, run := range runs {
+			err = errors.Join(err, ignoreNotRunning(run.Heal(ctx)))
+		}
+		if err == nil {
+			return c.startAll(ctx) // one that died of something else, such as a failpoint that fired late
+		}
+	}
+	return err
+}
+
+// ignoreNotRunning: a paused process that another fault killed can't be resumed, and startAll
+// starts it.
+func ignoreNotRunning(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// startAll starts whatever does not run.
+func (c *campaign) startAll(ctx context.Context) error {
+	services, _, err := c.stack.Status(ctx)
+	for _, service := range services {
+		if service.State == "stopped" {
+			err = errors.Join(err, c.stack.Do(ctx, "start", service.Name))
+		}
+		if service.State == "paused" {
+			err = errors.Join(err, c.stack.Do(ctx, "resume", service.Name))
+		}
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+const (
+	// readTimeout bounds the reading of the books.
+	readTimeout = time.Minute
+	// reconcileTimeout is the deadline of a payment that no client asks about: the grace, and
+	// pauses of up to a minute between the questions to a provider that was in trouble.
+	reconcileTimeout = 75 * time.Second
+	// consumeTimeout bounds the wait for events: relays back off while Redis is away, and what a
+	// dead consumer had read is claimed half a minute later.
+	consumeTimeout = 75 * time.Second
+	// idleTimeout is a little more than nginx's keepalive_timeout of 60 s: until then it keeps idle
+	// connections, each of which is a goroutine at a replica.
+	idleTimeout = 65 * time.Second
+	// generateTimeout bounds the generated requests.
+	generateTimeout = 2 * time.Minute
+	// lookAgain is how often the books are read meanwhile.
+	lookAgain = 2 * time.Second
+)
+
+// verify reads everything back and applies every rule.
+func (c *campaign) verify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout+generateTimeout+idleTimeout)
+	defer cancel()
+	for deadline := time.Now().Add(min(consumeTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+		var err error
+		if c.books, err = c.read(ctx); err != nil {
+			return err
+		}
+		if c.books.Consumed() || time.Now().After(deadline) {
+			break
+		}
+	}
+	attempts := c.journal.Attempts()
+	c.score = verify.Count(attempts, c.books, stuckAfter)
+	if c.cfg.other() {
+		c.violations = c.inconclusive(attempts)
+		return nil
+	}
+	records, err := c.records(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.sendGenerated(ctx); err != nil {
+		return err
+	}
+	unavailable, err := c.replicasAvailable(ctx)
+	if err != nil {
+		return err
+	}
+	c.violations = slices.Concat(c.unfinished, verify.StaleRecords(records), unavailable, c.generated.Violations, verify.All(attempts, c.books, patience), c.observed(attempts),
+		c.recoveries(), c.awaitIdle(ctx), c.inconclusive(attempts))
+	return nil
+}
+
+// read reads the books as they are now.
+func (c *campaign) read(ctx context.Context) (books.Books, error) {
+	reader, err := c.reader(ctx)
+	if err != nil {
+		return books.Books{}, err
+	}
+	return reader.Read(ctx)
+}
+
+// records reads the answers in Redis, with their rows.
+func (c *campaign) records(ctx context.Context) ([]books.Record, error) {
+	reader, err := c.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reader.Records(ctx)
+}
+
+// reader reads from the current Redis master.
+func (c *campaign) reader(ctx context.Context) (books.Reader, error) {
+	redis, err := c.stack.RedisMaster(ctx)
+	return books.Reader{
+		DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: redis,
+		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening,
+		Lost: c.losses.before, Since: c.losses.since,
+	}, err
+}
+
+// awaitReconciled waits for the reconcilers, and keeps what they have left open.
+func (c *campaign) awaitReconciled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
+	defer cancel()
+	for deadline := time.Now().Add(min(reconcileTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+		held, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		c.unfinished = books.Unfinished(held)
+		if len(c.unfinished) == 0 || time.Now().After(deadline) {
+			return nil
+		}
+	}
+}
+
+// recoveries checks how soon the service was back after each healing, and after each death.
+func (c *campaign) recoveries() []books.Violation {
+	var found []books.Violation
+	check := func(rule books.Rule, r faultRun, took, within time.Duration, what string) {
+		if took > within {
+			found = append(found, books.Violation{
+				Rule: rule, Detail: fmt.Sprintf("%s at %.1fs: %s after %.1fs", r.Name, r.Injected.Seconds(), what, took.Seconds()),
+			})
+		}
+	}
+	for _, r := range c.runs {
+		check(verify.Recovery, r, r.Recovered-r.Healed, backWithin, "back")
+		if r.Death != nil {
+			check(verify.Recovery, r, r.Death.Nginx, nginxWithin, "nginx answered again")
+			check(verify.KeysRecovered, r, r.Death.Decided, decidedWithin, "a running payment was decided")
+		}
+	}
+	return found
+}
+
+// awaitIdle waits until the replicas have closed what is idle, and returns what they leak.
+func (c *campaign) awaitIdle(ctx context.Context) []books.Violation {
+	for deadline := time.Now().Add(min(idleTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+		found := leaks(c.baseline, c.measure(ctx))
+		if len(found) == 0 || time.Now().After(deadline) {
+			return found
+		}
+	}
+}
+
+// leaks compares what the replicas hold with what they held before the faults.
+func leaks(baseline, after map[string]usage) []books.Violation {
+	var found []books.Violation
+	for name, before := range baseline {
+		is := after[name] // zero, if it did not answer
+		grown := is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines
+		if grown || is.connections > slackConnections || is.waiters > 0 {
+			found = append(found, books.Violation{Rule: verify.Resources, Detail: fmt.Sprintf(
+				"%s: %.0f goroutines (%.0f before), %.0f connections in use, %.0f waiters",
+				name, is.goroutines, before.goroutines, is.connections, is.waiters)})
+		}
+	}
+	return found
+}
+
+// inconclusive fails a run that shows nothing: faults that met no request, or too little load.
+func (c *campaign) inconclusive(attempts []journal.Attempt) []books.Violation {
+	var found []books.Violation
+	complain := func(format string, args ...any) {
+		found = append(found, books.Violation{Rule: verify.Conclusive, Detail: fmt.Sprintf(format, args...)})
+	}
+	met, hits := c.countMet(attempts)
+	for kind, n := range hits {
+		if n == 0 {
+			complain("%s met nothing that it could break", kind)
+		}
+	}
+	for kind, n := range met {
+		if n == 0 {
+			complain("%s met no request in flight", kind)
+		}
+	}
+	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
+		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
+	}
+	if c.relayRepeats() && c.books.Repeated() == 0 {
+		complain("a relay died between publishing and advancing, and yet no event is in the stream twice")
+	}
+	if len(c.baseline) != len(c.target.Ops) {
+		complain("only %d replicas answered what they held before", len(c.baseline))
+	}
+	if len(c.runs) == 0 {
+		complain("no fault ran")
+	}
+	return found
+}
+
+// countMet counts, by kind, the attempts that overlapped its runs, and what the runs themselves
+// counted.
+func (c *campaign) countMet(attempts []journal.Attempt) (met, hits map[string]int) {
+	met, hits = map[string]int{}, map[string]int{}
+	for n := range c.runs {
+		r := &c.runs[n]
+		for _, a := range attempts {
+			if a.Invoke < r.Healed && a.Return > r.Injected {
+				r.InFlight++
+			}
+		}
+		met[r.Kind] += 0
+		if !r.NotFired {
+			met[r.Kind] += r.InFlight
+		}
+		if r.Hits != nil {
+			hits[r.Kind] += *r.Hits
+		}
+	}
+	return met, hits
+}
+
+// relayRepeats says whether a relay died after it had published, and Redis has lost nothing since.
+func (c *campaign) relayRepeats() bool {
+	repeats := false
+	for _, r := range c.runs {
+		repeats = r.breaks(fault.RelayRepeats) || repeats && !r.breaks(fault.RedisLoses)
+	}
+	return repeats
+}

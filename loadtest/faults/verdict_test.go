@@ -1,0 +1,137 @@
+package main
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
+	t.Parallel()
+	cfg, err := parseConfig([]string{"SEED=", "DURATION=8h"})
+	require.NoError(t, err)
+	require.NotZero(t, cfg.Seed, "drawn, and printed")
+	require.Equal(t, 8*time.Hour, cfg.Duration)
+	require.Contains(t, cfg.command(), "DURATION=8h0m0s")
+	cfg, err = parseConfig([]string{"SEED=7", "FAULTS=replica kill,redis flush"})
+	require.NoError(t, err)
+	require.Contains(t, cfg.command(), "SEED=7 DURATION=2m0s CLIENTS=64 FAULTS='replica kill,redis flush'")
+	require.Equal(t, []uint64{7}, cfg.seeds())
+	cfg, err = parseConfig([]string{"SEEDS=1,2,3"})
+	require.NoError(t, err)
+	require.Equal(t, []uint64{1, 2, 3}, cfg.seeds())
+	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "FAULTS=earthquake"} {
+		_, err := parseConfig([]string{wrong})
+		require.Error(t, err, wrong)
+	}
+}
+
+// campaignOf has ten seconds of load, one attempt every tenth of a second, and one fault in the
+// middle.
+func campaignOf() (*campaign, []journal.Attempt) {
+	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second,
+		runs: []faultRun{{Name: "kill api-1", Kind: "replica kill", Dies: "api-1", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}
+	var attempts []journal.Attempt
+	for at := time.Duration(0); at < c.stopped; at += time.Second / 10 {
+		attempts = append(attempts, journal.Attempt{Invoke: at, Return: at + time.Millisecond, Status: 201})
+	}
+	return c, attempts
+}
+
+func TestInconclusive_NamesWhatWasMissing(t *testing.T) {
+	t.Parallel()
+	c, attempts := campaignOf()
+	require.Empty(t, c.inconclusive(attempts))
+	require.Equal(t, 20, c.runs[0].InFlight)
+
+	tests := map[string]func(c *campaign){
+		"no fault ran":            func(c *campaign) { c.runs = nil },
+		"below the floor":         func(c *campaign) { c.cfg.Floor = 11 },
+		"met no request":          func(c *campaign) { c.runs[0].Injected, c.runs[0].Healed = 11*time.Second, 12*time.Second },
+		"kill met no request in ": func(c *campaign) { c.runs[0].NotFired = true },
+		"could break":             func(c *campaign) { c.runs[0].Hits = new(int) },
+	}
+	for want, change := range tests {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			c, attempts := campaignOf()
+			change(c)
+			found := c.inconclusive(attempts)
+			require.Len(t, found, 1)
+			require.Equal(t, verify.Conclusive, found[0].Rule)
+			require.Contains(t, found[0].Detail, want)
+		})
+	}
+}
+
+func TestLeaks_CompareWithTheBaseline(t *testing.T) {
+	t.Parallel()
+	baseline := map[string]usage{"api-1": {goroutines: 100, connections: 3}}
+	require.Empty(t, leaks(baseline, map[string]usage{"api-1": {120, 0, 0}}))
+	for name, after := range map[string]map[string]usage{
+		"goroutines": {"api-1": {1000, 0, 0}}, "connections": {"api-1": {100, 21, 0}}, "waiters": {"api-1": {100, 0, 1}}, "no answer": {},
+	} {
+		found := leaks(baseline, after)
+		require.Len(t, found, 1, name)
+		require.Equal(t, verify.Resources, found[0].Rule)
+	}
+}
+
+// Of two keys that lost their attempt to a death, one was retried.
+func TestInterruptedBy_CountsKeysWhoseClientsRetried(t *testing.T) {
+	t.Parallel()
+	c, _ := campaignOf()
+	at := func(key string, invoke, back time.Duration, status int) journal.Attempt {
+		return journal.Attempt{Key: key, Invoke: invoke, Return: back, Status: status}
+	}
+	all := interruptedBy([]journal.Attempt{
+		at("waited", 3*time.Second, 5*time.Second, 0), at("waited", 6*time.Second, 8*time.Second, 201),
+		at("left", 3*time.Second, 5*time.Second, 0), at("left", 60*time.Second, 61*time.Second, 201),
+		at("before", time.Second, 2*time.Second, 0), at("before", 2*time.Second, 3*time.Second, 201),
+	}, c.runs)
+	require.Equal(t, interrupted{Keys: 1, Slowest: 3 * time.Second}, all)
+}
+
+func TestRecoveries_HaveDeadlines(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		slow func(*faultRun)
+		rule books.Rule
+	}{
+		"after healing":         {func(i *faultRun) { i.Recovered = i.Healed + backWithin + 1 }, verify.Recovery},
+		"nginx after a death":   {func(i *faultRun) { i.Death = &death{Nginx: nginxWithin + 1} }, verify.Recovery},
+		"key of a dead replica": {func(i *faultRun) { i.Death = &death{Decided: decidedWithin + 1} }, verify.KeysRecovered},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := campaignOf()
+			c.runs[0].Death = &death{Nginx: nginxWithin, Decided: decidedWithin}
+			require.Empty(t, c.recoveries())
+			test.slow(&c.runs[0])
+			found := c.recoveries()
+			require.Len(t, found, 1)
+			require.Equal(t, test.rule, found[0].Rule)
+		})
+	}
+}
+
+// A relay's death is proved by an event that came twice, unless Redis has lost both.
+func TestInconclusive_WantsARepeatedEventAfterARelayDied(t *testing.T) {
+	t.Parallel()
+	c, attempts := campaignOf()
+	c.runs[0].Breaks = []fault.Damage{fault.RelayRepeats}
+	require.Len(t, c.inconclusive(attempts), 1)
+	c.books.Streams = []books.Stream{{IDs: []string{"e", "e"}}}
+	require.Empty(t, c.inconclusive(attempts))
+	c.books.Streams = nil
+	c.runs = append(c.runs, faultRun{Name: "redis flush", Kind: "redis flush", Breaks: []fault.Damage{fault.RedisLoses}, Injected: 7 * time.Second, Healed: 8 * time.Second})
+	require.Empty(t, c.inconclusive(attempts))
+}

@@ -1,0 +1,97 @@
+package workload
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+func TestRefuse_LeavesARefusedKeyAloneOrCorrectsIt(t *testing.T) {
+	t.Parallel()
+	left, corrected := 0, 0
+	for n := range 20 {
+		f, wire := newFakeShop(t)
+		c := clientsOf(wire, 1)
+		c.shopper(0).action(n).refuse(t.Context(), "sk_test_demo")
+		attempts := wire.Journal.Attempts()
+		last := attempts[len(attempts)-1]
+		if last.LookUp != nil {
+			last = attempts[len(attempts)-2]
+		}
+		switch last.Outcome() {
+		case journal.Rejected:
+			left++
+			require.Equal(t, journal.Refusal, last.Purpose)
+		case journal.Succeeded:
+			corrected++
+		}
+		require.Empty(t, c.open.list(true))
+		puts := 0
+		for s := range set(f.requests(), seen.logical) {
+			if s.method == "PUT" {
+				puts++
+				require.True(t, strings.HasPrefix(s.path, "/v1/products/faults-later-"))
+			}
+		}
+		require.Equal(t, 1, puts, "the product appears")
+	}
+	require.Equal(t, 20, left+corrected)
+	require.Greater(t, left, corrected)
+	require.Positive(t, corrected)
+}
+
+func TestRefuseDuring_SendsOlderCopiesToThePausedReplica(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	clientsOf(wire, 1).RefuseDuring(t.Context(), api2, 8)
+	first := map[string]string{}
+	keys := map[string]bool{}
+	for _, s := range f.requests() {
+		if first[s.key] == "" {
+			first[s.key] = s.door
+		}
+		keys[s.key] = s.key != ""
+	}
+	count := map[string]int{}
+	for key, door := range first {
+		if keys[key] {
+			count[door]++
+		}
+	}
+	require.Equal(t, map[string]int{api2: 4, nginx: 4}, count)
+}
+
+func TestLookUp_IsJournalled(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	wire.LookUp(t.Context(), payment, api1)
+	wire.Endpoints[api2] = "http://127.0.0.1:1"
+	wire.LookUp(t.Context(), payment, api2)
+	all := wire.Journal.Attempts()
+	require.Len(t, all, 2)
+	require.Equal(t, &journal.LookUp{State: "completed", Status: 201}, all[0].LookUp)
+	require.Equal(t, journal.LookedUp, all[0].Outcome())
+	require.Equal(t, payment.Key, all[0].Key)
+	require.NotEmpty(t, all[1].Error)
+}
+
+func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	sent := c.Crowd(ctx, "one", 5)
+	require.Greater(t, sent, 5)
+	require.Len(t, wire.Journal.Attempts(), sent)
+	keys := map[string]bool{}
+	for _, a := range wire.Journal.Attempts() {
+		keys[a.Key] = true
+	}
+	require.Len(t, keys, sent, "each order has a key of its own")
+}

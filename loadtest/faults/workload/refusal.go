@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+const (
+	// corrected is the share of refused requests that are corrected and sent again with their key.
+	corrected = 0.25
+	// longer is more than nginx waits for a replica before it passes a request on to the other one.
+	longer = 25 * time.Second
+	// hurried is when the client of a first copy hangs up.
+	hurried = 300 * time.Millisecond
+)
+
+// refuse orders a product that does not exist yet, twice, so that the order is refused. Then the
+// product appears, and its client leaves or corrects the order: no older copy of it may act now.
+func (a *action) refuse(ctx context.Context, account string) {
+	a.refuseAfter(ctx, account, endpoints[a.random.IntN(len(endpoints))], nginx)
+}
+
+// refuseAfter sends the older copy to one endpoint and the order that is refused to another. Older
+// copies wait at a replica that is paused: one whose client hung up, or one that nginx waits for.
+func (a *action) refuseAfter(ctx context.Context, account, first, second string) {
+	sku := fmt.Sprintf("faults-later-%d-%d", a.id, a.n)
+	r := a.order(account, []any{item(sku, 1)})
+	r.Purpose, r.Patience, r.Via = journal.Refusal, longer, second
+	corrects, random := a.chance(corrected), a.fork()
+	older := a.sendOlder(ctx, r, first)
+	answer := a.wire.Call(ctx, r, random)
+	a.createProduct(ctx, account, sku)
+	switch {
+	case corrects:
+		r = a.order(account, a.ampleItems())
+		if a.do(ctx, r).Outcome() == journal.Reused {
+			older.Wait() // while an older copy runs, it may hold the key
+			a.do(ctx, r)
+		}
+	case !answer.RefusedForNow():
+		a.do(ctx, r) // it was not refused: it goes on
+	}
+	older.Wait()
+}
+
+// RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
+// while the other replica refuses. It returns when all of them have their last answer.
+func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
+	other := api1
+	if paused == api1 {
+		other = api2
+	}
+	var group sync.WaitGroup
+	for i := range n {
+		a := c.shopper(-2).action(int(c.refusals.Add(1)))
+		group.Go(func() { a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], other) })
+	}
+	group.Wait()
+}
+
+// sendOlder sends a first copy. At a replica its client hangs up; at nginx it goes on waiting.
+func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.WaitGroup {
+	older := new(sync.WaitGroup)
+	r.Via = via
+	if via != nginx {
+		r.Patience = hurried
+		a.wire.Once(ctx, r, 1)
+		return older
+	}
+	older.Go(func() { a.wire.Once(ctx, r, 1) })
+	select {
+	case <-time.After(hurried):
+	case <-ctx.Done():
+	}
+	return older
+}
+
+// createProduct is not in the journal: it needs no key. Its stock is not checked.
+func (a *action) createProduct(ctx context.Context, account, sku string) {
+	body, err := json.Marshal(map[string]any{"name": sku, "price": dollars(100), "stock": ampleStock})
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPut, a.wire.Endpoints[nginx]+"/v1/products/"+sku, bytes.NewReader(body))
+	if err != nil {
+		panic(err) // our own address
+	}
+	q.Header = http.Header{"Authorization": {"Bearer " + account}, "Content-Type": {"application/json"}}
+	retrying := &transport.Transport{
+		Base: a.wire.pool, MaxElapsed: budget, AttemptTimeout: time.Second, BaseDelay: firstPause, MaxDelay: firstPause,
+	}
+	if answer, err := retrying.RoundTrip(q); err == nil { // without the product no copy can act
+		_ = answer.Body.Close()
+	}
+}
