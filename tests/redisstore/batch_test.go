@@ -55,10 +55,10 @@ func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// hooked makes a patient client whose round trips call enter.
-func hooked(t *testing.T, enter func()) (redis.UniversalClient, *trips) {
+// hooked makes a patient client of the server whose round trips call enter.
+func hooked(t *testing.T, server string, enter func()) (redis.UniversalClient, *trips) {
 	t.Helper()
-	client, h := openPatient(t, testenv.Redis(t)), &trips{enter: enter}
+	client, h := openPatient(t, server), &trips{enter: enter}
 	client.AddHook(h)
 	return client, h
 }
@@ -67,7 +67,7 @@ func hooked(t *testing.T, enter func()) (redis.UniversalClient, *trips) {
 // others to share it with. Alone, each command has its own.
 func TestBatch_SharesRoundTripsUnderLoad(t *testing.T) {
 	t.Parallel()
-	client, h := hooked(t, func() { time.Sleep(2 * time.Millisecond) })
+	client, h := hooked(t, testenv.Redis(t), func() { time.Sleep(2 * time.Millisecond) })
 	store := redisstore.New(client)
 	const each = 20
 	require.NoError(t, together(func(i int) error {
@@ -91,9 +91,10 @@ func TestBatch_SharesRoundTripsUnderLoad(t *testing.T) {
 }
 
 // TestBatch_EachCommandHasItsOwnReply mixes commands that succeed, conflict and fail.
+// The server is its own: SCRIPT FLUSH reaches every database, and other tests count attempts.
 func TestBatch_EachCommandHasItsOwnReply(t *testing.T) {
 	t.Parallel()
-	client, _ := hooked(t, func() { time.Sleep(time.Millisecond) })
+	client, _ := hooked(t, testenv.RedisServer(t).URL, func() { time.Sleep(time.Millisecond) })
 	store := redisstore.New(client)
 	require.NoError(t, client.LPush(t.Context(), "idempotency:acct_1:list", "x").Err())
 	held := pending("held")
@@ -157,7 +158,7 @@ func TestBatch_OnASilentServerEndsSoon(t *testing.T) {
 func TestBatch_ContextEndsTheWait(t *testing.T) {
 	t.Parallel()
 	sent, answer := make(chan struct{}, crowd), make(chan struct{})
-	client, _ := hooked(t, func() { sent <- struct{}{}; <-answer })
+	client, _ := hooked(t, testenv.Redis(t), func() { sent <- struct{}{}; <-answer })
 	store := redisstore.New(client)
 	results := make(chan error, crowd)
 	acquire := func(ctx context.Context, key string) {
@@ -184,7 +185,7 @@ func TestBatch_ContextEndsTheWait(t *testing.T) {
 // left without an answer.
 func TestBatch_SurvivesCallersThatGiveUp(t *testing.T) {
 	t.Parallel()
-	client, _ := hooked(t, func() { time.Sleep(rand.N(time.Millisecond)) })
+	client, _ := hooked(t, testenv.Redis(t), func() { time.Sleep(rand.N(time.Millisecond)) })
 	store := redisstore.New(client)
 	require.NoError(t, together(func(i int) error {
 		for n := range 50 {
