@@ -40,9 +40,11 @@ func (c *call) finish(response Response) {
 		return
 	}
 	lost := c.beat.stop()
+	leaseEnds := time.Now().Add(c.policy.Lease) // at the latest: no heartbeat follows
 	err := detached(c.r.Context(), step)
-	if errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-		c.background.start(c.r.Context(), time.Now().Add(c.policy.Lease), step)
+	unfinished := errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	if unfinished && time.Now().Before(leaseEnds) {
+		c.background.start(c.r.Context(), leaseEnds, step)
 	}
 	c.recordFailure(lost, err)
 }

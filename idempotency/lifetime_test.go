@@ -153,6 +153,25 @@ func TestFinish_IsNotRepeatedBeyondTheLease(t *testing.T) {
 	})
 }
 
+// TestFinish_IsNotRepeatedAfterAStepThatOutlastedTheLease: another attempt may hold the key.
+func TestFinish_IsNotRepeatedAfterAStepThatOutlastedTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, idempotency.Policy{Lease: time.Second}, nil)
+		b.store.Fail = func(ctx context.Context, step string) error {
+			if step != faulty.Complete {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		b.post(t, "key", "")
+		steps := len(b.store.Taken())
+		time.Sleep(time.Minute)
+		require.Len(t, b.store.Taken(), steps)
+	})
+}
+
 func TestWait_EndsRepetitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
