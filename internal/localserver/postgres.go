@@ -55,7 +55,7 @@ type PostgresConfig struct {
 func FindPostgres() (binDir string, err error) {
 	best := 0
 	for _, dir := range postgresCandidates() {
-		if v := programVersion(filepath.Join(dir, "postgres")); v > best && isFile(filepath.Join(dir, "initdb")) {
+		if v := programVersion(filepath.Join(dir, "postgres")); v > best && IsFile(filepath.Join(dir, "initdb")) {
 			best, binDir = v, dir
 		}
 	}
@@ -149,7 +149,7 @@ func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temp
 // initPostgres makes a data directory unless there is one. It works beside the final place and
 // renames, so that an aborted run leaves no half of one.
 func initPostgres(ctx context.Context, binDir, data string, user *syscall.Credential) error {
-	if isFile(filepath.Join(data, "PG_VERSION")) {
+	if IsFile(filepath.Join(data, "PG_VERSION")) {
 		return nil
 	}
 	stale, _ := filepath.Glob(data + ".new*")
@@ -195,7 +195,7 @@ func PostgresURL(addr string) string {
 
 // EnsureDatabase creates the database unless it exists.
 func EnsureDatabase(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+":"+databaseName+"@"+addr+"/postgres?sslmode=disable")
 	if err != nil {

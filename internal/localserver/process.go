@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// pollInterval is how often a process or a server is looked at while we wait for it: short
+	// PollInterval is how often a process or a server is looked at while we wait for it: short
 	// against the second or so that a start takes, long enough to cost nothing.
-	pollInterval = 20 * time.Millisecond
+	PollInterval = 20 * time.Millisecond
 
 	// killGrace bounds the wait for a process to end after SIGKILL; the kernel needs milliseconds,
 	// a loaded machine more.
@@ -117,7 +117,7 @@ func (p Process) Kill() error {
 
 // waitGone returns nil when the process has ended before ctx does.
 func (p Process) waitGone(ctx context.Context) error {
-	return wait.Until(ctx, pollInterval, func(context.Context) error {
+	return wait.Until(ctx, PollInterval, func(context.Context) error {
 		if p.Alive() {
 			return fmt.Errorf("process %d still runs", p.PID)
 		}

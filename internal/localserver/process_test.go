@@ -62,7 +62,7 @@ func TestStop_EndsAPausedProcess(t *testing.T) {
 	t.Parallel()
 	p := sleeper(t)
 	require.NoError(t, p.Signal(syscall.SIGSTOP))
-	require.Eventually(t, p.IsPaused, testTimeout, pollInterval)
+	require.Eventually(t, p.IsPaused, testTimeout, PollInterval)
 	require.NoError(t, p.Stop(t.Context(), syscall.SIGTERM, testTimeout))
 	require.False(t, p.Alive())
 }
@@ -75,11 +75,11 @@ func TestSignalTree_ReachesTheChildren(t *testing.T) {
 	p, exited, err := Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Log: log, ParentDeath: syscall.SIGKILL}.Start()
 	require.NoError(t, err)
 	var child int
-	require.Eventually(t, func() bool { child, err = strconv.Atoi(Tail(log)); return err == nil }, testTimeout, pollInterval)
+	require.Eventually(t, func() bool { child, err = strconv.Atoi(Tail(log)); return err == nil }, testTimeout, PollInterval)
 	require.NoError(t, p.SignalTree(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return isPaused(p.PID) && isPaused(child) }, testTimeout, pollInterval)
+	require.Eventually(t, func() bool { return isPaused(p.PID) && isPaused(child) }, testTimeout, PollInterval)
 	require.NoError(t, p.SignalTree(syscall.SIGCONT))
-	require.Eventually(t, func() bool { return !isPaused(p.PID) && !isPaused(child) }, testTimeout, pollInterval)
+	require.Eventually(t, func() bool { return !isPaused(p.PID) && !isPaused(child) }, testTimeout, PollInterval)
 	orphan, err := identify(child)
 	require.NoError(t, err)
 	require.NoError(t, orphan.Kill())
@@ -93,7 +93,7 @@ func TestStop_KillsWhatIgnoresTheSignal(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	p, exited, err := Command{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"}, Log: log}.Start()
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return Tail(log) == "deaf" }, testTimeout, pollInterval)
+	require.Eventually(t, func() bool { return Tail(log) == "deaf" }, testTimeout, PollInterval)
 	require.NoError(t, p.Stop(t.Context(), syscall.SIGTERM, 50*time.Millisecond))
 	waitClosed(t, exited)
 }
@@ -125,5 +125,5 @@ func TestServer_DiesWithItsParent(t *testing.T) {
 
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
-	require.Eventually(t, func() bool { return !child.Alive() }, testTimeout, pollInterval)
+	require.Eventually(t, func() bool { return !child.Alive() }, testTimeout, PollInterval)
 }

@@ -27,13 +27,14 @@ func FindNginx() (string, error) {
 
 // printedVersion returns what a program prints for --version, or "".
 func printedVersion(path string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), ProbeTimeout)
 	defer cancel()
 	out, _ := exec.CommandContext(ctx, path, "--version").Output()
 	return string(out)
 }
 
-func isFile(path string) bool {
+// IsFile reports whether there is a regular file at a path.
+func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }

@@ -147,7 +147,7 @@ func (cfg RedisConfig) writeFile(dir string, user *syscall.Credential) error {
 
 // PingRedis asks once, in Redis's inline protocol: a client library would retry and log.
 func PingRedis(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
 	answer, err := AskRedis(ctx, addr, "PING")
 	if err == nil && answer != "+PONG" {

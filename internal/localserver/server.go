@@ -21,8 +21,8 @@ const (
 	// serverStopTimeout bounds a database server's orderly stop before it is killed.
 	serverStopTimeout = 15 * time.Second
 
-	// probeTimeout bounds one attempt to reach a local server.
-	probeTimeout = 2 * time.Second
+	// ProbeTimeout bounds one question to a server on this machine.
+	ProbeTimeout = 2 * time.Second
 )
 
 // Server is a database server that was started by StartPostgres or StartRedis. Its methods may be
@@ -86,7 +86,7 @@ var errEnded = errors.New("it has ended")
 // AwaitReady probes a server that was started until it answers, for up to [ReadyTimeout]. It
 // returns at once when the process ends, which closes exited.
 func AwaitReady(ctx context.Context, exited <-chan struct{}, probe func(context.Context) error) error {
-	return wait.For(ctx, ReadyTimeout, pollInterval, func(ctx context.Context) error {
+	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
 		select {
 		case <-exited:
 			return wait.Stop(errEnded)

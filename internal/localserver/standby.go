@@ -36,7 +36,7 @@ func StandbyCommand(ctx context.Context, cfg PostgresConfig, primary string) (ru
 }
 
 func copyPrimary(ctx context.Context, binDir, primary, data string, user *syscall.Credential) error {
-	if isFile(filepath.Join(data, "PG_VERSION")) {
+	if IsFile(filepath.Join(data, "PG_VERSION")) {
 		return nil
 	}
 	fresh := data + ".new"
@@ -60,7 +60,7 @@ func AwaitStandby(ctx context.Context, addr string) error {
 	if err := onServer(ctx, addr, "SELECT pg_logical_emit_message(false, 'oncepay', 'standby')"); err != nil {
 		return err
 	}
-	return wait.For(ctx, ReadyTimeout, pollInterval, func(ctx context.Context) error {
+	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
 		return onServer(ctx, addr, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()")
 	})
 }

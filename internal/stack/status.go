@@ -6,6 +6,11 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+	"github.com/oncepay/oncepay/internal/stack/sentinel"
+	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
 // ServiceStatus is what is known of a service.
@@ -26,13 +31,13 @@ type ServiceStatus struct {
 // between them.
 func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []string, err error) {
 	if s.driver == nil {
-		return nil, nil, fmt.Errorf("%w in %s", ErrNoStack, s.Dir)
+		return nil, nil, s.noStack()
 	}
-	conditions, err := s.driver.conditions(ctx)
+	conditions, err := s.driver.Conditions(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
-	names := s.services()
+	names := s.Services()
 	services = make([]ServiceStatus, len(names))
 	var asking errgroup.Group
 	for i, name := range names {
@@ -42,29 +47,31 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 		})
 	}
 	_ = asking.Wait()
-	if conditions[Proxy].state == running {
-		active, err = s.faults().active(ctx)
+	if conditions[Proxy].State == deployment.Running {
+		active, err = s.faults().Active(ctx)
 	}
-	if s.isReplicated() && s.replicationIsCut(ctx) {
-		active = append(active, replication.String()+": partition")
+	if s.IsReplicated() && sentinel.ReplicationIsCut(ctx, s.Topology) {
+		active = append(active, topology.Replication.String()+": partition")
 	}
 	return services, active, err
 }
 
-func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, Addr: s.addr(name), State: c.state, ID: c.id}
-	if s.isReplicated() && (name == Redis || name == RedisReplica) {
-		status.Role = s.redisRole(ctx, name)
+func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Condition) ServiceStatus {
+	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.State, ID: c.ID}
+	if s.IsReplicated() && (name == Redis || name == RedisReplica) {
+		status.Role = sentinel.Role(ctx, s.Topology, name)
 	}
-	if c.state != running {
+	if c.State != deployment.Running {
 		return status
 	}
 	status.State = "ready"
-	if err := s.probe(ctx, name); err != nil {
+	if err := s.Probe(ctx, name); err != nil {
 		status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
 	}
 	return status
 }
+
+func (s *Stack) faults() faultproxy.Faults { return faultproxy.Faults{Control: s.Addr(Proxy)} }
 
 // PrintStatus writes Status as a table.
 func (s *Stack) PrintStatus(ctx context.Context) error {
@@ -72,13 +79,13 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.printf("%s driver, %s\n", s.state.data.Driver, s.Dir)
+	s.Printf("%s driver, %s\n", s.State.Data.Driver, s.Dir)
 	for _, line := range services {
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.nameWidth(), line.Name, line.Addr, line.State, line.ID, line.Role+" "+line.Why)
-		s.printf("%s\n", strings.TrimRight(text, " "))
+		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.NameWidth(), line.Name, line.Addr, line.State, line.ID, line.Role+" "+line.Why)
+		s.Printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {
-		s.printf("  fault: %s\n", fault)
+		s.Printf("  fault: %s\n", fault)
 	}
 	return nil
 }

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/compose"
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/sentinel"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -17,8 +21,9 @@ import (
 // them: nginx may have marked a replica as failed for a second.
 const doorTimeout = 15 * time.Second
 
-// errNothingStarted marks a refusal: `up` has changed nothing.
-var errNothingStarted = errors.New("nothing was started")
+// Up brings the whole stack up, or what is missing of it, and returns when it answers through
+// nginx.
+func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.up) }
 
 func (s *Stack) up(ctx context.Context) error {
 	begun := time.Now()
@@ -27,121 +32,137 @@ func (s *Stack) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.data.Driver, why, s.Dir)
-	if s.Direct && !s.direct {
-		s.printf("the compose driver connects its services through the fault proxy in any case\n")
+	s.Printf("oncepay on the %s driver (%s), in %s\n", s.State.Data.Driver, why, s.Dir)
+	if s.options.Direct && !s.Direct {
+		s.Printf("the compose driver connects its services through the fault proxy in any case\n")
 	}
-	_ = s.faults().healAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
-	if s.isReplicated() {
-		_ = s.healReplication(ctx)
+	_ = s.faults().HealAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
+	if s.IsReplicated() {
+		_ = sentinel.HealReplication(ctx, s.Topology)
 	}
-	err = s.driver.up(ctx)
-	if errors.Is(err, errNothingStarted) && isNew {
-		return errors.Join(err, removeLocked(s.Dir))
+	err = s.driver.Up(ctx)
+	if errors.Is(err, deployment.ErrNothingStarted) && isNew {
+		return errors.Join(err, s.Remove())
 	}
 	if err != nil {
-		return s.hint(err)
+		return hint(err)
 	}
-	t := s.step("door", s.addr(Nginx))
-	if err := wait.For(ctx, doorTimeout, pollInterval, s.probeDoor); err != nil {
-		return s.hint(t.failed(err))
+	t := s.Step("door", s.Addr(Nginx))
+	if err := wait.For(ctx, doorTimeout, localserver.PollInterval, s.ProbeDoor); err != nil {
+		return hint(t.Failed(err))
 	}
-	t.done("GET /v1/products: 200")
-	s.printf("%s", s.summary(time.Since(begun)))
+	t.Done("GET /v1/products: 200")
+	s.Printf("%s", s.summary(time.Since(begun)))
 	return nil
 }
 
 // settle decides driver, ports and environment, or keeps those of the stack that is up, and writes
 // them down.
 func (s *Stack) settle(ctx context.Context) (why string, err error) {
-	known := s.state.data
-	name := s.Driver
-	switch {
-	case known.Driver != "" && name != "" && name != Auto && name != known.Driver:
-		return "", fmt.Errorf("the stack in %s is on the %s driver: take it down first", s.Dir, known.Driver)
-	case known.Driver != "" && s.PortOffset != 0 && s.PortOffset != known.PortOffset:
-		return "", fmt.Errorf("the stack in %s has port offset %d: take it down first", s.Dir, known.PortOffset)
-	case known.Driver != "" && s.Redis != "" && s.isReplicated() != (s.Redis == Sentinel):
-		return "", fmt.Errorf("the stack in %s has another kind of Redis: take it down first", s.Dir)
-	case known.Driver != "" && s.Postgres != "" && s.Postgres != cmp.Or(known.Postgres, Single):
-		return "", fmt.Errorf("the stack in %s has another kind of PostgreSQL: take it down first", s.Dir)
-	case known.Driver != "" && s.Direct && !known.Direct:
-		return "", fmt.Errorf("the stack in %s has the fault proxy: take it down first", s.Dir)
-	case known.Driver != "":
-		name, why = known.Driver, "as before"
-	case s.Postgres != "" && s.Postgres != Single && name == Compose:
-		return "", errors.New("only the native driver can do --postgres standby: leave --driver out, or say --driver native")
-	case s.Postgres != "" && s.Postgres != Single:
-		name, why = Native, "as PostgreSQL with a standby needs it"
-	case s.Redis == Sentinel && name == Compose:
-		return "", errors.New("only the native driver can do --redis sentinel: leave --driver out, or say --driver native")
-	case s.Direct && name == Compose:
-		return "", errors.New("only the native driver can do --direct: leave --driver out, or say --driver native")
-	case s.Redis == Sentinel:
-		name, why = Native, "as Redis with Sentinel needs it"
-	case name == "" || name == Auto:
-		name, why = s.chooseDriver(ctx)
-	default:
-		why = "as asked for"
+	name, why := s.State.Data.Driver, "as before"
+	if name != "" {
+		err = s.checkAgainstWhatIsUp()
+	} else {
+		name, why, err = s.choose(ctx)
 	}
-	if s.ReplicaProgram != "" && name != Native {
+	if err != nil {
+		return "", err
+	}
+	o := &s.options
+	if o.ReplicaProgram != "" && name != Native {
 		return "", fmt.Errorf("another program for the replicas needs the native driver, this is %s", name)
 	}
-	env := slices.Clone(s.Env)
-	slices.Sort(env)
-	err = s.state.update(func(d *stateData) {
-		d.Driver, d.PortOffset, d.Env, d.Replica = name, s.offset, env, s.ReplicaProgram
-		d.Direct = d.Direct || s.Direct && name == Native
-		if s.Postgres != Single && s.Postgres != "" {
-			d.Postgres = s.Postgres
+	err = s.State.Update(func(d *deployment.StateData) {
+		d.Driver, d.Env, d.Replica = name, slices.Sorted(slices.Values(o.Env)), o.ReplicaProgram
+		d.Direct = d.Direct || o.Direct && name == Native
+		if isReplicated(o.Postgres) {
+			d.Postgres = o.Postgres
 		}
-		if s.Redis == Sentinel {
-			d.Redis = Sentinel
+		if isReplicated(o.Redis) {
+			d.Redis = o.Redis
 		}
 	})
-	s.direct = s.state.data.Direct
 	s.driver = s.newDriver(name)
 	return why, err
 }
 
+// isReplicated reports whether a kind of Redis or PostgreSQL is another than Single.
+func isReplicated(kind string) bool { return kind != "" && kind != Single }
+
+// checkAgainstWhatIsUp refuses options that the stack that is up could only have from its start.
+func (s *Stack) checkAgainstWhatIsUp() error {
+	o, known := &s.options, &s.State.Data
+	differs := ""
+	switch {
+	case o.Driver != "" && o.Driver != Auto && o.Driver != known.Driver:
+		differs = "is on the " + known.Driver + " driver"
+	case o.PortOffset != 0 && o.PortOffset != known.Offset:
+		differs = fmt.Sprintf("has port offset %d", known.Offset)
+	case o.Redis != "" && o.Redis != cmp.Or(known.Redis, Single):
+		differs = "has another kind of Redis"
+	case o.Postgres != "" && o.Postgres != cmp.Or(known.Postgres, Single):
+		differs = "has another kind of PostgreSQL"
+	case o.Direct && !known.Direct:
+		differs = "has the fault proxy"
+	}
+	if differs == "" {
+		return nil
+	}
+	return fmt.Errorf("the stack in %s %s: take it down first", s.Dir, differs)
+}
+
+// choose returns the driver of a new stack, with the reason.
+func (s *Stack) choose(ctx context.Context) (name, why string, err error) {
+	o := &s.options
+	for _, native := range []struct {
+		needed    bool
+		flag, why string
+	}{
+		{isReplicated(o.Postgres), "--postgres standby", "as PostgreSQL with a standby needs it"},
+		{isReplicated(o.Redis), "--redis sentinel", "as Redis with Sentinel needs it"},
+		{o.Direct && o.Driver == Compose, "--direct", ""},
+	} {
+		if native.needed && o.Driver == Compose {
+			return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", native.flag)
+		}
+		if native.needed {
+			return Native, native.why, nil
+		}
+	}
+	if o.Driver != "" && o.Driver != Auto {
+		return o.Driver, "as asked for", nil
+	}
+	ok, why := compose.Available(ctx)
+	if ok {
+		return Compose, why, nil
+	}
+	return Native, why, nil
+}
+
 // hint tells how to go on after a start that failed or was interrupted.
-func (s *Stack) hint(err error) error {
-	if interrupted(err) {
+func hint(err error) error {
+	if deployment.Interrupted(err) {
 		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
 	}
 	return err
 }
 
-func (s *Stack) down(ctx context.Context, keepData bool) error {
-	t := s.step("down", "")
-	if s.driver != nil {
-		if err := s.driver.down(ctx, keepData); err != nil {
-			return t.failed(err)
-		}
+// summary is what `up` prints at its end.
+func (s *Stack) summary(took time.Duration) string {
+	url := s.URL()
+	command := "go run ./cmd/stack"
+	if s.Dir != filepath.Join(s.Root, ".stack") {
+		command += " --dir " + s.Dir
 	}
-	if keepData && s.driver != nil {
-		if err := s.dropAllBut(dataEntries...); err != nil {
-			return t.failed(err)
-		}
-		t.done("stopped, data kept")
-		return nil
-	}
-	if err := removeLocked(s.Dir); err != nil {
-		return t.failed(err)
-	}
-	t.done("all removed")
-	return nil
-}
+	return strings.NewReplacer("URL", url, "PSP", s.Addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
+Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
 
-// dataEntries are what `down --keep-data` leaves in the folder.
-var dataEntries = []string{lockName, "state.json", Postgres, "pspsim.journal"}
-
-func (s *Stack) dropAllBut(keep ...string) error {
-	entries, err := os.ReadDir(s.Dir)
-	for _, entry := range entries {
-		if !slices.Contains(keep, entry.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
-		}
-	}
-	return err
+Paste these:
+  curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'
+  curl -si URL/v1/customers -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' \
+    -H 'Idempotency-Key: try-1' -d '{"name":"Ada","email":"ada@example.com"}'      # again: X-Idempotent-Replay: true
+  curl -s 'http://PSP/v1/charges'                                                  # what was really charged
+  STACK kill api-1      # everything goes on; then: start api-1
+  STACK down
+`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.Addr(Postgres), s.Addr(Redis)))
 }

@@ -95,7 +95,7 @@ func (i *dockerInstance) start(ctx context.Context) error {
 func (i *dockerInstance) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return wait.Until(ctx, pollInterval, func(ctx context.Context) error { return i.ping(ctx, i) })
+	return wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error { return i.ping(ctx, i) })
 }
 
 // pause tries again: on a busy machine the kernel may not have frozen every process by the time
@@ -103,7 +103,7 @@ func (i *dockerInstance) awaitReady(ctx context.Context) error {
 func (i *dockerInstance) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return wait.Until(ctx, pollInterval, func(ctx context.Context) error {
+	return wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error {
 		_, err := i.client.ContainerPause(ctx, i.container.GetContainerID(), client.ContainerPauseOptions{})
 		return err
 	})

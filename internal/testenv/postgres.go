@@ -6,15 +6,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which pgtestdb connects with
 	"github.com/peterldowns/pgtestdb"
-)
 
-// probeTimeout bounds one question to a server on this machine.
-const probeTimeout = 2 * time.Second
+	"github.com/oncepay/oncepay/internal/localserver"
+)
 
 // Postgres returns the URL of a migrated database of its own. It is a copy of a template, made in
 // some 30 ms, and is dropped when the test passes. The role owns the database and is no superuser.
@@ -76,7 +74,7 @@ func pgtestdbConfig(raw string) (pgtestdb.Config, error) {
 
 // pingPostgres asks once.
 func pingPostgres(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // Fault is what becomes of the answer to one request. The request itself always reaches the server:
@@ -128,7 +130,7 @@ func (p *Proxy) accept() {
 
 // serve carries one connection until either side ends it.
 func (p *Proxy) serve(client net.Conn) {
-	server, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(context.Background(), "tcp", p.target)
+	server, err := (&net.Dialer{Timeout: localserver.ProbeTimeout}).DialContext(context.Background(), "tcp", p.target)
 	if err != nil {
 		_ = client.Close()
 		return

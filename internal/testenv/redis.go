@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
@@ -69,7 +71,7 @@ func redisClient(addr string) *redis.Client {
 
 // pingRedis asks once.
 func pingRedis(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	client := redisClient(addr)
 	defer func() { _ = client.Close() }()

@@ -38,7 +38,7 @@ func (s *Server) Do(args ...any) {
 }
 
 func (s *Server) ask(ctx context.Context, args ...any) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	client := redisClient(s.Addr)
 	defer func() { _ = client.Close() }()
@@ -53,7 +53,7 @@ func (s *Server) awaitLines(command []any, lines ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
-	err := wait.Until(ctx, pollInterval, func(ctx context.Context) error {
+	err := wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error {
 		answer, err := s.ask(ctx, command...)
 		if err != nil {
 			return err

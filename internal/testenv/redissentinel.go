@@ -99,7 +99,7 @@ func (r *ReplicatedRedis) AwaitPromotion() {
 	r.Primary.t.Helper()
 	for _, sentinel := range r.Sentinels {
 		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-		err := wait.Until(ctx, pollInterval, func(ctx context.Context) error {
+		err := wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error {
 			answer, err := sentinel.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster)
 			if err != nil {
 				return err

@@ -41,9 +41,6 @@ const (
 	// readyTimeout bounds the wait for a server whose process runs: seconds even on a loaded
 	// machine, unless something is wrong.
 	readyTimeout = time.Minute
-
-	// pollInterval is how often a starting server is asked whether it is ready.
-	pollInterval = 20 * time.Millisecond
 )
 
 // Option changes what Main does.

@@ -1,0 +1,24 @@
+package compose
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// docker-compose.yml writes ports and images out, so that it can be used without `stack`.
+func TestComposeFile_HasOurPortsAndImages(t *testing.T) {
+	t.Parallel()
+	file := stacktest.RepoFile(t, "docker-compose.yml")
+	var stack topology.Topology
+	for name, variable := range portVariables {
+		require.Contains(t, file, fmt.Sprintf(`"127.0.0.1:${%s:-%d}:%d"`, variable, stack.Port(name), stack.Port(name)))
+	}
+	for _, i := range images {
+		require.Contains(t, file, fmt.Sprintf("${%s:-%s}", i.variable, i.official))
+	}
+}

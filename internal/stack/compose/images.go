@@ -1,0 +1,131 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	// engineTimeout bounds the question whether a Docker engine is there: a local socket answers at
+	// once or never.
+	engineTimeout = 5 * time.Second
+
+	// registryTimeout bounds the question whether an image can be pulled; behind a firewall that
+	// drops packets it would take minutes.
+	registryTimeout = 8 * time.Second
+
+	// pullTimeout bounds one pull, some 150 MB.
+	pullTimeout = 10 * time.Minute
+)
+
+// image is one that we don't build: the variable that docker-compose.yml takes it from, the
+// official one, and the stand-in that scripts/airgap-images.sh makes.
+type image struct{ variable, official, airgap string }
+
+var images = []image{
+	{"POSTGRES_IMAGE", "postgres:17", "oncepay-airgap/postgres:17"},
+	{"REDIS_IMAGE", "redis:8", "oncepay-airgap/redis:8"},
+	{"NGINX_IMAGE", "nginx:1.26", "oncepay-airgap/nginx:1.26"},
+}
+
+// Available reports whether a Docker engine answers and has or gets the images, with the reason.
+func Available(ctx context.Context) (ok bool, why string) {
+	if _, err := findCompose(ctx); err != nil {
+		return false, err.Error()
+	}
+	chosen, err := chooseImages(ctx)
+	if err != nil {
+		return false, err.Error()
+	}
+	for _, i := range images {
+		if chosen[i.variable] == i.airgap {
+			return true, "a Docker engine answers; no registry does, so the images are the stand-ins of scripts/airgap-images.sh"
+		}
+	}
+	return true, "a Docker engine answers and the images are at hand"
+}
+
+// findCompose returns how compose is called here: the plugin or the old program.
+func findCompose(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	if _, err := exec.LookPath("docker"); err != nil {
+		return nil, errors.New("there is no docker command")
+	}
+	if err := exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").Run(); err != nil {
+		return nil, errors.New("no Docker engine answers")
+	}
+	if exec.CommandContext(ctx, "docker", "compose", "version").Run() == nil {
+		return []string{"docker", "compose"}, nil
+	}
+	if _, err := exec.LookPath("docker-compose"); err == nil {
+		return []string{"docker-compose"}, nil
+	}
+	return nil, errors.New("a Docker engine answers, but there is neither docker compose nor docker-compose")
+}
+
+// chooseImages decides on every image: the one of the environment, the official one if it is here
+// or can be pulled, or the stand-in.
+func chooseImages(ctx context.Context) (map[string]string, error) {
+	chosen := map[string]string{}
+	reachable := registryCheck(ctx)
+	for _, i := range images {
+		configured := os.Getenv(i.variable)
+		switch {
+		case configured != "":
+			chosen[i.variable] = configured
+			if !isLocal(ctx, configured) && !reachable(configured) {
+				return nil, fmt.Errorf("the image %s (%s) is not here and cannot be pulled", configured, i.variable)
+			}
+		case isLocal(ctx, i.official) || reachable(i.official):
+			chosen[i.variable] = i.official
+		case isLocal(ctx, i.airgap):
+			chosen[i.variable] = i.airgap
+		default:
+			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", i.official)
+		}
+	}
+	return chosen, nil
+}
+
+func isLocal(ctx context.Context, name string) bool {
+	return exec.CommandContext(ctx, "docker", "image", "inspect", name).Run() == nil
+}
+
+// registryCheck returns a function that asks the registry for an image, and no more after the first
+// failure.
+func registryCheck(ctx context.Context) func(name string) bool {
+	dead := false
+	return func(name string) bool {
+		if dead {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+		defer cancel()
+		dead = exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
+		return !dead
+	}
+}
+
+// pull gets the chosen images that are not here yet.
+func (d *Driver) pull(ctx context.Context, chosen map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	for _, i := range images {
+		name := chosen[i.variable]
+		if isLocal(ctx, name) {
+			continue
+		}
+		t := d.Step("pull", "")
+		if out, err := exec.CommandContext(ctx, "docker", "pull", "--quiet", name).CombinedOutput(); err != nil {
+			return t.Failed(fmt.Errorf("docker pull %s: %w: %s", name, err, strings.TrimSpace(string(out))))
+		}
+		t.Done(name)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// programs are ours. Both drivers run the same static binaries.
+var programs = []string{"oncepay", "pspsim", "stack"}
+
+// BinDir is the folder of our programs.
+func (d *Deployment) BinDir() string { return filepath.Join(d.Dir, "bin") }
+
+// Program is the path of one of our programs.
+func (d *Deployment) Program(name string) string { return filepath.Join(d.BinDir(), name) }
+
+// Build compiles our programs for this machine, or for the Docker engine's when goos is linux.
+func (d *Deployment) Build(ctx context.Context, goos string) error {
+	t := d.Step("build", "")
+	if err := os.MkdirAll(d.BinDir(), 0o755); err != nil {
+		return t.Failed(err)
+	}
+	// -buildvcs=false: a commit that changes nothing in a program must not restart it.
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
+	for _, name := range programs {
+		args = append(args, "./cmd/"+name)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = d.Root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos)
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		return t.Failed(errors.New("the go command is not on PATH"))
+	}
+	if err != nil {
+		return t.Failed(fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out))
+	}
+	t.Done(strings.Join(programs, ", "))
+	return nil
+}

@@ -1,0 +1,55 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+)
+
+// Down removes the stack and, unless keepData is set, its data. A stack that isn't there is no
+// error.
+func (s *Stack) Down(ctx context.Context, keepData bool) error {
+	if !s.Claimed() {
+		s.Printf("no stack in %s\n", s.Dir)
+		return nil
+	}
+	return s.locked(ctx, func(ctx context.Context) error { return s.down(ctx, keepData) })
+}
+
+func (s *Stack) down(ctx context.Context, keepData bool) error {
+	t := s.Step("down", "")
+	if s.driver != nil {
+		if err := s.driver.Down(ctx, keepData); err != nil {
+			return t.Failed(err)
+		}
+	}
+	if keepData && s.driver != nil {
+		if err := s.dropAllBut(dataEntries...); err != nil {
+			return t.Failed(err)
+		}
+		t.Done("stopped, data kept")
+		return nil
+	}
+	if err := s.Remove(); err != nil {
+		return t.Failed(err)
+	}
+	t.Done("all removed")
+	return nil
+}
+
+// dataEntries are what `down --keep-data` leaves in the folder.
+var dataEntries = []string{deployment.LockName, deployment.StateName, Postgres, deployment.ProviderData}
+
+func (s *Stack) dropAllBut(keep ...string) error {
+	entries, err := os.ReadDir(s.Dir)
+	for _, entry := range entries {
+		if !slices.Contains(keep, entry.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,59 @@
+// Package faultproxy runs the proxy between the services of a stack, and tells it what to break.
+//
+// Every connection between our own services goes through a Toxiproxy, so that each one can be cut
+// by itself, in the same way on both drivers. A cut swallows what either side sends, on new
+// connections too: no connection is refused, as with a switch that has failed. One thing differs
+// from a real one: when a side closes, the other side sees it.
+//
+// The hop costs some 15 µs per round trip on loopback (BenchmarkProxyHop: 31 µs instead of 17):
+// 0.03 ms of a replay, 0.1 ms of a card payment.
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// Serve runs the proxies of all edges, and Toxiproxy's HTTP API at control (host:port), until
+// ctx ends. Tools such as toxiproxy-cli work on that API. It returns an error when a port is taken.
+func Serve(ctx context.Context, control string, offset int, log io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", control)
+	if err != nil {
+		return fmt.Errorf("listen for the control port: %w", err)
+	}
+	server := newToxiproxy(log)
+	defer func() { _ = server.Collection.Clear() }()
+	t := &topology.Topology{Offset: offset}
+	for _, e := range topology.Edges {
+		proxy := toxiproxy.NewProxy(server, e.Name(), t.Via(e.From, e.To), t.Addr(e.To))
+		if err := server.Collection.Add(proxy, true); err != nil {
+			return errors.Join(fmt.Errorf("listen for %s: %w", e, err), listener.Close())
+		}
+	}
+	return serveControl(ctx, server, listener)
+}
+
+func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
+	logger := zerolog.New(log).Level(zerolog.WarnLevel).With().Timestamp().Logger()
+	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), logger)
+}
+
+// serveControl serves Toxiproxy's HTTP API on a listener, which it closes when ctx ends.
+func serveControl(ctx context.Context, server *toxiproxy.ApiServer, listener net.Listener) error {
+	control := &http.Server{Handler: server.Routes(), ReadHeaderTimeout: controlTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
+	defer stop()
+	if err := control.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the control port: %w", err)
+	}
+	return nil
+}

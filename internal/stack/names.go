@@ -1,0 +1,42 @@
+package stack
+
+import (
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// The services of a stack, as the switchboard knows them.
+const (
+	Proxy           = topology.Proxy
+	Postgres        = topology.Postgres
+	PostgresStandby = topology.PostgresStandby
+	Redis           = topology.Redis
+	RedisReplica    = topology.RedisReplica
+	Sentinel1       = topology.Sentinel1
+	Sentinel2       = topology.Sentinel2
+	Sentinel3       = topology.Sentinel3
+	PSP             = topology.PSP
+	API1            = topology.API1
+	API2            = topology.API2
+	Nginx           = topology.Nginx
+)
+
+// Replicas are the services that answer the API behind nginx.
+var Replicas = topology.Replicas
+
+// The kinds of Redis and PostgreSQL.
+const (
+	Single      = topology.Single
+	Sentinel    = topology.Sentinel
+	Standby     = topology.Standby
+	SyncStandby = topology.SyncStandby
+)
+
+// ProxyAddr is where the fault proxy of a stack without a port offset is controlled.
+var ProxyAddr = (&topology.Topology{}).Addr(Proxy)
+
+// PostgresURL is the connection URL of a stack's database at addr (host:port).
+func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }
+
+// FindNginx returns the path of the nginx that a native stack runs.
+func FindNginx() (string, error) { return localserver.FindNginx() }

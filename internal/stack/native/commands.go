@@ -1,0 +1,105 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// webhookSecret signs pspsim's events. Like the demo API keys it is no secret: a stack is for
+// development.
+const webhookSecret = "whsec_Zm9yIGRldmVsb3BtZW50IG9ubHksIGtub3duIHRvIGFsbA=="
+
+// prepare makes what a service needs to start, and returns the command that starts it.
+func (d *Driver) prepare(ctx context.Context, name string) (localserver.Command, error) {
+	dir := cmp.Or(d.State.Service(name).Dir, filepath.Join(d.Dir, name)) // a temporary one, perhaps
+	switch name {
+	case topology.Postgres:
+		return d.preparePostgres(ctx, dir)
+	case topology.PostgresStandby:
+		return d.prepareStandby(ctx, dir)
+	case topology.Redis, topology.RedisReplica:
+		return d.prepareRedis(ctx, name, dir)
+	case topology.Sentinel1, topology.Sentinel2, topology.Sentinel3:
+		return d.prepareSentinel(ctx, name, dir)
+	case topology.Nginx:
+		return prepareNginx(d.Root, dir, d.LogPath(name), d.Topology)
+	case topology.Proxy:
+		return d.prepareProxy()
+	case topology.PSP:
+		return d.prepareProvider()
+	default:
+		return d.prepareReplica(name)
+	}
+}
+
+// prepareProxy has the proxy hold all ports: it outlives `up`, so the others can restart on theirs.
+func (d *Driver) prepareProxy() (localserver.Command, error) {
+	run, err := d.ours(topology.Proxy, d.Program("stack"), nil, "proxy", "--control", d.Addr(topology.Proxy), "--port-offset", strconv.Itoa(d.Offset))
+	for _, port := range d.held {
+		run.Held = append(run.Held, port.Socket)
+	}
+	return run, err
+}
+
+// prepareProvider has pspsim send its events through the public door, as a provider out in the
+// world would.
+func (d *Driver) prepareProvider() (localserver.Command, error) {
+	return d.ours(topology.PSP, d.Program("pspsim"), []string{
+		"PSPSIM_ADDR=" + d.Addr(topology.PSP),
+		"PSPSIM_DATA=" + filepath.Join(d.Dir, deployment.ProviderData),
+		"PSPSIM_WEBHOOK_URL=" + d.URL() + "/v1/webhooks/psp",
+		"PSPSIM_WEBHOOK_SECRET=" + webhookSecret,
+	})
+}
+
+func (d *Driver) prepareReplica(name string) (localserver.Command, error) {
+	return d.ours(name, cmp.Or(d.State.Data.Replica, d.Program("oncepay")), d.replicaEnv(name), "serve")
+}
+
+// replicaEnv reaches everything through the proxy.
+func (d *Driver) replicaEnv(name string) []string {
+	return append([]string{
+		"ENVIRONMENT=development",
+		"REPLICA=" + name,
+		"HTTP_ADDR=" + d.Addr(name),
+		"OPS_ADDR=" + d.Ops(name),
+		"DATABASE_URL=" + d.databaseURL(name),
+		"REDIS_URL=" + d.redisURL(name),
+		"PSP_URL=http://" + d.Via(name, topology.PSP),
+		"PSP_WEBHOOK_SECRET=" + webhookSecret,
+	}, d.State.Data.Env...)
+}
+
+// ours describes a start of one of our own programs, in a clean environment: the settings are what
+// is written here.
+func (d *Driver) ours(name, path string, env []string, args ...string) (localserver.Command, error) {
+	digest, err := fileDigest(path)
+	if err != nil {
+		return localserver.Command{}, err
+	}
+	return localserver.Command{Path: path, Args: args, Env: env, Dir: d.Dir, Log: d.LogPath(name), Content: digest}, nil
+}
+
+// fileDigest tells one build of a program from another.
+func fileDigest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

@@ -1,0 +1,65 @@
+package native
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+func TestRenderNginx_MovesEveryAddress(t *testing.T) {
+	t.Parallel()
+	conf, err := renderNginx(stacktest.RepoFile(t, nginxConf), &topology.Topology{Offset: 1000})
+	require.NoError(t, err)
+	for _, want := range []string{"listen 127.0.0.1:9080;", "server 127.0.0.1:21081 max_fails", "server 127.0.0.1:21082 max_fails",
+		"    access_log passed_on.log passed_on if="} {
+		require.Contains(t, conf, want)
+	}
+	for _, old := range []string{"listen 8080", ":20081", ":20082"} {
+		require.NotContains(t, conf, old)
+	}
+}
+
+func TestRenderNginx_GoesPastTheProxyWithoutIt(t *testing.T) {
+	t.Parallel()
+	direct := topology.Topology{Direct: true}
+	conf, err := renderNginx(stacktest.RepoFile(t, nginxConf), &direct)
+	require.NoError(t, err)
+	require.Contains(t, conf, "server "+direct.Addr(topology.API1)+" ")
+}
+
+func TestRenderNginx_RefusesAFileWithoutTheAddresses(t *testing.T) {
+	t.Parallel()
+	_, err := renderNginx(strings.Replace(stacktest.RepoFile(t, nginxConf), "listen 8080;", "listen 80;", 1), &topology.Topology{})
+	require.ErrorContains(t, err, "listen 8080;")
+}
+
+func TestNginx_AcceptsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	run, err := prepareNginx("../../..", filepath.Join(t.TempDir(), "nginx"), "", &topology.Topology{Offset: 1000})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.Dir)) })
+	out, err := exec.CommandContext(stacktest.Context(t), run.Path, append(run.Args, "-t")...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestPassedOn_CountsPosts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := &Driver{Deployment: stacktest.Deployment(t, topology.Topology{})}
+	require.NoError(t, d.State.SetService(topology.Nginx, deployment.ServiceState{Dir: dir}))
+	_, err := d.PassedOn()
+	require.ErrorIs(t, err, os.ErrNotExist)
+	lines := "POST /v1/orders r1 127.0.0.1:1, 127.0.0.1:2 502, 201\nGET /v1/orders r2 127.0.0.1:1, 127.0.0.1:2 502, 200\nPOST /v1/orders r3 a, b -, 409\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, passedOnLog), []byte(lines), 0o600))
+	n, err := d.PassedOn()
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+}

@@ -1,0 +1,143 @@
+package native
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// nginxBundle is an nginx with its replicas, which are stand-ins.
+type nginxBundle struct {
+	driver *Driver
+	addr   string
+}
+
+// setupNginx starts nginx as a native stack does. No replica runs yet.
+func setupNginx(t *testing.T) nginxBundle {
+	t.Helper()
+	d := newDriver(t, topology.Topology{})
+	require.NoError(t, d.ensure(stacktest.Context(t), topology.Nginx))
+	return nginxBundle{d, d.Addr(topology.Nginx)}
+}
+
+// replica starts a stand-in for a replica.
+func (b nginxBundle) replica(t *testing.T, name string, handler http.HandlerFunc) {
+	t.Helper()
+	l, err := net.Listen("tcp", b.driver.Via(topology.Nginx, name))
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(handler)
+	require.NoError(t, server.Listener.Close())
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+}
+
+// exchange sends a request as it is written here and reads the answer.
+func (b nginxBundle) exchange(t *testing.T, raw string) (*http.Response, []byte) {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(stacktest.Timeout)))
+	_, err = io.WriteString(conn, raw)
+	require.NoError(t, err)
+	method, _, _ := strings.Cut(raw, " ")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp, body
+}
+
+// problem is what each error answer says.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Error     string `json:"error"`
+	RequestID string `json:"request_id"`
+}
+
+func TestNginx_AnswersEachErrorInTheAPIsShape(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t) // without replicas: nginx itself answers
+	const host = "Host: x\r\nX-Request-ID: r1\r\n"
+	long := strings.Repeat("x", 9<<10)
+	for name, c := range map[string]struct {
+		raw    string
+		status int
+		code   string
+	}{
+		"no host":              {"GET / HTTP/1.1\r\nX-Request-ID: r1\r\n\r\n", 400, "malformed_request"},
+		"a broken line":        {"GET\r\n\r\n", 400, "malformed_request"},
+		"a broken path":        {"GET /%zz HTTP/1.1\r\n" + host + "\r\n", 400, "malformed_request"},
+		"a zero byte":          {"GET /a HTTP/1.1\r\n" + host + "Idempotency-Key: a\x00b\r\n\r\n", 400, "malformed_request"},
+		"two lengths":          {"POST /a HTTP/1.1\r\n" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "malformed_request"},
+		"a length of letters":  {"POST /a HTTP/1.1\r\n" + host + "Content-Length: x\r\n\r\n", 400, "malformed_request"},
+		"TRACE":                {"TRACE / HTTP/1.1\r\n" + host + "\r\n", 405, "method_not_allowed"},
+		"a long body":          {"POST /a HTTP/1.1\r\n" + host + "Content-Length: 9999999\r\n\r\n", 413, "body_too_large"},
+		"a long line":          {"GET /" + long + " HTTP/1.1\r\n" + host + "\r\n", 414, "uri_too_long"},
+		"a long header":        {"GET / HTTP/1.1\r\n" + host + "X-Long: " + long + "\r\n\r\n", 431, "headers_too_large"},
+		"an unknown encoding":  {"POST /a HTTP/1.1\r\n" + host + "Transfer-Encoding: gzip\r\n\r\n", 501, "not_implemented"},
+		"no replica":           {"GET /a HTTP/1.1\r\n" + host + "\r\n", 502, "bad_gateway"},
+		"HEAD and no replica":  {"HEAD /a HTTP/1.1\r\n" + host + "\r\n", 502, ""},
+		"HTTP 3":               {"GET / HTTP/3.0\r\n" + host + "\r\n", 505, "http_version_not_supported"},
+		"the problem's place":  {"GET /nginx/problem HTTP/1.1\r\n" + host + "\r\n", 404, "route_not_found"},
+		"a quote in the ID":    {"GET /a HTTP/1.1\r\nHost: x\r\nX-Request-ID: \"\r\n\r\n", 502, "bad_gateway"},
+		"a method of its own":  {"BREW /a HTTP/1.1\r\n" + host + "\r\n", 502, "bad_gateway"},
+		"a lower-case method":  {"get /a HTTP/1.1\r\n" + host + "\r\n", 400, "malformed_request"},
+		"a body without a way": {"POST /a HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "malformed_request"},
+	} {
+		resp, body := b.exchange(t, c.raw)
+		require.Equal(t, c.status, resp.StatusCode, name)
+		require.NotEmpty(t, resp.Header.Get("X-Request-ID"), name)
+		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
+		if c.code == "" { // HEAD
+			require.Empty(t, body, name)
+			continue
+		}
+		var p problem
+		require.NoError(t, json.Unmarshal(body, &p), "%s: %s", name, body)
+		require.Equal(t, problem{
+			Type: "/problems/" + c.code, Title: p.Title, Status: c.status, Detail: p.Detail,
+			Code: c.code, Error: p.Error, RequestID: resp.Header.Get("X-Request-ID"),
+		}, p, name)
+		require.NotEmpty(t, p.Title+p.Detail+p.Error, name)
+	}
+}
+
+func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
+	t.Parallel()
+	b, starts := setupNginx(t), make(chan string, 2)
+	fail := func(w http.ResponseWriter, r *http.Request) {
+		starts <- r.Header.Get("X-Request-Start")
+		panic(http.ErrAbortHandler) // as a replica that is killed
+	}
+	b.replica(t, topology.API1, fail)
+	b.replica(t, topology.API2, fail)
+	before := float64(time.Now().UnixMilli()) / 1000
+	resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nX-Request-Start: t=1\r\n\r\n")
+	require.Equal(t, 502, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+
+	first, second := <-starts, <-starts
+	require.Equal(t, first, second, "both copies of a request have one time")
+	seconds, err := strconv.ParseFloat(strings.TrimPrefix(first, "t="), 64)
+	require.NoError(t, err)
+	require.InDelta(t, before, seconds, stacktest.Timeout.Seconds(), "not what the client said")
+}

@@ -1,0 +1,68 @@
+package native
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+)
+
+// standbyStack runs the PostgreSQL of a stack with a standby and nothing else.
+func standbyStack(t *testing.T, kind string) *Driver {
+	t.Helper()
+	d := newDriver(t, topology.Topology{Postgres: kind, Direct: true})
+	require.NoError(t, d.ensurePrimary(stacktest.Context(t)))
+	require.NoError(t, d.ensureStandby(stacktest.Context(t)))
+	return d
+}
+
+// commitTime is how long we wait for a commit that must not come: it takes milliseconds.
+const commitTime = 200 * time.Millisecond
+
+// connect finds the server that takes writes, as a replica does.
+func connect(t *testing.T, d *Driver) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(stacktest.Context(t), d.databaseURL(topology.API1))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+func TestPromote_KeepsWhatASyncStandbyHasApplied(t *testing.T) {
+	t.Parallel()
+	d, ctx := standbyStack(t, topology.SyncStandby), stacktest.Context(t)
+	require.Equal(t, d.Addr(topology.Postgres), d.PostgresPrimary())
+	_, err := connect(t, d).Exec(ctx, "CREATE TABLE kept AS SELECT 42 AS n")
+	require.NoError(t, err)
+
+	require.NoError(t, d.Promote(ctx))
+	require.Equal(t, d.Addr(topology.PostgresStandby), d.PostgresPrimary())
+	var n int
+	conn := connect(t, d)
+	require.NoError(t, conn.QueryRow(ctx, "SELECT n FROM kept").Scan(&n))
+	require.Equal(t, 42, n)
+	_, err = conn.Exec(ctx, "INSERT INTO kept VALUES (43)")
+	require.NoError(t, err, "it takes writes")
+
+	require.ErrorIs(t, d.Start(ctx, topology.Postgres), errDiverged)
+	require.ErrorContains(t, d.Promote(ctx), "no standby")
+}
+
+func TestSyncStandby_HoldsCommitsBackWhileItIsAway(t *testing.T) {
+	t.Parallel()
+	d, ctx := standbyStack(t, topology.SyncStandby), stacktest.Context(t)
+	conn := connect(t, d)
+	require.NoError(t, d.Stop(ctx, topology.PostgresStandby))
+	brief, cancel := context.WithTimeout(ctx, commitTime)
+	defer cancel()
+	_, err := conn.Exec(brief, "CREATE TABLE waiting (n int)")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, d.Start(ctx, topology.PostgresStandby))
+	_, err = connect(t, d).Exec(ctx, "CREATE TABLE afterwards (n int)")
+	require.NoError(t, err)
+}

@@ -1,0 +1,124 @@
+package native
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/sentinel"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+	"github.com/oncepay/oncepay/internal/stack/switchboard"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+	"github.com/oncepay/oncepay/internal/wait"
+)
+
+// replicatedStack runs the Redis of a stack with Sentinel and nothing else.
+func replicatedStack(t *testing.T) *Driver {
+	t.Helper()
+	d := newDriver(t, topology.Topology{Redis: topology.Sentinel})
+	require.NoError(t, d.ensureRedis(stacktest.Context(t)))
+	return d
+}
+
+func redisAt(t *testing.T, addr string, do func(*redis.Client) error) error {
+	t.Helper()
+	options, err := redis.ParseURL(localserver.RedisURL(addr))
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }()
+	return do(client)
+}
+
+func TestSentinel_PromotesAReplicaThatHasMissedWrites(t *testing.T) {
+	t.Parallel()
+	d, ctx := replicatedStack(t), stacktest.Context(t)
+	first, second := d.Addr(topology.Redis), d.Addr(topology.RedisReplica)
+	master, err := sentinel.Master(ctx, d.Topology)
+	require.NoError(t, err)
+	require.Equal(t, first, master)
+	copied := func(key string) func() bool {
+		return func() bool {
+			return redisAt(t, second, func(c *redis.Client) error { return c.Get(ctx, key).Err() }) == nil
+		}
+	}
+	require.NoError(t, redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "kept", 1, 0).Err() }))
+	require.Eventually(t, copied("kept"), stacktest.Timeout, localserver.PollInterval)
+
+	require.NoError(t, sentinel.CutReplication(ctx, d.Topology))
+	require.True(t, sentinel.ReplicationIsCut(ctx, d.Topology))
+	require.NoError(t, redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "lost", 1, 0).Err() }))
+	require.NoError(t, d.Kill(ctx, topology.Redis))
+	appointed := func() bool { master, err := sentinel.Master(ctx, d.Topology); return err == nil && master == second }
+	require.Eventually(t, appointed, stacktest.Timeout, localserver.PollInterval)
+	require.True(t, copied("kept")())
+	require.False(t, copied("lost")(), "it never got there")
+
+	// The old primary starts as what it is from now on.
+	require.NoError(t, d.Start(ctx, topology.Redis))
+	ping := func(ctx context.Context) error { return localserver.PingRedis(ctx, first) }
+	require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, ping))
+	err = redisAt(t, first, func(c *redis.Client) error { return c.Set(ctx, "astray", 1, 0).Err() })
+	require.ErrorContains(t, err, "READONLY")
+
+	require.NoError(t, sentinel.HealReplication(ctx, d.Topology))
+	require.False(t, sentinel.ReplicationIsCut(ctx, d.Topology))
+	for _, name := range slices.Concat(topology.SentinelServices, []string{topology.Redis}) {
+		require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, d.probe(name)), name)
+	}
+	// A machine so busy that the new master misses its pings may see another failover. There is one
+	// master then, too: the one that Sentinel names.
+	agreed := func() bool {
+		master, err := sentinel.Master(ctx, d.Topology)
+		roles := map[string]string{first: sentinel.Role(ctx, d.Topology, topology.Redis), second: sentinel.Role(ctx, d.Topology, topology.RedisReplica)}
+		return err == nil && roles[master] == "master" && slices.Contains(slices.Collect(maps.Values(roles)), "replica")
+	}
+	require.Eventually(t, agreed, stacktest.Timeout, localserver.PollInterval)
+	flush, err := switchboard.Parse("flush", topology.Redis)
+	require.NoError(t, err)
+	require.NoError(t, switchboard.Board{Deployment: d.Deployment, Driver: d}.Do(ctx, flush), "it goes to the master")
+	require.Eventually(t, func() bool { return !copied("kept")() }, stacktest.Timeout, localserver.PollInterval)
+}
+
+func TestUp_ReturnsWhenSentinelsCanAgree(t *testing.T) {
+	t.Parallel()
+	d, ctx := replicatedStack(t), stacktest.Context(t)
+	for _, name := range topology.Sentinels {
+		require.NoError(t, redisAt(t, d.Addr(name), func(c *redis.Client) error { return c.Do(ctx, "SENTINEL", "CKQUORUM", sentinel.MasterName).Err() }))
+	}
+}
+
+func TestProbe_RefusesAReplacedMaster(t *testing.T) {
+	t.Parallel()
+	d, ctx := replicatedStack(t), stacktest.Context(t)
+	require.NoError(t, d.Pause(ctx, topology.Redis))
+	appointed := func() bool {
+		master, err := sentinel.Master(ctx, d.Topology)
+		return err == nil && master == d.Addr(topology.RedisReplica)
+	}
+	require.Eventually(t, appointed, stacktest.Timeout, localserver.PollInterval)
+	require.NoError(t, d.Resume(ctx, topology.Redis))
+	require.ErrorContains(t, d.Probe(ctx, topology.Redis), "Sentinel says") // for some ten seconds, until Sentinel has told it
+	require.Equal(t, "replica", sentinel.Role(ctx, d.Topology, topology.Redis))
+}
+
+func TestSentinel_KeepsItsNameOverARestart(t *testing.T) {
+	t.Parallel()
+	d, ctx := replicatedStack(t), stacktest.Context(t)
+	id := func() (id string) {
+		require.NoError(t, redisAt(t, d.Addr(topology.Sentinel1), func(c *redis.Client) (err error) {
+			id, err = c.Do(ctx, "SENTINEL", "MYID").Text()
+			return err
+		}))
+		return id
+	}
+	before := id()
+	require.NoError(t, d.Kill(ctx, topology.Sentinel1))
+	require.NoError(t, d.Start(ctx, topology.Sentinel1))
+	require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, d.probe(topology.Sentinel1)))
+	require.Equal(t, before, id(), "as a stranger it would raise the number of those who must agree")
+}

@@ -1,0 +1,49 @@
+package topology
+
+import "fmt"
+
+// Edge is a connection between services that goes through the fault proxy, so that it can be cut.
+type Edge struct {
+	From, To string
+	port     int
+}
+
+// Replication is the connection between the two servers of a replicated Redis. It has no port,
+// because it does not go through the proxy.
+var Replication = Edge{From: RedisReplica, To: Redis}
+
+// Name is what the proxy calls the edge.
+func (e Edge) Name() string { return e.From + "-to-" + e.To }
+
+func (e Edge) String() string { return e.From + " → " + e.To }
+
+// Joins reports whether the edge is between a and b, in either order.
+func (e Edge) Joins(a, b string) bool {
+	return (e.From == a && e.To == b) || (e.From == b && e.To == a)
+}
+
+// FindEdge returns the edge that can be cut between two services of this stack, named in either
+// order.
+func (t *Topology) FindEdge(a, b string) (Edge, error) {
+	e, err := findEdge(a, b)
+	switch {
+	case err != nil:
+		return e, err
+	case t.Direct:
+		return e, fmt.Errorf("%s is a direct connection: partition, slow and cut need the fault proxy, so a stack that was brought up "+
+			"without --direct", e)
+	case t.IsReplicated() && e.To == Redis:
+		return e, fmt.Errorf("with Sentinel, %s learns where Redis is and goes there itself, past the switchboard; "+
+			"what works: pause redis, kill redis, partition %s %s", e.From, Replication.From, Replication.To)
+	}
+	return e, nil
+}
+
+func findEdge(a, b string) (Edge, error) {
+	for _, e := range Edges {
+		if e.Joins(a, b) {
+			return e, nil
+		}
+	}
+	return Edge{}, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, Edges)
+}

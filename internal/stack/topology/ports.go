@@ -1,0 +1,94 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+)
+
+// The ports of a stack without an offset. docker-compose.yml and nginx.conf repeat some of them, so
+// that they can be used without `stack`; a test compares them.
+var (
+	// basePorts are where the services listen; the proxy's is its own control port.
+	basePorts = map[string]int{
+		Nginx: 8080, API1: 8081, API2: 8082, PSP: 8090,
+		Proxy:    20000,
+		Postgres: 55432, PostgresStandby: 55433,
+		Redis: 56379, RedisReplica: 56380, Sentinel1: 56381, Sentinel2: 56382, Sentinel3: 56383,
+	}
+
+	// opsPorts are where the replicas answer /livez, /readyz and /metrics.
+	opsPorts = map[string]int{API1: 9081, API2: 9082}
+
+	// Edges are the connections that go through the fault proxy, each at a port of its own. The
+	// last digits of a port tell where it leads.
+	Edges = []Edge{
+		{Nginx, API1, 20081},
+		{Nginx, API2, 20082},
+		{API1, Postgres, 21432},
+		{API1, Redis, 21379},
+		{API1, PSP, 21090},
+		{API2, Postgres, 22432},
+		{API2, Redis, 22379},
+		{API2, PSP, 22090},
+		{API1, PostgresStandby, 21433},
+		{API2, PostgresStandby, 22433},
+		{PostgresStandby, Postgres, 23432}, // the replication
+	}
+)
+
+// MaxOffset keeps the highest port below 65536.
+var MaxOffset = 65535 - slices.Max(slices.Collect(maps.Values(basePorts)))
+
+// Port is where a service listens.
+func (t *Topology) Port(service string) int { return basePorts[service] + t.Offset }
+
+// OpsPort is where a replica's operations port is, or 0 for a service that has none.
+func (t *Topology) OpsPort(service string) int {
+	if port, ok := opsPorts[service]; ok {
+		return port + t.Offset
+	}
+	return 0
+}
+
+// Ports lists every port that a service listens on.
+func (t *Topology) Ports(service string) []int {
+	list := []int{t.Port(service)}
+	if ops := t.OpsPort(service); ops != 0 {
+		list = append(list, ops)
+	}
+	if service == Proxy {
+		for _, e := range Edges {
+			list = append(list, e.port+t.Offset)
+		}
+	}
+	return list
+}
+
+// Addr is where a service listens: host:port on loopback.
+func (t *Topology) Addr(service string) string { return localserver.Loopback(t.Port(service)) }
+
+// Ops is the address of a replica's operations port.
+func (t *Topology) Ops(replica string) string { return localserver.Loopback(t.OpsPort(replica)) }
+
+// URL is the public address, nginx's.
+func (t *Topology) URL() string { return "http://" + t.Addr(Nginx) }
+
+// Via is where from reaches to: the proxy's port for that edge, or to itself.
+func (t *Topology) Via(from, to string) string {
+	if t.Direct {
+		return t.Addr(to)
+	}
+	i := slices.IndexFunc(Edges, func(e Edge) bool { return e.From == from && e.To == to })
+	return localserver.Loopback(Edges[i].port + t.Offset)
+}
+
+// PostgresPrimary is the address of the PostgreSQL that takes writes: the first one, or the
+// promoted standby.
+func (t *Topology) PostgresPrimary() string {
+	if t.Promoted {
+		return t.Addr(PostgresStandby)
+	}
+	return t.Addr(Postgres)
+}

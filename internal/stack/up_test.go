@@ -1,0 +1,78 @@
+package stack
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+)
+
+// newStack is one in which nothing runs.
+func newStack(t *testing.T, opts Options) *Stack {
+	t.Helper()
+	opts.Dir, opts.PortOffset = t.TempDir(), stacktest.Offset(t)
+	s, err := New(opts)
+	require.NoError(t, err)
+	return s
+}
+
+// settled is what `up` decides first.
+func (s *Stack) settled(t *testing.T) error {
+	t.Helper()
+	_, err := s.settle(stacktest.Context(t))
+	return err
+}
+
+func TestProgram_NeedsTheNativeDriver(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{Driver: Compose, ReplicaProgram: "/another"})
+	require.ErrorContains(t, s.settled(t), "native")
+}
+
+func TestDirect_IsDecidedAtTheFirstUp(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{Driver: Native})
+	require.NoError(t, s.settled(t))
+	s.options.Direct = true
+	require.ErrorContains(t, s.settled(t), "take it down first")
+	s = newStack(t, Options{Driver: Compose, Direct: true})
+	require.ErrorContains(t, s.settled(t), "only the native driver")
+}
+
+func TestUp_LaterCommandsKnowWhatItDecided(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{Direct: true, Driver: Native})
+	require.NoError(t, s.settled(t))
+	later, err := New(Options{Dir: s.Dir})
+	require.NoError(t, err)
+	require.Equal(t, s.Topology, later.Topology)
+	require.True(t, later.Direct)
+	require.NotContains(t, later.Services(), Proxy)
+}
+
+func TestRedisKind_IsChosenAtTheFirstUp(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{Redis: Sentinel, Driver: Compose})
+	require.ErrorContains(t, s.settled(t), "only the native driver")
+
+	s = newStack(t, Options{Redis: Sentinel})
+	require.NoError(t, s.settled(t))
+	require.Equal(t, Native, s.State.Data.Driver)
+	require.Contains(t, s.Services(), RedisReplica)
+
+	s.options.Redis = "" // as a later command has it
+	require.NoError(t, s.settled(t))
+	require.True(t, s.IsReplicated())
+
+	s.options.Redis = Single
+	require.ErrorContains(t, s.settled(t), "take it down first")
+}
+
+func TestKill_NeedsAReplicaOfRedis(t *testing.T) {
+	t.Parallel()
+	s, ctx := newStack(t, Options{Driver: Native}), stacktest.Context(t)
+	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.settled(t) }))
+	require.ErrorContains(t, s.Do(ctx, "kill", RedisReplica), "--redis sentinel")
+}
