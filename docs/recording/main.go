@@ -1,0 +1,125 @@
+// Command recording runs a program and writes an SVG that shows its output line by line, as it
+// came. Pauses of more than two seconds are shortened.
+//
+//	go run ./docs/recording scripts/demo.sh > docs/images/demo.svg
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	// longestPause is what a viewer waits for a line; hold is how long the last picture stays.
+	longestPause, hold = 2 * time.Second, 8 * time.Second
+	// Pixels.
+	lineHeight, charWidth, margin = 22, 8.5, 20
+)
+
+//go:embed recording.svg.tmpl
+var svgTemplate string
+
+// line is one line of output, and the time since the beginning at which it is shown.
+type line struct {
+	Text string
+	At   time.Duration
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: recording COMMAND [ARGUMENT…]")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "recording:", err)
+		os.Exit(1)
+	}
+}
+
+func run(command []string, out io.Writer) error {
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the caller's own command
+	cmd.Stderr = os.Stderr
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("connect to the output of %s: %w", command[0], err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", command[0], err)
+	}
+	lines := record(output, time.Now)
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return draw(out, lines)
+}
+
+// record reads lines until the output ends.
+func record(output io.Reader, now func() time.Time) []line {
+	var lines []line
+	var at time.Duration
+	last := now()
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		read := now()
+		at += min(read.Sub(last), longestPause)
+		last = read
+		lines = append(lines, line{Text: strings.TrimRight(scanner.Text(), " "), At: at})
+	}
+	return lines
+}
+
+// picture is what the template draws.
+type picture struct {
+	Width, Height int
+	Seconds       float64 // of one round; the recording then begins anew
+	Lines         []shown
+}
+
+// shown is a line with its place, and when it appears in percent of a round.
+type shown struct {
+	Text, Class string
+	Y           int
+	From        float64
+}
+
+func draw(out io.Writer, lines []line) error {
+	if len(lines) == 0 {
+		return fmt.Errorf("draw the recording: there was no output")
+	}
+	total := lines[len(lines)-1].At + hold
+	p := picture{Seconds: total.Seconds(), Height: 2*margin + lineHeight*len(lines)}
+	for i, l := range lines {
+		p.Width = max(p.Width, int(2*margin+charWidth*float64(len([]rune(l.Text)))))
+		p.Lines = append(p.Lines, shown{
+			Text: l.Text, Class: classOf(l.Text), Y: margin + lineHeight*i + 16, From: 100 * l.At.Seconds() / total.Seconds(),
+		})
+	}
+	drawing, err := template.New("recording").Parse(svgTemplate)
+	if err != nil {
+		return fmt.Errorf("read the template of the recording: %w", err)
+	}
+	if err := drawing.Execute(out, p); err != nil {
+		return fmt.Errorf("draw the recording: %w", err)
+	}
+	return nil
+}
+
+// classOf: commands begin with $, comments with #, verdicts with ✓.
+func classOf(text string) string {
+	switch {
+	case strings.HasPrefix(text, "$ "):
+		return "command"
+	case strings.HasPrefix(text, "#"):
+		return "comment"
+	case strings.HasPrefix(text, "✓"):
+		return "verdict"
+	default:
+		return "output"
+	}
+}

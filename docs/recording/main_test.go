@@ -1,0 +1,49 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clock returns the times that a test sets, one after the other.
+func clock(seconds ...float64) func() time.Time {
+	return func() time.Time {
+		next := time.Unix(0, int64(seconds[0]*float64(time.Second)))
+		seconds = seconds[1:]
+		return next
+	}
+}
+
+func TestRecord_ShortensLongPauses(t *testing.T) {
+	t.Parallel()
+	lines := record(strings.NewReader("$ pay\n< 201\n"), clock(0, 1, 30))
+	require.Equal(t, []line{{"$ pay", time.Second}, {"< 201", 3 * time.Second}}, lines)
+}
+
+func TestDraw_IsWellFormedXML(t *testing.T) {
+	t.Parallel()
+	var svg strings.Builder
+	require.NoError(t, draw(&svg, []line{{`$ curl -d '{"a":1}' "<&>"`, 0}, {"✓ one charge", time.Second}}))
+	require.Contains(t, svg.String(), `class="command"`)
+	require.Contains(t, svg.String(), `class="verdict"`)
+	decoder := xml.NewDecoder(strings.NewReader(svg.String()))
+	for {
+		_, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+	}
+}
+
+func TestRun_ReportsAFailedCommand(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, run([]string{"false"}, io.Discard), "run false")
+	require.ErrorContains(t, run([]string{"true"}, io.Discard), "no output")
+}
