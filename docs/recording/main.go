@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -37,14 +38,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: recording COMMAND [ARGUMENT…]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "recording:", err)
 		os.Exit(1)
 	}
 }
 
-func run(command []string, out io.Writer) error {
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the caller's own command
+func run(ctx context.Context, command []string, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own command
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
 	if err != nil {

@@ -44,6 +44,6 @@ func TestDraw_IsWellFormedXML(t *testing.T) {
 
 func TestRun_ReportsAFailedCommand(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run([]string{"false"}, io.Discard), "run false")
-	require.ErrorContains(t, run([]string{"true"}, io.Discard), "no output")
+	require.ErrorContains(t, run(t.Context(), []string{"false"}, io.Discard), "run false")
+	require.ErrorContains(t, run(t.Context(), []string{"true"}, io.Discard), "no output")
 }
