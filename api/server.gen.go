@@ -538,10 +538,13 @@ type CreateCustomerParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -565,10 +568,13 @@ type CreateTopUpParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -598,10 +604,13 @@ type CreateOrderParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -619,10 +628,13 @@ type UpdateOrderParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -640,10 +652,13 @@ type CreatePaymentParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -661,10 +676,13 @@ type CreateRefundParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -3213,96 +3231,97 @@ func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Req
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"5Hx7c9s4kvhXQfE3VTP5LfW0HMdKXdV4M7O3uUwmrji5XF3ksSCyZWFFAhwAtMx1+T77FRrgS6Rejp1k",
-	"6/KHI4kEutHoN7px5wUiTgQHrpU3vvMWQEOQ+PE3EVDNBDefQ1CBZIn96n1agASiF0A4rIgEJVIZAAko",
-	"JzMgEmjo+Z4KFhBTM1hnCXhjT2nJ+LV3f+977yGJaNaceKplClMiOKFE4jtEzAnlBKiMGEhCuVqBHBMu",
-	"9ILxa7KiioSCA6HXlPGtUO99L6GSxqDd+l6lUgnZROLDAsiUw62+CvCNqcHBLDah10BmMBcSPN9j5t0/",
-	"U5CZ53ucxgaYHVBDI6a3vwG/1gtvPOz3fS9mPP8+8FtI8ypVWsQgX/9iRiOQhOpFFYZ94YoZKkv4M2US",
-	"Qm9sSFcFPBcyptobe2mKbzZBvQ4hToQGHmRvoGU3fqcxKKIXTBEDBpQekzQhWpDh8TEJFlTSwBDTJzMq",
-	"gQhJqDKb9f5vr8jp8+MB+TMVGsIJtzC75C1dAqHINGbPfqLk48fXv/hE0ewZSUASu6mZSMmKcm0gLWiS",
-	"APcJ5eGELwESwjSZC0ngBmRGJGiZdSd8wj8tWASEGsYAmeNLVkwvcO+WkBGmyAwMgESKAJSC0MdnlqnM",
-	"41H/tDvhn/JBVhjI9FzC3HDdijL9b5O03z8KFASChwq/wJT8ZNZ8Mhz1nxn8AmEIt1oAJ3pBtVnshC+o",
-	"InPGmVpAaJZj4DGtHHTfkM+NAKJZDOZ5mozJUZ8oQjX+HgulJ9wsP6FZbGTWJxLmKQ8VTqlF0kkT5ZNj",
-	"okoqWapCpAAp9aG25CUklqCjF2QhUmnH7Zged8O8NxxVBq0Be0lSrllkELerUjSGYmeuQRveggnHny1C",
-	"XXI218gHVPuE4q4ZBZDjk6NjiGWRMUtQmkXRhEuIIZ6BhNABPu2TkGaKLOiNEV6z4eMNiIz6pxM+ZaVA",
-	"XC0hu4LbxMjWtGQjI4oGo5XZVqZJBIYqhHEyzdXg1J/wdTa0MIZDpFyhvJjVXV1yxjNiB5gFxzQzajRV",
-	"RnQoh1V3YjQb3NI4iYwIv4D+0enJC+iM+uFxZ3QELzqz4PSo8/zF6Ygen8xPj4ajXEFZFi61R0XmO0bo",
-	"t2mQpsb4jcVMNxXF38WKxJRnVTbdoCEjnKEKJYQ5TSNt1KNfKi3G9dHQ8436ZHEae+OBU57uW6HPGNdw",
-	"DRLRe4cI0WiXYjtTyKArY8Z8Mku1VXLBgvJrQPrTSAmzCTENAXdfpCjG3f3puo2O72S4RcML8/TL1fu5",
-	"lZmNYJxMfTmgizcfN4BQy3Tr3D9ImHtj7//1SiekZ5+qnpkVrbYElQiuAI32uRSzCGLzMRBcA0d2pEkS",
-	"Meut9BL7xl/+oazrsh+0fF6EuO7tUE1WwDVZSWHM2HtjdIzKIDWNwfhVIsW1BKWmPhkNT31y3O+bP0Pz",
-	"58gIc0iO+6NSnaAiWkL2kgRCSgg0obyiQcmcSaWt+FccM4TfQU3Z5O0La5iMVjLmyvkrCA2NpU9Wufcm",
-	"0cYoEYMFmQ+Zr7kwDUlDIjnKmRfOwtCsGnciDJkVwnMpEpCamX2b00iB7yWVn+68gOlszUMa7PSQfC8Q",
-	"KdeyRapfX7wjR4PnzzsDQqNkQTtGfyRUa5Dm8R+fzzr/fXk3vP/Ba5k1YhwGB/trdtywbVzjzUQoTaOr",
-	"QITQeH+3W1jK0GeHq28JWJ+4JM9lMYuY/QMCbVD4K40oD6BJureCQ2Z9FWd9/glSeOs7RmMzeXP4r7c0",
-	"0MYI/sfFu9/HxgoYC0CGfxwfkQ4ZVI3Xmo5/Pqrq+NN+/2Rwejo8Hp2M+qeng4rC7zcVvm/cbWlEz2BU",
-	"msePF794u0joVlKZoo1eryIGXH9gMShN46S58N9grgmaBhshzBm/BplIZlwVJTCKMbrCEDWgUmal92vX",
-	"ne/581ELx+ShgIG7JjoSqIbwiuqahg6pho7xHds4HGLKohZz5Hss3EPP5zq9ZXyahAdis7YbCA+nz9H0",
-	"q0usQWjdJ0eoVzjmQDVU0GWbefgVX6oQYdvLOTomfmqstbbMbYv53UEqGfsspHWuaVFQpb6bTC4ahPe9",
-	"245VQB7jNzRi4ZXD57YTp8rsGhfGZpBZRPmyis5H3IKdtI0Zr/46+AbUblD01xxmSUoa0p/dt24g4jWy",
-	"Ho9qZD2qm5E/JhM1mdz2+53J5HYwn0xuT+YT76dnfnf80gaHNir8eTL5PJlcTiaTyeVffppMug8b+ez/",
-	"//z1Qf6wD+vkolrwzsxE90lEGSfUugREpcEC0wJrBL/3vTeQXWjHU2vqTZj3DlVwD1KKGOEpN6au3D9i",
-	"EOlichOsK7LkYsXHlaQBhu3MhbdmMcTFjNaY5pmHFVUYz3n+nngtbdjS+N1QaWNSrgWg8+VKxk9odoXx",
-	"RRvUPITdmPETmNyz0a8BYcIjS4I8tWJ+qQHs3Qx6eTah1x+cUjoKhp2T+TF0Tvr9fueF+dOv/NuAGIYA",
-	"V4bGqWrxevH33AzbvamiMewPWoLLpkehcoZcy0tWfXvMPjoYEJIMdJdMC5adjstH6OcPb2+7ZDqnLGp5",
-	"SI3LQCMyur01jjkLFmRBQ8IFgfkcAuP7T/MsxBiTZm6JeiVsMqGewOKCRML4IJjXeYlZiSrlpkTRTFlI",
-	"Lq3AjXv12ausEL1ItxzDsYi6lwtLWLFaG+z50gbASMuaXLbZu7egFyL8gD/fFegEVBqQKxpFoFsg+tZn",
-	"PdDWb3Jg3zIuJEk506rKNSM0sJv91UGVb7dnJ+rOajNwGQ0HJzW5sV5sI3w5agtfHuTcYg7icVzLakp6",
-	"H09ym9b9ZPQt5STlCWUhQV1lvOhUcpsvVVoEy70V6Z4YMQ0xLr/4sM3lsOkbDWjG3FxUSpqhClmwJGH8",
-	"+oqWUfG2yfLg2WmfdD/oVuEhfKHpTo/KCsuj+er1MwiHdk7FHKXNPnyNAzby5oO8+UNZsdjvtYiWBgty",
-	"8eYjETyAl6h40aAzRSKmtLHvKxZg/kTCHC0t6vNRv0+mYWqzUXBlZp/6NpuIz0M2n4MErif8z5RyzQze",
-	"XfLBaHRDNGI8KbQvcBsAWPXu9I1R/biPvk0OjYZDMsVRV1qIq4jKa5hapV6s6gDKOXyyGtna0rA7NZ1a",
-	"pvsl9+qcZZOFBRptfBHT29d2accWC/dtsCaGvpdy9mcK7rFNOxb+a31/1oMfs79GAZlndpcbmNbZ3xJ7",
-	"Ixujnmio2Y3B9NZt2EjrZkzOmb5KJAtgT9XQuhkuOCxwqs27ccXn9LrFqQ+ppodp2DbtWjmXbcnrzxRw",
-	"TYT1xyOqNJ7Z7tRpiNrG5VwUWjl3ThLgoY2JEprlH6xipDyAqO4u4bmzZjSKsit7fAU24+4+tjk3CPiR",
-	"Qu5HMUilX5YvsNULbFDQHUI02aF0xfayWw9xS0IIIsahSLk+1DmI0UNtLkE7n3XrAkrvdp3rcHgb1xXn",
-	"P/sgl0hxw8z7wcIYADesJYJy3LYD3zxFvLc34ja49Ecex8OonIE58vulX1uRosL3OCRf6HB+mIOBOeEr",
-	"XU0Kb01PreWQa/y0B2EtA3mORqD0FRd8t1Z/b1/+Hd9dp7BDYAtp3hYobiXNmvolJmojHCBUhBrfZAm8",
-	"rJ5xjGrDVkpsaEcW1ESteAruhqfxzAWzcAOS0CCAREPYNfZI2OM+nr2be+PPd/kPNbEyUL3Le3+DtNYi",
-	"zMv7+3v/bsebeRDaEGAHqQUWPqllHLVYXt0wtZbB3efA60nUTMXpwfIIShBnrOOguBF5rQIH96MjQ8kk",
-	"FxuSMVNXX8P49XRc23u325ooE9tloF8Spl3eYk5ZlGJlVWFmi2mMoKeBcYhR6J1ibzedlRPiOlpYljQ6",
-	"PiHuhJiEoCmLVOOYK7cX9eF/E5JghoTG6iVRms6ieqZLpPpKzK/y+LTFHOlNJzAgZZs/844DMR4N8MBu",
-	"QgIiiaA9Q2aVw0b1vymzd16taHF7hdRhitCZSPX2A2NX7PfI+b6K31HkYvqnbf6vZjpaOyZ5Jfg8Ysjj",
-	"G2WpnQbUlvhhpAe3mMjGGiXizlYrq3RUUr3tu94miznSFePlWMP3ckDID7VdbVXWUoRpoA+ILg6JCPYP",
-	"5MxKzPLXQhabLNt6gvvFzkItTrGry7HZ7QZY8j1CuJJvxDcPWBwinyQ72LHJeebAAogDOWoznzSTqtuZ",
-	"p/1ctc4CG0iEtujXm9a4JN/3Zk2wdbCJkK4I0SdU1azbj4qIFSdn56+JWoiVIljptinsaVBge8p4Z3RT",
-	"O8A83pgK3eO1WhFki1VKpUK7zV19MOTlmSVt1g9Uj/cKFmtO9X4xXrtCn9q96k4NRlOLUneKDs20cCTs",
-	"w9yXmL60JZiKUAlEQmAiEFeoe82FhLqZcwCqXsm6W7eXKdgmySWb/ifIkLUp+pvywRoFiiTXdGxWA+wG",
-	"QlcM9pJMU45HmflZlrHzZemZmBOBezwNnCm1nlwguJbUwFPlEaACrV2+w7lt5S9mOJNx8dlNhWkkhG8I",
-	"kOO5+1gpX2wbud5btvsWaYY9A/XDovqyNnOf179pqF6rI63E7UW4/qAY3W7og0L0Q/f8yyP6LwvNW9Ze",
-	"eePpis4GwxctvOSqeSuRK0BnFlH0qKrnkbTzz37n9NL937m86/vPj9qrKz+I5GPyxcI5K8sX90xhfY3D",
-	"zL1e232IVkhLvsqdB+dI1P8TAtJyuN1GkE82QdFgswfwzYE88MWKtM4LJQtsVZJG8UOQSqazC7MGt7kJ",
-	"a296sJ7pEjK/qMqaquWVNvsSQiymhHESwg1EIsGcvavxBqzsorJaM7TQGvd1BbOFEMsLds2pTmWLtno3",
-	"J1P3VoeFU7/8VvDTtChkmYkw29RhkQ9TBawy2LJLxrJ0xueiBQtjlmwTU56cMKu1FTeoLl1DDo1WNFNE",
-	"0Tl0yQVw4wFO+HStvWOaV++cv7v4YNzI87MPr/5uM2YK3GJqXUZ5yb9rd1pCZlsWsb4M85yZSNH1NJsg",
-	"0pkeGxd7QRUePttqIJwfux1tt9SET/iv2AeHCQOD/3RTK4TrUTsdHZ88s4fEEQuAKyhjP+/t6w+G52Tk",
-	"dliNez2RALe5o66Q1z03qBczXUm/eEZUEzx4vQGpLM0H3b4rWeM0Yd7YO+r2u0fWiCyQVXs52+O3RCgU",
-	"n6LG7XXojT2r4IpS6HoT5+d2iS5f6a21At1fFrror4bXNreRHNY+slaBfF+Xby1TWG9kGfYHjw69rXvF",
-	"YhTWO0iqrb1tE7tXe8V79773X52ClrpTNvBuG+7ecli5Nq/2IQVtKp04vqfSOKYyK5ZBKMlZxkkgJxAn",
-	"OsuT076n6bWqalRl8/Ylq/XuKsr23uBzDS189++gK0y3tnX9r7J1mHQonn8xCd8DDSsE3ECrQwWs0q9s",
-	"hCuhOlg0qWmPsh8sxRsa+55amt0B/F7S/HVY4hW2KK5J8zeWTNs1uZOxtghhzzUWoxX4Iu7bYkJsDPKd",
-	"2o+qL/+VjYelS5v6EUkCIUmT74nbzlNNYuxWY1yLCtf9qB5sA3qrInDYZAo+5VM/mdQ7CBvMQHn2+rhG",
-	"YBfVvsgaGJJXssmdJWSqd7eErGp1m4eseiEUkNVCkIDyHzGpHArzIb8TovCwc+caPekuOSOj/ggL3Ccc",
-	"z/AqjfaYbswzJkvIxoSLunPuvO2FoQ93Dre95IAqLKo3/5sluARxftmAbSA3XrlrnRQc65RXNOuSN+Z9",
-	"MZ/wrRcqrM2IR73u8gKf0CjKM9NzISc8v3KhS7BUmmlHphkQLaLQBBR4lQAtlsdUBSffRiFly8Bx/8jG",
-	"Aw2mX9N9DV5oNNW7Rhgr9n7RN4/XgCifJCADozSAB8KmzFtaxpc7LiVYP1bY1P72x2fS+Z/LDY1MZb8S",
-	"ps3oLAJydvHq9Wvv3mr4JxLyouVpU5t5C6c+gtCfqaVN2M8gMNGnm3wtNsXLQLKKIjDM7jQnpnXVRg35",
-	"G1PahtgHG1h7pcS9v4dqwTNU8+Z6lUSU2T4B1wDEVNUXab+np1a/vvddB0/JG2XpbAtznNnKBDF3C30E",
-	"pjB75mbzCYeV4QS8b6DCAQ7Y5f121+qdayj7Ll2rai/BV3atXBVzczvPIxr868fkuApjLG2TjjFoEhTI",
-	"G6g16jSYqVQovbv8vGhrIJ7z19PK3ibfS+S16I/iejlqbRCyw6Jid4vMzrj7+5fPbxNpb9z27zfMxsSy",
-	"K+gvmqztHXnIR9iNa4v0bfnJftJXlOwdHoLXuNAZiabxsvUhK3TtRaoDEUN7ZWhRM4DZ+Gqz7IQf949s",
-	"DUflBpypS9MznSfU1y/XGbsaU1uyEWJLV5vHa21E3rDwnUpLvXT9K9uznDZtFs32v/xr2zOaldaMcTJP",
-	"o6giQYWIWBkqilzvygKIrVas5KwnU2hbNuhDWab1eGmEpFhSC5EOlaDyvjKbOmglcM+Fz4frqer0293Z",
-	"93kJ23epAWqFMV9ZATjKtLDX+7Il57sxmRan6u2R2MeQUIm1M0xvEW5bR7s94j3PX3rymPcp485qFfTW",
-	"yLOgySPFnvl8ZJaRizcfqxlIqmkkrlNY243enVqm23WsK8R+enpt1LFlKfgj6dhiSW3kOZT1sF7f6L+0",
-	"xVErhdXsia2ywJIypommS8A+nSVk3YbvdJ7WSP8Efk+1sP0rhwlbdhy1lQnl7/3H9bQ2g3ykA/3HO5PH",
-	"ou/E5gJ2cKsRZlfHo3qJSqplH20HAWVleREn0EhwyO/KUeyaq+IyXgU8RG2Cyc00Apt6/3yhKQ+pDMkn",
-	"B/ryp7y6ZbVadZV7nCPWDUT8rEvOOIEbA1ovqJ5we6ezDTFsrOLOCHIBcdl/bOiw9w/bsCOPYdpCjve2",
-	"MLvekrAjz/57UXWP6L0sYx2gwcJdHY2QlZ1tazXVjstfv062/UnURYWiX19fNEv3W5WHLcvHZori4o+c",
-	"h+yN9g+WUlcYiAzUrNL7fGkoX7U1iIoVYCtolvlda0Cl+YWWLR65iOeSY9tp67DzckQHEeRNO1tjA5QI",
-	"aESUtrXGZR3auNcbDE+6/W6/Oxi/6L/o924GaMUcAo1+vtyzcHWFTBbJyPwAoFBKzfOE/AyzOtwekqrm",
-	"CYJqO5BwSfW5FDExitH1ShaXRVTveW6b4DwvUbQpVRvwrN/b3DbwU/2QpzgCrB2vtQ1EVlXlpXUNtYu6",
-	"taE+lAnV/jcAAP//",
+	"5Hx7cxs3kvhXQc0vVYl/O3xJlGXRdVXROtlbn+NYZdnnqzMVEpxpiljOABMAI2pWpfvsV2hgXpzhS5Zs",
+	"b13+cEQSj0a/u9GNOy8QcSI4cK280Z23ABqCxD9/EwHVTHDzdwgqkCyxH71PC5BA9AIIhxWRoEQqAyAB",
+	"5WQGRAINPd9TwQJiaibrLAFv5CktGb/27u997z0kEc2aC0+1TGFKBCeUSBxDxJxQToDKiIEklKsVyBHh",
+	"Qi8YvyYrqkgoOBB6TRnfuuu97yVU0hi0O9+rVCohm0B8WACZcrjVkwBHTA0M5rAJvQYyg7mQ4PkeM2P/",
+	"TEFmnu9xGpvN7IQaGDG9/Q34tV54o6N+3/dixvPPA78FNa9SpUUM8vUvZjZuklC9qO5hB0yYwbKEP1Mm",
+	"IfRGBnXVjedCxlR7Iy9NcWRzq9chxInQwIPsDbRQ43cagyJ6wRQx24DSI5ImRAtydHJCggWVNDDI9MmM",
+	"SiBCEqoMsd7/7RU5e34yIH+mQkM45nbPLnlLl0AoMo2h2U+UfPz4+hefKJo9IwlIYomaiZSsKNdmpwVN",
+	"EuA+oTwc8yVAQpgmcyEJ3IDMiAQts+6Yj/mnBYsA2QYhJSumF0i1JWSEKTIDs3QiRQBKQejbcxkwDNyG",
+	"n0CaL2HMLZOZScP+GZmyEk0TxieJFNcSlJp2yad8Dys1ZHohYQ5yNOYryvS/jdN+/zhQEAgeKvwAU/KT",
+	"wc7p0bD/DGcW4FKmFUm5ZhHRC6oRsgVVZM44UwsI/TEXshgARLMYDIhpMiLHfaII1fh9LJRFUEKz2Ei1",
+	"TyTMUx4qi0Mtkk6aKJ+cEFUi0iIeIgVd8mEBHJdSNC4BvAatHD4TnePoZY65+rDh0VEdbUvIJhJSBeEU",
+	"SUm42dWcz6xEYD6HQJOUh5YHlCFal7yeEy6cyKOkm639GtqYInALQaohRC4wsluSz4zHMw5fkIVIpdqM",
+	"GFLgBbFkxh0NK5PWsPSypMQWXI05fm0B6pLzucbzUe0TinxplFsOTw6O4UcLjDmC0iyKxlxCDPEMJIRu",
+	"47M+CWmmyILeGMVkWHq0AZBh/2zMG+SA28TojWkpKEbNGIhWhv2YJhEYrBDGyTRX8VPf0Kud4o6wTjEz",
+	"q5e75JxnxE4wB45pZkyE4QSzEqy6Y6O14ZbGSWTU0wvoH5+dvoDOsB+edIbH8KIzC86OO89fnA3pyen8",
+	"7PhomCtfK3WlZqzos45RaNu0Y1Mb/sZipptK8O9iRWLKs6p8bdD+Ea5Q3SWEOU0jbVS/XypkxvXxkecb",
+	"08DiNPZGA2cY3KdCVzOu4RokgvcOAaLRLqV9rpBBV8ZE+2SWaitQwYLya0D800gJQ4SYhoDUFymqm+7+",
+	"eN2Gx3cy3GK9hPn1y03XhZWZjds4mfryjS7ffNywhVqmW9f+QcLcG3n/r1c6WD37q+qZVdEjkaASwRWg",
+	"Q3IhxSyC2PwZCK6BIzvSJImY9cR6iR3xl38o65btt1u+Lu647slRTVbANVlJYUz0e2NQt9s9nwyPznxy",
+	"0u+bf47MP8dGmENy0h+W6gQV0RKylyQQUhr9TnlFg5I5k0pb8a84nbh/BzVlk7cvrSk1WsnYS+eLOYOg",
+	"ZeaTVe6ZSjSOSsRgt8ynzNfcs4akIZIc5syA8zA0p0ZKhCGzQnghRQJSM0O3OY0U+F5S+erOC5jO1ry/",
+	"wU7vz/cCkXItW6T69eU7cjx4/rwzIDRKFrRj9EdCtQZpfv7j83nnv6/uju5/8FpWjRiHwcG+qJ131Dav",
+	"MTIRStNoEogQGuN3u7ylDH12sPoWgfWFS/RcFauI2T8g0AaEv9KI8gCaqHsrOGTWp3LW558ghbdOMRqb",
+	"xZvTf72lgTZG8D8u3/0+MlYAPayjP06OSYcMqsZrTcc/H1Z1/Fm/fzo4Ozs6GZ4O+2dng4rC7zcVvm9C",
+	"CWlEz0BUmsePl794u1DoTlJZog1fryIGXH9gMShN46R58N9grgmaBhv9zBm/BplIZlwVJdDVNrrCIDWg",
+	"UmalZ2/PndP8+bCFY/Iwx+y7JjoSqIZwQnVNQ4dUQ8c4vW0cDjFlUYs58j0W7qHnc53eMj9NwgOhWaMG",
+	"7ofL52D61SPWdmilk0PUK5xzoBoq8LLNPPyKgypI2DY4B8fEho2z1o657TC/u51Kxj4PaZ1rWhRUqe/G",
+	"48sG4n3vtmMVkMf4DY1YOHHw3HbiVBmqcWFsBplFlC+r4HxEEuzEbcx49dvBN8B2A6O/5nuWqKQh/dl9",
+	"6gYiXkPrybCG1uO6GfljPFbj8W2/3xmPbwfz8fj2dD72fnrmd0cvbThr49ifx+PP4/HVeDweX/3lp/G4",
+	"+7CZz/7/z19/yx/2YZ1cVAvemYEJ1SLKOKHWJSAqDRaY8lhD+L3vvYHsUjueWlNvwow7VME9SClihKfc",
+	"nLpy/4hB5MpGr0xhsMzFitsY0gasvolEmQtvzWGIixmtMc1zKyYwN/Gc5+8J19KGLY3vDZY2JhxbNnS+",
+	"XMn4Cc0mGF+07ZqHsBuzmQITlzb6NVuY8MiiIE8emW9qG/ZuBr08m9DrD84oHQZHndP5CXRO+/1+54X5",
+	"p1/5bwNgGAJMDI5T1eL14ve5Gba0qYJx1B+0BJdNj0LlDLmWc6369phZdXtASDLQXTItWHY6Kn9CP//o",
+	"9rZLpnPKopYfqXEZaESGt7fGMWfBgixoSLhw+Z7umE/zLMTIZuLsEfVK2GSCrmVzuCCRMD4I5nVeYlai",
+	"irkpUTRTdieXVuDGvfrsVU6IXqQ7juFYBN3LhSWsWK0N9nxpA2DEZU0u2+zdW9ALEX7Ar+8KcAIqzZYr",
+	"GkWgW3b0rc96oK3f5MC+ZTZxyLSqcs0QDexmf3VQ5dvt2Ym6s9oMXIZHg9Oa3FgvthG+HLeFLw9ybjEH",
+	"8TiuZTXdvo8nuU3rfjL6lnKS8oSykKCuMl50KrkiTCuitAiWeyvSPSFiGmI8fvHHNpfDpm80oBlza1Ep",
+	"aYYqZMGShPHrCS2j4m2L5cGz0z7pfrtbhYf7C013elRWWB7NV6/frziwcyzmIG324WscsJE3H+TNH8qK",
+	"Bb3XIloaLMjlm49E8ABeouJFg84UiZjSxr6vWID5EwlztLSoz4f9PpmGqc1GwcSsPvVtNhF/D9l8DhK4",
+	"HvM/U8o1M3DjdQJBpBHjSaF9gdsAwKp3p2+M6kc6+jY5hDcIOGuihZhEVF7D1Cr14lQHYM7Bk9XQ1paG",
+	"3anp1DLdL7lX5yybLCzAaOOLmN6+tkc7sVC4T4M1MfS9lLM/U3A/27Rj4b/W6bMe/Bj6GgVkfrNUbkBa",
+	"Z3+L7I1sjHqioWY3BtNbybAR182YnDM9SSQLYE/V0EoMFxwWMNXW3XjiC3rd4tSHVNPDNGybdq3cObfk",
+	"9WcKuCbC+uMRVRrvo3fqNARt43EuC62cOycJ8NDGRAnN8j+sYqQ8gKjuLuGdumY0irKJvb4Cm3F3f7Y5",
+	"N7jxI4Xcj2KQSr8sP2CrF9jAoLuEaLJD6YrtZbce4paEEESMQ5FyfahzEKOH2jyCdj7r1gOU3u061+H0",
+	"Nq4r7n/2AS6R4oaZ8cHCGAA3rSWCcty2A948Rby3N+IIXPojj+NhVO7AHPr90q+tSFHhexySL3QwP8zB",
+	"wJzwRFeTwlvTU2s55Bo/7YFYy0CewxEoPeGC79bq7+3g33HsOoYdAFtQ87YAcStq1tQvMVEb4QChItT4",
+	"JkvgZWWQY1QbtlJiQzus3+D2FtxNT+OZC2axAIIGASQawq6xR8Je9/Hs3dwbfb7Lv6iJldnVu7r3N0hr",
+	"LcK8ur+/9+92jMyD0IYAu51a9sJfahlHLZaTG6bWMrj7XHg9iZqpOD1YHkEJwox1HBQJkdcqcHBfOjSU",
+	"THK5IRkzdRVEjF9PRzXaO2prokxsl4F+SZh2eYs5ZVGKVWOFmS2WMYKeBsYhRqF3ir3ddFZuiOtgYcnV",
+	"8OSUuBtiEoKmLFKNa67cXtSn/01IghkSGquXRGk6i+qZLpHqiZhP8vi0xRzpTTcwIGWbP/OOAzEeDfDA",
+	"EiEBkUTQniGzymGj+t+U2buoVrQ4WiF2mCJ0JlK9/cLYFTI+cr6v4ncUuZj+WZv/q5mO1q5JXgk+jxjy",
+	"+EZZascBteWLGOnBLSaybT2Xu1utnNJhSfW2U71NFnOgK8bLsYbv5RshP9So2qqspQjTQB8QXRwSEewf",
+	"yJmTmOOvhSw2Wbb1BveLnYVanGJPl0Oz2w2w6HuEcCUnxDcPWBwgnyQ72LHJeebAAogDOWoznzSTqtuZ",
+	"p/1etc4CG1CEtujXm9a4JKd7s97ZOthESFeE6BOqatbtR0XEipPzi9dELcRKEax02xT2NDCwPWW8M7qp",
+	"XWCebEyF7jGsVgTZYpVSqdBuc1f7DHl5Zomb9QvVk72CxZpTvV+M167Qp5ZW3amBaGpB6k7RoZkWjoT9",
+	"Mfclpi9tCaYiVAKREJgIJMQp7JoLCXUz5zaoeiXrbt1epmCbJJds+p8gQ9am6G/KH9YwUCS5piNzGmA3",
+	"ELpisJdkmnK8yszvsoydL0vPxJwIpPE0cKbUenKB4FpSs58qrwAVaO3yHc5tK78x05mMi7/dUphGwv0N",
+	"AnI4d18r5YdtQ9d7y3bfIs2wZ6B+WFRf1mbuM/ybhuq1OtJK3F6E6w+K0S1BHxSiH0rzL4/ovyw0bzl7",
+	"ZcTTFZ0Njl608JKr5q1ErgCdWUTRo6reR9LOP/udsyv3/87VXd9/ftxeXflBJB+TLxbOWVm+uGcK62tc",
+	"Zu41bPclWiEt+Sl3XpwjUv9PCEjL5XYbQj7ZBEWDzR7ANwfywBcr0jovlCywVUkaxQ9BKpnOLs0ZHHET",
+	"1t70YD3TJWR+UZU1VcuJNnQJIRZTwjgJ4QYikWDO3tV4A1Z2UVmtGVpojXRdwWwhxPKSXXOqU9mird7N",
+	"ydSN6rBw6pefCn6aFoUsMxFmmzos8mmq2KsMtuyRsSyd8blogcKYJdvElCcnzGltxQ2qS9eQQ6MVzRRR",
+	"dA5dcgnceIBjPl1r75jm1TsX7y4/GDfy4vzDq7/bjJkCd5hal1Fe8u/anZaQ2XZMrC/DPGcmUnQ9DRFE",
+	"OtMj42IvqO2/c91fZn3s5LTdUmM+5r9ijx8mDAz8002tEK6r7mx4cvrMXhJHLACuoIz9vLevPxiek5Gj",
+	"sBr1eiIBbnNHXSGve25SL2a6kn7xjKgmePF6A1JZnA+6fVeyxmnCvJF33O13j60RWSCr9nK2x0+JUCg+",
+	"RY3b69AbeVbBFaXQ9QbVz+0SXQ7prbUC3V8Vuuivhtc2t5Ec1j6yVoF8X5dvLVNYb2Q56g8effe27hUL",
+	"UVjvIKm2Lbct7Ib2inH3vvdfnQKXulM2J2+b7kY5qFybV/uUAjeVThzfU2kcU5kVxyCU5CzjJJATiBOd",
+	"5clp39P0WlU1qrJ5+5LVencVZXtv4LmGFr77d9AVplsjXf+rkA6TDsXvX4zC90DDCgI34OpQAav0Yhvh",
+	"SqgOFk1s2qvsB0vxhsa+p5ZmdwG/lzR/HZZ4hS2Ka9L8jSXTdk3uZKwtQthzjcVoBb6I+7aYEBuDfKf2",
+	"o+rLf2XjYfHSpn5EkkBI0uR74raLVJMYu9UY16LCdT+qB9uA3qoIHDaZgk/50k8m9W6HDWagvHt9XCOw",
+	"C2tfZA0MyivZ5M4SMtW7W0JWtbrNS1a9EArIaiFIQPmPmFQOhfkjf++i8LBz5xo96S45J8P+EAvcxxzv",
+	"8CqN9phuzDMmS8hGhIu6c+687YXBT/7cgn3kgCosqif4ukKWJ4jzxwZsA7nxyl3rpOBYp7yiWZe8MePF",
+	"fMy3PqiwtiJe9brHC3xCoyjPTM+FHPP8yYUuwVJpph2aZkC0iEITUOBTArT6AEQJU+P9jpP+sY0HGky/",
+	"pvsavNBoqneNMFbs/aJvHp84UT5JQAZGaQAPhE2Zt7SML3c8SrB+rbCp/e2Pz6TzP1cbGpnKfiVMm9FZ",
+	"BOT88tXr19691fBPJORFy9OmNvMWTn0EoT9XS5uwn0Fgok+3+Fpsap8UqSgCw+xOc2JaV23UkL8xpW2I",
+	"fbCBtU9K3Pt7qBa8QzUj16skosz2CbgGIKaqvkj7G0S1+vW93zp4St4oS2dbmOPcViaIuTvoIzCFoZlb",
+	"zSccVoYT8L2BCge4za7ut7tW71xD2XfpWlV7Cb6ya+WqmJvkvIho8K8fk+MpjLG0TTrGoElQIG+g1qjT",
+	"YKZSofTu8vuirYF4zl9PK3ubfC+R16I/iuvlsLVByA6Lit0rMjvj7u9fPr9NpL2R7N9vmI2JZVfQXzRZ",
+	"2/f/kI+wG9cW6dvyk/2kryjZOzwEr3GhMxJN42XrQ1bo2otUByKG9srQomYAs/HVZtkxP+kf2xqOygs4",
+	"U5emZzpPqK8/rjNyNaa2ZCPElq42j9faiLxh4TuVlnrp+le2Zzlu2iya7X/517ZnNCutGeNknkZRRYIK",
+	"EbEyVBS53pUFEFutWMlZT6bQthDoQ1mm9XhphKQ4UguSDpWg8r0ymzpoRXDPhc+H66nq8tvd2fd5Cdt3",
+	"qQFqhTFfWQE4zLSw1/uyJee7MZkWpurrkdjHkFCJtTNMbxFuW0e7PeK9yAc9ecz7lHFntQp6a+RZ4OSR",
+	"Ys98PTLLyOWbj9UMJNU0EtcprFGjd6eW6XYd6wqxnx5fG3VsWQr+SDq2OFIbeg5lPazXN/ovbXHUSmE1",
+	"NLFVFlhSxjTRdAnYp7OErNvwnS7SGuqfwO+pFrZ/5TBhC8VRW5lQ/t5/XE9r85aPdKH/eHfyWPSd2FzA",
+	"Dm41wuzqeFQvUUm17KPtIqCsLC/iBBoJDvlbOYpdc1U8xquAh6hNMLmZRmBT758vNeUhlSH55La++imv",
+	"blmtVl3lfs4B6wYiftYl55zAjdlaL6gecxOxKBdi2FjF3RHkAuKy/9jQYd8ftmFHHsO0hRzvbWF2vSVh",
+	"R57996LqHsF7WcY6QIOFe/Mad1Z2ta3VVDsef/062fYnURcVjH59fdEs3W9VHrYsH5spioc/ch6yr/U/",
+	"WEpdYSAyULNK7/OVwXzV1iAoVoCtoFnmd60BleYXWrZ45CKeS45tp63vnZcjuh1B3rSzNTZAiYBGRGlb",
+	"a1zWoY16vcHRabff7XcHoxf9F/3ezQCtmAOg0c+XexaurpDJIhmZXwAUSql5n5DfYVan20tS1bxBUG0X",
+	"Ei6pPpciJkYxul7J4rGI6jvPbQtc5CWKNqVqA571d5vbJn6qX/IUV4C167W2iciqqny0rqF2Ubc21Icy",
+	"odr/BgAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

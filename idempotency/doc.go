@@ -4,8 +4,8 @@
 // A client that got no answer cannot know whether its request was executed. It therefore
 // sends each request with a key of its own choice in the Idempotency-Key header, and repeats
 // the request with the same key until it has an answer. The middleware lets the first one
-// through and answers the others: with the kept response if there is one, with 409 while the
-// first is still running, and with 422 if the key comes with another request.
+// through and answers the others: with 409 while the first is still running, with the kept
+// response if there is one, and with 422 if that response is another request's.
 //
 //	store := breaker.New(redisstore.New(client))
 //	keys := idempotency.New(store,

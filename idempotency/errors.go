@@ -62,8 +62,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InProgress is the 409 for a key whose first request is still running. A handler whose
-// database says so answers with the same error, and calls [Claim.Release].
+// InProgress is the 409 for a key that is not decided: a request with it, this one or another, is
+// still running. A handler whose database says so answers with the same error, and calls
+// [Claim.Release].
 func InProgress(retryAfter time.Duration) *Error {
 	return &Error{
 		Status: http.StatusConflict, Code: CodeInProgress, RetryAfter: retryAfter,
@@ -71,8 +72,10 @@ func InProgress(retryAfter time.Duration) *Error {
 	}
 }
 
-// KeyReused is the 422 for a key that came before with another request. A handler whose
-// database says so answers with the same error, and calls [Claim.Release].
+// KeyReused is the 422 for a key under which another request's answer is kept. It is final: while
+// the other request is in progress the answer is [InProgress], because that request may yet be
+// refused and leave the key free. A handler whose database says so answers with the same error,
+// and calls [Claim.Release].
 func KeyReused() *Error {
 	return &Error{
 		Status: http.StatusUnprocessableEntity, Code: CodeKeyReused,

@@ -214,15 +214,18 @@ func TestConflict_WhileInProgress(t *testing.T) {
 	seconds, err := strconv.Atoi(conflict.Header().Get("Retry-After"))
 	require.NoError(t, err)
 	require.Equal(t, 1, seconds, "the attempt has just begun")
-	mismatch := b.post(t, "key", "b")
-	requireProblem(t, mismatch, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
-	require.Empty(t, mismatch.Header().Get("Retry-After"))
+	undecided := b.post(t, "key", "b")
+	requireProblem(t, undecided, http.StatusConflict, idempotency.CodeInProgress)
+	require.Equal(t, "1", undecided.Header().Get("Retry-After"))
 	close(finish)
 	running.Wait()
 	requireReplay(t, first, b.post(t, "key", "a"))
+	mismatch := b.post(t, "key", "b")
+	requireProblem(t, mismatch, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+	require.Empty(t, mismatch.Header().Get("Retry-After"), "it is final")
 	require.Equal(t, 1, b.ran())
-	require.ElementsMatch(t, []idempotency.Result{
-		idempotency.ResultConflict, idempotency.ResultMismatch, idempotency.ResultAcquired, idempotency.ResultReplay,
+	require.Equal(t, []idempotency.Result{
+		idempotency.ResultConflict, idempotency.ResultConflict, idempotency.ResultAcquired, idempotency.ResultReplay, idempotency.ResultMismatch,
 	}, b.results())
 }
 

@@ -10,8 +10,8 @@ type Result string
 const (
 	ResultAcquired    Result = "acquired"    // the handler ran
 	ResultReplay      Result = "replay"      // answered from the store, or by the authority
-	ResultConflict    Result = "conflict"    // 409, another attempt is in progress
-	ResultMismatch    Result = "mismatch"    // 422, the key belongs to another request
+	ResultConflict    Result = "conflict"    // 409, another attempt is in progress, of this or another request
+	ResultMismatch    Result = "mismatch"    // 422, another request's answer is kept under the key
 	ResultMissing     Result = "missing"     // 400, no key where one is required
 	ResultMalformed   Result = "malformed"   // 400, the key is malformed or too long
 	ResultRejected    Result = "rejected"    // 413, 400 or 500, the body could not be read

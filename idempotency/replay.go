@@ -8,15 +8,15 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
 
-// answer replies from a record that was there before. The fingerprint comes first: another
-// request learns nothing about the state of this one.
+// answer replies from a record that was there before. While it is in progress, another request
+// gets the same 409: a 422 is final, so it needs a kept answer.
 func (c *call) answer(existing *Record) {
 	c.check.Original = existing.TraceParent
 	switch {
+	case isInProgress(existing):
+		c.reject(ResultConflict, InProgress(c.retryAfter(existing.CreatedAt)))
 	case existing.Fingerprint != c.pending.Fingerprint:
 		c.reject(ResultMismatch, KeyReused())
-	case existing.Status == StatusInProgress:
-		c.reject(ResultConflict, InProgress(c.retryAfter(existing.CreatedAt)))
 	case existing.Response.BodyOmitted, !c.servable(existing.Response.Header, existing.Response.Body):
 		if location := onlyLocation.pick(existing.Response.Header); c.servable(location, nil) {
 			maps.Copy(c.w.Header(), location)

@@ -43,7 +43,7 @@ func (c *call) prepare(body []byte) {
 // serve acquires the key and runs the handler, or answers without it.
 func (c *call) serve(next http.Handler) {
 	existing, err := c.ask()
-	if err == nil && c.isInProgress(existing) {
+	if err == nil && isInProgress(existing) {
 		existing = c.wait(existing)
 	}
 	switch {
@@ -57,9 +57,10 @@ func (c *call) serve(next http.Handler) {
 	}
 }
 
-// isInProgress reports whether the same request is in progress elsewhere.
-func (c *call) isInProgress(existing *Record) bool {
-	return existing != nil && existing.Status == StatusInProgress && existing.Fingerprint == c.pending.Fingerprint
+// isInProgress reports whether a request with the key is in progress elsewhere. It may be another
+// request: its handler may yet refuse it and leave the key to this one.
+func isInProgress(existing *Record) bool {
+	return existing != nil && existing.Status == StatusInProgress
 }
 
 // unavailable fails closed or open, as the policy says.

@@ -43,7 +43,7 @@ func (c *call) wait(met *Record) *Record {
 		existing, err := c.ask()
 		switch {
 		case err != nil:
-		case !c.isInProgress(existing):
+		case !isInProgress(existing):
 			return existing
 		default:
 			met = existing

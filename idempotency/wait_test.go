@@ -188,17 +188,33 @@ func TestWaiter_GetsAConflictAtTheBound(t *testing.T) {
 	})
 }
 
-func TestWaiter_IsNeverAMismatch(t *testing.T) {
+// TestWaiter_WithAnotherRequestIsAnsweredByTheEndOfTheFirst: the key belongs to the first request
+// once its answer is kept, and to the other one if it is not.
+func TestWaiter_WithAnotherRequestIsAnsweredByTheEndOfTheFirst(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, patient, slow)
-		first := b.start(request(t, "key", ""))
-		time.Sleep(time.Second)
-		second := b.start(request(t, "key", `{"other":1}`)).wait()
-		requireProblem(t, second.ResponseRecorder, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
-		require.Zero(t, second.took)
-		first.wait()
-	})
+	for name, kept := range map[string]bool{"kept": true, "refused": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, patient, func(w http.ResponseWriter, r *http.Request) {
+					if !kept {
+						idempotency.ClaimFrom(r.Context()).Release()
+					}
+					slow(w, r)
+				})
+				first := b.start(request(t, "key", ""))
+				time.Sleep(time.Second)
+				second := b.start(request(t, "key", `{"other":1}`)).wait()
+				require.GreaterOrEqual(t, second.took, 4*time.Second)
+				require.Equal(t, "slow", first.wait().Body.String())
+				if kept {
+					requireProblem(t, second.ResponseRecorder, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+				} else {
+					require.Equal(t, "slow", second.Body.String())
+				}
+			})
+		})
+	}
 }
 
 func TestWaiter_EndsWithItsClient(t *testing.T) {

@@ -533,10 +533,13 @@ type CreateCustomerParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -560,10 +563,13 @@ type CreateTopUpParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -593,10 +599,13 @@ type CreateOrderParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -614,10 +623,13 @@ type UpdateOrderParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -635,10 +647,13 @@ type CreatePaymentParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the
@@ -656,10 +671,13 @@ type CreateRefundParams struct {
 	// string. Make a new one (a UUID, say) per thing you want to happen, and
 	// keep it for every retry.
 	//
-	// While another request with the key is being processed, the answer is 409.
-	// With the header `Prefer: wait=<seconds>` (RFC 7240) it comes when that one
-	// has finished and is its answer, or when the time is up: 30 s at the most
-	// for payments, refunds and top-ups, 5 s for everything else.
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
+	// or until the time is up: 30 s at the most for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
 	// for 24 hours for everything else; until then the same request gets the

@@ -10,7 +10,7 @@
 // SWITCH TIME_NOT_COMPARED breaks fenced: any attempt claims a refused key
 // SWITCH SAME_TIME_CLAIMS breaks fenced: an attempt of the same time claims a refused key
 // SWITCH AGE_NOT_CHECKED breaks fenced: an attempt may be older than the refused rows that are kept
-// SWITCH MISMATCH_IS_FINAL breaks fenced: 422 is answered while the other request is in progress
+// SWITCH MISMATCH_IS_FINAL breaks fenced: another request gets 422 before the answer to the first one is kept
 // SWITCH REFUSED_FOR_EVER breaks open: no attempt claims a refused key
 #include "common.h"
 

@@ -66,8 +66,10 @@ func TestConcurrent_OneOfTwoIsAnswered(t *testing.T) {
 	seconds, err := strconv.Atoi(second.header.Get("Retry-After"))
 	require.NoError(t, err)
 	require.True(t, seconds >= 1 && seconds <= 15, seconds)
-	s.do(request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 2), replica: 1}).
-		problem(422, "idempotency_key_reused")
+	another := request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 2), replica: 1}
+	undecided := s.do(another)
+	undecided.problem(409, "idempotency_in_progress")
+	require.Equal(t, "1", undecided.header.Get("Retry-After"))
 
 	release()
 	placed := s.await(first)
@@ -75,7 +77,35 @@ func TestConcurrent_OneOfTwoIsAnswered(t *testing.T) {
 	again := s.do(request{method: "POST", path: "/v1/orders", key: key, body: body, replica: 1})
 	require.True(t, again.replayed())
 	requireSame(t, placed, again)
+	s.do(another).problem(422, "idempotency_key_reused")
 	require.Equal(t, 1, value[int](s, `SELECT count(*) FROM orders`))
+}
+
+// TestConcurrent_AnotherRequestIsNotRefusedBeforeTheFirstIsDecided has the first request refused
+// while another one with its key waits: the key is free then, and the other one is executed.
+func TestConcurrent_AnotherRequestIsNotRefusedBeforeTheFirstIsDecided(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key, owner := newKey(), s.customer().ID
+	tx, err := s.pool.Begin(s.ctx)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(s.ctx)) }()
+	_, err = tx.Exec(s.ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; UPDATE customers SET email = 'taken@example.com' WHERE id = '`+owner.String()+`'`)
+	require.NoError(t, err)
+	first := s.start(request{method: "POST", path: "/v1/customers", key: key, body: `{"name":"Eve","email":"taken@example.com"}`})
+	s.eventually(func() bool { return s.waiters() == 1 }, "the first request is under way")
+	another := request{method: "POST", path: "/v1/customers", key: key, body: `{"name":"Eve","email":"eve@example.com"}`, replica: 1}
+	s.do(another).problem(409, "idempotency_in_progress")
+	waiting := another
+	waiting.edit = with("Prefer", "wait=5")
+	waited := s.start(waiting)
+
+	require.NoError(t, tx.Commit(s.ctx))
+	s.await(first).problem(409, "email_taken")
+	executed := s.await(waited)
+	require.Equal(t, http.StatusCreated, executed.status, executed.body)
+	require.Equal(t, 2, value[int](s, `SELECT count(*) FROM customers`))
+	require.True(t, s.do(another).replayed())
 }
 
 func TestConcurrent_PaymentsChargeOnce(t *testing.T) {

@@ -154,7 +154,8 @@ func TestRedis_ClockDifferencesChangeNothing(t *testing.T) {
 			seconds, err := strconv.Atoi(refused.header.Get("Retry-After"))
 			require.NoError(t, err)
 			require.True(t, seconds >= 1 && seconds <= 15, "within the lease: %d", seconds)
-			s.do(request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 2)}).problem(422, "idempotency_key_reused")
+			another := request{method: "POST", path: "/v1/orders", key: key, body: orderOf(customer, "tee-black", 2)}
+			s.do(another).problem(409, "idempotency_in_progress")
 			waiting := r
 			waiting.edit = with("Prefer", "wait=20")
 			waited := s.start(waiting)

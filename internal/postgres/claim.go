@@ -186,17 +186,16 @@ func (k key) state() string {
 	return ""
 }
 
-// replay returns the answer that a taken key was finished with.
+// replay returns the answer that a taken key was finished with. A key in progress is not decided,
+// not even for another request: [checkout.ErrKeyReused] is final.
 func replay(claim checkout.Claim, k key) (checkout.Answer, error) {
 	switch state := k.state(); {
 	case state == keyRefused:
 		return checkout.Answer{}, checkout.ErrNewerAttemptRefused
-	case state == "": // its time was up between the claim and this look
+	case state == keyInProgress, state == "": // "": its time was up between the claim and this look
 		return checkout.Answer{}, checkout.ErrKeyInProgress
 	case !bytes.Equal(k.Fingerprint, claim.Fingerprint[:]):
 		return checkout.Answer{}, checkout.ErrKeyReused
-	case state == keyInProgress:
-		return checkout.Answer{}, checkout.ErrKeyInProgress
 	case state == keyExpired:
 		return checkout.Answer{}, checkout.ExpiredKey(text(k.Resource))
 	}

@@ -213,15 +213,33 @@ func TestCardPayment_KeyInProgressIsForItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	_, err := b.BeginCardPayment(b.ctx, b.call("k", "other"), c.wanted, render)
-	require.ErrorIs(t, err, checkout.ErrKeyReused)
-	_, err = b.TopUp(b.ctx, b.call("k", "other"), checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}, render)
-	require.ErrorIs(t, err, checkout.ErrKeyReused)
-	_, err = b.TopUp(b.ctx, c.call, checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}, render)
+	another := b.call("k", "other")
+	topUp := checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}
+	_, err := b.BeginCardPayment(b.ctx, another, c.wanted, render)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+	for _, call := range []checkout.Call{another, c.call} {
+		_, err = b.TopUp(b.ctx, call, topUp, render)
+		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+	}
 	require.EqualValues(t, 1, value[int32](b, "SELECT attempt FROM payments"))
 
 	_, err = b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET expires_at = now() - interval '1 day'")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress never expires")
+}
+
+// TestCardPayment_KeyIsReusedOnceAnAnswerIsKept: 422 is final, and a payment that is not settled
+// decides nothing.
+func TestCardPayment_KeyIsReusedOnceAnAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := b.beginCardPayment("k")
+	another := func() error {
+		_, err := b.BeginCardPayment(b.ctx, b.call("k", "other"), c.wanted, render)
+		return err
+	}
+	require.ErrorIs(t, another(), checkout.ErrKeyInProgress)
+	_, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+	require.NoError(t, err)
+	require.ErrorIs(t, another(), checkout.ErrKeyReused)
 }

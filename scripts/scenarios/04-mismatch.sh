@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A key names one request. Another request with the same key is a mistake of the client, and gets
-# 422.
+# 422 once the first one is answered.
 . "$(dirname "$0")/lib.sh"
 scenario "The same key with another body, or at another path: 422"
 shop
@@ -30,15 +30,18 @@ first_order=$(field first .id)
 send elsewhere POST "$BASE_URL/v1/orders/$first_order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
 expect_problem elsewhere 422 idempotency_key_reused
 
-say "Also while the first request still runs: 422 tells the client more than 409."
+say "While the first request still runs, nothing is decided: 409. It may yet be refused and free its key."
 place_order
 start slow POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d '{"method":{"type":"card","token":"tok_slow_2s"}}'
 held() { records "slow-$run" | grep -q .; }
 wait_until "api-1 holds the key" held
 send early POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d "$pay"
-expect_problem early 422 idempotency_key_reused
+expect_problem early 409 idempotency_in_progress
+expect_retry_after early
 finish slow
 expect_status slow 201
+send late POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d "$pay"
+expect_problem late 422 idempotency_key_reused
 
 say "None of the wrong requests had an effect. The right one still gets its answer."
 send again POST "$BASE_URL/v1/orders" -H "Idempotency-Key: $key" -d "$cart"

@@ -17,7 +17,10 @@ wait_until "the provider has charged the card" charged
 say "The same at api-2, with Prefer: wait=20."
 start patient POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=20' -d "$pay"
 
-say "And once more, with Prefer: wait=1: 409."
+say "Another request with the key may wait, too: the key may yet be free for it."
+start other POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=20' -d '{"method":{"type":"wallet"}}'
+
+say "And the first one once more, with Prefer: wait=1: 409."
 send hasty POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=1' -d "$pay"
 expect_problem hasty 409 idempotency_in_progress
 expect_retry_after hasty
@@ -30,7 +33,7 @@ finish patient
 expect_replay first patient
 expect "Preference-Applied" "$(header patient Preference-Applied)" wait=20
 
-say "Another request with the key does not wait: 422."
-send other POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=20' -d '{"method":{"type":"wallet"}}'
+say "The other request learns that the key is not free: 422."
+finish other
 expect_problem other 422 idempotency_key_reused
 expect_charges "$order" "succeeded, attempts 1"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -18,6 +19,7 @@ type state struct {
 	fingerprint string
 	status      int
 	body        string
+	others      string // fingerprints of requests that were told that the key is another one's
 }
 
 type call struct {
@@ -26,18 +28,22 @@ type call struct {
 }
 
 // model is a key as clients may see it. An attempt with an unknown outcome, or that met another
-// one, decides nothing; the first answer that is kept decides everything.
+// one, decides nothing; the first answer that is kept decides everything. It may be one that no
+// client saw: then a request that is told that the key is another one's is decided by that.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, input, output any) (bool, any) {
 		is, in, out := s.(state), input.(call), output.(journal.Attempt)
-		free := is == state{}
 		switch out.Outcome() {
 		case journal.Succeeded, journal.Refused:
-			told := state{in.fingerprint, out.Status, out.Body}
-			return free || is == told, told
+			told := state{in.fingerprint, out.Status, out.Body, is.others}
+			return (is.fingerprint == "" || is == told) && !strings.Contains(is.others, in.fingerprint), told
 		case journal.Reused:
-			return in.contested && is.fingerprint != in.fingerprint, s
+			right := in.contested && is.fingerprint != in.fingerprint
+			if !strings.Contains(is.others, in.fingerprint) {
+				is.others += " " + in.fingerprint
+			}
+			return right, is
 		}
 		return true, s
 	},
@@ -104,6 +110,24 @@ func answersKept(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.
 					a.Status, a.Code, a.Body, row.Status, row.ResponseStatus, row.Body, ok).Of(id))
 				break
 			}
+		}
+	}
+	return found
+}
+
+// reusedHaveAnAnswer finds keys that were called another request's although no answer is kept under
+// them: a 422 is final, and only a kept answer stops older copies of the request that got it.
+func reusedHaveAnAnswer(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
+	kept := map[books.KeyID]bool{}
+	for _, row := range b.Keys {
+		kept[row.KeyID] = row.ResponseStatus != 0
+	}
+	var found []books.Violation
+	for id, attempts := range keys {
+		reused := func(a journal.Attempt) bool { return a.Outcome() == journal.Reused }
+		if i := slices.IndexFunc(attempts, reused); i >= 0 && !kept[id] {
+			found = append(found, books.Broken(ReusedForAReason, "attempt %d got 422 at %.3fs, and no answer is kept",
+				attempts[i].Number, attempts[i].Return.Seconds()).Of(id))
 		}
 	}
 	return found

@@ -13,6 +13,7 @@ import (
 const (
 	OneHistory       books.Rule = "one key has one effect and one answer"
 	WaitedFor        books.Rule = "409 in progress only while another attempt runs"
+	ReusedForAReason books.Rule = "422 reused only once another request's answer is kept"
 	AnswersKept      books.Rule = "every answer seen is in PostgreSQL, byte for byte"
 	RefusedNoEffect  books.Rule = "a final 4xx has no effect"
 	RefusalsHold     books.Rule = "no older copy of a refused request acts"
@@ -33,8 +34,8 @@ const (
 
 // Rules are all rules of a campaign, in the order of a report.
 var Rules = []books.Rule{
-	OneHistory, WaitedFor, AnswersKept, RefusedNoEffect, RefusalsHold, LookUpsAgree, NoStaleRecord, books.OneKeyPerEffect, books.OneCharge, books.OneRefund,
-	books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
+	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, LookUpsAgree, NoStaleRecord,
+	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
 	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
@@ -58,7 +59,8 @@ func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []bo
 	history := History(attempts)
 	var all []books.Violation
 	for _, found := range [][]books.Violation{
-		histories(history, patience), answersKept(history, b), refusedHaveNoEffect(history, b), refusalsHold(history, b), decided(history),
+		histories(history, patience), reusedHaveAnAnswer(history, b), answersKept(history, b), refusedHaveNoEffect(history, b),
+		refusalsHold(history, b), decided(history),
 		lookUpsAgree(attempts, history), books.Check(b),
 	} {
 		all = append(all, found...)

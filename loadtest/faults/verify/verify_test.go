@@ -163,6 +163,24 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 			a.Code = "idempotency_key_reused"
 			r.attempts = append(r.attempts, a)
 		}},
+		"called another request's, and executed later": {verify.OneHistory, func(r *run) {
+			lost, reused, executed := attempt("key-late", 29, 0, ""), attempt("key-late", 30, 422, "x"), attempt("key-late", 31, 402, "declined")
+			lost.Error, reused.Code, executed.Code = "connection reset", "idempotency_key_reused", "payment_declined"
+			reused.Fingerprint, executed.Fingerprint = "B", "B"
+			r.attempts = append(r.attempts, lost, reused, executed)
+			r.books.Keys = append(r.books.Keys, books.KeyRow{KeyID: books.KeyID{Account: account, Key: "key-late"}, Status: "failed",
+				ResponseStatus: 402, Body: "declined"})
+		}},
+		"called another request's, which was refused": {verify.ReusedForAReason, func(r *run) {
+			for at, code := range map[int]string{30: "unknown_product", 31: "idempotency_key_reused", 32: "unknown_product"} {
+				a := attempt("key-free", at, 422, "x")
+				a.Code, a.Purpose = code, journal.Refusal
+				if code == "idempotency_key_reused" {
+					a.Fingerprint = "B"
+				}
+				r.attempts = append(r.attempts, a)
+			}
+		}},
 		"acknowledged and not there": {verify.AnswersKept, func(r *run) {
 			a := attempt("key-gone", 30, 409, "out")
 			a.Code = "out_of_stock"

@@ -23,7 +23,7 @@ func (w *Watch) Look(attempts []journal.Attempt) int {
 		if o := a.Outcome(); o != journal.Succeeded && o != journal.Refused {
 			continue
 		}
-		id, told := books.KeyID{Account: a.Account, Key: a.Key}, state{a.Fingerprint, a.Status, a.Body}
+		id, told := books.KeyID{Account: a.Account, Key: a.Key}, state{fingerprint: a.Fingerprint, status: a.Status, body: a.Body}
 		if before, known := w.told[id]; known && before != told {
 			w.broken[id] = true
 		}

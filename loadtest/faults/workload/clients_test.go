@@ -146,6 +146,7 @@ func TestBurst_ReachesBothReplicasWithOneRequest(t *testing.T) {
 
 func TestReuse_SendsAnotherRequest(t *testing.T) {
 	t.Parallel()
+	refused := 0
 	for n := range 20 {
 		f, wire := newFakeShop(t)
 		c := clientsOf(wire, 1)
@@ -155,7 +156,13 @@ func TestReuse_SendsAnotherRequest(t *testing.T) {
 		require.Equal(t, all[0].key, all[1].key)
 		require.NotEqual(t, all[0].body, all[1].body)
 		require.Empty(t, c.open.list(true))
+		for _, is := range wire.Journal.Attempts() {
+			if is.Purpose == journal.Refusal {
+				refused++
+			}
+		}
 	}
+	require.Positive(t, refused, "some keys are left to the other request")
 }
 
 func TestShareKey_UsesTwoAccounts(t *testing.T) {

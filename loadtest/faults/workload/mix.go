@@ -191,13 +191,28 @@ func (a *action) reuse(ctx context.Context, account string) {
 	first := a.order(account, []any{item(ample[0], 1)})
 	second := a.order(account, []any{item(ample[1], 2)})
 	second.Purpose = journal.Reuse
-	if a.chance(0.5) {
+	switch {
+	case a.chance(0.5):
 		a.do(ctx, first)
 		a.call(ctx, second, a.fork())
-		return
+	case a.chance(0.5):
+		a.contest(ctx, second)
+	default:
+		a.finish(first)
+		a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
 	}
-	a.finish(first)
-	a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
+}
+
+// contest sends a request beside one with the same key that is refused: the key is free in the end,
+// however they meet.
+func (a *action) contest(ctx context.Context, r Request) {
+	refused := a.order(r.Account, []any{item(a.laterSKU(), 1)})
+	refused.Purpose = journal.Refusal
+	random, others := a.fork(), a.fork()
+	var group sync.WaitGroup
+	group.Go(func() { a.wire.Call(ctx, refused, others) })
+	a.call(ctx, r, random)
+	group.Wait()
 }
 
 // shareKey has two accounts use the same key, each for an order of its own.

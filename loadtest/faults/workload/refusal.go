@@ -31,7 +31,7 @@ func (a *action) refuse(ctx context.Context, account string) {
 // refuseAfter sends the older copy to one endpoint and the order that is refused to another. Older
 // copies wait at a replica that is paused: one whose client hung up, or one that nginx waits for.
 func (a *action) refuseAfter(ctx context.Context, account, first, second string) {
-	sku := fmt.Sprintf("faults-later-%d-%d", a.id, a.n)
+	sku := a.laterSKU()
 	r := a.order(account, []any{item(sku, 1)})
 	r.Purpose, r.Patience, r.Via = journal.Refusal, longer, second
 	corrects, random := a.chance(corrected), a.fork()
@@ -40,16 +40,15 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	a.createProduct(ctx, account, sku)
 	switch {
 	case corrects:
-		r = a.order(account, a.ampleItems())
-		if a.do(ctx, r).Outcome() == journal.Reused {
-			older.Wait() // while an older copy runs, it may hold the key
-			a.do(ctx, r)
-		}
+		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
 	case !answer.RefusedForNow():
 		a.do(ctx, r) // it was not refused: it goes on
 	}
 	older.Wait()
 }
+
+// laterSKU is a product that does not exist yet.
+func (a *action) laterSKU() string { return fmt.Sprintf("faults-later-%d-%d", a.id, a.n) }
 
 // RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
 // while the other replica refuses. It returns when all of them have their last answer.
