@@ -5,19 +5,13 @@ package api
 
 import (
 	"bytes"
-	"compress/flate"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"path"
-	"strings"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
 	"github.com/oapi-codegen/runtime"
 	openapi_types "github.com/oapi-codegen/runtime/types"
@@ -369,7 +363,9 @@ type PaymentStatus string
 
 // Problem RFC 9457 problem details
 type Problem struct {
-	// Code For programs; stable
+	// Code For programs. A code never changes its meaning; new ones may be added. Each has a page at
+	// `/problems/{code}` with its cause, an example, and what to do.
+	//
 	//
 	// Example: out_of_stock
 	Code   string `json:"code"`
@@ -1763,7 +1759,8 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 }
 
 type ProblemResponseHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 type ProblemApplicationProblemPlusJSONResponse struct {
 	Body Problem
@@ -1824,6 +1821,9 @@ func (response CreateCustomerdefaultApplicationProblemPlusJSONResponse) VisitCre
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1866,6 +1866,9 @@ func (response GetCustomerdefaultApplicationProblemPlusJSONResponse) VisitGetCus
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -1922,6 +1925,9 @@ func (response UpdateCustomerdefaultApplicationProblemPlusJSONResponse) VisitUpd
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1977,6 +1983,9 @@ func (response CreateTopUpdefaultApplicationProblemPlusJSONResponse) VisitCreate
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2019,6 +2028,9 @@ func (response GetWalletdefaultApplicationProblemPlusJSONResponse) VisitGetWalle
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2063,6 +2075,9 @@ func (response GetIdempotencyKeydefaultApplicationProblemPlusJSONResponse) Visit
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2105,6 +2120,9 @@ func (response ListOrdersdefaultApplicationProblemPlusJSONResponse) VisitListOrd
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2164,6 +2182,9 @@ func (response CreateOrderdefaultApplicationProblemPlusJSONResponse) VisitCreate
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2206,6 +2227,9 @@ func (response GetOrderdefaultApplicationProblemPlusJSONResponse) VisitGetOrderR
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2261,6 +2285,9 @@ func (response UpdateOrderdefaultApplicationProblemPlusJSONResponse) VisitUpdate
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2321,6 +2348,9 @@ func (response CreatePaymentdefaultApplicationProblemPlusJSONResponse) VisitCrea
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2363,6 +2393,9 @@ func (response GetPaymentdefaultApplicationProblemPlusJSONResponse) VisitGetPaym
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2419,6 +2452,9 @@ func (response CreateRefunddefaultApplicationProblemPlusJSONResponse) VisitCreat
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2462,6 +2498,9 @@ func (response ListProductsdefaultApplicationProblemPlusJSONResponse) VisitListP
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2504,6 +2543,9 @@ func (response GetProductdefaultApplicationProblemPlusJSONResponse) VisitGetProd
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -2573,6 +2615,9 @@ func (response PutProductdefaultApplicationProblemPlusJSONResponse) VisitPutProd
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
 	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2616,6 +2661,9 @@ func (response ReceiveProviderEventdefaultApplicationProblemPlusJSONResponse) Vi
 	w.Header().Set("Content-Type", "application/problem+json")
 	if response.Headers.RetryAfter != nil {
 		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(response.StatusCode)
 	_, err := buf.WriteTo(w)
@@ -3224,193 +3272,4 @@ func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Req
 	} else if response != nil {
 		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
 	}
-}
-
-// Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
-// Stored as a slice of fixed-width chunks rather than one concatenated
-// const string: with thousands of chunks the chained `+` fold is several
-// times slower for the Go compiler than parsing a slice literal.
-var swaggerSpec = []string{
-	"5Hx7cxs3kvhXQc0vVYl/O3xJlGXRdVXROtlbn+NYZdnnqzMVEpxpiljOABMAI2pWpfvsV2hgXpzhS5Zs",
-	"b13+cEQSj0a/u9GNOy8QcSI4cK280Z23ABqCxD9/EwHVTHDzdwgqkCyxH71PC5BA9AIIhxWRoEQqAyAB",
-	"5WQGRAINPd9TwQJiaibrLAFv5CktGb/27u997z0kEc2aC0+1TGFKBCeUSBxDxJxQToDKiIEklKsVyBHh",
-	"Qi8YvyYrqkgoOBB6TRnfuuu97yVU0hi0O9+rVCohm0B8WACZcrjVkwBHTA0M5rAJvQYyg7mQ4PkeM2P/",
-	"TEFmnu9xGpvN7IQaGDG9/Q34tV54o6N+3/dixvPPA78FNa9SpUUM8vUvZjZuklC9qO5hB0yYwbKEP1Mm",
-	"IfRGBnXVjedCxlR7Iy9NcWRzq9chxInQwIPsDbRQ43cagyJ6wRQx24DSI5ImRAtydHJCggWVNDDI9MmM",
-	"SiBCEqoMsd7/7RU5e34yIH+mQkM45nbPLnlLl0AoMo2h2U+UfPz4+hefKJo9IwlIYomaiZSsKNdmpwVN",
-	"EuA+oTwc8yVAQpgmcyEJ3IDMiAQts+6Yj/mnBYsA2QYhJSumF0i1JWSEKTIDs3QiRQBKQejbcxkwDNyG",
-	"n0CaL2HMLZOZScP+GZmyEk0TxieJFNcSlJp2yad8Dys1ZHohYQ5yNOYryvS/jdN+/zhQEAgeKvwAU/KT",
-	"wc7p0bD/DGcW4FKmFUm5ZhHRC6oRsgVVZM44UwsI/TEXshgARLMYDIhpMiLHfaII1fh9LJRFUEKz2Ei1",
-	"TyTMUx4qi0Mtkk6aKJ+cEFUi0iIeIgVd8mEBHJdSNC4BvAatHD4TnePoZY65+rDh0VEdbUvIJhJSBeEU",
-	"SUm42dWcz6xEYD6HQJOUh5YHlCFal7yeEy6cyKOkm639GtqYInALQaohRC4wsluSz4zHMw5fkIVIpdqM",
-	"GFLgBbFkxh0NK5PWsPSypMQWXI05fm0B6pLzucbzUe0TinxplFsOTw6O4UcLjDmC0iyKxlxCDPEMJIRu",
-	"47M+CWmmyILeGMVkWHq0AZBh/2zMG+SA28TojWkpKEbNGIhWhv2YJhEYrBDGyTRX8VPf0Kud4o6wTjEz",
-	"q5e75JxnxE4wB45pZkyE4QSzEqy6Y6O14ZbGSWTU0wvoH5+dvoDOsB+edIbH8KIzC86OO89fnA3pyen8",
-	"7PhomCtfK3WlZqzos45RaNu0Y1Mb/sZipptK8O9iRWLKs6p8bdD+Ea5Q3SWEOU0jbVS/XypkxvXxkecb",
-	"08DiNPZGA2cY3KdCVzOu4RokgvcOAaLRLqV9rpBBV8ZE+2SWaitQwYLya0D800gJQ4SYhoDUFymqm+7+",
-	"eN2Gx3cy3GK9hPn1y03XhZWZjds4mfryjS7ffNywhVqmW9f+QcLcG3n/r1c6WD37q+qZVdEjkaASwRWg",
-	"Q3IhxSyC2PwZCK6BIzvSJImY9cR6iR3xl38o65btt1u+Lu647slRTVbANVlJYUz0e2NQt9s9nwyPznxy",
-	"0u+bf47MP8dGmENy0h+W6gQV0RKylyQQUhr9TnlFg5I5k0pb8a84nbh/BzVlk7cvrSk1WsnYS+eLOYOg",
-	"ZeaTVe6ZSjSOSsRgt8ynzNfcs4akIZIc5syA8zA0p0ZKhCGzQnghRQJSM0O3OY0U+F5S+erOC5jO1ry/",
-	"wU7vz/cCkXItW6T69eU7cjx4/rwzIDRKFrRj9EdCtQZpfv7j83nnv6/uju5/8FpWjRiHwcG+qJ131Dav",
-	"MTIRStNoEogQGuN3u7ylDH12sPoWgfWFS/RcFauI2T8g0AaEv9KI8gCaqHsrOGTWp3LW558ghbdOMRqb",
-	"xZvTf72lgTZG8D8u3/0+MlYAPayjP06OSYcMqsZrTcc/H1Z1/Fm/fzo4Ozs6GZ4O+2dng4rC7zcVvm9C",
-	"CWlEz0BUmsePl794u1DoTlJZog1fryIGXH9gMShN46R58N9grgmaBhv9zBm/BplIZlwVJdDVNrrCIDWg",
-	"UmalZ2/PndP8+bCFY/Iwx+y7JjoSqIZwQnVNQ4dUQ8c4vW0cDjFlUYs58j0W7qHnc53eMj9NwgOhWaMG",
-	"7ofL52D61SPWdmilk0PUK5xzoBoq8LLNPPyKgypI2DY4B8fEho2z1o657TC/u51Kxj4PaZ1rWhRUqe/G",
-	"48sG4n3vtmMVkMf4DY1YOHHw3HbiVBmqcWFsBplFlC+r4HxEEuzEbcx49dvBN8B2A6O/5nuWqKQh/dl9",
-	"6gYiXkPrybCG1uO6GfljPFbj8W2/3xmPbwfz8fj2dD72fnrmd0cvbThr49ifx+PP4/HVeDweX/3lp/G4",
-	"+7CZz/7/z19/yx/2YZ1cVAvemYEJ1SLKOKHWJSAqDRaY8lhD+L3vvYHsUjueWlNvwow7VME9SClihKfc",
-	"nLpy/4hB5MpGr0xhsMzFitsY0gasvolEmQtvzWGIixmtMc1zKyYwN/Gc5+8J19KGLY3vDZY2JhxbNnS+",
-	"XMn4Cc0mGF+07ZqHsBuzmQITlzb6NVuY8MiiIE8emW9qG/ZuBr08m9DrD84oHQZHndP5CXRO+/1+54X5",
-	"p1/5bwNgGAJMDI5T1eL14ve5Gba0qYJx1B+0BJdNj0LlDLmWc6369phZdXtASDLQXTItWHY6Kn9CP//o",
-	"9rZLpnPKopYfqXEZaESGt7fGMWfBgixoSLhw+Z7umE/zLMTIZuLsEfVK2GSCrmVzuCCRMD4I5nVeYlai",
-	"irkpUTRTdieXVuDGvfrsVU6IXqQ7juFYBN3LhSWsWK0N9nxpA2DEZU0u2+zdW9ALEX7Ar+8KcAIqzZYr",
-	"GkWgW3b0rc96oK3f5MC+ZTZxyLSqcs0QDexmf3VQ5dvt2Ym6s9oMXIZHg9Oa3FgvthG+HLeFLw9ybjEH",
-	"8TiuZTXdvo8nuU3rfjL6lnKS8oSykKCuMl50KrkiTCuitAiWeyvSPSFiGmI8fvHHNpfDpm80oBlza1Ep",
-	"aYYqZMGShPHrCS2j4m2L5cGz0z7pfrtbhYf7C013elRWWB7NV6/frziwcyzmIG324WscsJE3H+TNH8qK",
-	"Bb3XIloaLMjlm49E8ABeouJFg84UiZjSxr6vWID5EwlztLSoz4f9PpmGqc1GwcSsPvVtNhF/D9l8DhK4",
-	"HvM/U8o1M3DjdQJBpBHjSaF9gdsAwKp3p2+M6kc6+jY5hDcIOGuihZhEVF7D1Cr14lQHYM7Bk9XQ1paG",
-	"3anp1DLdL7lX5yybLCzAaOOLmN6+tkc7sVC4T4M1MfS9lLM/U3A/27Rj4b/W6bMe/Bj6GgVkfrNUbkBa",
-	"Z3+L7I1sjHqioWY3BtNbybAR182YnDM9SSQLYE/V0EoMFxwWMNXW3XjiC3rd4tSHVNPDNGybdq3cObfk",
-	"9WcKuCbC+uMRVRrvo3fqNARt43EuC62cOycJ8NDGRAnN8j+sYqQ8gKjuLuGdumY0irKJvb4Cm3F3f7Y5",
-	"N7jxI4Xcj2KQSr8sP2CrF9jAoLuEaLJD6YrtZbce4paEEESMQ5FyfahzEKOH2jyCdj7r1gOU3u061+H0",
-	"Nq4r7n/2AS6R4oaZ8cHCGAA3rSWCcty2A948Rby3N+IIXPojj+NhVO7AHPr90q+tSFHhexySL3QwP8zB",
-	"wJzwRFeTwlvTU2s55Bo/7YFYy0CewxEoPeGC79bq7+3g33HsOoYdAFtQ87YAcStq1tQvMVEb4QChItT4",
-	"JkvgZWWQY1QbtlJiQzus3+D2FtxNT+OZC2axAIIGASQawq6xR8Je9/Hs3dwbfb7Lv6iJldnVu7r3N0hr",
-	"LcK8ur+/9+92jMyD0IYAu51a9sJfahlHLZaTG6bWMrj7XHg9iZqpOD1YHkEJwox1HBQJkdcqcHBfOjSU",
-	"THK5IRkzdRVEjF9PRzXaO2prokxsl4F+SZh2eYs5ZVGKVWOFmS2WMYKeBsYhRqF3ir3ddFZuiOtgYcnV",
-	"8OSUuBtiEoKmLFKNa67cXtSn/01IghkSGquXRGk6i+qZLpHqiZhP8vi0xRzpTTcwIGWbP/OOAzEeDfDA",
-	"EiEBkUTQniGzymGj+t+U2buoVrQ4WiF2mCJ0JlK9/cLYFTI+cr6v4ncUuZj+WZv/q5mO1q5JXgk+jxjy",
-	"+EZZascBteWLGOnBLSaybT2Xu1utnNJhSfW2U71NFnOgK8bLsYbv5RshP9So2qqspQjTQB8QXRwSEewf",
-	"yJmTmOOvhSw2Wbb1BveLnYVanGJPl0Oz2w2w6HuEcCUnxDcPWBwgnyQ72LHJeebAAogDOWoznzSTqtuZ",
-	"p/1etc4CG1CEtujXm9a4JKd7s97ZOthESFeE6BOqatbtR0XEipPzi9dELcRKEax02xT2NDCwPWW8M7qp",
-	"XWCebEyF7jGsVgTZYpVSqdBuc1f7DHl5Zomb9QvVk72CxZpTvV+M167Qp5ZW3amBaGpB6k7RoZkWjoT9",
-	"Mfclpi9tCaYiVAKREJgIJMQp7JoLCXUz5zaoeiXrbt1epmCbJJds+p8gQ9am6G/KH9YwUCS5piNzGmA3",
-	"ELpisJdkmnK8yszvsoydL0vPxJwIpPE0cKbUenKB4FpSs58qrwAVaO3yHc5tK78x05mMi7/dUphGwv0N",
-	"AnI4d18r5YdtQ9d7y3bfIs2wZ6B+WFRf1mbuM/ybhuq1OtJK3F6E6w+K0S1BHxSiH0rzL4/ovyw0bzl7",
-	"ZcTTFZ0Njl608JKr5q1ErgCdWUTRo6reR9LOP/udsyv3/87VXd9/ftxeXflBJB+TLxbOWVm+uGcK62tc",
-	"Zu41bPclWiEt+Sl3XpwjUv9PCEjL5XYbQj7ZBEWDzR7ANwfywBcr0jovlCywVUkaxQ9BKpnOLs0ZHHET",
-	"1t70YD3TJWR+UZU1VcuJNnQJIRZTwjgJ4QYikWDO3tV4A1Z2UVmtGVpojXRdwWwhxPKSXXOqU9mird7N",
-	"ydSN6rBw6pefCn6aFoUsMxFmmzos8mmq2KsMtuyRsSyd8blogcKYJdvElCcnzGltxQ2qS9eQQ6MVzRRR",
-	"dA5dcgnceIBjPl1r75jm1TsX7y4/GDfy4vzDq7/bjJkCd5hal1Fe8u/anZaQ2XZMrC/DPGcmUnQ9DRFE",
-	"OtMj42IvqO2/c91fZn3s5LTdUmM+5r9ijx8mDAz8002tEK6r7mx4cvrMXhJHLACuoIz9vLevPxiek5Gj",
-	"sBr1eiIBbnNHXSGve25SL2a6kn7xjKgmePF6A1JZnA+6fVeyxmnCvJF33O13j60RWSCr9nK2x0+JUCg+",
-	"RY3b69AbeVbBFaXQ9QbVz+0SXQ7prbUC3V8Vuuivhtc2t5Ec1j6yVoF8X5dvLVNYb2Q56g8effe27hUL",
-	"UVjvIKm2Lbct7Ib2inH3vvdfnQKXulM2J2+b7kY5qFybV/uUAjeVThzfU2kcU5kVxyCU5CzjJJATiBOd",
-	"5clp39P0WlU1qrJ5+5LVencVZXtv4LmGFr77d9AVplsjXf+rkA6TDsXvX4zC90DDCgI34OpQAav0Yhvh",
-	"SqgOFk1s2qvsB0vxhsa+p5ZmdwG/lzR/HZZ4hS2Ka9L8jSXTdk3uZKwtQthzjcVoBb6I+7aYEBuDfKf2",
-	"o+rLf2XjYfHSpn5EkkBI0uR74raLVJMYu9UY16LCdT+qB9uA3qoIHDaZgk/50k8m9W6HDWagvHt9XCOw",
-	"C2tfZA0MyivZ5M4SMtW7W0JWtbrNS1a9EArIaiFIQPmPmFQOhfkjf++i8LBz5xo96S45J8P+EAvcxxzv",
-	"8CqN9phuzDMmS8hGhIu6c+687YXBT/7cgn3kgCosqif4ukKWJ4jzxwZsA7nxyl3rpOBYp7yiWZe8MePF",
-	"fMy3PqiwtiJe9brHC3xCoyjPTM+FHPP8yYUuwVJpph2aZkC0iEITUOBTArT6AEQJU+P9jpP+sY0HGky/",
-	"pvsavNBoqneNMFbs/aJvHp84UT5JQAZGaQAPhE2Zt7SML3c8SrB+rbCp/e2Pz6TzP1cbGpnKfiVMm9FZ",
-	"BOT88tXr19691fBPJORFy9OmNvMWTn0EoT9XS5uwn0Fgok+3+Fpsap8UqSgCw+xOc2JaV23UkL8xpW2I",
-	"fbCBtU9K3Pt7qBa8QzUj16skosz2CbgGIKaqvkj7G0S1+vW93zp4St4oS2dbmOPcViaIuTvoIzCFoZlb",
-	"zSccVoYT8L2BCge4za7ut7tW71xD2XfpWlV7Cb6ya+WqmJvkvIho8K8fk+MpjLG0TTrGoElQIG+g1qjT",
-	"YKZSofTu8vuirYF4zl9PK3ubfC+R16I/iuvlsLVByA6Lit0rMjvj7u9fPr9NpL2R7N9vmI2JZVfQXzRZ",
-	"2/f/kI+wG9cW6dvyk/2kryjZOzwEr3GhMxJN42XrQ1bo2otUByKG9srQomYAs/HVZtkxP+kf2xqOygs4",
-	"U5emZzpPqK8/rjNyNaa2ZCPElq42j9faiLxh4TuVlnrp+le2Zzlu2iya7X/517ZnNCutGeNknkZRRYIK",
-	"EbEyVBS53pUFEFutWMlZT6bQthDoQ1mm9XhphKQ4UguSDpWg8r0ymzpoRXDPhc+H66nq8tvd2fd5Cdt3",
-	"qQFqhTFfWQE4zLSw1/uyJee7MZkWpurrkdjHkFCJtTNMbxFuW0e7PeK9yAc9ecz7lHFntQp6a+RZ4OSR",
-	"Ys98PTLLyOWbj9UMJNU0EtcprFGjd6eW6XYd6wqxnx5fG3VsWQr+SDq2OFIbeg5lPazXN/ovbXHUSmE1",
-	"NLFVFlhSxjTRdAnYp7OErNvwnS7SGuqfwO+pFrZ/5TBhC8VRW5lQ/t5/XE9r85aPdKH/eHfyWPSd2FzA",
-	"Dm41wuzqeFQvUUm17KPtIqCsLC/iBBoJDvlbOYpdc1U8xquAh6hNMLmZRmBT758vNeUhlSH55La++imv",
-	"blmtVl3lfs4B6wYiftYl55zAjdlaL6gecxOxKBdi2FjF3RHkAuKy/9jQYd8ftmFHHsO0hRzvbWF2vSVh",
-	"R57996LqHsF7WcY6QIOFe/Mad1Z2ta3VVDsef/062fYnURcVjH59fdEs3W9VHrYsH5spioc/ch6yr/U/",
-	"WEpdYSAyULNK7/OVwXzV1iAoVoCtoFnmd60BleYXWrZ45CKeS45tp63vnZcjuh1B3rSzNTZAiYBGRGlb",
-	"a1zWoY16vcHRabff7XcHoxf9F/3ezQCtmAOg0c+XexaurpDJIhmZXwAUSql5n5DfYVan20tS1bxBUG0X",
-	"Ei6pPpciJkYxul7J4rGI6jvPbQtc5CWKNqVqA571d5vbJn6qX/IUV4C167W2iciqqny0rqF2Ubc21Icy",
-	"odr/BgAA//8=",
-}
-
-// decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
-// after base64-decoding and flate-decompressing the embedded blob.
-func decodeSpec() ([]byte, error) {
-	encoded := strings.Join(swaggerSpec, "")
-	compressed, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return nil, fmt.Errorf("error base64 decoding spec: %w", err)
-	}
-	zr := flate.NewReader(bytes.NewReader(compressed))
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(zr); err != nil {
-		return nil, fmt.Errorf("read flate: %w", err)
-	}
-	if err := zr.Close(); err != nil {
-		return nil, fmt.Errorf("close flate reader: %w", err)
-	}
-
-	return buf.Bytes(), nil
-}
-
-var rawSpec = decodeSpecCached()
-
-// a naive cache of the decoded OpenAPI spec
-func decodeSpecCached() func() ([]byte, error) {
-	data, err := decodeSpec()
-	return func() ([]byte, error) {
-		return data, err
-	}
-}
-
-// Constructs a synthetic filesystem for resolving external references when loading openapi specifications.
-func PathToRawSpec(pathToFile string) map[string]func() ([]byte, error) {
-	res := make(map[string]func() ([]byte, error))
-	if len(pathToFile) > 0 {
-		res[pathToFile] = rawSpec
-	}
-
-	return res
-}
-
-// GetSpec returns the OpenAPI specification corresponding to the generated
-// code in this file. External references in the spec are resolved through
-// PathToRawSpec; externally-referenced files must be embedded in their
-// corresponding Go packages (via the import-mapping feature). URL-based
-// external refs are not supported.
-func GetSpec() (swagger *openapi3.T, err error) {
-	resolvePath := PathToRawSpec("")
-
-	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = true
-	loader.ReadFromURIFunc = func(loader *openapi3.Loader, url *url.URL) ([]byte, error) {
-		pathToFile := url.String()
-		pathToFile = path.Clean(pathToFile)
-		getSpec, ok := resolvePath[pathToFile]
-		if !ok {
-			err1 := fmt.Errorf("path not found: %s", pathToFile)
-			return nil, err1
-		}
-		return getSpec()
-	}
-	var specData []byte
-	specData, err = rawSpec()
-	if err != nil {
-		return
-	}
-	swagger, err = loader.LoadFromData(specData)
-	if err != nil {
-		return
-	}
-	return
-}
-
-// GetSpecJSON returns the raw JSON bytes of the embedded OpenAPI
-// specification: decompressed but not unmarshaled. External references
-// are not resolved here; the bytes are the spec exactly as embedded by
-// codegen. The result is cached at package init time, so repeated calls
-// are cheap.
-func GetSpecJSON() ([]byte, error) {
-	return rawSpec()
-}
-
-// GetSwagger returns the OpenAPI specification corresponding to the
-// generated code in this file.
-//
-// Deprecated: GetSwagger predates kin-openapi renaming openapi3.Swagger
-// to openapi3.T. Use [GetSpec] instead. This wrapper is retained for
-// backwards compatibility.
-func GetSwagger() (*openapi3.T, error) {
-	return GetSpec()
 }

@@ -123,7 +123,7 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
-		WebhookSecret: a.cfg.WebhookSecret,
+		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),
 		TraceParent:   a.tracing.traceParents(),
 		Observe:       a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.observeProviderEvent,
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/postgres"
 )
 
 // Config is everything that can be set from outside, by the environment variable in the tag.
@@ -230,6 +231,14 @@ func (c Config) tracesURL() string {
 		return c.OTLPTracesEndpoint
 	}
 	return strings.TrimSuffix(c.OTLPEndpoint, "/") + "/v1/traces"
+}
+
+// demoKey is the API key of the demo account, which exists in development only.
+func (c Config) demoKey() string {
+	if c.Environment != Development {
+		return ""
+	}
+	return postgres.DemoKey
 }
 
 // RequireDatabase fails unless the database's URL is set, which migrate and seed need.

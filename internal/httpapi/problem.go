@@ -14,6 +14,7 @@ import (
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/pages"
 )
 
 const problemType = "application/problem+json" // RFC 9457
@@ -107,7 +108,7 @@ func problemOf(err error) problem {
 // are stored as what is sent.
 func (p problem) body(requestID string) []byte {
 	return encode(api.Problem{
-		Type: problemsPath + p.code, Title: http.StatusText(p.status), Status: p.status,
+		Type: pages.Problems + p.code, Title: http.StatusText(p.status), Status: p.status,
 		Detail: p.detail, Code: p.code, Error: p.detail, Resource: optional(p.resource), RequestID: requestID,
 	})
 }

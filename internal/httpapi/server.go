@@ -17,6 +17,7 @@ import (
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/pages"
 )
 
 // basePath is where the API begins; the paths of the description follow it.
@@ -45,6 +46,9 @@ type Config struct {
 	// WebhookSecret is what the payment provider signs its events with, as Standard Webhooks writes
 	// it: whsec_ and base64. Without one, all events are refused.
 	WebhookSecret string
+
+	// DemoKey is the API key with which the viewer at /docs may send requests; empty: it sends none.
+	DemoKey string
 
 	// TraceParent names the request that a context belongs to. Replays show it as Check.Original.
 	// It may be nil.
@@ -108,8 +112,9 @@ func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
 	r.Use(s.identify, s.timeAttempt, s.clientIP(), s.accessLog, s.recover, s.limitBody)
 	r.Use(middleware.GetHead)
-	r.Get(problemsPath+"{code}", s.explainProblem)
-	r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) })
+	notFound := func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) }
+	pages.Mount(r, pages.Options{DemoKey: s.cfg.DemoKey, NotFound: notFound})
+	r.NotFound(notFound)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
 		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),

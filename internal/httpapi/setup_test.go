@@ -27,6 +27,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
+	"github.com/oncepay/oncepay/internal/pages"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/psp"
 	"github.com/oncepay/oncepay/internal/pspsim"
@@ -265,6 +266,7 @@ func (r reply) problem(status int, code string) api.Problem {
 	require.NotEmpty(r.t, p.Detail)
 	require.NotEmpty(r.t, p.Error)
 	require.NotEmpty(r.t, p.RequestID)
+	require.Equal(r.t, status, pages.Status(code), "on the page of %s", code)
 	return p
 }
 

@@ -16,12 +16,15 @@ import (
 // plenty is more than a load test can order.
 const plenty = 1_000_000
 
+// DemoKey is the API key of the first demo account.
+const DemoKey = "sk_test_demo"
+
 // demoAccounts are well known, with their API keys. Never seed them in production.
 var demoAccounts = []struct {
 	id        uuid.UUID
 	name, key string
 }{
-	{uuid.MustParse("00000000-0000-7000-8000-000000000001"), "Demo", "sk_test_demo"},
+	{uuid.MustParse("00000000-0000-7000-8000-000000000001"), "Demo", DemoKey},
 	{uuid.MustParse("00000000-0000-7000-8000-000000000002"), "Other", "sk_test_other"},
 }
 

@@ -1,21 +1,25 @@
-package httpapi
+package pages
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/api"
 )
 
 // sources are where codes of problems are written.
-var sources = []string{"../checkout/*.go", "../postgres/*.go", "*.go", "../../idempotency/errors.go", "../../deploy/nginx/*.conf"}
+var sources = []string{"../checkout/*.go", "../postgres/*.go", "../httpapi/*.go", "../../idempotency/errors.go", "../../deploy/nginx/*.conf"}
 
 // codeText finds codes in the sources: code: "x", Code = "x", conflict("x", …) and "code":"x".
 var codeText = regexp.MustCompile(`(?:\b[cC]ode(?:[A-Z]\w*)?"?(?::| +=) *|\b(?:conflict|unprocessable|invalid)\()"([a-z_]{5,})"`)
 
-func TestProblemPages_ExplainEveryCode(t *testing.T) {
+func TestProblems_ExplainEveryCode(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
 	for _, pattern := range sources {
@@ -35,6 +39,26 @@ func TestProblemPages_ExplainEveryCode(t *testing.T) {
 	require.Greater(t, len(codes), 40, "the pattern finds them")
 	delete(codes, "order_") // the status follows
 	for code := range codes {
-		require.Contains(t, explanations, code)
+		require.Contains(t, byCode, code)
 	}
+}
+
+func TestProblems_AreThoseOfTheDescription(t *testing.T) {
+	t.Parallel()
+	spec, err := api.GetSpec()
+	require.NoError(t, err)
+	var described []string
+	for _, code := range spec.Components.Schemas["Problem"].Value.Properties["code"].Value.Extensions["x-extensible-enum"].([]any) {
+		described = append(described, code.(string))
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(byCode)), described)
+}
+
+func TestProblems_AreListedOnce(t *testing.T) {
+	t.Parallel()
+	listed := 0
+	for _, g := range groups {
+		listed += len(g.Problems)
+	}
+	require.Len(t, byCode, listed)
 }
