@@ -47,7 +47,7 @@ type Config struct {
 	// it: whsec_ and base64. Without one, all events are refused.
 	WebhookSecret string
 
-	// DemoKey is the API key with which the viewer at /docs may send requests; empty: it sends none.
+	// DemoKey is the API key of the requests that the viewer at /docs sends; empty: it sends none.
 	DemoKey string
 
 	// TraceParent names the request that a context belongs to. Replays show it as Check.Original.
