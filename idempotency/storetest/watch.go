@@ -25,31 +25,31 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		requireChange(t, changed)
+		RequireChange(t, changed)
 		require.Equal(t, "answer", string(b.look(t, "key").Response.Body), "the record is complete before the change is announced")
 	})
 	run("a watch receives a release", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Release(t.Context(), pending))
-		requireChange(t, changed)
+		RequireChange(t, changed)
 		require.Nil(t, b.look(t, "key"))
 	})
 	run("all watches of a key receive", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		first, second := b.watched(t, pending), b.watched(t, pending)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		requireChange(t, first)
-		requireChange(t, second)
+		RequireChange(t, first)
+		RequireChange(t, second)
 	})
 	run("a watch receives one change after the other", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed := b.watched(t, pending)
 		require.NoError(t, b.Store.Release(t.Context(), pending))
-		requireChange(t, changed)
+		RequireChange(t, changed)
 		pending = b.held(t, "key", long)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		requireChange(t, changed)
+		RequireChange(t, changed)
 	})
 	run("watches of other scopes and keys receive nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
@@ -58,19 +58,19 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 			other := b.held(t, key, long)
 			otherChanged := b.watched(t, other)
 			require.NoError(t, b.Store.Release(t.Context(), other))
-			requireChange(t, otherChanged)
+			RequireChange(t, otherChanged)
 		}
 		requireNoChange(t, changed)
 	})
 	run("a stopped watch receives nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		changed, stop := idempotency.Watch(b.Store, pending.Scope, pending.Key)
-		requireChange(t, changed)
+		RequireChange(t, changed)
 		still := b.watched(t, pending)
 		stop()
 		stop()
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		requireChange(t, still)
+		RequireChange(t, still)
 		requireNoChange(t, changed)
 	})
 	run("many watch at once", func(t *testing.T, b *bench) {
@@ -93,11 +93,12 @@ func (b *bench) watched(t *testing.T, r idempotency.Record) <-chan struct{} {
 	t.Helper()
 	changed, stop := idempotency.Watch(b.Store, r.Scope, r.Key)
 	t.Cleanup(stop)
-	requireChange(t, changed)
+	RequireChange(t, changed)
 	return changed
 }
 
-func requireChange(t *testing.T, changed <-chan struct{}) {
+// RequireChange fails the test unless a watch receives a change within 20 seconds.
+func RequireChange(t testing.TB, changed <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-changed:

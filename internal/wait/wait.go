@@ -1,4 +1,4 @@
-// Package wait asks again and again until something is so.
+// Package wait waits for a time, or until something is so, and no longer than its context.
 package wait
 
 import (
@@ -38,6 +38,16 @@ func Until(ctx context.Context, interval time.Duration, probe func(context.Conte
 			return fmt.Errorf("%w (last answer: %w)", ctx.Err(), last)
 		case <-time.After(max(interval, time.Since(began))):
 		}
+	}
+}
+
+// Pause returns after d, or with ctx.Err() as soon as ctx ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

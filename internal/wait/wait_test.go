@@ -65,3 +65,17 @@ func TestUntil_StopsAtAnErrorThatCannotPass(t *testing.T) {
 	require.Equal(t, errNotYet, err)
 	require.Equal(t, 1, asked)
 }
+
+func TestPause_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		require.NoError(t, wait.Pause(t.Context(), time.Second))
+		require.Equal(t, time.Second, time.Since(began))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, wait.Pause(ctx, time.Hour), context.DeadlineExceeded)
+		require.Equal(t, 2*time.Second, time.Since(began))
+	})
+}

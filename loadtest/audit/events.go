@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
@@ -59,10 +60,8 @@ func (r EventReader) Read(ctx context.Context, since time.Time) (*Events, error)
 			if e.Outstanding == 0 || time.Now().After(deadline) {
 				return nil
 			}
-			select {
-			case <-time.After(eventsAgain):
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := wait.Pause(ctx, eventsAgain); err != nil {
+				return err
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/conformance"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
@@ -117,7 +118,7 @@ func (c *campaign) run(ctx context.Context) error {
 	c.enter("clients finish their requests")
 	c.finish(ctx, false)
 	c.enter("quiet")
-	wait(ctx, quiet)
+	_ = wait.Pause(ctx, quiet)
 	if err := c.awaitReconciled(ctx); err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (c *campaign) load(ctx context.Context) error {
 	go func() { defer close(shopped); c.clients.Run(shopping) }()
 
 	c.enter("warm-up")
-	wait(ctx, warmUp)
+	_ = wait.Pause(ctx, warmUp)
 	c.baseline = c.measure(ctx)
 	err := c.runFaults(ctx)
 	stopShopping()
@@ -157,10 +158,3 @@ func (c *campaign) finish(ctx context.Context, everything bool) {
 }
 
 func (c *campaign) enter(phase string) { c.phase.Store(phase) }
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}

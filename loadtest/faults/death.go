@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
@@ -51,7 +52,7 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) *deathWatc
 		payment.Via = runs[0].Dies
 		w.group.Go(func() { w.follow(ctx, payment) })
 	}
-	wait(ctx, runningFor)
+	_ = wait.Pause(ctx, runningFor)
 	return w
 }
 

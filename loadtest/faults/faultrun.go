@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
@@ -58,7 +59,7 @@ func (c *campaign) runFaults(ctx context.Context) error {
 			return err
 		}
 		c.enter("between faults")
-		wait(ctx, scheduler.Pause(c.cfg.Shortest, c.cfg.Longest))
+		_ = wait.Pause(ctx, scheduler.Pause(c.cfg.Shortest, c.cfg.Longest))
 	}
 	return c.startAll(ctx)
 }
@@ -74,7 +75,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	watch.begin(ctx, runs[0].Died)
 	held := c.elapsed()
 	refused := c.refuseDuring(ctx, runs)
-	wait(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
+	_ = wait.Pause(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
 	healing := c.elapsed()
 	// Also after Ctrl-C: a stack that was kept for inspection should be whole.
 	if err := c.heal(context.WithoutCancel(ctx), runs); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
@@ -43,6 +44,6 @@ func (c *campaign) insist(ctx context.Context, r workload.Request) (a journal.At
 			return a
 		}
 		r.Via = "nginx"
-		wait(ctx, askAgain)
+		_ = wait.Pause(ctx, askAgain)
 	}
 }

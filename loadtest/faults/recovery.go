@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -32,7 +33,7 @@ func (c *campaign) awaitService(ctx context.Context) time.Duration {
 				c.insist(context.WithoutCancel(ctx), r) // so that its key is decided; the violation stands
 				return c.elapsed()
 			}
-			wait(looking, askAgain)
+			_ = wait.Pause(looking, askAgain)
 		}
 	}
 	return c.elapsed()

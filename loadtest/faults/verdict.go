@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -35,7 +36,7 @@ const (
 func (c *campaign) verify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout+generateTimeout+idleTimeout)
 	defer cancel()
-	for deadline := time.Now().Add(min(consumeTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+	for deadline := time.Now().Add(min(consumeTimeout, c.cfg.Patience)); ; _ = wait.Pause(ctx, lookAgain) {
 		var err error
 		if c.books, err = c.read(ctx); err != nil {
 			return err
@@ -98,7 +99,7 @@ func (c *campaign) reader(ctx context.Context) (books.Reader, error) {
 func (c *campaign) awaitReconciled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
 	defer cancel()
-	for deadline := time.Now().Add(min(reconcileTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+	for deadline := time.Now().Add(min(reconcileTimeout, c.cfg.Patience)); ; _ = wait.Pause(ctx, lookAgain) {
 		held, err := c.read(ctx)
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ func (c *campaign) recoveries() []books.Violation {
 
 // awaitIdle waits until the replicas have closed what is idle, and returns what they leak.
 func (c *campaign) awaitIdle(ctx context.Context) []books.Violation {
-	for deadline := time.Now().Add(min(idleTimeout, c.cfg.Patience)); ; wait(ctx, lookAgain) {
+	for deadline := time.Now().Add(min(idleTimeout, c.cfg.Patience)); ; _ = wait.Pause(ctx, lookAgain) {
 		found := leaks(c.baseline, c.measure(ctx))
 		if len(found) == 0 || time.Now().After(deadline) {
 			return found

@@ -1,9 +1,6 @@
 package pgstore_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,60 +8,23 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/pgstore"
+	"github.com/oncepay/oncepay/idempotency/storetest"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 // patience bounds waits for what should come soon.
 const patience = 20 * time.Second
 
-func requireChange(t *testing.T, changed <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-changed:
-	case <-time.After(patience):
-		require.Fail(t, "nobody was woken")
-	}
-}
-
-// TestWatch_WakesAWaiterAtAnotherReplica has the second one wait at one replica
-// for the first one's answer at the other.
 func TestWatch_WakesAWaiterAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	server := testenv.EmptyPostgres(t)
-	finish, running := make(chan struct{}), make(chan struct{}, 1)
-	replica := func() *idempotency.Middleware {
+	storetest.RunReplicas(t, func(t *testing.T) idempotency.Store {
 		pool, _ := open(t, server)
 		require.NoError(t, pgstore.Migrate(t.Context(), pool))
 		store := pgstore.New(pool)
 		t.Cleanup(store.Close)
-		return idempotency.New(store, idempotency.Always(idempotency.Policy{Wait: patience}), idempotency.WithSharedScope())
-	}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		running <- struct{}{}
-		<-finish
-		w.WriteHeader(http.StatusCreated)
+		return store
 	})
-	send := func(m *idempotency.Middleware) <-chan *httptest.ResponseRecorder {
-		answer := make(chan *httptest.ResponseRecorder, 1)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
-		r.Header.Set(idempotency.HeaderKey, "key")
-		go func() {
-			w := httptest.NewRecorder()
-			m.Handler(handler).ServeHTTP(w, r)
-			answer <- w
-		}()
-		return answer
-	}
-	api1, api2 := replica(), replica()
-	first := send(api1)
-	<-running
-	second := send(api2)
-	require.Eventually(t, func() bool { return api2.Waiting() == 1 }, patience, time.Millisecond)
-	close(finish)
-	require.Empty(t, (<-first).Header().Get(idempotency.HeaderReplay))
-	w := <-second
-	require.Equal(t, http.StatusCreated, w.Code)
-	require.Equal(t, "true", w.Header().Get(idempotency.HeaderReplay))
 }
 
 // TestWatch_SurvivesALostConnection wakes those who wait, who may have missed
@@ -78,16 +38,16 @@ func TestWatch_SurvivesALostConnection(t *testing.T) {
 	t.Cleanup(store.Close)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	way.Cut()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	record := pending("key")
 	require.Eventually(t, func() bool {
 		existing, err := store.Acquire(t.Context(), record, time.Minute)
 		return err == nil && existing == nil
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, store.Release(t.Context(), record))
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 }
 
 // TestWatch_ReplacesASilentConnection loses the answer to the first question whether
@@ -101,9 +61,9 @@ func TestWatch_ReplacesASilentConnection(t *testing.T) {
 	t.Cleanup(store.Close)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	way.FailNext("-- ping", testenv.Fault{Lose: true})
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 }
 
 func TestWatch_TakesNoPlaceInThePool(t *testing.T) {
@@ -114,13 +74,13 @@ func TestWatch_TakesNoPlaceInThePool(t *testing.T) {
 	t.Cleanup(store.Close)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	require.NoError(t, store.Release(t.Context(), held(t, store, "key", time.Minute)))
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 }
 
-// TestWithoutNotify_NotifiesNobody listens itself: notifications come in the order of commits.
-func TestWithoutNotify_NotifiesNobody(t *testing.T) {
+// TestWithoutNotify_SendsNoNotification listens itself: notifications come in the order of commits.
+func TestWithoutNotify_SendsNoNotification(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	conn, err := pool.Acquire(t.Context())
@@ -150,7 +110,7 @@ func TestClose_ClosesTheConnection(t *testing.T) {
 	store := pgstore.New(pool)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	store.Close()
 	store.Close()
 	_, stop = store.Watch("acct_1", "key")

@@ -1,10 +1,7 @@
 package redisstore_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,57 +9,19 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/idempotency/storetest"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 // patience bounds waits for what should come soon.
 const patience = 20 * time.Second
 
-func requireChange(t *testing.T, changed <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-changed:
-	case <-time.After(patience):
-		require.Fail(t, "nobody was woken")
-	}
-}
-
-// TestWatch_WakesAWaiterAtAnotherReplica has the second one wait at one replica
-// for the first one's answer at the other.
 func TestWatch_WakesAWaiterAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
-	finish, running := make(chan struct{}), make(chan struct{}, 1)
-	replica := func() *idempotency.Middleware {
-		store := closing(t, redisstore.New(open(t, server)))
-		return idempotency.New(store, idempotency.Always(idempotency.Policy{Wait: patience}), idempotency.WithSharedScope())
-	}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		running <- struct{}{}
-		<-finish
-		w.WriteHeader(http.StatusCreated)
+	storetest.RunReplicas(t, func(t *testing.T) idempotency.Store {
+		return closing(t, redisstore.New(open(t, server)))
 	})
-	send := func(m *idempotency.Middleware) <-chan *httptest.ResponseRecorder {
-		answer := make(chan *httptest.ResponseRecorder, 1)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
-		r.Header.Set(idempotency.HeaderKey, "key")
-		go func() {
-			w := httptest.NewRecorder()
-			m.Handler(handler).ServeHTTP(w, r)
-			answer <- w
-		}()
-		return answer
-	}
-	api1, api2 := replica(), replica()
-	first := send(api1)
-	<-running
-	second := send(api2)
-	require.Eventually(t, func() bool { return api2.Waiting() == 1 }, patience, time.Millisecond)
-	close(finish)
-	require.Empty(t, (<-first).Header().Get(idempotency.HeaderReplay))
-	w := <-second
-	require.Equal(t, http.StatusCreated, w.Code)
-	require.Equal(t, "true", w.Header().Get(idempotency.HeaderReplay))
 }
 
 // TestWatch_SurvivesAnOutage wakes those who wait, who may have missed
@@ -73,16 +32,16 @@ func TestWatch_SurvivesAnOutage(t *testing.T) {
 	store, record := closing(t, redisstore.New(open(t, server.URL))), pending("key")
 	changed, stop := store.Watch(record.Scope, record.Key)
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	server.Stop()
 	server.Start()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	require.Eventually(t, func() bool {
 		existing, err := store.Acquire(t.Context(), record, time.Minute)
 		return err == nil && existing == nil
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, store.Release(t.Context(), record))
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 }
 
 func TestWatch_BeginsDuringAnOutage(t *testing.T) {
@@ -95,7 +54,7 @@ func TestWatch_BeginsDuringAnOutage(t *testing.T) {
 	defer stop()
 	require.Less(t, time.Since(began), redisstore.DialTimeout, "it doesn't block")
 	server.Start()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 }
 
 func TestClose_EndsTheSubscription(t *testing.T) {
@@ -108,7 +67,7 @@ func TestClose_EndsTheSubscription(t *testing.T) {
 	store := redisstore.New(open(t, server))
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
-	requireChange(t, changed)
+	storetest.RequireChange(t, changed)
 	require.NoError(t, store.Close())
 	require.NoError(t, store.Close())
 	_, stop = store.Watch("acct_1", "key")

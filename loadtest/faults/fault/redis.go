@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -66,7 +67,7 @@ func (s *Scheduler) flushUnconsumed() *Run {
 		if err := lock(ctx); err != nil {
 			return err
 		}
-		if err := wait(ctx, behind); err != nil {
+		if err := wait.Pause(ctx, behind); err != nil {
 			return err
 		}
 		return s.onMaster(ctx, "FLUSHALL")

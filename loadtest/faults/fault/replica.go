@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -114,7 +115,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		if err := s.target.Stack.Do(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
 			return err
 		}
-		if err := wait(ctx, gathering); err != nil {
+		if err := wait.Pause(ctx, gathering); err != nil {
 			return err
 		}
 		r.Died = time.Now()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -153,16 +154,12 @@ func (s *Scheduler) ops(ctx context.Context, method, replica, path string) error
 
 // until waits for a failpoint to fire.
 func until(ctx context.Context, fired func() bool) error {
-	for deadline := time.After(fireTimeout); !fired(); {
-		select {
-		case <-time.After(tick):
-		case <-deadline:
+	return wait.For(ctx, fireTimeout, tick, func(context.Context) error {
+		if !fired() {
 			return ErrNotFired
-		case <-ctx.Done():
-			return ctx.Err()
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // lives asks the operations port, which is open as long as the process runs.

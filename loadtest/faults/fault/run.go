@@ -114,14 +114,4 @@ func (s *Scheduler) onBoth(verb, service string, args ...string) func(context.Co
 	}
 }
 
-// wait returns early when ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func nothing(context.Context) error { return nil }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -81,7 +82,7 @@ func (s *Scheduler) failoverWithLoss() *Run {
 		if err := st.Do(ctx, "partition", stack.RedisReplica, stack.Redis); err != nil {
 			return err
 		}
-		if err := wait(ctx, lag); err != nil {
+		if err := wait.Pause(ctx, lag); err != nil {
 			return err
 		}
 		r.Hits, err = missing(ctx, st.Addr(other(*old)), st.Addr(*old))
@@ -141,19 +142,14 @@ func (s *Scheduler) killSentinel() *Run {
 
 // awaitPair waits until both servers are ready for a failover, and returns the master's name.
 func (s *Scheduler) awaitPair(ctx context.Context) (master string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
+	err = wait.For(ctx, readyTimeout, askAgain, func(ctx context.Context) error {
 		services, _, err := s.target.Stack.Status(ctx)
-		if err == nil {
-			if master := masterOfPair(services); master != "" {
-				return master, nil
-			}
+		if master = masterOfPair(services); master == "" {
+			return errors.Join(err, ErrNotFired)
 		}
-		if wait(ctx, askAgain) != nil {
-			return "", ErrNotFired
-		}
-	}
+		return err
+	})
+	return master, err
 }
 
 // masterOfPair is the master of a pair that is ready for a failover, or empty.
@@ -176,17 +172,15 @@ func masterOfPair(services []stack.ServiceStatus) (master string) {
 
 // awaitPromotion waits until the other server is master, and returns how long that took.
 func (s *Scheduler) awaitPromotion(ctx context.Context, old string) (took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, promoteTimeout)
-	defer cancel()
 	began := time.Now()
-	for want := s.target.Stack.Addr(other(old)); ; {
-		if master, err := s.target.Stack.RedisMaster(ctx); err == nil && master == want {
-			return time.Since(began), nil
+	err = wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
+		master, err := s.target.Stack.RedisMaster(ctx)
+		if err == nil && master != s.target.Stack.Addr(other(old)) {
+			err = fmt.Errorf("Sentinel has not promoted %s: master is %s", other(old), master)
 		}
-		if err := wait(ctx, askAgain); err != nil {
-			return 0, fmt.Errorf("no promotion of %s by Sentinel: %w", other(old), err)
-		}
-	}
+		return err
+	})
+	return time.Since(began), err
 }
 
 func other(server string) string {

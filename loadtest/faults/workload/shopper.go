@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -44,10 +45,7 @@ func (c *shopper) shopUntil(ctx context.Context) {
 		}
 		one := c.action(n)
 		one.act(working)
-		select {
-		case <-time.After(time.Duration(one.random.Int64N(int64(thinkTime)))):
-		case <-ctx.Done():
-		}
+		_ = wait.Pause(ctx, time.Duration(one.random.Int64N(int64(thinkTime))))
 	}
 	for _, p := range c.later {
 		c.sendAgain(working, p)

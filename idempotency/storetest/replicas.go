@@ -1,0 +1,53 @@
+package storetest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// RunReplicas checks that a request that waits at one replica is woken by the answer at another.
+// connect is called once for each of two replicas. It returns a store that is an
+// [idempotency.Watcher], with a connection of its own to the same data.
+func RunReplicas(t *testing.T, connect func(t *testing.T) idempotency.Store) {
+	t.Helper()
+	finish, running := make(chan struct{}), make(chan struct{}, 1)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		running <- struct{}{}
+		<-finish
+		w.WriteHeader(http.StatusCreated)
+	})
+	replica := func() *idempotency.Middleware {
+		return idempotency.New(connect(t), idempotency.Always(idempotency.Policy{Wait: patience}), idempotency.WithSharedScope())
+	}
+	key := "replicas-" + string(idempotency.NewOwner())
+	api1, api2 := replica(), replica()
+	first := post(t, api1.Handler(handler), key)
+	<-running
+	second := post(t, api2.Handler(handler), key)
+	require.Eventually(t, func() bool { return api2.Waiting() == 1 }, patience, pollEvery)
+	close(finish)
+	require.Empty(t, (<-first).Header().Get(idempotency.HeaderReplay))
+	w := <-second
+	require.Equal(t, http.StatusCreated, w.Code)
+	require.Equal(t, "true", w.Header().Get(idempotency.HeaderReplay))
+}
+
+// post sends a request and returns where its answer will be.
+func post(t *testing.T, to http.Handler, key string) <-chan *httptest.ResponseRecorder {
+	t.Helper()
+	answer := make(chan *httptest.ResponseRecorder, 1)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
+	r.Header.Set(idempotency.HeaderKey, key)
+	go func() {
+		w := httptest.NewRecorder()
+		to.ServeHTTP(w, r)
+		answer <- w
+	}()
+	return answer
+}
