@@ -7,11 +7,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/api"
 )
+
+// rawTimeout is far above what an answer takes that waits for nothing.
+const rawTimeout = 20 * time.Second
 
 // raw sends text as it is and reads the answer.
 func (s *shop) raw(text string) reply {
@@ -19,6 +23,7 @@ func (s *shop) raw(text string) reply {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
 	require.NoError(s.t, err)
 	defer func() { _ = conn.Close() }()
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(rawTimeout)))
 	_, err = io.WriteString(conn, text)
 	require.NoError(s.t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -54,6 +59,16 @@ func TestShape_OfAnswersBeforeAnyHandler(t *testing.T) {
 		require.NotEmpty(t, answer.header.Get("X-Request-ID"), c.code)
 	}
 	require.Equal(t, "GET, HEAD, POST", s.raw("PURGE /v1/orders HTTP/1.1\r\nHost: a\r\n\r\n").header.Get("Allow"))
+}
+
+// TestShape_OfATooLargeBodyDoesNotWaitForIt has a client that says how long its body is and sends
+// nothing of it. net/http would first read the body until its timeout.
+func TestShape_OfATooLargeBodyDoesNotWaitForIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, length := range []string{"65537", "262144", "10000000"} {
+		s.raw("POST /v1/orders HTTP/1.1\r\nHost: a\r\nContent-Length: "+length+"\r\n\r\n").problem(413, "body_too_large")
+	}
 }
 
 func TestShape_OfHeadIsThatOfGet(t *testing.T) {

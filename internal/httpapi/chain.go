@@ -14,6 +14,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/go-chi/httprate"
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 const (
@@ -125,10 +127,13 @@ func (s *Server) recover(next http.Handler) http.Handler {
 	})
 }
 
-// limitBody refuses a body that says it is too large, and bounds the reading of all others.
+// limitBody refuses a body that says it is too large, and bounds the reading of all others. The
+// connection is closed after a refusal: to keep it, net/http would first read what the client has
+// not sent yet, for as long as a body may take.
 func (s *Server) limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
+			w.Header().Set("Connection", "close")
 			s.fail(w, r, bodyTooLarge(maxBody))
 			return
 		}
@@ -137,12 +142,13 @@ func (s *Server) limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// limitTime bounds everything that runs without a key, and with a key what comes before the
-// handler. With a key, the handler has a deadline of its own, set by the idempotency stage.
+// limitTime bounds everything that runs without a key, also where the key is optional, and with a
+// key what comes before the handler. With a key, the handler has a deadline of its own, set by the
+// idempotency stage.
 func (s *Server) limitTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit := s.cfg.OrderDeadline
-		if policy := s.policyOf(r); policy != nil {
+		if policy := s.policyOf(r); policy != nil && r.Header.Get(idempotency.HeaderKey) != "" {
 			limit = beforeHandler(policy)
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), limit)

@@ -6,8 +6,11 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
 // hold keeps the stock of a product locked, so that orders of it wait, until release is called.
@@ -187,4 +190,25 @@ func TestClientGone_PaymentChargesOnce(t *testing.T) {
 	require.Equal(t, http.StatusCreated, retry.status, retry.body)
 	require.True(t, retry.replayed())
 	require.Equal(t, 1, s.charges(order))
+}
+
+// TestDeadline_HoldsWithoutAKey has changes wait for a lock for longer than they may take. With a
+// key the handler has a deadline of its own; where the key is optional and missing, the request has
+// one.
+func TestDeadline_HoldsWithoutAKey(t *testing.T) {
+	t.Parallel()
+	const deadline = time.Second
+	s := setup(t, func(cfg *httpapi.Config) { cfg.OrderDeadline = deadline })
+	customer := s.customer().ID
+	tx, err := s.pool.Begin(s.ctx)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(s.ctx)) }()
+	_, err = tx.Exec(s.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE customers")
+	require.NoError(t, err)
+	for _, key := range []string{"", newKey()} {
+		began := time.Now()
+		answer := s.do(request{method: "PATCH", path: "/v1/customers/" + customer.String(), key: key, body: `{"name":"Ada L."}`})
+		require.Equal(t, http.StatusServiceUnavailable, answer.status, answer.body)
+		require.Less(t, time.Since(began), 2*deadline, "key %q", key)
+	}
 }
