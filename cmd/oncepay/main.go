@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/app"
@@ -71,10 +72,11 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	if len(args) > 0 {
 		command, rest = args[0], args[1:]
 	}
-	switch command {
-	case "help", "-h", "-help", "--help":
+	if command == "help" || slices.ContainsFunc(args, isHelp) {
 		_, err := io.WriteString(stdout, usage)
 		return err
+	}
+	switch command {
 	case "":
 		return fmt.Errorf("%w: a command is missing", errUsage)
 	case "migrate":
@@ -120,5 +122,7 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 		return serve(ctx, cfg, log)
 	}
 }
+
+func isHelp(s string) bool { return s == "-h" || s == "-help" || s == "--help" }
 
 func isDirection(s string) bool { return s == "up" || s == "down" || s == "version" }

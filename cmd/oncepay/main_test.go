@@ -66,9 +66,9 @@ func TestUsage_WrongShowsTheUsageAndExitsWithTwo(t *testing.T) {
 
 func TestUsage_HelpShowsIt(t *testing.T) {
 	t.Parallel()
-	for _, arg := range []string{"help", "-h", "--help"} {
-		out, err := oncepay(t, nil, arg)
-		require.NoError(t, err)
+	for _, args := range [][]string{{"help"}, {"-h"}, {"--help"}, {"outbox", "--help"}, {"outbox", "retry", "-h"}, {"migrate", "-help"}, {"serve", "--help"}} {
+		out, err := oncepay(t, nil, args...)
+		require.NoError(t, err, "%q", args)
 		require.Equal(t, usage, out)
 	}
 }
@@ -230,11 +230,14 @@ func TestOutbox_ListsRetriesAndReplays(t *testing.T) {
 	}{
 		{[]string{"outbox", "status"}, "order-confirmations"},
 		{[]string{"outbox", "list"}, "no event is refused"},
-		{[]string{"outbox", "retry", "7"}, "0 events will be tried again"},
+		{[]string{"outbox", "retry"}, "0 events will be tried again"},
 		{[]string{"outbox", "replay", "--since", "10m"}, "0 events will be published again"},
 	} {
 		out, err := oncepay(t, environ, c.args...)
 		require.NoError(t, err)
 		require.Contains(t, out, c.want)
 	}
+	_, err := oncepay(t, environ, "outbox", "retry", "999999")
+	require.ErrorContains(t, err, "999999")
+	require.NotErrorIs(t, err, errUsage, "the exit status is 1")
 }

@@ -43,7 +43,7 @@ func TestApp_ServesLogsAndCounts(t *testing.T) {
 		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_waiters 0`, "\nidempotency_breaker_open 0\n",
 		`idempotency_takeovers_total 0`, `idempotency_fence_failures_total 0`,
 		`payments{state="processing"} 0`, `payments{state="succeeded"} 1`, `payments{state="declined"} 0`,
-		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_dead{group="order-confirmations"} 0`,
+		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_retrying{group="order-confirmations"} 0`, `outbox_dead{group="order-confirmations"} 0`,
 		`events_consumed_total{group="order-confirmations",result="repeated"} 0`,
 		`postgres_pool_max_connections 20`, `redis_pool_connections{pool="records"} `, `redis_pool_hits_total{pool="events"} `,
 		`go_goroutines`, `process_resident_memory_bytes`,

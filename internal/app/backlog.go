@@ -79,13 +79,14 @@ var (
 	troublesDesc   = backlogDesc("outbox_troubles_total", "Passes of its relay that failed.")
 	behindDesc     = groupDesc("consumer_lag_events", "Events that the consumer group has not had yet, counted up to 100,000.")
 	behindForDesc  = groupDesc("consumer_lag_seconds", "Age of the oldest of them.")
-	deadDesc       = groupDesc("outbox_dead", "Events that the consumer group refused too often; see oncepay outbox list.")
+	retryingDesc   = groupDesc("outbox_retrying", "Events that the consumer group refused, and that are tried again by themselves.")
+	deadDesc       = groupDesc("outbox_dead", "Events that the consumer group refused too often: they wait for oncepay outbox retry.")
 )
 
 // Describe implements prometheus.Collector.
 func (b *backlog) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{waitersDesc, takeoversDesc, fencesDesc, paymentsDesc, processingDesc, overdueDesc, oldestDesc, settledDesc, unknownDesc, overtakenDesc,
-		depthDesc, lagDesc, publishedDesc, againDesc, troublesDesc, behindDesc, behindForDesc, deadDesc} {
+		depthDesc, lagDesc, publishedDesc, againDesc, troublesDesc, behindDesc, behindForDesc, retryingDesc, deadDesc} {
 		descs <- desc
 	}
 }
@@ -126,7 +127,7 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 		counter(troublesDesc, b.events.Troubles)
 		for group, lag := range b.events.Lags {
 			for desc, value := range map[*prometheus.Desc]float64{behindDesc: float64(lag.Events),
-				behindForDesc: lag.Oldest.Seconds(), deadDesc: float64(lag.Dead)} {
+				behindForDesc: lag.Oldest.Seconds(), retryingDesc: float64(lag.Retrying), deadDesc: float64(lag.Dead)} {
 				metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, group)
 			}
 		}

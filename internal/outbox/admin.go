@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -15,14 +16,14 @@ func Status(ctx context.Context, admin Admin, groups []Group, w io.Writer) error
 		return fmt.Errorf("measure the outbox: %w", err)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row(table, "", "POSITION", "WAITING", "OLDEST", "DEAD")
-	row(table, "published", backlog.Published, backlog.Waiting, backlog.Oldest.Round(time.Second), "")
+	row(table, "", "POSITION", "WAITING", "OLDEST", "RETRYING", "DEAD")
+	row(table, "published", backlog.Published, backlog.Waiting, backlog.Oldest.Round(time.Second), "", "")
 	for _, group := range groups {
 		lag, err := admin.Lag(ctx, group)
 		if err != nil {
 			return fmt.Errorf("measure consumer group %s: %w", group.Name, err)
 		}
-		row(table, group.Name, lag.Cursor, lag.Events, lag.Oldest.Round(time.Second), lag.Dead)
+		row(table, group.Name, lag.Cursor, lag.Events, lag.Oldest.Round(time.Second), lag.Retrying, lag.Dead)
 	}
 	return table.Flush()
 }
@@ -60,14 +61,21 @@ func row(table io.Writer, cells ...any) {
 	_, _ = fmt.Fprintln(table)
 }
 
-// Retry makes refused events due at once; without positions, all of them.
+// Retry makes refused events due at once; without positions, all of them. It returns an error if no
+// group refused the event at one of the positions; the others are tried again all the same.
 func Retry(ctx context.Context, admin Admin, w io.Writer, positions ...int64) error {
-	n, err := admin.Retry(ctx, positions)
+	due, err := admin.Retry(ctx, positions)
 	if err != nil {
 		return fmt.Errorf("retry events: %w", err)
 	}
-	_, err = fmt.Fprintf(w, "%d events will be tried again\n", n)
-	return err
+	if _, err := fmt.Fprintf(w, "%d events will be tried again\n", len(due)); err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(positions), func(p int64) bool { return slices.Contains(due, p) })
+	if len(missing) > 0 {
+		return fmt.Errorf("retry events: no group refused an event at %v; see outbox list", missing)
+	}
+	return nil
 }
 
 // Replay publishes again all that happened within this long, for consumers elsewhere that lost it.

@@ -229,14 +229,20 @@ func TestDeadLetter_HoldsUpNobody(t *testing.T) {
 	s.effective(10) // the cursor passes the dead letter
 
 	s.await("it was tried again", func() bool { return value[int](s.bundle, "SELECT max(attempts) FROM dead_letters") >= 2 })
+	refused := func() (retrying, dead int64) {
+		lag, err := s.Lag(s.ctx, s.subscription(confirmations).Group)
+		require.NoError(t, err)
+		return lag.Retrying, lag.Dead
+	}
+	retrying, dead := refused()
+	require.Equal(t, [2]int64{1, 0}, [2]int64{retrying, dead}, "it needs nobody yet")
 	s.exec("UPDATE dead_letters SET attempts = $1", outbox.MaxAttempts-1)
 	s.exec("UPDATE dead_letters SET retry_at = now()")
 	s.await("it is dead", func() bool {
 		return value[int](s.bundle, "SELECT count(*) FROM dead_letters WHERE retry_at IS NULL") == 1
 	})
-	lag, err := s.Lag(s.ctx, s.subscription(confirmations).Group)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, lag.Dead)
+	retrying, dead = refused()
+	require.Equal(t, [2]int64{0, 1}, [2]int64{retrying, dead})
 	position := value[int64](s.bundle, "SELECT position FROM dead_letters")
 	var list strings.Builder
 	require.NoError(t, outbox.List(s.ctx, s, &list, 2))
@@ -248,8 +254,8 @@ func TestDeadLetter_HoldsUpNobody(t *testing.T) {
 
 	s.exec("ALTER TABLE order_confirmations DROP CONSTRAINT poisoned") // somebody mends the cause
 	var said strings.Builder
-	require.NoError(t, outbox.Retry(s.ctx, s, &said, position))
-	require.Equal(t, "1 events will be tried again\n", said.String())
+	require.ErrorContains(t, outbox.Retry(s.ctx, s, &said, position, position+1), fmt.Sprintf("no group refused an event at [%d]", position+1))
+	require.Equal(t, "1 events will be tried again\n", said.String(), "the other one is")
 	s.await("it has its effect", func() bool { return value[int](s.bundle, "SELECT count(*) FROM order_confirmations") == 11 })
 	require.Zero(t, value[int](s.bundle, "SELECT count(*) FROM dead_letters"))
 	list.Reset()
@@ -265,7 +271,7 @@ func TestStatus_SaysHowFarEventsHaveCome(t *testing.T) {
 	var status strings.Builder
 	require.NoError(t, outbox.Status(s.ctx, s, postgres.ConsumerGroups(), &status))
 	require.Regexp(t, `(?m)^published +6 +0 +0s`, status.String())
-	require.Regexp(t, `(?m)^order-confirmations +\d +2 +\ds +0$`, status.String())
+	require.Regexp(t, `(?m)^order-confirmations +\d +2 +\ds +0 +0$`, status.String())
 }
 
 func TestConsumer_NoticesThatTheStreamIsGone(t *testing.T) {

@@ -67,10 +67,11 @@ type Backlog struct {
 
 // Lag is what a consumer group has not had.
 type Lag struct {
-	Cursor int64         // the group's cursor
-	Events int64         // events of its types after it that it has not had, counted up to 100,000
-	Oldest time.Duration // age of the oldest of these; zero if there is none
-	Dead   int64         // dead letters that wait for a human
+	Cursor   int64         // the group's cursor
+	Events   int64         // events of its types after it that it has not had, counted up to 100,000
+	Oldest   time.Duration // age of the oldest of these; zero if there is none
+	Retrying int64         // dead letters that are tried again by themselves
+	Dead     int64         // dead letters that wait for a human
 }
 
 // Admin is what a human may do to the outbox.
@@ -82,8 +83,8 @@ type Admin interface {
 	DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error)
 
 	// Retry makes dead letters due, with no attempts counted; without positions, all of them. It
-	// returns their number.
-	Retry(ctx context.Context, positions []int64) (int64, error)
+	// returns the position of each one, once for each group that refused the event.
+	Retry(ctx context.Context, positions []int64) ([]int64, error)
 
 	// Replay makes all events unpublished that happened within this long, and returns their
 	// number.

@@ -187,7 +187,8 @@ func (o *Outbox) Lag(ctx context.Context, group outbox.Group) (outbox.Lag, error
 	row, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.ConsumerLagRow, error) {
 		return q.ConsumerLag(ctx, dbsqlc.ConsumerLagParams{Consumer: group.Name, Types: group.Types})
 	})
-	return outbox.Lag{Cursor: row.Position, Events: row.Events, Oldest: seconds(row.OldestSeconds), Dead: row.Dead}, err
+	return outbox.Lag{Cursor: row.Position, Events: row.Events, Oldest: seconds(row.OldestSeconds),
+		Retrying: row.Retrying, Dead: row.Dead}, err
 }
 
 // DeadLetters implements [outbox.Admin].
@@ -204,11 +205,11 @@ func (o *Outbox) DeadLetters(ctx context.Context, limit int) ([]outbox.DeadLette
 }
 
 // Retry implements [outbox.Admin].
-func (o *Outbox) Retry(ctx context.Context, positions []int64) (int64, error) {
+func (o *Outbox) Retry(ctx context.Context, positions []int64) ([]int64, error) {
 	if positions == nil {
 		positions = []int64{} // not NULL
 	}
-	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]int64, error) {
 		return q.RetryDeadLetters(ctx, positions)
 	})
 }

@@ -103,6 +103,7 @@ WITH next AS (
 )
 SELECT count(*) AS events, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
     coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)::bigint AS position,
+    (SELECT count(*) FROM dead_letters d WHERE d.consumer = @consumer AND d.retry_at IS NOT NULL) AS retrying,
     (SELECT count(*) FROM dead_letters d WHERE d.consumer = @consumer AND d.retry_at IS NULL) AS dead FROM waiting;
 
 -- name: ListDeadLetters :many
@@ -111,10 +112,10 @@ SELECT d.consumer, d.position, d.attempts, d.last_error, d.retry_at, o.type, o.s
 FROM dead_letters d JOIN outbox o ON o.id = d.position AND o.event_id = d.event_id
 ORDER BY d.retry_at IS NOT NULL, d.position LIMIT @page_size;
 
--- name: RetryDeadLetters :execrows
+-- name: RetryDeadLetters :many
 -- Without positions: all.
 UPDATE dead_letters SET attempts = 0, retry_at = now()
-WHERE cardinality(@positions::bigint[]) = 0 OR position = ANY (@positions);
+WHERE cardinality(@positions::bigint[]) = 0 OR position = ANY (@positions) RETURNING position;
 
 -- name: PurgeInbox :execrows
 -- Only what its group's cursor passed so long ago that no statement can still run that

@@ -115,6 +115,7 @@ WITH next AS (
 )
 SELECT count(*) AS events, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_seconds,
     coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $1), 0)::bigint AS position,
+    (SELECT count(*) FROM dead_letters d WHERE d.consumer = $1 AND d.retry_at IS NOT NULL) AS retrying,
     (SELECT count(*) FROM dead_letters d WHERE d.consumer = $1 AND d.retry_at IS NULL) AS dead FROM waiting
 `
 
@@ -127,6 +128,7 @@ type ConsumerLagRow struct {
 	Events        int64
 	OldestSeconds float64
 	Position      int64
+	Retrying      int64
 	Dead          int64
 }
 
@@ -139,6 +141,7 @@ func (q *Queries) ConsumerLag(ctx context.Context, arg ConsumerLagParams) (Consu
 		&i.Events,
 		&i.OldestSeconds,
 		&i.Position,
+		&i.Retrying,
 		&i.Dead,
 	)
 	return i, err
@@ -342,18 +345,30 @@ func (q *Queries) RefuseEvent(ctx context.Context, arg RefuseEventParams) (int32
 	return attempts, err
 }
 
-const retryDeadLetters = `-- name: RetryDeadLetters :execrows
+const retryDeadLetters = `-- name: RetryDeadLetters :many
 UPDATE dead_letters SET attempts = 0, retry_at = now()
-WHERE cardinality($1::bigint[]) = 0 OR position = ANY ($1)
+WHERE cardinality($1::bigint[]) = 0 OR position = ANY ($1) RETURNING position
 `
 
 // Without positions: all.
-func (q *Queries) RetryDeadLetters(ctx context.Context, positions []int64) (int64, error) {
-	result, err := q.db.Exec(ctx, retryDeadLetters, positions)
+func (q *Queries) RetryDeadLetters(ctx context.Context, positions []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, retryDeadLetters, positions)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var position int64
+		if err := rows.Scan(&position); err != nil {
+			return nil, err
+		}
+		items = append(items, position)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const takeDueDeadLetters = `-- name: TakeDueDeadLetters :many
