@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 generated() {
-  { find api -name '*.gen.go' && ls api/oncepay.* && find internal/postgres/internal/dbsqlc -name '*.go'; } | sort | xargs sha256sum
+  { find api -name '*.gen.go' && ls api/oncepay.* docs/operations.md && find internal/postgres/internal/dbsqlc -name '*.go'; } | sort | xargs sha256sum
 }
 
 before=$(generated)

@@ -23,32 +23,35 @@ import (
 // Config is everything that can be set from outside, by the environment variable in the tag.
 // Durations are written like 15s or 48h. A variable that is set to nothing counts as unset.
 type Config struct {
-	// Environment is development or production. Demo data, with API keys that everybody knows, is
-	// possible only in development.
+	// Environment says whether this is development or production. Demo data, with API keys that
+	// everybody knows, is possible only in development.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
 	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The
 	// default is the host's name.
 	Replica string `env:"REPLICA"`
-	// LogLevel is debug, info, warn or error. At info each request is a line.
+	// LogLevel is the least level that is logged: debug, info, warn or error. At info each request
+	// is a line, which is what one needs to answer a client's question.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
 
 	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs
 	// in front of it.
 	HTTPAddr string `env:"HTTP_ADDR" envDefault:"127.0.0.1:8081"`
-	// OpsAddr is where /livez, /readyz and /metrics are; not for the public.
+	// OpsAddr is where /livez, /readyz and /metrics are. It is a port of its own, because they are
+	// not for the public.
 	OpsAddr string `env:"OPS_ADDR" envDefault:"127.0.0.1:9081"`
 	// TrustedProxies are the networks whose X-Forwarded-For is believed: by default only what runs
 	// beside us.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" envDefault:"127.0.0.0/8,::1/128"`
 
-	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name.
+	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name. It has no
+	// default, because a wrong database is worse than none.
 	DatabaseURL string `env:"DATABASE_URL"`
 	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a
 	// second, and two replicas, a migration and a psql stay well below PostgreSQL's default of 100.
 	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
 	// RedisURL is the Redis that decides quickly: redis://user:password@host:port/0,
 	// redis+sentinel://host:port,host:port/master-name or redis+cluster://host:port,host:port, and
-	// with rediss for TLS; see redisstore.Options. Events go through it, too.
+	// with rediss for TLS. Events go through it, too.
 	RedisURL string `env:"REDIS_URL"`
 	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis
 	// and costs more round trips to the database. PostgreSQL decides finally either way.
@@ -71,12 +74,14 @@ type Config struct {
 	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of
 	// retries.
 	PaymentTTL time.Duration `env:"IDEMPOTENCY_PAYMENT_TTL" envDefault:"48h"`
-	// OrderTTL is how long all other answers are kept.
+	// OrderTTL is how long all other answers are kept: no shopper retries on the next day.
 	OrderTTL time.Duration `env:"IDEMPOTENCY_ORDER_TTL" envDefault:"24h"`
 	// TombstoneTTL is how long it is remembered that a key moved money, after its answer has
-	// expired: the same request then gets 409 instead of moving money again.
+	// expired: the same request then gets 409 instead of moving money again. 90 days, because a
+	// dispute or a forgotten batch job brings old requests back after weeks.
 	TombstoneTTL time.Duration `env:"IDEMPOTENCY_TOMBSTONE_TTL" envDefault:"2160h"`
-	// PaymentDeadline bounds a handler that moves money.
+	// PaymentDeadline bounds a handler that moves money: one call to the provider within
+	// PSPTimeout, and the transactions before and after it.
 	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
 	// OrderDeadline bounds all other handlers, which take milliseconds. It is short because nginx
 	// passes over a paused replica only after the longest time that a request may take.
@@ -84,28 +89,32 @@ type Config struct {
 
 	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to pay in peace.
 	UnpaidOrderTTL time.Duration `env:"UNPAID_ORDER_TTL" envDefault:"30m"`
-	// ExpiryInterval is how often unpaid orders are looked for that have held it for too long.
+	// ExpiryInterval is how often unpaid orders are looked for that have held it for too long. The
+	// query is cheap, and stock that is free again should be for sale.
 	ExpiryInterval time.Duration `env:"EXPIRY_INTERVAL" envDefault:"5s"`
 	// ReconcileGrace is how long a payment may be processing before the reconciler asks the
 	// provider itself: longer than PSPTimeout, so that it does not fence handlers that are about to
 	// succeed.
 	ReconcileGrace time.Duration `env:"RECONCILE_GRACE" envDefault:"1m"`
-	// ReconcileInterval is how often such payments are looked for.
+	// ReconcileInterval is how often such payments are looked for. Few are, so the query costs
+	// little.
 	ReconcileInterval time.Duration `env:"RECONCILE_INTERVAL" envDefault:"5s"`
-	// SettleDeadline is when a payment that is still processing is reported as overdue.
+	// SettleDeadline is when a payment that is still processing is reported as overdue: after
+	// several attempts of the reconciler, when a person should ask the provider.
 	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
 	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer, and
-	// old events.
+	// old events. Often, so that each pass is short.
 	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
 	// OutboxRetention is how long events are kept that every consumer group has had, so how far
-	// back they can be published again for others (oncepay outbox replay).
+	// back they can be published again for others (oncepay outbox replay): a week, so that an
+	// incident of the weekend can be repaired.
 	OutboxRetention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h"`
 
 	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would
 	// ask PostgreSQL.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
-	// RateLimit is in requests a second, of each account at each replica. It stops runaway clients
-	// and is no quota.
+	// RateLimit is how many requests a second each account may send to each replica. It stops
+	// runaway clients and is no quota.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
 	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318,

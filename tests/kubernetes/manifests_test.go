@@ -1,0 +1,285 @@
+// Package kubernetes_test checks deploy/kubernetes without a cluster: kustomize builds each
+// overlay, every object is decoded strictly as its type of the Kubernetes API, and what objects say
+// about each other must agree. It is a module of its own, because these types have many
+// dependencies.
+package kubernetes_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/stretchr/testify/require"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+var overlays = []string{"development", "production"}
+
+// kinds are the types of all objects that the manifests may have.
+var kinds = map[string]any{
+	"v1 Namespace": core.Namespace{}, "v1 Service": core.Service{}, "v1 ConfigMap": core.ConfigMap{}, "v1 Secret": core.Secret{},
+	"apps/v1 Deployment": apps.Deployment{}, "apps/v1 StatefulSet": apps.StatefulSet{}, "batch/v1 Job": batch.Job{},
+	"policy/v1 PodDisruptionBudget":          policy.PodDisruptionBudget{},
+	"autoscaling/v2 HorizontalPodAutoscaler": autoscaling.HorizontalPodAutoscaler{},
+	"networking.k8s.io/v1 NetworkPolicy":     networking.NetworkPolicy{}, "networking.k8s.io/v1 Ingress": networking.Ingress{},
+	"monitoring.coreos.com/v1 ServiceMonitor": monitoring.ServiceMonitor{},
+}
+
+// objects are those of an overlay, by kind and name.
+type objects map[string]any
+
+// build does what "kubectl apply -k" would send.
+func build(t *testing.T, overlay string) objects {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "deploy/kubernetes", overlay))
+	require.NoError(t, err)
+	all := objects{}
+	for _, resource := range built.Resources() {
+		text, err := resource.AsYAML()
+		require.NoError(t, err)
+		kind := resource.GetApiVersion() + " " + resource.GetKind()
+		require.Contains(t, kinds, kind)
+		object := reflect.New(reflect.TypeOf(kinds[kind])).Interface()
+		require.NoError(t, yaml.UnmarshalStrict(text, object), "%s %s", kind, resource.GetName())
+		all[resource.GetKind()+" "+resource.GetName()] = object
+	}
+	return all
+}
+
+// get returns an object of an overlay.
+func get[T any](t *testing.T, all objects, name string) *T {
+	t.Helper()
+	object, ok := all[reflect.TypeFor[T]().Name()+" "+name].(*T)
+	require.True(t, ok, name)
+	return object
+}
+
+func each(t *testing.T, check func(t *testing.T, overlay string, all objects)) {
+	t.Helper()
+	for _, overlay := range overlays {
+		t.Run(overlay, func(t *testing.T) {
+			t.Parallel()
+			check(t, overlay, build(t, overlay))
+		})
+	}
+}
+
+// pods are the templates of all pods, by kind and name.
+func (all objects) pods() map[string]core.PodTemplateSpec {
+	pods := map[string]core.PodTemplateSpec{}
+	for name, object := range all {
+		switch object := object.(type) {
+		case *apps.Deployment:
+			pods[name] = object.Spec.Template
+		case *apps.StatefulSet:
+			pods[name] = object.Spec.Template
+		case *batch.Job:
+			pods[name] = object.Spec.Template
+		}
+	}
+	return pods
+}
+
+func TestOverlays_HaveWhatAServiceNeeds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, overlay string, all objects) {
+		for _, name := range []string{"Deployment oncepay", "Service oncepay", "PodDisruptionBudget oncepay",
+			"HorizontalPodAutoscaler oncepay", "NetworkPolicy oncepay", "Job oncepay-migrate"} {
+			require.Contains(t, all, name)
+		}
+		production := overlay == "production"
+		require.Equal(t, production, all["ServiceMonitor oncepay"] != nil)
+		require.Equal(t, production, all["Ingress oncepay"] != nil)
+		require.Equal(t, !production, all["StatefulSet postgres"] != nil)
+	})
+}
+
+// A pod that ends answers until every node knows, and then drains for as long as it may.
+func TestDeployment_UpdatesWithoutAGap(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, all objects) {
+		deployment := get[apps.Deployment](t, all, "oncepay")
+		require.Equal(t, "0", deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.String())
+		require.Nil(t, deployment.Spec.Replicas, "the autoscaler sets it")
+		pod := deployment.Spec.Template.Spec
+		pause := time.Duration(pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
+		require.GreaterOrEqual(t, pause, 5*time.Second)
+		drain, err := time.ParseDuration(settings(t)["SHUTDOWN_DEADLINE"])
+		require.NoError(t, err)
+		require.Greater(t, time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second, pause+drain)
+		scaler := get[autoscaling.HorizontalPodAutoscaler](t, all, "oncepay")
+		require.GreaterOrEqual(t, *scaler.Spec.MinReplicas, int32(2))
+		require.Equal(t, "Deployment oncepay", scaler.Spec.ScaleTargetRef.Kind+" "+scaler.Spec.ScaleTargetRef.Name)
+	})
+}
+
+func TestProbes_AskTheOperationsPort(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, all objects) {
+		container := get[apps.Deployment](t, all, "oncepay").Spec.Template.Spec.Containers[0]
+		ports := map[string]int32{}
+		for _, p := range container.Ports {
+			ports[p.Name] = p.ContainerPort
+		}
+		require.Equal(t, "/livez", container.LivenessProbe.HTTPGet.Path)
+		require.Equal(t, "/readyz", container.ReadinessProbe.HTTPGet.Path)
+		for _, probe := range []*core.Probe{container.LivenessProbe, container.ReadinessProbe} {
+			require.Equal(t, int32(9081), ports[probe.HTTPGet.Port.StrVal])
+		}
+		for _, p := range get[core.Service](t, all, "oncepay").Spec.Ports {
+			require.Contains(t, ports, p.TargetPort.StrVal)
+		}
+	})
+}
+
+// Kustomize gives generated objects a name with a hash. Production's Secret is made by hand.
+func TestPods_ReferToWhatExists(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, overlay string, all objects) {
+		for name, pod := range all.pods() {
+			for _, container := range pod.Spec.Containers {
+				for _, source := range container.EnvFrom {
+					if source.ConfigMapRef != nil {
+						require.Contains(t, all, "ConfigMap "+source.ConfigMapRef.Name, name)
+					}
+					if source.SecretRef != nil && (overlay != "production" || source.SecretRef.Name != "oncepay") {
+						require.Contains(t, all, "Secret "+source.SecretRef.Name, name)
+					}
+				}
+				for _, variable := range container.Env {
+					if variable.ValueFrom != nil {
+						require.Contains(t, get[core.Secret](t, all, variable.ValueFrom.SecretKeyRef.Name).Data, variable.ValueFrom.SecretKeyRef.Key, name)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestSelectors_FindPods(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, all objects) {
+		for name, object := range all {
+			var selector *meta.LabelSelector
+			switch object := object.(type) {
+			case *core.Service:
+				selector = &meta.LabelSelector{MatchLabels: object.Spec.Selector}
+			case *apps.Deployment:
+				selector = object.Spec.Selector
+			case *apps.StatefulSet:
+				selector = object.Spec.Selector
+			case *policy.PodDisruptionBudget:
+				selector = object.Spec.Selector
+			case *networking.NetworkPolicy:
+				selector = &object.Spec.PodSelector
+			default:
+				continue
+			}
+			wanted, err := meta.LabelSelectorAsSelector(selector)
+			require.NoError(t, err)
+			found := 0
+			for _, pod := range all.pods() {
+				if wanted.Matches(labels.Set(pod.Labels)) {
+					found++
+				}
+			}
+			require.Equal(t, 1, found, "pods of one kind that %s selects", name)
+		}
+	})
+}
+
+func TestServiceMonitor_FindsTheService(t *testing.T) {
+	t.Parallel()
+	all := build(t, "production")
+	monitor, service := get[monitoring.ServiceMonitor](t, all, "oncepay"), get[core.Service](t, all, "oncepay")
+	require.True(t, labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)))
+	require.True(t, slices.ContainsFunc(service.Spec.Ports, func(p core.ServicePort) bool { return p.Name == monitor.Spec.Endpoints[0].Port }))
+	backend := get[networking.Ingress](t, all, "oncepay").Spec.Rules[0].HTTP.Paths[0].Backend.Service
+	require.Equal(t, service.Name, backend.Name)
+	require.Equal(t, service.Spec.Ports[0].Name, backend.Port.Name)
+}
+
+func TestPods_OfOursHaveFewRights(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, all objects) {
+		for _, name := range []string{"Deployment oncepay", "Job oncepay-migrate"} {
+			pod := all.pods()[name].Spec
+			require.True(t, *pod.SecurityContext.RunAsNonRoot, name)
+			require.False(t, *pod.AutomountServiceAccountToken, name)
+			require.Equal(t, core.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type, name)
+			context := pod.Containers[0].SecurityContext
+			require.True(t, *context.ReadOnlyRootFilesystem, name)
+			require.False(t, *context.AllowPrivilegeEscalation, name)
+			require.Equal(t, []core.Capability{"ALL"}, context.Capabilities.Drop, name)
+			require.NotNil(t, pod.Containers[0].Resources.Limits.Memory(), name)
+		}
+	})
+}
+
+// What a replica needs is set once: in the ConfigMap or in the Secret.
+func TestSettings_ExistAndAreComplete(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/production/secret.env.example"))
+	require.NoError(t, err)
+	each(t, func(t *testing.T, overlay string, all objects) {
+		set := map[string]bool{}
+		add := func(name string) {
+			require.Contains(t, settings(t), name)
+			require.False(t, set[name], "%s is set twice", name)
+			set[name] = true
+		}
+		for name, object := range all {
+			if config, ok := object.(*core.ConfigMap); ok && strings.HasPrefix(name, "ConfigMap oncepay-") {
+				for key := range config.Data {
+					add(key)
+				}
+			}
+			if secret, ok := object.(*core.Secret); ok {
+				for key := range secret.Data {
+					add(key)
+				}
+			}
+		}
+		if overlay == "production" {
+			for _, found := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllSubmatch(example, -1) {
+				add(string(found[1]))
+			}
+		}
+		for _, name := range []string{"HTTP_ADDR", "OPS_ADDR", "DATABASE_URL", "REDIS_URL", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
+			require.True(t, set[name], name)
+		}
+	})
+}
+
+var field = regexp.MustCompile("`env:\"([A-Z_]+)\"(?: envDefault:\"([^\"]*)\")?`")
+
+// settings are those of the service with their defaults.
+func settings(t *testing.T) map[string]string {
+	t.Helper()
+	code, err := os.ReadFile(filepath.Join(root, "internal/app/config.go"))
+	require.NoError(t, err)
+	all := map[string]string{}
+	for _, found := range field.FindAllSubmatch(code, -1) {
+		all[string(found[1])] = string(found[2])
+	}
+	require.Greater(t, len(all), 30)
+	return all
+}
