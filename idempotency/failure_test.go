@@ -70,7 +70,7 @@ func TestFailOpen_ReportsAReplayOfTheAuthority(t *testing.T) {
 	require.Equal(t, idempotency.ResultReplay, b.lastCheck().Result)
 }
 
-// A lost reply leaves our own record behind, which nobody heartbeats.
+// A lost reply leaves our own record behind, without a heartbeat.
 func TestAcquire_IsTidiedUpAfterALostReply(t *testing.T) {
 	t.Parallel()
 	t.Run("failing closed", func(t *testing.T) {
@@ -105,9 +105,9 @@ func TestAcquire_IsTidiedUpAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestTidyUp_DelaysNobody has the store hang: answers come at once, and what
+// TestTidyUp_DelaysNoAnswer has the store hang: answers come at once, and what
 // is left behind is bounded in number and in time.
-func TestTidyUp_DelaysNobody(t *testing.T) {
+func TestTidyUp_DelaysNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, idempotency.Policy{}, nil)

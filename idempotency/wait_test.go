@@ -150,7 +150,7 @@ func TestWaiter_RunsIfTheFirstAnswerIsNotKept(t *testing.T) {
 }
 
 // TestWaiter_TakesOverWhenTheLeaseEnds leaves a record behind, as a killed
-// process does: nobody notifies of its end.
+// process does: no notification tells of its end.
 func TestWaiter_TakesOverWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,6 +41,6 @@ func TestBatcher_SendsTheBatchOfACallerThatLeft(t *testing.T) {
 	case sends := <-second.turn:
 		require.False(t, sends, "it was sent")
 	case <-time.After(10 * time.Second):
-		require.Fail(t, "nobody sent the batch")
+		require.Fail(t, "the batch was not sent")
 	}
 }

@@ -135,7 +135,7 @@ func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
 		require.Equal(t, "body\n", string(met.Response.Body))
 		require.ErrorIs(t, b.Store.Release(t.Context(), b.pending("key")), idempotency.ErrLost)
 	})
-	run("a pending record of another version is nobody's", func(t *testing.T, b *bench) {
+	run("a pending record of another version has no owner", func(t *testing.T, b *bench) {
 		b.Plant(t, b.scope, "key", []byte(olderPending))
 		pending := b.pending("key")
 		require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)

@@ -175,7 +175,7 @@ func TestTransport_DecidesByTheAnswer(t *testing.T) {
 		{"409 that ends by itself", answerWith(409, `{"code":"order_being_paid"}`, "Retry-After", "1"), true},
 		{"409 out of stock", answerWith(409, `{"code":"out_of_stock"}`), false},
 		{"409 response not kept", answerWith(409, `{"code":"idempotency_response_not_kept"}`), false},
-		{"409 of somebody else", answerWith(409, `conflict`), false},
+		{"409 of another server", answerWith(409, `conflict`), false},
 		{"422", answerWith(422, `{"code":"idempotency_key_reused"}`), false},
 		{"425", answerWith(425, ""), true},
 		{"429", answerWith(429, ""), true},

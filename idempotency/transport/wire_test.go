@@ -60,7 +60,7 @@ func TestTransport_HasOneEffectWithTheMiddleware(t *testing.T) {
 	}))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1)%3 == 2 {
-			handler.ServeHTTP(httptest.NewRecorder(), r) // and nobody hears of it
+			handler.ServeHTTP(httptest.NewRecorder(), r) // and its answer is lost
 			panic(http.ErrAbortHandler)
 		}
 		handler.ServeHTTP(w, r)
@@ -141,7 +141,7 @@ func TestTransport_ReturnsTheLastTimeout(t *testing.T) {
 	require.ErrorContains(t, err, "attempt 2: no answer in time")
 }
 
-// TestTransport_RetriesOnOneConnection: responses that nobody wants are drained.
+// TestTransport_RetriesOnOneConnection: responses that are not returned are drained.
 func TestTransport_RetriesOnOneConnection(t *testing.T) {
 	t.Parallel()
 	var connections, requests atomic.Int64

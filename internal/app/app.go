@@ -124,8 +124,8 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
 		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),
-		TraceParent:   a.tracing.traceParents(),
-		Observe:       a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.observeProviderEvent,
+		TraceParent: a.tracing.traceParents(),
+		Observe:     a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.observeProviderEvent,
 	}
 }
 

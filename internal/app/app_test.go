@@ -90,7 +90,7 @@ func TestStop_Drains(t *testing.T) {
 	require.Equal(t, http.StatusCreated, got.status, got.body)
 	require.NoError(t, r.awaitEnd())
 	_, err := r.try(http.MethodGet, "/v1/orders", "", "")
-	require.Error(t, err, "nobody listens any more")
+	require.Error(t, err, "the port is closed")
 }
 
 // inFlight reports whether a key is taken, which is so while the handler runs.

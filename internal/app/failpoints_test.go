@@ -174,7 +174,7 @@ func TestFailpoint_AroundTheStore(t *testing.T) {
 	found, err = store.Acquire(t.Context(), pending, time.Minute)
 	require.NoError(t, err)
 	require.NotNil(t, found)
-	require.Equal(t, []string{afterAcquire, beforeComplete}, armed(), "who did not get the key is not asked")
+	require.Equal(t, []string{afterAcquire, beforeComplete}, armed(), "a request without the key does not reach a failpoint")
 
 	done := pending
 	done.Owner, done.Status, done.Response.StatusCode = "o", idempotency.StatusCompleted, http.StatusCreated

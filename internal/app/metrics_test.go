@@ -36,7 +36,7 @@ func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 		}
 		late <- got
 	}()
-	// While the provider thinks, somebody takes the next attempt: another replica that believes
+	// While the provider works, the next attempt begins: another replica that believes
 	// this one to be dead.
 	require.Eventually(t, func() bool {
 		taken, err := r.pool.Exec(t.Context(), "UPDATE payments SET attempt = attempt + 1")

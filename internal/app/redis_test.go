@@ -125,7 +125,7 @@ func TestRedis_UnknownEvictionIsLogged(t *testing.T) {
 
 func TestRedis_WaitIsLoggedWithoutThePassword(t *testing.T) {
 	t.Parallel()
-	first, second := nobody(t), nobody(t)
+	first, second := unusedAddr(t), unusedAddr(t)
 	r := serve(t, configFor(t, testenv.Postgres(t), "redis+sentinel://shop:hunter2@"+first+","+second+"/oncepay"))
 	require.Eventually(t, func() bool {
 		return strings.Contains(r.logs.String(), "waiting for Redis at "+first+","+second)

@@ -39,7 +39,7 @@ func TestStart_WaitsForPostgresAndLogsIt(t *testing.T) {
 
 func TestStart_FailsWithoutPostgres(t *testing.T) {
 	t.Parallel()
-	cfg := configFor(t, "postgres://oncepay@"+nobody(t)+"/oncepay?sslmode=disable", testenv.Redis(t))
+	cfg := configFor(t, "postgres://oncepay@"+unusedAddr(t)+"/oncepay?sslmode=disable", testenv.Redis(t))
 	cfg.StartupDeadline = 300 * time.Millisecond
 	r := serve(t, cfg)
 	require.ErrorContains(t, r.awaitEnd(), "for PostgreSQL at "+r.pool.Config().ConnConfig.Host)
@@ -58,7 +58,7 @@ func TestStart_NeedsTheSchema(t *testing.T) {
 
 func TestStart_StoppedWhileWaitingIsAnOrderlyStop(t *testing.T) {
 	t.Parallel()
-	r := serve(t, configFor(t, "postgres://oncepay@"+nobody(t)+"/oncepay?sslmode=disable", testenv.Redis(t)))
+	r := serve(t, configFor(t, "postgres://oncepay@"+unusedAddr(t)+"/oncepay?sslmode=disable", testenv.Redis(t)))
 	require.Eventually(t, func() bool { return strings.Contains(r.logs.String(), "waiting for") }, patience, pause)
 	r.stop()
 	require.NoError(t, r.awaitEnd())
@@ -137,8 +137,8 @@ func TestPostgres_AwayIsAFast503AndRecovers(t *testing.T) {
 	}, patience, pause)
 }
 
-// nobody returns an address where nobody listens.
-func nobody(t *testing.T) string {
+// unusedAddr returns an address at which no server listens.
+func unusedAddr(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

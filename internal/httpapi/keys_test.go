@@ -90,7 +90,7 @@ func TestKeyLookUp_SaysThatAKeyIsInProgress(t *testing.T) {
 	require.Equal(t, api.KeyStateStateCompleted, s.keyState(key).State)
 }
 
-// What nobody can know is not denied: without Redis a request may be under way.
+// What cannot be known is not denied: without Redis a request may be under way.
 func TestKeyLookUp_WithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisServer(t)

@@ -36,9 +36,9 @@ var foreign = map[string]string{
 	"huge":           strings.Repeat("garbage ", 1<<17),
 }
 
-// TestRedis_ForeignBytesAreUnavailable has somebody else's bytes under two keys. For a payment that
+// TestRedis_ForeignBytesAreUnavailable has foreign bytes under two keys. For a payment that
 // is as if Redis were away, for an order PostgreSQL decides alone; the bytes are left to whoever
-// put them there, and nobody is sent them.
+// put them there, and no client gets them.
 func TestRedis_ForeignBytesAreUnavailable(t *testing.T) {
 	t.Parallel()
 	logs := &logLines{}

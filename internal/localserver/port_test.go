@@ -56,7 +56,7 @@ func TestHoldPort_KeepsThePortForItsServer(t *testing.T) {
 
 // Linux lends every second port of its range to clients and picks the others for those who ask for
 // any port, so half of a thousand would meet the held ones.
-func TestHoldPort_IsLentToNobody(t *testing.T) {
+func TestHoldPort_IsLentToNoClient(t *testing.T) {
 	t.Parallel()
 	held := map[int]bool{}
 	for range 500 {

@@ -51,7 +51,7 @@ func TestProcess_NeverSignalsARecycledPID(t *testing.T) {
 	require.True(t, real.Alive(), "the stranger lives")
 }
 
-func TestProcess_ZeroValueIsNobody(t *testing.T) {
+func TestProcess_ZeroValueIsNoProcess(t *testing.T) {
 	t.Parallel()
 	require.False(t, Process{}.Alive())
 	require.ErrorIs(t, Process{}.Signal(syscall.SIGKILL), os.ErrProcessDone) // pid 0 would be our whole process group

@@ -17,7 +17,7 @@ func TestServerDir_CanBeEnteredByItsUser(t *testing.T) {
 
 	dir, temporary, err := ServerDir(filepath.Join(locked, "data"), "test", user)
 	require.NoError(t, err)
-	require.Equal(t, user != nil, temporary, "only as root there is somebody else to think of")
+	require.Equal(t, user != nil, temporary, "only root starts servers as another user")
 	if temporary {
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 		require.True(t, reachable(dir, user))

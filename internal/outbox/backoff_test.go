@@ -24,7 +24,7 @@ func TestBackoff_HasFullJitterUnderADoublingCeiling(t *testing.T) {
 				high++
 			}
 		}
-		require.Positive(t, low, "after %d failures nobody came back early", failures)
-		require.Positive(t, high, "after %d failures nobody came back late", failures)
+		require.Positive(t, low, "after %d failures no relay came back early", failures)
+		require.Positive(t, high, "after %d failures no relay came back late", failures)
 	}
 }

@@ -23,7 +23,7 @@ const (
 // counts are what the servers did.
 type counts struct{ transactions, commands int64 }
 
-// counts reads what the servers did when nobody uses them. A session reports its transactions
+// counts reads what the servers did when they are idle. A session reports its transactions
 // when it ends.
 func (s *shop) counts() (c counts) {
 	s.t.Helper()

@@ -218,7 +218,7 @@ func TestRelay_PausesWhenTheStreamIsFull(t *testing.T) {
 	s.pass(relay, 500)
 }
 
-func TestDeadLetter_HoldsUpNobody(t *testing.T) {
+func TestDeadLetter_HoldsUpNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	s, _ := running(t)
 	s.exec("ALTER TABLE order_confirmations ADD CONSTRAINT poisoned CHECK (order_id <> '00000000-0000-0000-0000-000000000000')")
@@ -235,7 +235,7 @@ func TestDeadLetter_HoldsUpNobody(t *testing.T) {
 		return lag.Retrying, lag.Dead
 	}
 	retrying, dead := refused()
-	require.Equal(t, [2]int64{1, 0}, [2]int64{retrying, dead}, "it needs nobody yet")
+	require.Equal(t, [2]int64{1, 0}, [2]int64{retrying, dead}, "it is still tried again")
 	s.exec("UPDATE dead_letters SET attempts = $1", outbox.MaxAttempts-1)
 	s.exec("UPDATE dead_letters SET retry_at = now()")
 	s.await("it is dead", func() bool {
@@ -252,7 +252,7 @@ func TestDeadLetter_HoldsUpNobody(t *testing.T) {
 	require.Positive(t, purged)
 	require.Equal(t, 1, value[int](s.bundle, "SELECT count(*) FROM outbox"), "a dead letter is kept")
 
-	s.exec("ALTER TABLE order_confirmations DROP CONSTRAINT poisoned") // somebody mends the cause
+	s.exec("ALTER TABLE order_confirmations DROP CONSTRAINT poisoned") // an operator removes the cause
 	var said strings.Builder
 	require.ErrorContains(t, outbox.Retry(s.ctx, s, &said, position, position+1), fmt.Sprintf("no group refused an event at [%d]", position+1))
 	require.Equal(t, "1 events will be tried again\n", said.String(), "the other one is")

@@ -128,7 +128,7 @@ func (b *bundle) read() (events func() []outbox.Event, done func() bool) {
 // reading waits until a read waits for transactions to end.
 func (b *bundle) reading() {
 	b.t.Helper()
-	b.await("somebody waits for transactions to end", func() bool {
+	b.await("a relay waits for transactions to end", func() bool {
 		return value[int](b, `SELECT count(*) FROM pg_stat_activity
 			WHERE query ~ 'FROM pg_locks' AND state = 'idle in transaction' AND datname = current_database() AND pid <> pg_backend_pid()`) == 1
 	})
@@ -183,7 +183,7 @@ func TestRead_DoesNotWaitForTransactionsThatBeganLater(t *testing.T) {
 func TestRead_DoesNotWaitForTransactionsThatWroteNoEvent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.begin().Exec(b.ctx, "SELECT pg_current_xact_id()") // somebody's, for hours
+	_, err := b.begin().Exec(b.ctx, "SELECT pg_current_xact_id()") // a session's, for hours
 	require.NoError(t, err)
 	b.emit(b.subject(), 1)
 	events, _, err := b.Read(b.ctx, 0, 10)

@@ -23,7 +23,7 @@ const (
 	// redisDialTimeout covers a TLS handshake within a region.
 	redisDialTimeout = 500 * time.Millisecond
 
-	// redisTimeout bounds a reply, a write and the wait for a connection. Nobody waits for a
+	// redisTimeout bounds a reply, a write and the wait for a connection. No client waits for a
 	// background job, so it may be patient, but it has to be done long before its lease ends.
 	redisTimeout = time.Second
 )

@@ -50,7 +50,7 @@ func TestRelay_FindsEventsByPolling(t *testing.T) {
 	b.emit(subject, 1)
 	b.start(b.fast(stream))
 	b.await("the first is published", func() bool { return len(stream.numbers(subject)) == 1 })
-	b.emit(subject, 3) // nobody wakes it
+	b.emit(subject, 3) // no notification wakes it
 	b.await("all is published", func() bool { return len(stream.numbers(subject)) == 4 })
 }
 

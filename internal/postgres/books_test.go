@@ -71,7 +71,7 @@ type lost struct {
 	wanted checkout.NewPayment
 }
 
-// given is a command with the reply it got.
+// given is a command with the answer it got.
 type given struct {
 	again func() (checkout.Answer, error)
 	body  string
@@ -80,15 +80,15 @@ type given struct {
 // do runs a command under a new key and remembers it for retry.
 func (s *shop) do(t *rapid.T, command func(call checkout.Call) (checkout.Answer, error)) checkout.Answer {
 	call := s.call(newID().String(), 1)
-	reply, err := command(call)
+	answer, err := command(call)
 	if err != nil {
 		var domain *checkout.Error
 		require.ErrorAs(t, err, &domain)
 		require.True(t, domain.Retryable)
 		return checkout.Answer{}
 	}
-	s.given = append(s.given, given{func() (checkout.Answer, error) { return command(call) }, string(reply.Body)})
-	return reply
+	s.given = append(s.given, given{func() (checkout.Answer, error) { return command(call) }, string(answer.Body)})
+	return answer
 }
 
 func (s *shop) pick(t *rapid.T) uuid.UUID {
@@ -100,9 +100,9 @@ func (s *shop) pick(t *rapid.T) uuid.UUID {
 
 func (s *shop) placeOrder(t *rapid.T) {
 	wanted := wants(s.customer, s.sku, rapid.Int32Range(1, 4).Draw(t, "quantity"))
-	reply := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted, render) })
-	if reply.Status == 201 {
-		s.orders = append(s.orders, decode[checkout.Order](t, reply, nil).ID)
+	answer := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted, render) })
+	if answer.Status == 201 {
+		s.orders = append(s.orders, decode[checkout.Order](t, answer, nil).ID)
 	}
 }
 
@@ -162,10 +162,10 @@ func (s *shop) reconcile(t *rapid.T) {
 			begun, err := s.BeginCardPayment(s.ctx, l.call, l.wanted, render)
 			return valueOf(begun.Answer), err
 		}
-		reply, err := again()
+		answer, err := again()
 		require.NoError(t, err)
-		s.given = append(s.given, given{again, string(reply.Body)})
-		s.paid(t, reply)
+		s.given = append(s.given, given{again, string(answer.Body)})
+		s.paid(t, answer)
 	}
 	s.lost = nil
 }
@@ -177,9 +177,9 @@ func (s *shop) expire(t *rapid.T) {
 	require.NoError(t, err)
 }
 
-func (s *shop) paid(t *rapid.T, reply checkout.Answer) {
-	if reply.Status == 201 {
-		s.payments = append(s.payments, decode[checkout.Payment](t, reply, nil))
+func (s *shop) paid(t *rapid.T, answer checkout.Answer) {
+	if answer.Status == 201 {
+		s.payments = append(s.payments, decode[checkout.Payment](t, answer, nil))
 	}
 }
 
@@ -208,17 +208,17 @@ func (s *shop) retry(t *rapid.T) {
 		t.Skip("nothing to retry")
 	}
 	earlier := rapid.SampledFrom(s.given).Draw(t, "earlier")
-	reply, err := earlier.again()
+	answer, err := earlier.again()
 	require.NoError(t, err)
-	require.True(t, reply.Replayed)
-	require.Equal(t, earlier.body, string(reply.Body))
+	require.True(t, answer.Replayed)
+	require.Equal(t, earlier.body, string(answer.Body))
 }
 
-func valueOf(reply *checkout.Answer) checkout.Answer {
-	if reply == nil {
+func valueOf(answer *checkout.Answer) checkout.Answer {
+	if answer == nil {
 		return checkout.Answer{}
 	}
-	return *reply
+	return *answer
 }
 
 func TestBooks_AreRightAfterAnyCommands(t *testing.T) {

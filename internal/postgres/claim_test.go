@@ -95,12 +95,12 @@ func TestClaim_OfConcurrentRequestsHasOneEffectAndOneAnswer(t *testing.T) {
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 1)
 	call := b.call("k", wanted)
-	answers := inParallel(16, func(int) answer { return answerOf(b.PlaceOrder(b.ctx, call, wanted, render)) })
+	answers := inParallel(16, func(int) result { return resultOf(b.PlaceOrder(b.ctx, call, wanted, render)) })
 	fresh := 0
 	for _, a := range answers {
 		require.NoError(t, a.err)
-		require.Equal(t, answers[0].reply.Body, a.reply.Body)
-		if !a.reply.Replayed {
+		require.Equal(t, answers[0].answer.Body, a.answer.Body)
+		if !a.answer.Replayed {
 			fresh++
 		}
 	}
@@ -142,8 +142,8 @@ func TestClaim_RefusalChangesNothingAndFreesTheKey(t *testing.T) {
 	require.Equal(t, 1, b.count("outbox"))
 
 	wanted.Email = "eve@example.com"
-	reply, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
-	require.Equal(t, wanted.Email, decode[checkout.Customer](t, reply, err).Email)
+	answer, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	require.Equal(t, wanted.Email, decode[checkout.Customer](t, answer, err).Email)
 
 	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(taken.ID, "no-such", 1), render)
 	requireCode(t, "unknown_product", err)
@@ -155,8 +155,8 @@ func TestClaim_RefusalChangesNothingAndFreesTheKey(t *testing.T) {
 func TestFinalError_WithoutAKeyIsNotKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11), render)
-	requireRefused(t, "out_of_stock", reply, err)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11), render)
+	requireRefused(t, "out_of_stock", answer, err)
 	require.Zero(t, b.count("idempotency_keys"))
 }
 
@@ -196,12 +196,12 @@ func TestFinalError_DropsWhatWasQueued(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	reply, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+	answer, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		require.NoError(t, tx.load(ctx))
 		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
 		return order, &checkout.Error{Code: "second_thoughts"}
 	})
-	requireRefused(t, "second_thoughts", reply, err)
+	requireRefused(t, "second_thoughts", answer, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 }

@@ -215,8 +215,8 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		require.NoError(t, request(), name)
 	}
 	b.endSessions(store)
-	reply, err := store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
-	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, reply, err).Status)
+	answer, err := store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 	require.Equal(t, 2, b.count("orders"))
 	b.requireBooks()
 }

@@ -52,7 +52,7 @@ func TestLedger_UnbalancedMovementIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := b.call("k", nil)
-	reply, err := once(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (string, error) {
+	answer, err := once(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (string, error) {
 		if err := tx.load(ctx); err != nil {
 			return "", err
 		}
@@ -63,7 +63,7 @@ func TestLedger_UnbalancedMovementIsNotCommitted(t *testing.T) {
 	var refused *pgconn.PgError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "ledger_entries_balanced", refused.ConstraintName)
-	require.Zero(t, reply)
+	require.Zero(t, answer)
 	require.Zero(t, b.count("ledger_transactions"))
 	require.Zero(t, b.count("idempotency_keys"))
 }

@@ -13,8 +13,8 @@ func TestUpdateCustomer_ChangesWhatIsSet(t *testing.T) {
 	b := setup(t)
 	ada, bob := b.customer(), b.customer()
 	name, email := "Ada L.", "ADA@example.com"
-	reply, err := b.UpdateCustomer(b.ctx, b.keyless(), ada.ID, checkout.CustomerChange{Name: &name, Email: &email}, render)
-	changed := decode[checkout.Customer](t, reply, err)
+	answer, err := b.UpdateCustomer(b.ctx, b.keyless(), ada.ID, checkout.CustomerChange{Name: &name, Email: &email}, render)
+	changed := decode[checkout.Customer](t, answer, err)
 	require.Equal(t, name, changed.Name)
 	stored, err := b.Customer(b.ctx, b.account, ada.ID)
 	require.NoError(t, err)

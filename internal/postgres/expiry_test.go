@@ -62,7 +62,7 @@ func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 
 	_, err = b.SettleCardPayment(b.ctx, paying.call, paying.begun, declined, render)
 	require.NoError(t, err)
-	b.expire(10, 1) // nobody is paying it any more
+	b.expire(10, 1) // no payment is in progress any more
 	require.Equal(t, checkout.OrderExpired, b.orderStatus(paying.order.ID))
 	b.requireBooks()
 }
@@ -116,16 +116,16 @@ func TestOrder_IsPaidCancelledOrExpiredOnce(t *testing.T) {
 		order := b.order(customer, 1)
 		b.timeUp(order)
 		key := newID().String()
-		answers := inParallel(3, func(i int) answer {
+		answers := inParallel(3, func(i int) result {
 			switch i {
 			case 0:
 				wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-				return answerOf(b.PayFromWallet(b.ctx, b.call("pay "+key, wanted), wanted, render))
+				return resultOf(b.PayFromWallet(b.ctx, b.call("pay "+key, wanted), wanted, render))
 			case 1:
-				return answerOf(b.UpdateOrder(b.ctx, b.call("cancel "+key, 1), order.ID, checkout.OrderChange{Cancel: true}, render))
+				return resultOf(b.UpdateOrder(b.ctx, b.call("cancel "+key, 1), order.ID, checkout.OrderChange{Cancel: true}, render))
 			default:
 				_, err := b.ExpireOrders(b.ctx, 1)
-				return answer{err: err}
+				return result{err: err}
 			}
 		})
 		require.NoError(t, answers[2].err)
@@ -152,14 +152,14 @@ func TestExpiry_SkipsWhatIsLocked(t *testing.T) {
 	b.expire(10, 1)
 }
 
-// TestExpiry_LocksProductsInTheUsualOrder lets somebody lock two products one after the other, in
+// TestExpiry_LocksProductsInTheUsualOrder has a session lock two products one after the other, in
 // the order of their SKUs, while an order that lists them the other way round expires.
 func TestExpiry_LocksProductsInTheUsualOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{CustomerID: b.customer().ID,
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{CustomerID: b.customer().ID,
 		Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 1}, {SKU: "mug-white", Quantity: 1}}}, render)
-	b.timeUp(decode[checkout.Order](t, reply, err))
+	b.timeUp(decode[checkout.Order](t, answer, err))
 	const lock = "SELECT FROM products WHERE account_id = $1 AND sku = $2 FOR NO KEY UPDATE"
 	holder, err := b.pool.Begin(b.ctx)
 	require.NoError(t, err)

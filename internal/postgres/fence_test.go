@@ -17,12 +17,12 @@ func TestFence_HoldsBetweenRetriesAndReconcilers(t *testing.T) {
 	b, p := setup(t), &provider{}
 	for range 10 {
 		c := b.lostPayment(p, newID().String())
-		answers := inParallel(8, func(i int) answer {
+		answers := inParallel(8, func(i int) result {
 			if i%2 == 0 {
-				return answerOf(b.payAgain(p, c))
+				return resultOf(b.payAgain(p, c))
 			}
 			_, err := b.impatient(p).RunOnce(b.ctx)
-			return answer{err: err}
+			return result{err: err}
 		})
 		final, err := b.payAgain(p, c)
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestFence_HoldsBetweenRetriesAndReconcilers(t *testing.T) {
 			case a.err != nil:
 				require.ErrorIs(t, a.err, checkout.ErrKeyInProgress)
 			default:
-				require.Equal(t, string(final.Body), string(a.reply.Body))
+				require.Equal(t, string(final.Body), string(a.answer.Body))
 			}
 		}
 		b.requirePaidOnce(p, c)
@@ -108,15 +108,15 @@ func TestFence_StopsAPausedHandler(t *testing.T) {
 		}
 		return answer
 	}
-	handler := make(chan answer, 1)
-	go func() { handler <- answerOf(b.payAgain(p, c)) }()
+	handler := make(chan result, 1)
+	go func() { handler <- resultOf(b.payAgain(p, c)) }()
 	<-paused
 	b.reconcile(b.impatient(p), 1)
 	close(resumed)
 	late := <-handler
 	require.NoError(t, late.err)
-	require.True(t, late.reply.Replayed)
-	c.begun = decode[checkout.Payment](t, late.reply, late.err)
+	require.True(t, late.answer.Replayed)
+	c.begun = decode[checkout.Payment](t, late.answer, late.err)
 	require.Equal(t, checkout.StatusSucceeded, c.begun.Status)
 	b.requirePaidOnce(p, c)
 }

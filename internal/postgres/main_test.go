@@ -79,20 +79,20 @@ func render[T any](value T, err *checkout.Error) checkout.Answer {
 	return checkout.Answer{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
 }
 
-// decode reads the value of a successful reply.
-func decode[T any](t require.TestingT, reply checkout.Answer, err error) (value T) {
+// decode reads the value of a successful answer.
+func decode[T any](t require.TestingT, answer checkout.Answer, err error) (value T) {
 	require.NoError(t, err)
-	require.Equal(t, 201, reply.Status, "%s", reply.Body)
-	require.NoError(t, json.Unmarshal(reply.Body, &value))
+	require.Equal(t, 201, answer.Status, "%s", answer.Body)
+	require.NoError(t, json.Unmarshal(answer.Body, &value))
 	return value
 }
 
-// requireRefused checks a final error that was made a reply.
-func requireRefused(t *testing.T, code string, reply checkout.Answer, err error) {
+// requireRefused checks a final error that was made an answer.
+func requireRefused(t *testing.T, code string, answer checkout.Answer, err error) {
 	t.Helper()
 	require.NoError(t, err)
-	require.Equal(t, 409, reply.Status)
-	require.Equal(t, code, string(reply.Body))
+	require.Equal(t, 409, answer.Status)
+	require.Equal(t, code, string(answer.Body))
 }
 
 // requireCode checks a retryable error.
@@ -106,8 +106,8 @@ func requireCode(t *testing.T, code string, err error) {
 
 func (b *bundle) customer() checkout.Customer {
 	b.t.Helper()
-	reply, err := b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"}, render)
-	return decode[checkout.Customer](b.t, reply, err)
+	answer, err := b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"}, render)
+	return decode[checkout.Customer](b.t, answer, err)
 }
 
 func (b *bundle) topUp(customer uuid.UUID, amount int64) {
@@ -119,8 +119,8 @@ func (b *bundle) topUp(customer uuid.UUID, amount int64) {
 // order places an order of the given customer for so many T-shirts at 2500.
 func (b *bundle) order(customer uuid.UUID, quantity int32) checkout.Order {
 	b.t.Helper()
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", quantity), render)
-	return decode[checkout.Order](b.t, reply, err)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", quantity), render)
+	return decode[checkout.Order](b.t, answer, err)
 }
 
 // pay pays an order by card or from the wallet.
@@ -129,14 +129,14 @@ func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Paym
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: method, Token: "tok_visa"}
 	call := b.call("pay-"+order.ID.String(), wanted)
 	if method == checkout.MethodWallet {
-		reply, err := b.PayFromWallet(b.ctx, call, wanted, render)
-		return decode[checkout.Payment](b.t, reply, err)
+		answer, err := b.PayFromWallet(b.ctx, call, wanted, render)
+		return decode[checkout.Payment](b.t, answer, err)
 	}
 	begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	reply, err := b.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
-	return decode[checkout.Payment](b.t, reply, err)
+	answer, err := b.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	return decode[checkout.Payment](b.t, answer, err)
 }
 
 func (b *bundle) orderStatus(id uuid.UUID) checkout.OrderStatus {
@@ -193,31 +193,31 @@ func inParallel[T any](n int, f func(i int) T) []T {
 	return results
 }
 
-// answer is a reply with its error.
-type answer struct {
-	reply checkout.Answer
-	err   error
+// result is an answer with its error.
+type result struct {
+	answer checkout.Answer
+	err    error
 }
 
-func answerOf(reply checkout.Answer, err error) answer { return answer{reply, err} }
+func resultOf(answer checkout.Answer, err error) result { return result{answer, err} }
 
 // code is the error's code, final or not; empty is a success.
-func (a answer) code() string {
+func (a result) code() string {
 	var domain *checkout.Error
 	switch {
 	case errors.As(a.err, &domain):
 		return domain.Code
 	case a.err != nil:
 		return a.err.Error()
-	case a.reply.Status == 201:
+	case a.answer.Status == 201:
 		return ""
 	default:
-		return string(a.reply.Body)
+		return string(a.answer.Body)
 	}
 }
 
 // tally counts answers by code.
-func tally(answers []answer) map[string]int {
+func tally(answers []result) map[string]int {
 	counts := make(map[string]int)
 	for _, a := range answers {
 		counts[a.code()]++

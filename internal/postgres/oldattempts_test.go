@@ -31,14 +31,14 @@ func TestOldPayment_IsLookedUpAndNeverSent(t *testing.T) {
 			if byReconciler {
 				b.reconcile(b.impatient(p), 1)
 			}
-			reply, err := b.payAgain(p, c)
+			answer, err := b.payAgain(p, c)
 			require.Equal(t, sent, p.calls, "nothing was sent")
 			if charged {
-				require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, reply, err).Status)
+				require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 				b.requirePaidOnce(p, c)
 				continue
 			}
-			requireRefused(t, "payment_declined", reply, err)
+			requireRefused(t, "payment_declined", answer, err)
 			require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID), "it may be paid by another request")
 			require.Empty(t, p.moved)
 		}

@@ -15,8 +15,8 @@ func TestOrder_ReadsBackAsItWasPlaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 2}, {SKU: "mug-white", Quantity: 1}}}
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
-	placed := decode[checkout.Order](t, reply, err)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	placed := decode[checkout.Order](t, answer, err)
 	require.Equal(t, usd(6200), placed.Total)
 	require.Equal(t, DefaultUnpaidFor, placed.ExpiresAt.Sub(placed.CreatedAt))
 
@@ -30,9 +30,9 @@ func TestPlaceOrder_NeverOversells(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
-	answers := inParallel(50, func(int) answer {
+	answers := inParallel(50, func(int) result {
 		wanted := wants(customer, "limited-print", 1)
-		return answerOf(b.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted, render))
+		return resultOf(b.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted, render))
 	})
 	require.Equal(t, map[string]int{"": 10, "out_of_stock": 40}, tally(answers))
 	require.Zero(t, b.stock("limited-print"))
@@ -44,17 +44,17 @@ func TestPlaceOrder_DoesNotDeadlock(t *testing.T) {
 	b := setup(t)
 	customer := b.customer().ID
 	skus := []string{"tee-black", "mug-white", "sticker-pack"}
-	answers := inParallel(30, func(i int) answer {
+	answers := inParallel(30, func(i int) result {
 		wanted := checkout.NewOrder{CustomerID: customer}
 		for _, sku := range append(slices.Clone(skus[i%3:]), skus[:i%3]...) {
 			wanted.Items = append(wanted.Items, checkout.Wanted{SKU: sku, Quantity: 1})
 		}
-		placed := answerOf(b.PlaceOrder(b.ctx, b.keyless(), wanted, render))
+		placed := resultOf(b.PlaceOrder(b.ctx, b.keyless(), wanted, render))
 		if placed.code() != "" || i%2 == 0 {
 			return placed
 		}
-		order := decode[checkout.Order](t, placed.reply, nil)
-		return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+		order := decode[checkout.Order](t, placed.answer, nil)
+		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
 	})
 	require.Equal(t, map[string]int{"": 30}, tally(answers))
 	for _, sku := range skus {
@@ -66,8 +66,8 @@ func TestPlaceOrder_OutOfStockReservesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "mug-white", Quantity: 1}, {SKU: "limited-print", Quantity: 11}}}
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
-	requireRefused(t, "out_of_stock", reply, err)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	requireRefused(t, "out_of_stock", answer, err)
 	require.EqualValues(t, plenty, b.stock("mug-white"))
 }
 
@@ -77,8 +77,8 @@ func TestPlaceOrder_RefusesATotalTooLarge(t *testing.T) {
 	_, created, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
 	require.NoError(t, err)
 	require.True(t, created)
-	reply, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2), render)
-	requireRefused(t, "total_too_large", reply, err)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2), render)
+	requireRefused(t, "total_too_large", answer, err)
 	require.EqualValues(t, 9, b.stock("yacht"))
 }
 
@@ -87,8 +87,8 @@ func TestUpdateOrder_CancelReturnsTheStockOnce(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 3)
 	require.EqualValues(t, plenty-3, b.stock("tee-black"))
-	answers := inParallel(8, func(int) answer {
-		return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+	answers := inParallel(8, func(int) result {
+		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
 	})
 	require.Equal(t, map[string]int{"": 1, "order_cancelled": 7}, tally(answers))
 	require.EqualValues(t, plenty, b.stock("tee-black"))
@@ -103,11 +103,11 @@ func TestOrder_IsCancelledOrPaidOnce(t *testing.T) {
 	for range 10 {
 		order := b.order(customer, 1)
 		stock := b.stock("tee-black")
-		answers := inParallel(2, func(i int) answer {
+		answers := inParallel(2, func(i int) result {
 			if i == 0 {
-				return answerOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+				return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
 			}
-			return answerOf(b.PayFromWallet(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}, render))
+			return resultOf(b.PayFromWallet(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}, render))
 		})
 		if answers[0].code() == "" {
 			require.Equal(t, "order_cancelled", answers[1].code())
@@ -128,8 +128,8 @@ func TestUpdateOrder_StoresTheShippingAddress(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	address := checkout.Address{Line1: "1 Main St", Line2: "Apt 2", City: "Zürich", PostalCode: "8001", Country: "CH"}
-	reply, err := b.UpdateOrder(b.ctx, b.call("k", address), order.ID, checkout.OrderChange{ShippingAddress: &address}, render)
-	changed := decode[checkout.Order](t, reply, err)
+	answer, err := b.UpdateOrder(b.ctx, b.call("k", address), order.ID, checkout.OrderChange{ShippingAddress: &address}, render)
+	changed := decode[checkout.Order](t, answer, err)
 	require.Equal(t, &address, changed.ShippingAddress)
 	stored, err := b.Order(b.ctx, b.account, order.ID)
 	require.NoError(t, err)

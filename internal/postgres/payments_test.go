@@ -53,8 +53,8 @@ func TestPayFromWallet_MovesTheMoney(t *testing.T) {
 	b.requireBooks()
 
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-	reply, err := b.PayFromWallet(b.ctx, b.call("again", wanted), wanted, render)
-	requireRefused(t, "order_already_paid", reply, err)
+	answer, err := b.PayFromWallet(b.ctx, b.call("again", wanted), wanted, render)
+	requireRefused(t, "order_already_paid", answer, err)
 }
 
 func TestPayFromWallet_NeverGoesBelowZero(t *testing.T) {
@@ -62,10 +62,10 @@ func TestPayFromWallet_NeverGoesBelowZero(t *testing.T) {
 	b := setup(t)
 	customer := b.customer().ID
 	b.topUp(customer, 3*2500+2499)
-	answers := inParallel(12, func(int) answer {
+	answers := inParallel(12, func(int) result {
 		order := b.order(customer, 1)
 		wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-		return answerOf(b.PayFromWallet(b.ctx, b.call(order.ID.String(), wanted), wanted, render))
+		return resultOf(b.PayFromWallet(b.ctx, b.call(order.ID.String(), wanted), wanted, render))
 	})
 	require.Equal(t, map[string]int{"": 3, "insufficient_funds": 9}, tally(answers))
 	require.EqualValues(t, 2499, b.balance(customer))
@@ -83,8 +83,8 @@ func TestCardPayment_HasThreePhases(t *testing.T) {
 	_, err := b.UpdateOrder(b.ctx, b.keyless(), c.order.ID, checkout.OrderChange{Cancel: true}, render)
 	requireCode(t, "order_being_paid", err)
 
-	reply, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
-	payment := decode[checkout.Payment](t, reply, err)
+	answer, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+	payment := decode[checkout.Payment](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, payment.Status)
 	require.Equal(t, "ch_1", payment.ProviderID)
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(c.order.ID))
@@ -95,7 +95,7 @@ func TestCardPayment_HasThreePhases(t *testing.T) {
 	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
 	require.NoError(t, err)
 	require.True(t, again.Answer.Replayed)
-	require.Equal(t, reply.Body, again.Answer.Body)
+	require.Equal(t, answer.Body, again.Answer.Body)
 }
 
 func TestCardPayment_RetryTakesTheNextAttempt(t *testing.T) {
@@ -124,14 +124,14 @@ func TestCardPayment_SettlesOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	answers := inParallel(8, func(int) answer {
-		return answerOf(b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render))
+	answers := inParallel(8, func(int) result {
+		return resultOf(b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render))
 	})
 	fresh := 0
 	for _, a := range answers {
 		require.NoError(t, a.err)
-		require.Equal(t, answers[0].reply.Body, a.reply.Body)
-		if !a.reply.Replayed {
+		require.Equal(t, answers[0].answer.Body, a.answer.Body)
+		if !a.answer.Replayed {
 			fresh++
 		}
 	}
@@ -160,10 +160,10 @@ func TestCardPayment_BeginsOnceForConcurrentKeys(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
-	answers := inParallel(8, func(i int) answer {
+	answers := inParallel(8, func(i int) result {
 		begun, err := b.BeginCardPayment(b.ctx, b.call(newID().String(), wanted), wanted, render)
 		require.Nil(t, begun.Answer)
-		return answer{checkout.Answer{Status: 201}, err}
+		return result{checkout.Answer{Status: 201}, err}
 	})
 	require.Equal(t, map[string]int{"": 1, "order_being_paid": 7}, tally(answers))
 	require.Equal(t, 1, b.count("payments"))
@@ -174,8 +174,8 @@ func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	reply, err := b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
-	requireRefused(t, "payment_declined", reply, err)
+	answer, err := b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
+	requireRefused(t, "payment_declined", answer, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
 	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	again, err := b.BeginCardPayment(b.ctx, c.call, c.wanted, render)
 	require.NoError(t, err)
 	require.True(t, again.Answer.Replayed)
-	require.Equal(t, reply.Body, again.Answer.Body)
+	require.Equal(t, answer.Body, again.Answer.Body)
 
 	b.pay(c.order, checkout.MethodCard) // with another key
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(c.order.ID))

@@ -69,9 +69,9 @@ func TestProviderEvent_OfADeclineIsTheReply(t *testing.T) {
 	b.requireVerdict(checkout.VerdictSettled, declinedEvent("evt_1", b.stored(c)))
 	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
 	calls := p.calls
-	reply, err := b.payAgain(p, c)
-	requireRefused(t, "payment_declined", reply, err)
-	require.True(t, reply.Replayed)
+	answer, err := b.payAgain(p, c)
+	requireRefused(t, "payment_declined", answer, err)
+	require.True(t, answer.Replayed)
 	require.Equal(t, calls, p.calls)
 	b.requireVerdict(checkout.VerdictConfirmed, declinedEvent("evt_2", b.stored(c)))
 	b.requireBooks()
@@ -108,8 +108,8 @@ func TestProviderEvent_OfSomethingElseIsRecorded(t *testing.T) {
 	b, p := setup(t), &provider{}
 	c := b.lostPayment(p, "k")
 	for event, change := range map[string]func(*checkout.ProviderEvent){
-		"somebody else's payment": func(e *checkout.ProviderEvent) { e.Subject = "payment-" + uuid.NewString() },
-		"somebody else's refund": func(e *checkout.ProviderEvent) {
+		"another account's payment": func(e *checkout.ProviderEvent) { e.Subject = "payment-" + uuid.NewString() },
+		"another account's refund": func(e *checkout.ProviderEvent) {
 			e.Object, e.Subject = checkout.ObjectRefund, "refund-"+uuid.NewString()
 		},
 		"no key of ours":        func(e *checkout.ProviderEvent) { e.Subject = "order 66" },
@@ -143,9 +143,9 @@ func TestProviderEvent_MayArriveBeforeTheAnswer(t *testing.T) {
 			b.requireVerdict(checkout.VerdictSettled, chargeEvent("evt_1", b.stored(c)))
 			return last
 		}
-		reply, err := b.payAgain(p, c)
-		require.Equal(t, b.stored(c), decode[checkout.Payment](t, reply, err), name)
-		require.True(t, reply.Replayed, name)
+		answer, err := b.payAgain(p, c)
+		require.Equal(t, b.stored(c), decode[checkout.Payment](t, answer, err), name)
+		require.True(t, answer.Replayed, name)
 		b.requirePaidOnce(p, c)
 	}
 }
@@ -231,9 +231,9 @@ func TestProviderEvent_SettlesARefundOnce(t *testing.T) {
 	b.requireVerdict(checkout.VerdictConflicting, e)
 
 	wanted := checkout.NewRefund{PaymentID: payment.ID}
-	reply, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted, render)
-	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, reply, err).Status)
-	require.True(t, reply.Replayed)
+	answer, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted, render)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, answer, err).Status)
+	require.True(t, answer.Replayed)
 	require.Equal(t, 2, b.count("ledger_transactions"))
 	b.requireBooks()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/purge"
 )
 
-// use finishes a key whose reply is kept until so long from now.
+// use finishes a key whose answer is kept until so long from now.
 func (b *bundle) use(key string, until time.Duration) {
 	b.t.Helper()
 	_, err := b.PlaceOrder(b.ctx, b.call(key, 1), wants(b.customer().ID, "mug-white", 1), render)
@@ -54,9 +54,9 @@ func TestPurger_DeletesAFinishedKeyWhenItExpires(t *testing.T) {
 	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress is never forgotten")
 
 	fewer := wants(customer, "limited-print", 10)
-	reply, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer, render) // the key is used anew
-	require.False(t, reply.Replayed)
-	require.Len(t, decode[checkout.Order](t, reply, err).Items, 1)
+	answer, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer, render) // the key is used anew
+	require.False(t, answer.Replayed)
+	require.Len(t, decode[checkout.Order](t, answer, err).Items, 1)
 	b.requireBooks()
 }
 
@@ -133,7 +133,7 @@ func (b *bundle) purgeEvents(want int) {
 	require.Equal(b.t, want, n)
 }
 
-func TestPurgeEvents_KeepsWhatIsYoungOrSomebodyHasNotHad(t *testing.T) {
+func TestPurgeEvents_KeepsWhatIsYoungOrNotConsumed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first, second, third := b.event(9*day), b.event(8*day), b.event(6*day)

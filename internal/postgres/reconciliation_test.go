@@ -60,7 +60,7 @@ func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Answer, error) {
 	return checkout.NewService(b.Store, p).PayOrder(b.ctx, c.call, c.wanted, render)
 }
 
-// requirePaidOnce checks all effects of a payment, and the reply under its key.
+// requirePaidOnce checks all effects of a payment, and the answer under its key.
 func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
 	b.t.Helper()
 	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
@@ -73,10 +73,10 @@ func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
 	b.requireBooks()
 
 	calls := p.calls
-	reply, err := b.payAgain(p, c)
-	require.Equal(b.t, payment, decode[checkout.Payment](b.t, reply, err), "as a handler would have answered")
-	require.True(b.t, reply.Replayed)
-	require.Equal(b.t, "application/json", reply.Header["Content-Type"])
+	answer, err := b.payAgain(p, c)
+	require.Equal(b.t, payment, decode[checkout.Payment](b.t, answer, err), "as a handler would have answered")
+	require.True(b.t, answer.Replayed)
+	require.Equal(b.t, "application/json", answer.Header["Content-Type"])
 	require.Equal(b.t, calls, p.calls)
 }
 
@@ -189,7 +189,7 @@ func TestReconciler_SharesTheWork(t *testing.T) {
 		total += n
 	}
 	require.Equal(t, 12, total)
-	require.Equal(t, 12+12, p.calls, "nobody asked for what another had taken")
+	require.Equal(t, 12+12, p.calls, "no replica asked for what another had taken")
 	require.Equal(t, 12, b.count("payments WHERE attempt = 2"))
 	for _, c := range lost {
 		b.requirePaidOnce(p, c)
@@ -231,9 +231,9 @@ func TestReconciler_SettlesALateDecline(t *testing.T) {
 	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
 	require.Equal(t, []string{"order.placed", "payment.declined"}, b.events(c.order.ID))
 	require.Zero(t, b.count("ledger_transactions"))
-	reply, err := b.payAgain(p, c)
-	requireRefused(t, "payment_declined", reply, err)
-	require.True(t, reply.Replayed)
+	answer, err := b.payAgain(p, c)
+	requireRefused(t, "payment_declined", answer, err)
+	require.True(t, answer.Replayed)
 	b.requireBooks()
 }
 
@@ -301,7 +301,7 @@ func TestReconciler_WorksInTheBackground(t *testing.T) {
 func TestReply_OfALateSettlementIsKeptForItsTTL(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
-	c := b.lostPayment(p, "k") // its reply is kept for an hour
+	c := b.lostPayment(p, "k") // its answer is kept for an hour
 	_, err := b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'")
 	require.NoError(t, err)
 	b.reconcile(b.impatient(p), 1)
@@ -333,18 +333,18 @@ func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 		b.reconcile(r, 1)
 		require.EqualValues(t, 3, value[int32](b, "SELECT attempt FROM refunds"))
 
-		reply, err := service.Refund(b.ctx, call, wanted, render)
+		answer, err := service.Refund(b.ctx, call, wanted, render)
 		require.NoError(t, err)
-		require.True(t, reply.Replayed)
+		require.True(t, answer.Replayed)
 		require.Equal(t, 3, p.calls)
 		b.requireBooks()
 		if declines != "" {
-			requireRefused(t, "refund_declined", reply, err)
+			requireRefused(t, "refund_declined", answer, err)
 			require.Zero(t, b.refunded(payment.ID))
 			require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
 			continue
 		}
-		require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, reply, err).Status)
+		require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, answer, err).Status)
 		require.Len(t, p.moved, 1)
 		require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded"}, b.events(order.ID))
 		require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))

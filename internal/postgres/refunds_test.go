@@ -40,24 +40,24 @@ func TestRefundToWallet_MayBeInParts(t *testing.T) {
 	payment := b.pay(order, checkout.MethodWallet)
 
 	wanted := refundWanted(payment.ID, 2000)
-	reply, err := b.RefundToWallet(b.ctx, b.call("part", wanted), wanted, render)
-	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, reply, err).Status)
+	answer, err := b.RefundToWallet(b.ctx, b.call("part", wanted), wanted, render)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, answer, err).Status)
 	require.EqualValues(t, 2000, b.balance(customer))
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
 
-	reply, err = b.RefundToWallet(b.ctx, b.call("too much", 1), refundWanted(payment.ID, 3001), render)
-	requireRefused(t, "refund_exceeds_payment", reply, err)
+	answer, err = b.RefundToWallet(b.ctx, b.call("too much", 1), refundWanted(payment.ID, 3001), render)
+	requireRefused(t, "refund_exceeds_payment", answer, err)
 
 	rest := checkout.NewRefund{PaymentID: payment.ID}
-	reply, err = b.RefundToWallet(b.ctx, b.call("rest", rest), rest, render)
-	require.Equal(t, usd(3000), decode[checkout.Refund](t, reply, err).Amount)
+	answer, err = b.RefundToWallet(b.ctx, b.call("rest", rest), rest, render)
+	require.Equal(t, usd(3000), decode[checkout.Refund](t, answer, err).Amount)
 	require.EqualValues(t, 5000, b.balance(customer))
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded", "refund.succeeded"}, b.events(order.ID))
 	b.requireBooks()
 
-	reply, err = b.RefundToWallet(b.ctx, b.call("nothing left", 1), rest, render)
-	requireRefused(t, "refund_exceeds_payment", reply, err)
+	answer, err = b.RefundToWallet(b.ctx, b.call("nothing left", 1), rest, render)
+	requireRefused(t, "refund_exceeds_payment", answer, err)
 }
 
 func TestRefundToWallet_NeverExceedsThePayment(t *testing.T) {
@@ -66,8 +66,8 @@ func TestRefundToWallet_NeverExceedsThePayment(t *testing.T) {
 	customer := b.customer().ID
 	b.topUp(customer, 2500)
 	payment := b.pay(b.order(customer, 1), checkout.MethodWallet)
-	answers := inParallel(12, func(int) answer {
-		return answerOf(b.RefundToWallet(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 800), render))
+	answers := inParallel(12, func(int) result {
+		return resultOf(b.RefundToWallet(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 800), render))
 	})
 	require.Equal(t, map[string]int{"": 3, "refund_exceeds_payment": 9}, tally(answers))
 	require.EqualValues(t, 2400, b.balance(customer))
@@ -79,12 +79,12 @@ func TestCardRefund_ReservesItsAmount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
-	answers := inParallel(6, func(int) answer {
+	answers := inParallel(6, func(int) result {
 		begun, err := b.BeginCardRefund(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 1000), render)
 		if begun.Answer != nil {
-			return answer{*begun.Answer, err}
+			return result{*begun.Answer, err}
 		}
-		return answer{checkout.Answer{Status: 201}, err}
+		return result{checkout.Answer{Status: 201}, err}
 	})
 	require.Equal(t, map[string]int{"": 2, "refund_exceeds_payment": 4}, tally(answers))
 	require.EqualValues(t, 2000, b.refunded(payment.ID))
@@ -110,15 +110,15 @@ func TestCardRefund_HasThreePhases(t *testing.T) {
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 
 	result := checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "re_1"}
-	reply, err := b.SettleCardRefund(b.ctx, call, second, result, render)
-	settled := decode[checkout.Refund](t, reply, err)
+	answer, err := b.SettleCardRefund(b.ctx, call, second, result, render)
+	settled := decode[checkout.Refund](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, settled.Status)
 	require.Equal(t, "re_1", settled.ProviderID)
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
 	late, err := b.SettleCardRefund(b.ctx, call, first, declined, render)
 	require.NoError(t, err)
 	require.True(t, late.Replayed)
-	require.Equal(t, reply.Body, late.Body)
+	require.Equal(t, answer.Body, late.Body)
 	require.EqualValues(t, 1500, b.refunded(payment.ID))
 	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded"}, b.events(order.ID))
 	b.requireBooks()
@@ -130,8 +130,8 @@ func TestCardRefund_DeclinedReleasesItsAmount(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	payment := b.pay(order, checkout.MethodCard)
 	call, refund := b.beginCardRefund("k", checkout.NewRefund{PaymentID: payment.ID})
-	reply, err := b.SettleCardRefund(b.ctx, call, refund, declined, render)
-	requireRefused(t, "refund_declined", reply, err)
+	answer, err := b.SettleCardRefund(b.ctx, call, refund, declined, render)
+	requireRefused(t, "refund_declined", answer, err)
 	require.Zero(t, b.refunded(payment.ID))
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
 	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.declined"}, b.events(order.ID))

@@ -83,14 +83,14 @@ func TestRefusal_StopsOlderCopies(t *testing.T) {
 			_, err = c.run(copies)
 			requireCode(t, "newer_attempt_refused", err)
 		}
-		reply, err := c.run(newer)
+		answer, err := c.run(newer)
 		require.NoError(t, err, name)
-		require.Equal(t, 201, reply.Status, name)
-		require.False(t, reply.Replayed, name)
+		require.Equal(t, 201, answer.Status, name)
+		require.False(t, answer.Replayed, name)
 		again, err := c.run(copies)
 		require.NoError(t, err, name)
 		require.True(t, again.Replayed, "the older copy gets the newer one's answer")
-		require.Equal(t, reply.Body, again.Body, name)
+		require.Equal(t, answer.Body, again.Body, name)
 	}
 	b.requireBooks()
 }
@@ -104,9 +104,9 @@ func TestRefusal_LeavesTheKeyToACorrectedRequest(t *testing.T) {
 	requireCode(t, "unknown_product", err)
 	_, err = b.Key(b.ctx, b.account, "k")
 	require.ErrorIs(t, err, checkout.ErrKeyNotFound)
-	reply, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1), render)
+	answer, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1), render)
 	require.NoError(t, err)
-	require.Equal(t, 201, reply.Status)
+	require.Equal(t, 201, answer.Status)
 	known, err := b.Key(b.ctx, b.account, "k")
 	require.NoError(t, err)
 	require.Equal(t, checkout.KeyCompleted, known.State)
@@ -134,8 +134,8 @@ func TestRefusal_OfAnAddressTakenMeanwhileIsFoundAtOnce(t *testing.T) {
 	b := setup(t)
 	const n = 8
 	wanted := checkout.NewCustomer{Name: "Eve", Email: "eve@example.com"}
-	answers := inParallel(n, func(int) answer {
-		return answerOf(b.CreateCustomer(b.ctx, b.call(newID().String(), 1), wanted, render))
+	answers := inParallel(n, func(int) result {
+		return resultOf(b.CreateCustomer(b.ctx, b.call(newID().String(), 1), wanted, render))
 	})
 	require.Equal(t, map[string]int{"": 1, "email_taken": n - 1}, tally(answers))
 	require.Equal(t, n-1, b.count("idempotency_keys WHERE status = 'refused'"))
@@ -152,9 +152,9 @@ func TestClaim_IsNotForAnAttemptOlderThanRefusalsAreKept(t *testing.T) {
 	_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1), render)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 	require.Zero(t, b.count("orders"))
-	reply, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1), render)
+	answer, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1), render)
 	require.NoError(t, err)
-	require.False(t, reply.Replayed)
+	require.False(t, answer.Replayed)
 }
 
 func TestRefusal_IsPurgedAfterNoOlderAttemptCanCome(t *testing.T) {

@@ -17,8 +17,8 @@ func TestLock_OfAPausedReplicaIsReleased(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		require.NoError(t, tx.loadOrder(ctx, order.ID))
-		reply, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render)
-		require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, reply, err).Status)
+		answer, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render)
+		require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, answer, err).Status)
 		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
 	})
 	requireUnavailable(t, err)

@@ -18,13 +18,13 @@ func (b *bundle) topUpOnce(key string, amount int64, wanted checkout.NewTopUp) (
 	call.Claim.TombstoneTTL = tombstoneTTL
 	wanted.Amount = usd(amount)
 	return b.TopUp(b.ctx, call, wanted, func(topUp checkout.TopUp, err *checkout.Error) checkout.Answer {
-		reply := render(topUp, err)
-		reply.Resource = "/wallet"
-		return reply
+		answer := render(topUp, err)
+		answer.Resource = "/wallet"
+		return answer
 	})
 }
 
-// TestTombstone_OutlivesTheReply asks before the reply expires, after that, and after the purge.
+// TestTombstone_OutlivesTheReply asks before the answer expires, after that, and after the purge.
 func TestTombstone_OutlivesTheReply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -84,9 +84,9 @@ func TestTombstone_EndsAfterItsTime(t *testing.T) {
 		}
 		_, err = b.Key(b.ctx, b.account, "k")
 		require.ErrorIs(t, err, checkout.ErrKeyNotFound)
-		reply, err := b.topUpOnce("k", 700, wallet)
+		answer, err := b.topUpOnce("k", 700, wallet)
 		require.NoError(t, err)
-		require.False(t, reply.Replayed)
+		require.False(t, answer.Replayed)
 		require.EqualValues(t, 1200, b.balance(wallet.CustomerID))
 	}
 }
@@ -104,9 +104,9 @@ func TestExpiry_MakesNoDifferenceBeforeThePurge(t *testing.T) {
 		}
 		_, err := b.Key(b.ctx, b.account, key)
 		require.ErrorIs(t, err, checkout.ErrKeyNotFound)
-		reply, err := b.PlaceOrder(b.ctx, b.call(key, "another"), wants(customer, "mug-white", 2), render)
-		require.False(t, reply.Replayed)
-		require.Len(t, decode[checkout.Order](t, reply, err).Items, 1)
+		answer, err := b.PlaceOrder(b.ctx, b.call(key, "another"), wants(customer, "mug-white", 2), render)
+		require.False(t, answer.Replayed)
+		require.Len(t, decode[checkout.Order](t, answer, err).Items, 1)
 	}
 }
 

@@ -18,10 +18,10 @@ func TestTopUp_MovesTheMoney(t *testing.T) {
 		return err
 	})
 	require.EqualValues(t, 1000, b.balance(customer))
-	reply, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(math.MaxInt64)}, render)
-	requireRefused(t, "balance_too_large", reply, err)
-	reply, err = b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: checkout.Money{Amount: 1, Currency: "EUR"}}, render)
-	requireRefused(t, "currency_mismatch", reply, err)
+	answer, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(math.MaxInt64)}, render)
+	requireRefused(t, "balance_too_large", answer, err)
+	answer, err = b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: checkout.Money{Amount: 1, Currency: "EUR"}}, render)
+	requireRefused(t, "currency_mismatch", answer, err)
 	require.Len(t, b.events(customer), 11)
 	b.requireBooks()
 }

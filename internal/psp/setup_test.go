@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is the gateway's timeout where a test does not expect to meet it.
 const patience = 20 * time.Second
 
-// quiet starts a server whose log of dropped connections nobody needs.
+// quiet starts a server that does not log dropped connections.
 func quiet(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)

@@ -31,7 +31,7 @@ func TestJournal_TornLastLineIsCutOff(t *testing.T) {
 		require.Equal(t, string(whole), string(left))
 
 		_, again := b.charge("key-2", "tok_visa")
-		require.Equal(t, 1, again.Attempts, "nobody had been told of it")
+		require.Equal(t, 1, again.Attempts, "no client had been told of it")
 		require.Len(t, b.crash().list("/v1/charges"), 2, "the next line is whole")
 	}
 }

@@ -174,7 +174,7 @@ func TestProxy_PartitionsAndHeals(t *testing.T) {
 
 func TestProxy_EndsConnectionsWhoseServerIsAway(t *testing.T) {
 	t.Parallel()
-	c := &conversation{t: t, proxy: NewProxy(t, net.JoinHostPort("127.0.0.1", pickPort(t)))} // where nobody listens
+	c := &conversation{t: t, proxy: NewProxy(t, net.JoinHostPort("127.0.0.1", pickPort(t)))} // where no server listens
 	c.connect()
 	_, err := c.hear(testTimeout)
 	require.ErrorIs(t, err, io.EOF)

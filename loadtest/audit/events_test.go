@@ -60,7 +60,7 @@ func TestEventReader_MeasuresLags(t *testing.T) {
 	require.Equal(t, &audit.Events{Written: 100,
 		Consumed: audit.Lag{P50: 500 * time.Millisecond, P99: 990 * time.Millisecond, Max: time.Second}}, e)
 
-	// Nobody acts on the first of these; the second comes while it is waited for.
+	// No consumer acts on the first of these. The second comes while the reader waits for it.
 	write("order.updated", 0)
 	exec(`UPDATE outbox_cursor SET position = 201`)
 	write("payment.succeeded", 0)
@@ -73,7 +73,8 @@ func TestEventReader_MeasuresLags(t *testing.T) {
 	require.Zero(t, e.Outstanding)
 }
 
-// publishLate waits for somebody to have asked, publishes what is not, and has it take effect.
+// publishLate waits until the reader has asked. Then it publishes what is left, and lets it take
+// effect.
 func publishLate(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

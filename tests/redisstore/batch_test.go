@@ -133,7 +133,7 @@ func expect(want, got error) error {
 	return nil
 }
 
-// TestBatch_OnASilentServerEndsSoon: nobody waits for more than a few timeouts.
+// TestBatch_OnASilentServerEndsSoon: no call waits for more than a few timeouts.
 func TestBatch_OnASilentServerEndsSoon(t *testing.T) {
 	t.Parallel()
 	way, detour := through(t, testenv.Redis(t))

@@ -120,5 +120,5 @@ func TestSentinel_KeepsItsNameOverARestart(t *testing.T) {
 	require.NoError(t, d.Kill(ctx, topology.Sentinel1))
 	require.NoError(t, d.Start(ctx, topology.Sentinel1))
 	require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, d.probe(topology.Sentinel1)))
-	require.Equal(t, before, id(), "as a stranger it would raise the number of those who must agree")
+	require.Equal(t, before, id(), "under a new name it would raise the quorum")
 }

@@ -1,5 +1,5 @@
-// Package journal keeps what clients did and saw: one line of JSON per attempt, written before any
-// rule is applied, so that a verdict can be checked again from the file alone.
+// Package journal keeps what clients did and saw: one line of JSON per client attempt, written
+// before any rule is applied, so that a verdict can be checked again from the file alone.
 package journal
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Attempt is one request on the wire.
+// Attempt is a client attempt (docs/glossary.md): one request on the wire.
 type Attempt struct {
 	Invoke time.Duration `json:"invoke"` // nanoseconds since the campaign began
 	Return time.Duration `json:"return"`

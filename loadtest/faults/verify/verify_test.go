@@ -192,7 +192,7 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 			r.announce("order.placed", "o9", "o9")
 			r.announce("order.expired", "o9", "o9")
 		}},
-		"cancelled by nobody": {books.OneKeyPerEffect, func(r *run) {
+		"cancelled without a request": {books.OneKeyPerEffect, func(r *run) {
 			r.see("key-o3", "o3")
 			r.books.Orders = append(r.books.Orders, books.Order{ID: "o3", Account: account, Status: "cancelled"})
 			r.announce("order.placed", "o3", "o3")

@@ -99,9 +99,9 @@ func TestWitness_FindsForeignWrites(t *testing.T) {
 func TestWitness_FindsLostLeases(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*story{
-		"nobody took it over": newStory().acquire("a").after(4 * time.Second).script("a"),
-		"somebody did":        newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).script("a").script("a"),
-		"and has it still":    newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).extend("b").script("a"),
+		"no takeover":      newStory().acquire("a").after(4 * time.Second).script("a"),
+		"a takeover":       newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).script("a").script("a"),
+		"and has it still": newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).extend("b").script("a"),
 	} {
 		_, losses := s.Found()
 		require.Len(t, losses, 1, name)
@@ -129,7 +129,7 @@ func TestWitness_AllowsWhatItDidNotSee(t *testing.T) {
 	paused = newStory().acquire("a")
 	paused.at += 5 * time.Second
 	found, _ = paused.extend("a").acquire("b").complete("b").Found()
-	require.Empty(t, found, "Redis was paused: nobody knows what it took the time to be")
+	require.Empty(t, found, "Redis was paused: its time is unknown")
 
 	edge := newStory().acquire("a").after(3*time.Second + slack/2).acquire("b").after(time.Second).complete("a")
 	found, _ = edge.Found()
@@ -176,7 +176,7 @@ func TestFollow_SurvivesARestart(t *testing.T) {
 	require.Equal(t, "b writes a record of a", found[0].Detail)
 	require.WithinDuration(t, time.Now(), found[0].At, time.Minute)
 
-	// While nobody asks for anything, the witness does not take Redis to be paused.
+	// While there are no requests, the witness does not take Redis to be paused.
 	require.ErrorIs(t, client.SetArgs(t.Context(), key+"2", value("a", "InProgress"), redis.SetArgs{Mode: "NX", Get: true, TTL: time.Minute}).Err(), redis.Nil)
 	time.Sleep(2 * stall)
 	require.NoError(t, write.Run(t.Context(), client, []string{key + "2"}, "b", value("b", "Completed")).Err())

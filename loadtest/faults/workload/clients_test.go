@@ -110,7 +110,7 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	require.Equal(t, journal.HangUp, is.Purpose)
 	require.Equal(t, journal.Unknown, is.Outcome())
 	require.NotEqual(t, nginx, is.Via)
-	require.Empty(t, c.open.list(false), "nobody asks again")
+	require.Empty(t, c.open.list(false), "no client sends it again")
 	require.Len(t, c.open.list(true), 1, "but in the end, to know")
 }
 
@@ -237,7 +237,7 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 	defer cancel()
 	c.Finish(ctx, false)
 	require.Empty(t, c.open.list(false))
-	require.Equal(t, []Request{left}, c.open.list(true), "nobody asks for what its client walked away from")
+	require.Equal(t, []Request{left}, c.open.list(true), "what its client walked away from is not sent again")
 	c.Finish(ctx, true)
 	require.Empty(t, c.open.list(true))
 	require.NoError(t, ctx.Err())

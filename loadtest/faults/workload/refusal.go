@@ -18,7 +18,7 @@ const (
 	corrected = 0.25
 	// longer is more than nginx waits for a replica before it passes a request on to the other one.
 	longer = 25 * time.Second
-	// hurried is when the client of a first copy hangs up.
+	// hurried is when the client of a first copy breaks its connection.
 	hurried = 300 * time.Millisecond
 )
 
@@ -65,7 +65,8 @@ func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
 	group.Wait()
 }
 
-// sendOlder sends a first copy. At a replica its client hangs up; at nginx it goes on waiting.
+// sendOlder sends a first copy. At a replica its client breaks the connection; at nginx it goes on
+// waiting.
 func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.WaitGroup {
 	older := new(sync.WaitGroup)
 	r.Via = via
