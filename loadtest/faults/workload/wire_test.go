@@ -1,9 +1,15 @@
 package workload
 
 import (
+	"context"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,12 +126,49 @@ func TestOnce_IsOneAttempt(t *testing.T) {
 	require.Len(t, f.requests(), 1)
 }
 
+// wireTo is a wire in the bubble of a synctest, whose connections are what dial returns.
+func wireTo(dial func() (net.Conn, error)) *Wire {
+	wire := NewWire(map[string]string{api1: "http://a", api2: "http://b", nginx: "http://n"}, journal.NewWriter(io.Discard))
+	wire.pool.DialContext = func(context.Context, string, string) (net.Conn, error) { return dial() }
+	return wire
+}
+
+func refuse() (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+
+// neverAnswer accepts a connection and reads from it, until the client closes it.
+func neverAnswer() (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, server) }()
+	return client, nil
+}
+
 func TestWire_NotesARefusedConnectionAsUnknown(t *testing.T) {
 	t.Parallel()
-	_, wire := newFakeShop(t)
-	wire.Endpoints = map[string]string{api1: "http://127.0.0.1:1", api2: "http://127.0.0.1:1", nginx: "http://127.0.0.1:1"}
-	last := wire.Once(t.Context(), payment, 1)
-	require.Equal(t, journal.Unknown, last.Outcome())
-	require.Contains(t, last.Error, "refused")
-	require.Len(t, wire.Journal.Attempts(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		wire := wireTo(refuse)
+		last := wire.Once(t.Context(), payment, 1)
+		require.Equal(t, journal.Unknown, last.Outcome())
+		require.Contains(t, last.Error, "refused")
+		require.Equal(t, []journal.Attempt{last}, wire.Journal.Attempts())
+		require.Zero(t, last.Return, "it is noted at once")
+		require.Zero(t, time.Since(wire.Began), "one attempt has no pause after it")
+	})
+}
+
+func TestCall_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for name, dial := range map[string]func() (net.Conn, error){"in a pause": refuse, "in an attempt": neverAnswer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(10*time.Second, cancel) // no deadline: a Transport begins no pause that reaches one
+				wire := wireTo(dial)
+				last := wire.Call(ctx, payment, anyhow())
+				require.Equal(t, 10*time.Second, time.Since(wire.Began))
+				require.Equal(t, journal.Unknown, last.Outcome())
+				require.Greater(t, last.Number, 1, "until then it is sent again")
+			})
+		})
+	}
 }
