@@ -2,11 +2,15 @@ package native
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +20,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/stack/stacktest"
 	"github.com/oncepay/oncepay/internal/stack/topology"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // nginxBundle is an nginx with its replicas, which are stand-ins.
@@ -24,12 +29,33 @@ type nginxBundle struct {
 	addr   string
 }
 
-// setupNginx starts nginx as a native stack does. No replica runs yet.
-func setupNginx(t *testing.T) nginxBundle {
+// setupNginx starts nginx as a native stack does, with changes of its configuration: what is there
+// once, and what is there instead. No replica runs yet.
+func setupNginx(t *testing.T, changes ...[2]string) nginxBundle {
 	t.Helper()
 	d := newDriver(t, topology.Topology{})
+	if len(changes) > 0 {
+		d.Root = changedRoot(t, d.Root, changes)
+	}
 	require.NoError(t, d.ensure(stacktest.Context(t), topology.Nginx))
 	return nginxBundle{d, d.Addr(topology.Nginx)}
+}
+
+// changedRoot is a root with nothing but a changed configuration of nginx.
+func changedRoot(t *testing.T, root string, changes [][2]string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, nginxConf))
+	require.NoError(t, err)
+	conf := string(raw)
+	for _, change := range changes {
+		require.Equal(t, 1, strings.Count(conf, change[0]), change[0])
+		conf = strings.Replace(conf, change[0], change[1], 1)
+	}
+	root = t.TempDir()
+	path := filepath.Join(root, nginxConf)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(conf), 0o644))
+	return root
 }
 
 // replica starts a stand-in for a replica.
@@ -104,20 +130,81 @@ func TestNginx_AnswersEachErrorInTheAPIsShape(t *testing.T) {
 		"a body without a way": {"POST /a HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "malformed_request"},
 	} {
 		resp, body := b.exchange(t, c.raw)
-		require.Equal(t, c.status, resp.StatusCode, name)
-		require.NotEmpty(t, resp.Header.Get("X-Request-ID"), name)
-		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
-		if c.code == "" { // HEAD
-			require.Empty(t, body, name)
-			continue
+		requireProblem(t, name, resp, body, c.status, c.code)
+	}
+}
+
+// requireProblem checks an answer's shape; a code of "" is that of HEAD.
+func requireProblem(t *testing.T, name string, resp *http.Response, body []byte, status int, code string) {
+	t.Helper()
+	require.Equal(t, status, resp.StatusCode, name)
+	require.NotEmpty(t, resp.Header.Get("X-Request-ID"), name)
+	require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
+	if code == "" {
+		require.Empty(t, body, name)
+		return
+	}
+	var p problem
+	require.NoError(t, json.Unmarshal(body, &p), "%s: %s", name, body)
+	require.Equal(t, problem{
+		Type: "/problems/" + code, Title: p.Title, Status: status, Detail: p.Detail,
+		Code: code, Error: p.Error, RequestID: resp.Header.Get("X-Request-ID"),
+	}, p, name)
+	require.NotEmpty(t, p.Title+p.Detail+p.Error, name)
+}
+
+const plainRequest = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+
+func TestNginx_AnswersForSilentReplicasInTheAPIsShape(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"proxy_read_timeout 15s;", "proxy_read_timeout 200ms;"})
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	b.replica(t, topology.API1, silent)
+	b.replica(t, topology.API2, silent)
+	resp, body := b.exchange(t, plainRequest)
+	requireProblem(t, "silent replicas", resp, body, 504, "gateway_timeout")
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+}
+
+// TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape leaves nginx a connection for the client and
+// none for a replica. Of 8, nginx needs 2 for itself, and 5 are taken by unfinished requests.
+func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"worker_connections 2048;", "worker_connections 8;"}, [2]string{"worker_processes auto;", "worker_processes 1;"})
+	for range 5 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost:")
+		require.NoError(t, err)
+	}
+	var resp *http.Response
+	var body []byte
+	require.NoError(t, wait.Until(stacktest.Context(t), 50*time.Millisecond, func(context.Context) error {
+		if resp, body = b.exchange(t, plainRequest); resp.StatusCode != 503 { // until all of them have been accepted
+			return errors.New(resp.Status)
 		}
-		var p problem
-		require.NoError(t, json.Unmarshal(body, &p), "%s: %s", name, body)
-		require.Equal(t, problem{
-			Type: "/problems/" + c.code, Title: p.Title, Status: c.status, Detail: p.Detail,
-			Code: c.code, Error: p.Error, RequestID: resp.Header.Get("X-Request-ID"),
-		}, p, name)
-		require.NotEmpty(t, p.Title+p.Detail+p.Error, name)
+		return nil
+	}))
+	requireProblem(t, "no connection left", resp, body, 503, "service_unavailable")
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+}
+
+// TestNginx_ClosesAnUnfinishedRequestWithoutAnAnswer: nginx notes a 408 in its log and sends none
+// (ngx_http_request.c, ngx_http_finalize_request).
+func TestNginx_ClosesAnUnfinishedRequestWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"client_max_body_size 1m;", "client_max_body_size 1m; client_header_timeout 200ms; client_body_timeout 200ms;"})
+	for _, raw := range []string{"POST /a HTTP/1.1\r\nHost: x\r\n", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(stacktest.Timeout)))
+		_, err = io.WriteString(conn, raw)
+		require.NoError(t, err)
+		answer, err := io.ReadAll(conn)
+		require.NoError(t, err, raw)
+		require.Empty(t, string(answer), raw)
+		require.NoError(t, conn.Close())
 	}
 }
 
