@@ -14,7 +14,7 @@ func (c *call) answer(existing *Record) {
 	c.check.Original = existing.TraceParent
 	switch {
 	case isInProgress(existing):
-		c.reject(ResultConflict, InProgress(c.retryAfter(existing.CreatedAt)))
+		c.reject(ResultConflict, InProgress(RetryAfter(existing.CreatedAt, c.policy.Lease)))
 	case existing.Fingerprint != c.pending.Fingerprint:
 		c.reject(ResultMismatch, KeyReused())
 	case existing.Response.BodyOmitted, !c.servable(existing.Response.Header, existing.Response.Body):

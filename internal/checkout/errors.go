@@ -30,6 +30,7 @@ type Error struct {
 	// final and are kept under the key.
 	Retryable  bool
 	RetryAfter time.Duration // a hint; zero says nothing
+	Since      time.Time     // instead: since when that runs which is in the way; by the store's clock
 	Resource   string        // path of what the error is about; may be empty
 
 	cause error
@@ -65,6 +66,13 @@ var (
 	ErrKeyInProgress = &Error{Kind: KindConflict, Code: "idempotency_in_progress", Retryable: true, RetryAfter: time.Second,
 		Message: "A request with this idempotency key is already being processed. Retry after the original request completes."}
 )
+
+// KeyInProgressSince is [ErrKeyInProgress] of a request that has been running since then.
+func KeyInProgressSince(since time.Time) *Error {
+	e := *ErrKeyInProgress
+	e.Since = since
+	return &e
+}
 
 // ErrNewerAttemptRefused stops an older copy of a request whose newest copy was refused: the
 // refusal said that nothing was done.

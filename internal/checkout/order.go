@@ -125,7 +125,7 @@ func (o Order) Apply(change OrderChange, now time.Time) (Order, *Error) {
 		case OrderPending:
 			o.Status = OrderCancelled
 		case OrderPaying:
-			return Order{}, payingNow()
+			return Order{}, payingNow(o.UpdatedAt)
 		default:
 			return Order{}, conflict("order_already_paid", "The order is paid; refund it instead of cancelling it.")
 		}
@@ -146,7 +146,7 @@ func (o Order) CheckPayable() *Error {
 	case OrderPending:
 		return nil
 	case OrderPaying:
-		return payingNow()
+		return payingNow(o.UpdatedAt)
 	case OrderCancelled, OrderExpired:
 		return conflict("order_"+string(o.Status), "The order is %s and can't be paid.", o.Status)
 	default:
@@ -163,8 +163,8 @@ func (o Order) AfterRefund(refunded Money) OrderStatus {
 }
 
 // payingNow is retryable: the state settles by itself, in either direction.
-func payingNow() *Error {
-	return &Error{Kind: KindConflict, Code: "order_being_paid", Retryable: true, RetryAfter: time.Second,
+func payingNow(since time.Time) *Error {
+	return &Error{Kind: KindConflict, Code: "order_being_paid", Retryable: true, Since: since,
 		Message: "Another payment of this order is being processed."}
 }
 

@@ -33,7 +33,7 @@ func StartRefund(id uuid.UUID, payment Payment, wanted NewRefund, now time.Time)
 	switch payment.Status {
 	case StatusSucceeded:
 	case StatusProcessing:
-		return Refund{}, paymentProcessing()
+		return Refund{}, paymentProcessing(payment.CreatedAt)
 	default:
 		return Refund{}, conflict("payment_not_succeeded", "The payment is %s; only a succeeded one can be refunded.", payment.Status)
 	}
@@ -72,8 +72,8 @@ func (r Refund) instruction() RefundRequest {
 }
 
 // paymentProcessing is retryable: the payment settles by itself, in either direction.
-func paymentProcessing() *Error {
-	return &Error{Kind: KindConflict, Code: "payment_processing", Retryable: true, RetryAfter: time.Second,
+func paymentProcessing(since time.Time) *Error {
+	return &Error{Kind: KindConflict, Code: "payment_processing", Retryable: true, Since: since,
 		Message: "The payment is still being processed; only a succeeded one can be refunded."}
 }
 

@@ -92,7 +92,7 @@ func problemOf(err error) problem {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &domain) && statusOf[domain.Kind] != 0:
-		return problem{status: statusOf[domain.Kind], code: domain.Code, detail: domain.Message, retryAfter: domain.RetryAfter,
+		return problem{status: statusOf[domain.Kind], code: domain.Code, detail: domain.Message, retryAfter: retryAfter(domain),
 			resource: domain.Resource, cause: err}
 	case errors.As(err, &keys):
 		return problem{status: keys.Status, code: keys.Code, detail: keys.Message, retryAfter: keys.RetryAfter, cause: keys.Err}
@@ -102,6 +102,14 @@ func problemOf(err error) problem {
 		return errTimeout.because(err)
 	}
 	return errInternal.because(err)
+}
+
+// retryAfter is the error's own hint, or grows with the time for which something has been in the way.
+func retryAfter(e *checkout.Error) time.Duration {
+	if e.Since.IsZero() {
+		return e.RetryAfter
+	}
+	return idempotency.RetryAfter(e.Since, idempotency.DefaultLease)
 }
 
 // body is the problem on the wire. It depends on nothing but its arguments, because final errors

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/api"
@@ -65,6 +67,26 @@ func TestProblemOf_LibraryAndAuthorityAreAlike(t *testing.T) {
 		require.Equal(t, problemOf(pair[0]).body("r"), problemOf(pair[1]).body("r"))
 		require.Equal(t, problemOf(pair[0]).retryAfter, problemOf(pair[1]).retryAfter)
 	}
+}
+
+// What is in the way is asked for again later and later, but never later than a lease.
+func TestProblemOf_RetryAfterGrowsWithWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		order := checkout.Order{Status: checkout.OrderPaying, UpdatedAt: time.Now()}
+		payment := checkout.Payment{Status: checkout.StatusProcessing, CreatedAt: time.Now()}
+		began := time.Now()
+		for _, c := range []struct{ after, want time.Duration }{
+			{0, time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, idempotency.DefaultLease},
+		} {
+			time.Sleep(time.Until(began.Add(c.after)))
+			_, refused := checkout.StartRefund(uuid.New(), payment, checkout.NewRefund{}, time.Now())
+			_, cancelled := order.Apply(checkout.OrderChange{Cancel: true}, time.Now())
+			for _, err := range []error{order.CheckPayable(), refused, cancelled, checkout.KeyInProgressSince(began)} {
+				require.Equal(t, c.want, problemOf(err).retryAfter, "%v after %s", err, c.after)
+			}
+		}
+	})
 }
 
 func TestProblem_HasOneShape(t *testing.T) {

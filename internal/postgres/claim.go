@@ -192,7 +192,9 @@ func replay(claim checkout.Claim, k key) (checkout.Answer, error) {
 	switch state := k.state(); {
 	case state == keyRefused:
 		return checkout.Answer{}, checkout.ErrNewerAttemptRefused
-	case state == keyInProgress, state == "": // "": its time was up between the claim and this look
+	case state == keyInProgress:
+		return checkout.Answer{}, checkout.KeyInProgressSince(k.CreatedAt)
+	case state == "": // its time was up between the claim and this look
 		return checkout.Answer{}, checkout.ErrKeyInProgress
 	case !bytes.Equal(k.Fingerprint, claim.Fingerprint[:]):
 		return checkout.Answer{}, checkout.ErrKeyReused
