@@ -364,7 +364,9 @@ type PaymentStatus string
 
 // Problem RFC 9457 problem details
 type Problem struct {
-	// Code For programs; stable
+	// Code For programs. A code never changes its meaning; new ones may be added. Each has a page at
+	// `/problems/{code}` with its cause, an example, and what to do.
+	//
 	//
 	// Example: out_of_stock
 	Code   string `json:"code"`
@@ -860,11 +862,12 @@ type ClientInterface interface {
 	// GetIdempotencyKey Ask what became of the request with this key
 	//
 	// For those who can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect
-	// for as long as keys are remembered, but one may be on its way. Keys of
-	// payments, refunds and top-ups are remembered for 90 days, all others for
-	// 24 hours. When it can't be told whether a request is on its way, the
-	// answer is 503.
+	// that nothing is known of the key: no request with it has had an effect,
+	// as far as keys are remembered. Keys of payments, refunds and top-ups are
+	// remembered for 90 days, all others for 24 hours. A request that has not
+	// arrived yet, or whose record was lost, may still have one: to be sure,
+	// send the request again. While the store that knows which requests are
+	// being processed can't be asked, the answer is 503 instead of 404.
 	//
 	// Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
 	GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1132,11 +1135,12 @@ func (c *Client) GetWallet(ctx context.Context, customerID CustomerID, reqEditor
 // GetIdempotencyKey Ask what became of the request with this key
 //
 // For those who can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect
-// for as long as keys are remembered, but one may be on its way. Keys of
-// payments, refunds and top-ups are remembered for 90 days, all others for
-// 24 hours. When it can't be told whether a request is on its way, the
-// answer is 503.
+// that nothing is known of the key: no request with it has had an effect,
+// as far as keys are remembered. Keys of payments, refunds and top-ups are
+// remembered for 90 days, all others for 24 hours. A request that has not
+// arrived yet, or whose record was lost, may still have one: to be sure,
+// send the request again. While the store that knows which requests are
+// being processed can't be asked, the answer is 503 instead of 404.
 //
 // Corresponds with GET /idempotency-keys/{key} (the `GetIdempotencyKey` operationId).
 func (c *Client) GetIdempotencyKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2407,11 +2411,12 @@ type ClientWithResponsesInterface interface {
 	// GetIdempotencyKeyWithResponse Ask what became of the request with this key
 	//
 	// For those who can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect
-	// for as long as keys are remembered, but one may be on its way. Keys of
-	// payments, refunds and top-ups are remembered for 90 days, all others for
-	// 24 hours. When it can't be told whether a request is on its way, the
-	// answer is 503.
+	// that nothing is known of the key: no request with it has had an effect,
+	// as far as keys are remembered. Keys of payments, refunds and top-ups are
+	// remembered for 90 days, all others for 24 hours. A request that has not
+	// arrived yet, or whose record was lost, may still have one: to be sure,
+	// send the request again. While the store that knows which requests are
+	// being processed can't be asked, the answer is 503 instead of 404.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -2564,7 +2569,8 @@ type CreateCustomerResponse201Headers struct {
 
 // CreateCustomerResponseDefaultHeaders the declared response headers of an HTTP default response for CreateCustomer
 type CreateCustomerResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type CreateCustomerResponse struct {
@@ -2621,7 +2627,8 @@ func (r CreateCustomerResponse) ContentType() string {
 
 // GetCustomerResponseDefaultHeaders the declared response headers of an HTTP default response for GetCustomer
 type GetCustomerResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetCustomerResponse struct {
@@ -2681,7 +2688,8 @@ type UpdateCustomerResponse200Headers struct {
 
 // UpdateCustomerResponseDefaultHeaders the declared response headers of an HTTP default response for UpdateCustomer
 type UpdateCustomerResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type UpdateCustomerResponse struct {
@@ -2743,7 +2751,8 @@ type CreateTopUpResponse201Headers struct {
 
 // CreateTopUpResponseDefaultHeaders the declared response headers of an HTTP default response for CreateTopUp
 type CreateTopUpResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type CreateTopUpResponse struct {
@@ -2800,7 +2809,8 @@ func (r CreateTopUpResponse) ContentType() string {
 
 // GetWalletResponseDefaultHeaders the declared response headers of an HTTP default response for GetWallet
 type GetWalletResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetWalletResponse struct {
@@ -2855,7 +2865,8 @@ func (r GetWalletResponse) ContentType() string {
 
 // GetIdempotencyKeyResponseDefaultHeaders the declared response headers of an HTTP default response for GetIdempotencyKey
 type GetIdempotencyKeyResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetIdempotencyKeyResponse struct {
@@ -2910,7 +2921,8 @@ func (r GetIdempotencyKeyResponse) ContentType() string {
 
 // ListOrdersResponseDefaultHeaders the declared response headers of an HTTP default response for ListOrders
 type ListOrdersResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type ListOrdersResponse struct {
@@ -2971,7 +2983,8 @@ type CreateOrderResponse201Headers struct {
 
 // CreateOrderResponseDefaultHeaders the declared response headers of an HTTP default response for CreateOrder
 type CreateOrderResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type CreateOrderResponse struct {
@@ -3028,7 +3041,8 @@ func (r CreateOrderResponse) ContentType() string {
 
 // GetOrderResponseDefaultHeaders the declared response headers of an HTTP default response for GetOrder
 type GetOrderResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetOrderResponse struct {
@@ -3088,7 +3102,8 @@ type UpdateOrderResponse200Headers struct {
 
 // UpdateOrderResponseDefaultHeaders the declared response headers of an HTTP default response for UpdateOrder
 type UpdateOrderResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type UpdateOrderResponse struct {
@@ -3151,7 +3166,8 @@ type CreatePaymentResponse201Headers struct {
 
 // CreatePaymentResponseDefaultHeaders the declared response headers of an HTTP default response for CreatePayment
 type CreatePaymentResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type CreatePaymentResponse struct {
@@ -3208,7 +3224,8 @@ func (r CreatePaymentResponse) ContentType() string {
 
 // GetPaymentResponseDefaultHeaders the declared response headers of an HTTP default response for GetPayment
 type GetPaymentResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetPaymentResponse struct {
@@ -3268,7 +3285,8 @@ type CreateRefundResponse201Headers struct {
 
 // CreateRefundResponseDefaultHeaders the declared response headers of an HTTP default response for CreateRefund
 type CreateRefundResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type CreateRefundResponse struct {
@@ -3325,7 +3343,8 @@ func (r CreateRefundResponse) ContentType() string {
 
 // ListProductsResponseDefaultHeaders the declared response headers of an HTTP default response for ListProducts
 type ListProductsResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type ListProductsResponse struct {
@@ -3380,7 +3399,8 @@ func (r ListProductsResponse) ContentType() string {
 
 // GetProductResponseDefaultHeaders the declared response headers of an HTTP default response for GetProduct
 type GetProductResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type GetProductResponse struct {
@@ -3440,7 +3460,8 @@ type PutProductResponse201Headers struct {
 
 // PutProductResponseDefaultHeaders the declared response headers of an HTTP default response for PutProduct
 type PutProductResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type PutProductResponse struct {
@@ -3504,7 +3525,8 @@ func (r PutProductResponse) ContentType() string {
 
 // ReceiveProviderEventResponseDefaultHeaders the declared response headers of an HTTP default response for ReceiveProviderEvent
 type ReceiveProviderEventResponseDefaultHeaders struct {
-	RetryAfter *int
+	RetryAfter        *int
+	XIdempotentReplay *string
 }
 
 type ReceiveProviderEventResponse struct {
@@ -3664,11 +3686,12 @@ func (c *ClientWithResponses) GetWalletWithResponse(ctx context.Context, custome
 // GetIdempotencyKeyWithResponse Ask what became of the request with this key
 //
 // For those who can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect
-// for as long as keys are remembered, but one may be on its way. Keys of
-// payments, refunds and top-ups are remembered for 90 days, all others for
-// 24 hours. When it can't be told whether a request is on its way, the
-// answer is 503.
+// that nothing is known of the key: no request with it has had an effect,
+// as far as keys are remembered. Keys of payments, refunds and top-ups are
+// remembered for 90 days, all others for 24 hours. A request that has not
+// arrived yet, or whose record was lost, may still have one: to be sure,
+// send the request again. While the store that knows which requests are
+// being processed can't be asked, the answer is 503 instead of 404.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3977,6 +4000,13 @@ func ParseCreateCustomerResponse(rsp *http.Response) (*CreateCustomerResponse, e
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4022,6 +4052,13 @@ func ParseGetCustomerResponse(rsp *http.Response) (*GetCustomerResponse, error) 
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4079,6 +4116,13 @@ func ParseUpdateCustomerResponse(rsp *http.Response) (*UpdateCustomerResponse, e
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4135,6 +4179,13 @@ func ParseCreateTopUpResponse(rsp *http.Response) (*CreateTopUpResponse, error) 
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4180,6 +4231,13 @@ func ParseGetWalletResponse(rsp *http.Response) (*GetWalletResponse, error) {
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4227,6 +4285,13 @@ func ParseGetIdempotencyKeyResponse(rsp *http.Response) (*GetIdempotencyKeyRespo
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4272,6 +4337,13 @@ func ParseListOrdersResponse(rsp *http.Response) (*ListOrdersResponse, error) {
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4336,6 +4408,13 @@ func ParseCreateOrderResponse(rsp *http.Response) (*CreateOrderResponse, error) 
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4381,6 +4460,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4437,6 +4523,13 @@ func ParseUpdateOrderResponse(rsp *http.Response) (*UpdateOrderResponse, error) 
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4501,6 +4594,13 @@ func ParseCreatePaymentResponse(rsp *http.Response) (*CreatePaymentResponse, err
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4546,6 +4646,13 @@ func ParseGetPaymentResponse(rsp *http.Response) (*GetPaymentResponse, error) {
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4603,6 +4710,13 @@ func ParseCreateRefundResponse(rsp *http.Response) (*CreateRefundResponse, error
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4649,6 +4763,13 @@ func ParseListProductsResponse(rsp *http.Response) (*ListProductsResponse, error
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4694,6 +4815,13 @@ func ParseGetProductResponse(rsp *http.Response) (*GetProductResponse, error) {
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
@@ -4758,6 +4886,13 @@ func ParsePutProductResponse(rsp *http.Response) (*PutProductResponse, error) {
 			}
 			headers.RetryAfter = &value
 		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
 		response.HeadersDefault = &headers
 	}
 
@@ -4803,6 +4938,13 @@ func ParseReceiveProviderEventResponse(rsp *http.Response) (*ReceiveProviderEven
 				return nil, err
 			}
 			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.HeadersDefault = &headers
 	}
