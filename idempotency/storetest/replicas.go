@@ -11,10 +11,28 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// RunReplicas checks that a request that waits at one replica is woken by the answer at another.
-// connect is called once for each of two replicas. It returns a store that is an
-// [idempotency.Watcher], with a connection of its own to the same data.
+// RunReplicas is the suite for stores that are an [idempotency.Watcher]: a change at one replica is
+// seen at another. connect is called once for each replica. It returns a store with a connection of
+// its own to the same data.
 func RunReplicas(t *testing.T, connect func(t *testing.T) idempotency.Store) {
+	t.Helper()
+	t.Run("a watch receives a completion at another replica", func(t *testing.T) {
+		t.Parallel()
+		scope := "storetest-" + string(idempotency.NewOwner())
+		here, there := &bench{Bench{Store: connect(t)}, scope}, &bench{Bench{Store: connect(t)}, scope}
+		pending := here.held(t, "key", long)
+		changed := there.watched(t, pending)
+		require.NoError(t, here.Store.Complete(t.Context(), done(pending, "answer"), long))
+		RequireChange(t, changed)
+		require.Equal(t, "answer", string(there.look(t, "key").Response.Body))
+	})
+	t.Run("a request waits for the answer of another replica", func(t *testing.T) {
+		t.Parallel()
+		waitAtAnotherReplica(t, connect)
+	})
+}
+
+func waitAtAnotherReplica(t *testing.T, connect func(t *testing.T) idempotency.Store) {
 	t.Helper()
 	finish, running := make(chan struct{}), make(chan struct{}, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

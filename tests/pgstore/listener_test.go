@@ -15,7 +15,7 @@ import (
 // patience bounds waits for what should come soon.
 const patience = 20 * time.Second
 
-func TestWatch_WakesAWaiterAtAnotherReplica(t *testing.T) {
+func TestWatch_ReachesAnotherReplica(t *testing.T) {
 	t.Parallel()
 	server := testenv.EmptyPostgres(t)
 	storetest.RunReplicas(t, func(t *testing.T) idempotency.Store {

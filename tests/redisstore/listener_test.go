@@ -16,7 +16,7 @@ import (
 // patience bounds waits for what should come soon.
 const patience = 20 * time.Second
 
-func TestWatch_WakesAWaiterAtAnotherReplica(t *testing.T) {
+func TestWatch_ReachesAnotherReplica(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t)
 	storetest.RunReplicas(t, func(t *testing.T) idempotency.Store {
