@@ -104,7 +104,8 @@ func problemOf(err error) problem {
 	return errInternal.because(err)
 }
 
-// retryAfter is the error's own hint, or grows with the time for which something has been in the way.
+// retryAfter is the error's own hint, or grows with the time for which something has been in the
+// way.
 func retryAfter(e *checkout.Error) time.Duration {
 	if e.Since.IsZero() {
 		return e.RetryAfter

@@ -166,8 +166,8 @@ func TestNginx_AnswersForSilentReplicasInTheAPIsShape(t *testing.T) {
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 }
 
-// TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape leaves nginx a connection for the client and
-// none for a replica. Of 8, nginx needs 2 for itself, and 5 are taken by unfinished requests.
+// TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape leaves nginx a connection for the client
+// and none for a replica. Of 8, nginx needs 2 for itself, and 5 are taken by unfinished requests.
 func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t, [2]string{"worker_connections 2048;", "worker_connections 8;"}, [2]string{"worker_processes auto;", "worker_processes 1;"})
