@@ -62,8 +62,8 @@ type campaign struct {
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
 	ops := map[string]string{}
-	for i, replica := range stack.Replicas {
-		ops[replica] = fmt.Sprintf("127.0.0.1:%d", 9081+i+cfg.Offset)
+	for _, replica := range stack.Replicas {
+		ops[replica] = st.Ops(replica)
 	}
 	target := fault.Target{Stack: st, Ops: ops, Has: cfg.has()}
 	c := &campaign{cfg: cfg, out: out, stack: st, target: target}
