@@ -1,0 +1,121 @@
+package tiers
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	authorityQuery = `SELECT account_id::text, operation, status, fingerprint, coalesce(resource, '/v1/payments/' || resource_id, ''),
+	coalesce(response_status, 0), response_body, created_at, completed_at, expires_at
+FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1`
+
+	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, p.attempt, p.amount, p.currency, p.provider_id
+FROM payments p JOIN orders o ON o.id = p.order_id WHERE '/v1/payments/' || p.id = $1`
+
+	// An event had its effect in a group if it lies at or before the group's cursor, or is in its
+	// inbox.
+	eventsQuery = `SELECT e.id, e.type, e.id <= (SELECT position FROM outbox_cursor),
+	ARRAY(SELECT c.consumer FROM consumer_cursors c WHERE e.id <= c.position
+		OR EXISTS (SELECT FROM inbox i WHERE i.consumer = c.consumer AND i.position = e.id AND i.event_id = e.event_id) ORDER BY 1)
+FROM outbox e WHERE '/v1/orders/' || e.subject = $1 ORDER BY e.id LIMIT 20`
+
+	streamQuery = `SELECT coalesce((SELECT max(id) FROM outbox), 0), (SELECT position FROM outbox_cursor)`
+)
+
+// readPostgres fills in what the authority has, all of it as of one moment.
+func readPostgres(ctx context.Context, url string, view *View) error {
+	return inPostgres(ctx, url, func(ctx context.Context, tx pgx.Tx) error {
+		row, err := readAuthority(ctx, tx, view.Key)
+		if err != nil || row == nil {
+			return err
+		}
+		view.Authority = row
+		order := row.Resource
+		if view.Payment, err = readPayment(ctx, tx, row.Resource); err != nil {
+			return err
+		}
+		if view.Payment != nil {
+			order = "/v1/orders/" + view.Payment.Order
+		}
+		view.Events, err = readEvents(ctx, tx, order)
+		return err
+	})
+}
+
+// inPostgres reads within one snapshot.
+func inPostgres(ctx context.Context, url string, read func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return read(ctx, tx)
+	})
+}
+
+func readAuthority(ctx context.Context, tx pgx.Tx, key string) (*Authority, error) {
+	var row Authority
+	var fingerprint, body []byte
+	err := tx.QueryRow(ctx, authorityQuery, key).Scan(&row.Account, &row.Operation, &row.Status, &fingerprint, &row.Resource,
+		&row.ResponseStatus, &body, &row.CreatedAt, &row.CompletedAt, &row.ExpiresAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the key's row: %w", err)
+	}
+	row.Fingerprint = hex.EncodeToString(fingerprint)
+	if body != nil {
+		row.BodyHash = hashOf(body)
+	}
+	return &row, nil
+}
+
+func readPayment(ctx context.Context, tx pgx.Tx, path string) (*Payment, error) {
+	var p Payment
+	err := tx.QueryRow(ctx, paymentQuery, path).Scan(&p.ID, &p.Order, &p.OrderStatus, &p.Status, &p.Attempt, &p.Amount, &p.Currency, &p.Charge)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the payment: %w", err)
+	}
+	return &p, nil
+}
+
+func readEvents(ctx context.Context, tx pgx.Tx, order string) ([]Event, error) {
+	rows, err := tx.Query(ctx, eventsQuery, order)
+	if err != nil {
+		return nil, fmt.Errorf("read the events: %w", err)
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
+	if err != nil {
+		return nil, fmt.Errorf("read the events: %w", err)
+	}
+	return events, nil
+}
+
+// Stream is how far the events are.
+type Stream struct {
+	Last      int64 // position of the newest event in the outbox
+	Published int64 // position up to which they are in the stream
+}
+
+// ReadStream asks the PostgreSQL at url.
+func ReadStream(ctx context.Context, url string) (s Stream, err error) {
+	err = inPostgres(ctx, url, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, streamQuery).Scan(&s.Last, &s.Published)
+	})
+	if err != nil {
+		return Stream{}, fmt.Errorf("read the outbox: %w", err)
+	}
+	return s, nil
+}

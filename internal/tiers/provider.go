@@ -1,0 +1,33 @@
+package tiers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Charges is what the audit list of the provider at a base URL has of an order.
+func Charges(ctx context.Context, provider, order string) ([]Charge, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, provider+"/v1/charges?reference="+url.QueryEscape(order), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the charges: %w", err)
+	}
+	req.Close = true // the next question comes in a second or never
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the charges: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var list struct{ Data []Charge }
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the charges: %s", resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return nil, fmt.Errorf("read the charges: %w", err)
+	}
+	return list.Data, nil
+}

@@ -1,0 +1,140 @@
+// Package tiers reads what each tier knows of an idempotency key: the record in Redis, the
+// authority's row, the payment and its events in PostgreSQL, and the charges at the provider. It
+// goes behind the API on purpose, and changes nothing. Only the local deployment uses it: `stack
+// key` prints it, and the console shows it.
+package tiers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// readTimeout bounds the questions to one server: a tier that is broken on purpose must not hold up
+// the others.
+const readTimeout = time.Second
+
+// Servers are where the tiers are.
+type Servers struct {
+	Redis    string // host:port
+	Postgres string // URL
+	Provider string // base URL
+}
+
+// View is what the tiers know of a key. A tier that knows nothing is nil or empty; one that could
+// not be asked has an entry in Errors.
+type View struct {
+	Key       string            `json:"key"`
+	Record    *Record           `json:"redis_record"`
+	Authority *Authority        `json:"authority_row"`
+	Payment   *Payment          `json:"payment,omitempty"`
+	Charges   []Charge          `json:"provider_charges"`
+	Events    []Event           `json:"events"`
+	Errors    map[string]string `json:"errors,omitempty"` // by the tier's name
+}
+
+// Record is what Redis has.
+type Record struct {
+	Account        string        `json:"account"`
+	Status         string        `json:"status"` // InProgress, Completed or Failed
+	Fingerprint    string        `json:"fingerprint"`
+	Owner          string        `json:"owner"`
+	ResponseStatus int           `json:"response_status,omitempty"`
+	BodyHash       string        `json:"body_sha256,omitempty"`
+	TimeLeft       time.Duration `json:"time_left_ns"` // in progress: of the lease
+}
+
+// Left is the time left, as one reads it.
+func (r Record) Left() string { return r.TimeLeft.Round(time.Second).String() }
+
+// Authority is the row of the key in PostgreSQL.
+type Authority struct {
+	Account        string     `json:"account"`
+	Operation      string     `json:"operation"`
+	Status         string     `json:"status"` // in_progress, completed, failed, refused or expired
+	Fingerprint    string     `json:"fingerprint"`
+	Resource       string     `json:"resource,omitempty"` // path of what the key led to
+	ResponseStatus int        `json:"response_status,omitempty"`
+	BodyHash       string     `json:"body_sha256,omitempty"`
+	CreatedAt      time.Time  `json:"created_at"`
+	CompletedAt    *time.Time `json:"completed_at,omitempty"`
+	ExpiresAt      time.Time  `json:"expires_at"`
+}
+
+// Payment is what PostgreSQL has of the payment that the key led to.
+type Payment struct {
+	ID          string `json:"id"`
+	Order       string `json:"order_id"`
+	OrderStatus string `json:"order_status"`
+	Status      string `json:"status"` // processing, succeeded or declined
+	Attempt     int    `json:"attempt"`
+	Amount      int64  `json:"amount"` // minor units
+	Currency    string `json:"currency"`
+	Charge      string `json:"charge_id,omitempty"`
+}
+
+// Charge is what the provider's audit list has of the payment. Its key ends with the payment's ID.
+type Charge struct {
+	ID       string `json:"id"`
+	Key      string `json:"idempotency_key"`
+	Status   string `json:"status"` // succeeded or declined
+	Amount   int64  `json:"amount"` // minor units
+	Currency string `json:"currency"`
+	Attempts int    `json:"attempts"` // how often the provider's key arrived
+}
+
+// Event is a row of the outbox about what the key led to.
+type Event struct {
+	Position  int64    `json:"position"`
+	Type      string   `json:"type"`
+	Published bool     `json:"published"`
+	HadBy     []string `json:"had_by"` // the consumer groups in which it had its effect
+}
+
+// Read asks all tiers, one after the other where one answer is needed for the next question. It
+// takes a few milliseconds, and no longer than some seconds when tiers are away.
+func Read(ctx context.Context, servers Servers, key string) View {
+	view := View{Key: key, Errors: map[string]string{}}
+	var asking errgroup.Group
+	var redisErr, postgresErr error
+	asking.Go(func() error {
+		view.Record, redisErr = readRecord(ctx, servers.Redis, key)
+		return nil
+	})
+	asking.Go(func() error {
+		postgresErr = readPostgres(ctx, servers.Postgres, &view)
+		return nil
+	})
+	_ = asking.Wait()
+	view.note("Redis", redisErr)
+	view.note("PostgreSQL", postgresErr)
+	if view.Payment != nil {
+		var err error
+		view.Charges, err = Charges(ctx, servers.Provider, view.Payment.Order)
+		view.Charges = slices.DeleteFunc(view.Charges, func(c Charge) bool { return !strings.HasSuffix(c.Key, view.Payment.ID) })
+		view.note("provider", err)
+	}
+	return view
+}
+
+func (v *View) note(tier string, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, context.DeadlineExceeded):
+		v.Errors[tier] = "no answer within " + readTimeout.String()
+	default:
+		v.Errors[tier] = err.Error()
+	}
+}
+
+// hashOf stands for a body, which may be long.
+func hashOf(body []byte) string {
+	hash := sha256.Sum256(body)
+	return hex.EncodeToString(hash[:])
+}
