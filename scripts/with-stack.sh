@@ -68,6 +68,6 @@ down >/dev/null 2>&1 || true # what a killed run left behind
 # A short grace, because scenarios wait for the reconciler.
 go run ./cmd/stack up --dir "$dir" --port-offset "$PORT_OFFSET" --env "IDEMPOTENCY_LEASE=${LEASE_SECONDS}s" \
   --env RECONCILE_GRACE="$((LEASE_SECONDS + 17))s" --env RECONCILE_INTERVAL=1s \
-  --env IDEMPOTENCY_STORE="$IDEMPOTENCY_STORE" 2>&1 | show
+  --env IDEMPOTENCY_STORE="$IDEMPOTENCY_STORE" --no-console 2>&1 | show
 status=0
 "$@" || status=$?

@@ -19,6 +19,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
 
   up                         bring up two replicas behind nginx with PostgreSQL, Redis and the provider simulator
   down                       remove all of it
+  key KEY                    what Redis, PostgreSQL and the provider know of an idempotency key, as JSON
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
 
@@ -49,9 +50,11 @@ func main() {
 // settings are what the flags say.
 type settings struct {
 	stack.Options
-	keepData bool
-	follow   bool
-	control  string
+	keepData  bool
+	noConsole bool
+	open      bool
+	follow    bool
+	control   string
 }
 
 // run does one command; args may have flags before and after the words.
@@ -70,14 +73,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	case "probe":
 		return stack.Probe(ctx, words[1:]...)
 	}
-	s.Out = out
+	s.Out, s.Console = out, !s.noConsole
 	it, err := stack.New(s.Options)
 	if err != nil {
 		return err
 	}
 	switch words[0] {
 	case "up":
-		return it.Up(ctx)
+		return up(ctx, it, s.open)
+	case "key":
+		return printKey(ctx, it, words[1:], out)
 	case "down":
 		return it.Down(ctx, s.keepData)
 	case "status":
@@ -109,6 +114,8 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: connect the services without the fault proxy (native; also with $STACK_DIRECT); there is no partition, slow or cut then")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
 	flags.BoolVar(&s.NoInstall, "no-install", false, "up: refuse when programs are missing, instead of installing them")
+	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
+	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.control, "control", stack.ProxyAddr, "proxy: `address` of its control port")

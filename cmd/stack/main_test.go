@@ -57,6 +57,8 @@ func TestArguments_MistakesAreNamed(t *testing.T) {
 		"the port offset must be between 0":            {"up", "--port-offset", "60000"},
 		"no stack is up":                               {"kill", "api-1"},
 		"no stack is up in " + dir:                     {"status"},
+		"no stack is up in":                            {"key", "k"},
+		"usage: stack key KEY":                         {"key"},
 		"flag provided but not defined: -no-such-flag": {"up", "--no-such-flag"},
 	} {
 		err := run(t.Context(), append(args, "--dir", dir), noEnv, io.Discard)

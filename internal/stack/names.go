@@ -19,6 +19,7 @@ const (
 	API1            = topology.API1
 	API2            = topology.API2
 	Nginx           = topology.Nginx
+	Console         = topology.Console
 )
 
 // Replicas are the services that answer the API behind nginx.

@@ -63,6 +63,9 @@ type Options struct {
 	// much CPU as the replicas at full load. Connections can't be partitioned, slowed or cut then.
 	// Native only; it counts for Up.
 	Direct bool
+	// Console serves the page on which one sees the stack work, and has the replicas send it their
+	// traces. Native only; it counts for Up, and stays until Down.
+	Console bool
 	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
 	BuildTags string
 	// ReplicaProgram is an executable that the replicas run in place of oncepay, with the same

@@ -75,6 +75,7 @@ func (s *Stack) settle(ctx context.Context) (why string, err error) {
 	err = s.State.Update(func(d *deployment.StateData) {
 		d.Driver, d.Env, d.Replica = name, slices.Sorted(slices.Values(o.Env)), o.ReplicaProgram
 		d.Direct = d.Direct || o.Direct && name == Native
+		d.Console = d.Console || o.Console && name == Native
 		if isReplicated(o.Postgres) {
 			d.Postgres = o.Postgres
 		}
@@ -156,7 +157,7 @@ func (s *Stack) summary(took time.Duration) string {
 	}
 	return strings.NewReplacer("URL", url, "PSP", s.Addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
 Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
-
+%s
 Paste these:
   curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'
   curl -si URL/v1/customers -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' \
@@ -164,5 +165,21 @@ Paste these:
   curl -s 'http://PSP/v1/charges'                                                  # what was really charged
   STACK kill api-1      # everything goes on; then: start api-1
   STACK down
-`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.Addr(Postgres), s.Addr(Redis)))
+`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.Addr(Postgres), s.Addr(Redis), s.consoleLine()))
+}
+
+// consoleLine says where the console is, if there is one.
+func (s *Stack) consoleLine() string {
+	if url := s.ConsoleURL(); url != "" {
+		return "Watch it, and break it by buttons: " + url + "\n"
+	}
+	return ""
+}
+
+// ConsoleURL is the address of the console, or "" if the stack has none.
+func (s *Stack) ConsoleURL() string {
+	if !s.Console {
+		return ""
+	}
+	return "http://" + s.Addr(Console)
 }

@@ -76,3 +76,18 @@ func TestKill_NeedsAReplicaOfRedis(t *testing.T) {
 	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.settled(t) }))
 	require.ErrorContains(t, s.Do(ctx, "kill", RedisReplica), "--redis sentinel")
 }
+
+func TestConsole_StaysUntilDown(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{Console: true, Driver: Native})
+	require.NoError(t, s.settled(t))
+	s.options.Console = false
+	require.NoError(t, s.settled(t))
+	later, err := New(Options{Dir: s.Dir})
+	require.NoError(t, err)
+	require.Equal(t, "http://"+s.Addr(Console), later.ConsoleURL())
+
+	s = newStack(t, Options{Console: true, Driver: Compose})
+	require.NoError(t, s.settled(t))
+	require.Empty(t, s.ConsoleURL(), "the native driver alone has one")
+}

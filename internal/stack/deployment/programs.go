@@ -8,10 +8,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
-// programs are ours. Both drivers run the same static binaries.
-var programs = []string{"oncepay", "pspsim", "stack"}
+// programs are ours that this stack needs. Both drivers run the same static binaries.
+func (d *Deployment) programs() []string {
+	list := []string{"oncepay", "pspsim", "stack"}
+	if d.Console {
+		list = append(list, topology.Console)
+	}
+	return list
+}
 
 // BinDir is the folder of our programs.
 func (d *Deployment) BinDir() string { return filepath.Join(d.Dir, "bin") }
@@ -27,7 +35,7 @@ func (d *Deployment) Build(ctx context.Context, goos string) error {
 	}
 	// -buildvcs=false: a commit that changes nothing in a program must not restart it.
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
-	for _, name := range programs {
+	for _, name := range d.programs() {
 		args = append(args, "./cmd/"+name)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -40,6 +48,6 @@ func (d *Deployment) Build(ctx context.Context, goos string) error {
 	if err != nil {
 		return t.Failed(fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out))
 	}
-	t.Done(strings.Join(programs, ", "))
+	t.Done(strings.Join(d.programs(), ", "))
 	return nil
 }

@@ -35,6 +35,8 @@ func (d *Driver) prepare(ctx context.Context, name string) (localserver.Command,
 		return prepareNginx(d.Root, dir, d.LogPath(name), d.Topology)
 	case topology.Proxy:
 		return d.prepareProxy()
+	case topology.Console:
+		return d.prepareConsole()
 	case topology.PSP:
 		return d.prepareProvider()
 	default:
@@ -62,13 +64,21 @@ func (d *Driver) prepareProvider() (localserver.Command, error) {
 	})
 }
 
+// prepareConsole has the console run in the repository, where every command of the stack works.
+func (d *Driver) prepareConsole() (localserver.Command, error) {
+	run, err := d.ours(topology.Console, d.Program("console"),
+		append([]string{"ENVIRONMENT=development"}, d.State.Data.Env...), "--dir", d.Dir)
+	run.Dir = d.Root
+	return run, err
+}
+
 func (d *Driver) prepareReplica(name string) (localserver.Command, error) {
 	return d.ours(name, cmp.Or(d.State.Data.Replica, d.Program("oncepay")), d.replicaEnv(name), "serve")
 }
 
 // replicaEnv reaches everything through the proxy.
 func (d *Driver) replicaEnv(name string) []string {
-	return append([]string{
+	env := []string{
 		"ENVIRONMENT=development",
 		"REPLICA=" + name,
 		"HTTP_ADDR=" + d.Addr(name),
@@ -77,7 +87,11 @@ func (d *Driver) replicaEnv(name string) []string {
 		"REDIS_URL=" + d.redisURL(name),
 		"PSP_URL=http://" + d.Via(name, topology.PSP),
 		"PSP_WEBHOOK_SECRET=" + webhookSecret,
-	}, d.State.Data.Env...)
+	}
+	if d.Console { // it draws what the replicas tell, as soon as they know it
+		env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+d.Addr(topology.Console), "OTEL_BSP_SCHEDULE_DELAY=100")
+	}
+	return append(env, d.State.Data.Env...)
 }
 
 // ours describes a start of one of our own programs, in a clean environment: the settings are what

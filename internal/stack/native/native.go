@@ -96,7 +96,7 @@ func (d *Driver) Conditions(context.Context) (map[string]deployment.Condition, e
 // stopOrder has nginx first and the stores last, so that no request meets a service without its
 // stores.
 var stopOrder = [][]string{
-	{topology.Nginx}, topology.Replicas, topology.Sentinels,
+	{topology.Console}, {topology.Nginx}, topology.Replicas, topology.Sentinels,
 	{topology.PSP, topology.Redis, topology.RedisReplica, topology.Postgres, topology.PostgresStandby, topology.Proxy},
 }
 

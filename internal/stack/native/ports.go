@@ -8,6 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/topology"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -20,9 +21,14 @@ const lentTimeout = 75 * time.Second
 func (d *Driver) holdPorts(ctx context.Context) error {
 	var errs []error
 	for _, name := range d.Services() {
-		if !d.State.Service(name).Process.Alive() {
-			errs = append(errs, d.hold(ctx, name))
+		if d.State.Service(name).Process.Alive() {
+			continue
 		}
+		err := d.hold(ctx, name)
+		if err != nil && name == topology.Console {
+			err = fmt.Errorf("%w (--no-console leaves the console out)", err)
+		}
+		errs = append(errs, err)
 	}
 	err := errors.Join(errs...)
 	if err != nil {

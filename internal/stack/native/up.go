@@ -43,6 +43,9 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.runStep(ctx, "seed"); err != nil {
 		return err
 	}
+	if d.Console {
+		return d.ensureAll(ctx, topology.API1, topology.API2, topology.Nginx, topology.Console)
+	}
 	return d.ensureAll(ctx, topology.API1, topology.API2, topology.Nginx)
 }
 

@@ -32,7 +32,7 @@ func Context(t testing.TB) context.Context {
 
 // AllServices are those that some stack has.
 func AllServices() []string {
-	return slices.Concat(topology.Services, topology.SentinelServices, []string{topology.PostgresStandby})
+	return slices.Concat(topology.Services, topology.SentinelServices, []string{topology.PostgresStandby, topology.Console})
 }
 
 // Offset is a port offset at which every port is held until the test ends.

@@ -12,7 +12,7 @@ import (
 var (
 	// basePorts are where the services listen; the proxy's is its own control port.
 	basePorts = map[string]int{
-		Nginx: 8080, API1: 8081, API2: 8082, PSP: 8090,
+		Nginx: 8080, API1: 8081, API2: 8082, PSP: 8090, Console: 8088,
 		Proxy:    20000,
 		Postgres: 55432, PostgresStandby: 55433,
 		Redis: 56379, RedisReplica: 56380, Sentinel1: 56381, Sentinel2: 56382, Sentinel3: 56383,

@@ -14,6 +14,9 @@ const (
 	API2     = "api-2"
 	Nginx    = "nginx"
 
+	// If it is asked for.
+	Console = "console"
+
 	// With a standby only.
 	PostgresStandby = "postgres-standby"
 
@@ -71,6 +74,8 @@ type Topology struct {
 	Promoted bool `json:"promoted,omitempty"`
 	// Redis is Sentinel, or empty for a single server.
 	Redis string `json:"redis,omitempty"`
+	// Console is set if there is one.
+	Console bool `json:"console,omitempty"`
 }
 
 // IsReplicated reports whether Redis is of the kind Sentinel.
@@ -87,6 +92,9 @@ func (t *Topology) Services() []string {
 	}
 	if t.HasStandby() {
 		list = slices.Insert(list, slices.Index(list, Postgres)+1, PostgresStandby)
+	}
+	if t.Console {
+		list = append(list, Console)
 	}
 	if t.Direct {
 		list = slices.DeleteFunc(list, func(name string) bool { return name == Proxy })

@@ -1,0 +1,140 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// attempt is one request that a shopper sent, with what became of it.
+type attempt struct {
+	ID    int
+	Trace string // 32 hex digits
+	By    string // you, demonstration or trickler
+	What  string // in words
+	Key   string
+	Door  string // nginx, api-1, api-2
+	Began time.Time
+
+	Done       bool
+	Took       time.Duration
+	Status     int // 0: no answer
+	Code       string
+	ServedBy   string
+	Replay     bool
+	RetryAfter string
+	Error      string // why there was no answer
+
+	Calls []call // what replicas did for it, in the order of time
+	rev   int    // changes with everything above
+}
+
+// call is something that a replica did: the request itself, or a question to a server.
+type call struct {
+	Span    string
+	Replica string
+	To      string // redis, postgres or pspsim; empty: the request at the replica
+	Name    string
+	Began   time.Time
+	Took    time.Duration
+	Failed  bool
+	Result  string // of the request: how its idempotency check ended
+}
+
+// isNoise reports whether a call says nothing that a reader wants to know: that a driver takes a
+// connection out of its pool, or announces what follows.
+func (c call) isNoise() bool {
+	name := strings.ToLower(c.Name)
+	return c.To == stack.Postgres && (name == "begin" || name == "connect" || name == "pool.acquire" || strings.HasPrefix(name, "batch") ||
+		strings.HasPrefix(name, "prepare"))
+}
+
+// worker is the replica that was last seen working on the attempt, or "".
+func (a attempt) worker() string {
+	if len(a.Calls) == 0 {
+		return ""
+	}
+	return a.Calls[len(a.Calls)-1].Replica
+}
+
+// dead are the replicas that began the attempt and never told its end, although the client has an
+// answer, or will have none.
+func (a attempt) dead() []string {
+	ended, began := map[string]bool{}, []string{}
+	for _, c := range a.Calls {
+		if c.To == "" {
+			ended[c.Replica] = true
+		} else if !slices.Contains(began, c.Replica) {
+			began = append(began, c.Replica)
+		}
+	}
+	// The last spans come some moments after the answer.
+	settled := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second
+	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !settled || replica == a.ServedBy })
+}
+
+// outcome is what the client got, in words.
+func (a attempt) outcome() string {
+	switch {
+	case !a.Done:
+		return "waiting for an answer"
+	case a.Status == 0:
+		return "no answer"
+	case a.Replay:
+		return fmt.Sprintf("%d, replayed by %s", a.Status, a.replayer())
+	case a.Code != "" && a.RetryAfter != "":
+		return fmt.Sprintf("%d %s, retry after %s s", a.Status, a.Code, a.RetryAfter)
+	case a.Code != "":
+		return fmt.Sprintf("%d %s", a.Status, a.Code)
+	}
+	return fmt.Sprintf("%d", a.Status)
+}
+
+// replayer says which tier had the answer.
+func (a attempt) replayer() string {
+	for _, c := range a.Calls {
+		if c.Replica == a.ServedBy && c.To == stack.Postgres {
+			return "PostgreSQL"
+		}
+	}
+	return "Redis"
+}
+
+// lost says which fence stopped an attempt, or "".
+func (a attempt) lost() string {
+	for _, c := range a.Calls {
+		if c.To == "" && c.Result == "lost" {
+			return c.Replica + " lost its lease: another attempt decides, and its own write was refused"
+		}
+	}
+	return ""
+}
+
+// tone is how good the outcome is for the client.
+func (a attempt) tone() string {
+	switch {
+	case !a.Done:
+		return "wait"
+	case a.Replay:
+		return "replay"
+	case a.Status >= 200 && a.Status < 300:
+		return "good"
+	case a.Status == 0 || a.RetryAfter != "" || a.Status >= 500:
+		return "again"
+	}
+	return "refused"
+}
+
+// brief is a duration with as many digits as one needs.
+func brief(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

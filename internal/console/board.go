@@ -1,0 +1,147 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// commandTimeout bounds one command of the switchboard: a start waits for its service.
+const commandTimeout = 30 * time.Second
+
+// Switchboard breaks and mends the deployment, and says how it is.
+type Switchboard interface {
+	// Do applies a command, such as "kill", "api-1", and returns what it printed when it has taken
+	// effect.
+	Do(ctx context.Context, verb string, args ...string) (said string, err error)
+	// Status says how each service is, and which faults are in force, such as
+	// "api-1 → redis: partition".
+	Status(ctx context.Context) ([]stack.ServiceStatus, []string, error)
+}
+
+// A boardRow is a service or a connection, with its commands.
+type boardRow struct {
+	Title    string
+	Service  string // whose state the row shows
+	Commands []boardCommand
+}
+
+type boardCommand struct {
+	Label   string // on the button
+	Command string // of stack
+}
+
+// board is what can be pressed.
+var board = []boardRow{
+	serviceRow(stack.API1, "kill", "pause", "resume", "stop", "start"),
+	serviceRow(stack.API2, "kill", "pause", "resume", "stop", "start"),
+	serviceRow(stack.Nginx, "stop", "start"),
+	serviceRow(stack.Redis, "flush", "kill", "pause", "resume", "start"),
+	serviceRow(stack.Postgres, "crash", "pause", "resume", "stop", "start"),
+	serviceRow(stack.PSP, "kill", "pause", "resume", "start"),
+	connectionRow(stack.API1, stack.Redis),
+	connectionRow(stack.API1, stack.Postgres),
+	connectionRow(stack.API1, stack.PSP),
+	connectionRow(stack.API2, stack.Redis),
+	connectionRow(stack.API2, stack.Postgres),
+	connectionRow(stack.API2, stack.PSP),
+	connectionRow(stack.Nginx, stack.API1),
+	connectionRow(stack.Nginx, stack.API2),
+}
+
+func serviceRow(name string, verbs ...string) boardRow {
+	row := boardRow{Title: titles[name], Service: name}
+	for _, verb := range verbs {
+		row.Commands = append(row.Commands, boardCommand{verb, verb + " " + name})
+	}
+	return row
+}
+
+func connectionRow(from, to string) boardRow {
+	between := from + " " + to
+	return boardRow{Title: titles[from] + " → " + titles[to], Commands: []boardCommand{
+		{"partition", "partition " + between}, {"slow", "slow " + between + " 300ms"}, {"heal", "heal " + between},
+	}}
+}
+
+// serveBoard does a command of the board, and answers with what the switchboard said.
+func (s *Server) serveBoard(w http.ResponseWriter, r *http.Request) {
+	command := r.PostFormValue("command")
+	known := slices.ContainsFunc(board, func(row boardRow) bool {
+		return slices.ContainsFunc(row.Commands, func(c boardCommand) bool { return c.Command == command })
+	})
+	if !known {
+		http.Error(w, "There is no such button.", http.StatusBadRequest)
+		return
+	}
+	// A page that is closed must not leave a command half done.
+	said, err := s.command(context.WithoutCancel(r.Context()), command)
+	respond(w, said, err)
+}
+
+// command does one command of the switchboard.
+func (s *Server) command(ctx context.Context, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	words := strings.Fields(command)
+	said, err := s.cfg.Switchboard.Do(ctx, words[0], words[1:]...)
+	s.look(ctx)
+	if err != nil {
+		return "", fmt.Errorf("stack %s: %w", command, err)
+	}
+	return strings.TrimSpace(said), nil
+}
+
+// serveMend ends every fault, and starts and resumes what does not run.
+func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
+	done, err := s.mend(context.WithoutCancel(r.Context()))
+	said := "Everything is well already."
+	if len(done) > 0 {
+		said = "Done: " + strings.Join(done, ", ")
+	}
+	respond(w, said, err)
+}
+
+// mend returns the commands that were needed.
+func (s *Server) mend(ctx context.Context) (done []string, err error) {
+	for _, command := range s.look(ctx).remedies() {
+		if _, err := s.command(ctx, command); err != nil {
+			return done, err
+		}
+		done = append(done, command)
+	}
+	return done, nil
+}
+
+// remedies are the commands that end what is wrong, the stores first: a replica needs them.
+func (h health) remedies() (commands []string) {
+	for _, c := range arrows {
+		if len(h.Faults[c]) > 0 {
+			commands = append(commands, "heal "+c.from+" "+c.to)
+		}
+	}
+	for _, name := range []string{stack.Postgres, stack.Redis, stack.PSP, stack.API1, stack.API2, stack.Nginx} {
+		switch h.Services[name].State {
+		case "paused":
+			commands = append(commands, "resume "+name)
+		case "stopped":
+			commands = append(commands, "start "+name)
+		}
+	}
+	return commands
+}
+
+// respond answers a button with one sentence.
+func respond(w http.ResponseWriter, said string, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprintln(w, said)
+}

@@ -1,0 +1,50 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+func TestBoard_DoesWhatEachButtonSays(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	for _, row := range board {
+		for _, button := range row.Commands {
+			status, said := c.press("/board", url.Values{"command": {button.Command}})
+			if button.Command == "kill pspsim" {
+				require.Equal(t, http.StatusConflict, status)
+				require.Equal(t, "stack kill pspsim: it is not running\n", said)
+				continue
+			}
+			require.Equal(t, http.StatusOK, status, button.Command)
+			require.Equal(t, button.Command+": done in 0.1 s\n", said)
+			require.Contains(t, c.board.commands(), button.Command)
+		}
+	}
+}
+
+func TestBoard_RefusesACommandWithoutAButton(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	status, _ := c.press("/board", url.Values{"command": {"promote postgres"}})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Empty(t, c.board.commands())
+}
+
+func TestMend_EndsEveryFaultWithTheStoresFirst(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	c.board.services = []stack.ServiceStatus{
+		{Name: stack.API1, State: "paused"}, {Name: stack.API2, State: "not ready"}, {Name: stack.Redis, State: "stopped"}, {Name: stack.Nginx, State: "ready"},
+	}
+	c.board.faults = []string{"api-1 → redis: partition", "nginx → api-2: slow-300ms"}
+	status, said := c.press("/mend", nil)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, []string{"heal nginx api-2", "heal api-1 redis", "start redis", "resume api-1"}, c.board.commands())
+	require.Contains(t, said, "start redis")
+}

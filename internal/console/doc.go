@@ -1,0 +1,10 @@
+// Package console is the page on which one sees the local deployment work, breaks it by buttons,
+// and watches that no effect happens twice. It is a client like any other: it uses the public API,
+// the provider's audit list and the switchboard, and reads the tiers of one key (package tiers).
+// For the sequence diagrams the replicas send it their traces.
+//
+// Data flows one way: buttons and servers change what the server remembers, sections of the page
+// are rendered from it, and those that have changed are sent to each open page.
+//
+// It is for development alone: it binds loopback, and has no users and no passwords.
+package console

@@ -1,0 +1,121 @@
+package console
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+)
+
+// keptAttempts is how many attempts of each sender are remembered: a trickle must not displace what
+// you sent.
+const keptAttempts = 12
+
+// journal remembers the newest attempts. Safe for concurrent use.
+type journal struct {
+	mu       sync.Mutex
+	next     int
+	attempts []*attempt // oldest first
+}
+
+// begin adds an attempt, and gives it its number, trace and time.
+func (j *journal) begin(a attempt) attempt {
+	var trace [16]byte
+	_, _ = rand.Read(trace[:]) // never fails
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.next++
+	a.ID, a.Trace, a.Began = j.next, hex.EncodeToString(trace[:]), time.Now()
+	kept := a
+	j.attempts = append(j.attempts, &kept)
+	j.forget(a.By)
+	return a
+}
+
+// forget drops the oldest attempt of a sender that has more than enough.
+func (j *journal) forget(by string) {
+	n, oldest := 0, -1
+	for i, a := range j.attempts {
+		if a.By != by {
+			continue
+		}
+		if n++; n == 1 {
+			oldest = i
+		}
+	}
+	if n > keptAttempts {
+		j.attempts = slices.Delete(j.attempts, oldest, oldest+1)
+	}
+}
+
+// end notes what became of an attempt.
+func (j *journal) end(a attempt) {
+	j.change(a.Trace, func(kept *attempt) {
+		a.Calls, a.rev, a.Done, a.Took = kept.Calls, kept.rev, true, time.Since(a.Began)
+		*kept = a
+	})
+}
+
+// addCall adds what a replica did for the attempt of a trace, and returns the attempt; false: there
+// is no such attempt.
+func (j *journal) addCall(trace string, c call) (of attempt, found bool) {
+	found = j.change(trace, func(kept *attempt) {
+		if !slices.ContainsFunc(kept.Calls, func(known call) bool { return known.Span == c.Span }) {
+			calls := append(slices.Clone(kept.Calls), c) // copies of the attempt share the slice
+			slices.SortStableFunc(calls, func(a, b call) int { return a.Began.Compare(b.Began) })
+			kept.Calls = calls
+		}
+		of = *kept
+	})
+	return of, found
+}
+
+func (j *journal) change(trace string, change func(*attempt)) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := slices.IndexFunc(j.attempts, func(a *attempt) bool { return a.Trace == trace })
+	if i >= 0 {
+		change(j.attempts[i])
+		j.attempts[i].rev++
+	}
+	return i >= 0
+}
+
+// all returns the attempts, oldest first.
+func (j *journal) all() []attempt {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := make([]attempt, len(j.attempts))
+	for i, a := range j.attempts {
+		list[i] = *a
+	}
+	return list
+}
+
+// find returns the attempt of a trace, or a zero one.
+func (j *journal) find(trace string) attempt {
+	for _, a := range j.all() {
+		if a.Trace == trace {
+			return a
+		}
+	}
+	return attempt{}
+}
+
+// drop forgets all attempts of a sender.
+func (j *journal) drop(by string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.attempts = slices.DeleteFunc(j.attempts, func(a *attempt) bool { return a.By == by })
+}
+
+// workerOf is the replica that works on the newest open attempt with a key, or "".
+func (j *journal) workerOf(key string) (worker string) {
+	for _, a := range j.all() {
+		if a.Key == key && !a.Done {
+			worker = a.worker()
+		}
+	}
+	return worker
+}

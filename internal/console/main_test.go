@@ -1,0 +1,116 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/tiers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait; what is waited for takes milliseconds.
+const patience = 20 * time.Second
+
+// fakeBoard is a switchboard that only remembers. Safe for concurrent use.
+type fakeBoard struct {
+	mu       sync.Mutex
+	done     []string
+	services []stack.ServiceStatus
+	faults   []string
+}
+
+func (b *fakeBoard) Do(_ context.Context, verb string, args ...string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	command := strings.Join(append([]string{verb}, args...), " ")
+	if command == "kill pspsim" {
+		return "", errors.New("it is not running")
+	}
+	b.done = append(b.done, command)
+	return command + ": done in 0.1 s\n", nil
+}
+
+func (b *fakeBoard) Status(context.Context) ([]stack.ServiceStatus, []string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.services, b.faults, nil
+}
+
+func (b *fakeBoard) commands() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.done...)
+}
+
+// testConsole is a console whose API is a handler, and whose tiers are away.
+type testConsole struct {
+	*Server
+	t     *testing.T
+	board *fakeBoard
+	http  *httptest.Server
+}
+
+func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
+	t.Helper()
+	door := httptest.NewServer(api)
+	t.Cleanup(door.Close)
+	page := httptest.NewUnstartedServer(nil)
+	board := &fakeBoard{}
+	s := New(Config{
+		Addr:  page.Listener.Addr().String(),
+		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
+		Servers: func(context.Context) tiers.Servers {
+			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
+		},
+		Lease: time.Second, Switchboard: board, Log: slog.New(slog.DiscardHandler),
+	})
+	page.Config.Handler = s.Handler()
+	page.Start()
+	t.Cleanup(func() {
+		page.Close()
+		require.NoError(t, s.Close())
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return &testConsole{Server: s, t: t, board: board, http: page}
+}
+
+// send sends a request to the console with these headers, and returns status and body.
+func (c *testConsole) send(method, path, host string, header http.Header, form url.Values) (int, string) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.http.URL+path, strings.NewReader(form.Encode()))
+	require.NoError(c.t, err)
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Host, req.Close = host, true
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(c.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(c.t, err)
+	return resp.StatusCode, string(body)
+}
+
+// press submits a form as the page does.
+func (c *testConsole) press(path string, form url.Values) (int, string) {
+	c.t.Helper()
+	return c.send(http.MethodPost, path, "", http.Header{"Origin": {c.http.URL}}, form)
+}
+
+// never is an API that must not be called.
+func never(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not expected", http.StatusTeapot) }

@@ -1,0 +1,246 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// stream is the node of the events, which is in Redis.
+const stream = "stream"
+
+// layout says where the nodes of the picture are. There are two: for wide and for narrow pages.
+type layout struct {
+	Name          string
+	Width, Height float64
+	nodeWidth     float64
+	nodes         map[string]point // centres
+	labels        map[string]spot  // by the rank of an arrow
+}
+
+// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end.
+type spot struct{ label, fault float64 }
+
+// Ranks of arrows. Labels of arrows that cross each other must not meet.
+const (
+	plain  = "plain"
+	near   = "near"
+	middle = "middle"
+	far    = "far"
+)
+
+type point struct{ X, Y float64 }
+
+const nodeHeight = 56
+
+var layouts = []layout{
+	{"wide", 1060, 420, 132, map[string]point{
+		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
+		stack.Redis: {796, 50}, stack.Postgres: {796, 210}, stack.PSP: {796, 370}, stream: {982, 130},
+	}, map[string]spot{plain: {.5, .5}, near: {.42, .78}, middle: {.38, .78}, far: {.16, .74}}},
+	{"narrow", 360, 676, 112, map[string]point{
+		clients: {180, 36}, stack.Nginx: {180, 152}, stack.API1: {86, 276}, stack.API2: {274, 276},
+		stack.Redis: {62, 446}, stack.Postgres: {180, 522}, stack.PSP: {298, 446}, stream: {180, 640},
+	}, map[string]spot{plain: {.5, .5}, near: {.45, .8}, middle: {.78, .5}, far: {.22, .72}}},
+}
+
+// titles of the nodes.
+var titles = map[string]string{
+	clients: "clients", stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
+	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream",
+}
+
+// arrows of the picture, in the order in which they are drawn.
+var arrows = []connection{
+	{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.Nginx, stack.API2},
+	{stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP},
+	{stack.API2, stack.Redis}, {stack.API2, stack.Postgres}, {stack.API2, stack.PSP},
+	{stack.Postgres, stream},
+}
+
+// health is what the switchboard last said.
+type health struct {
+	Services map[string]stack.ServiceStatus
+	Faults   map[connection][]string // such as "partition", "slow-200ms"
+	Backlog  int64                   // events that are not yet published
+	Error    string                  // why nothing is known
+}
+
+// parseFault splits "api-1 → redis: partition".
+func parseFault(line string) (connection, string) {
+	where, what, _ := strings.Cut(line, ": ")
+	from, to, _ := strings.Cut(where, " → ")
+	return connection{from, to}, what
+}
+
+// picture is what the template draws.
+type picture struct {
+	Words   string // the same as text
+	Layouts []drawing
+}
+
+type drawing struct {
+	layout
+	Nodes  []node
+	Arrows []arrow
+}
+
+type node struct {
+	Title, State, Note string
+	X, Y, W, H         float64 // top left corner, and size
+	DotX, DotY         float64
+	TextX              float64
+	TitleY, NoteY      float64
+}
+
+type arrow struct {
+	Name               string // such as "api-1 to redis"
+	From, To           point
+	Open, Rate, Faults string
+	LabelAt, FaultAt   point
+	Down               float64 // how far below that the faults are
+}
+
+// Busy reports whether something goes over it.
+func (a arrow) Busy() bool { return a.Open != "" || a.Rate != "" }
+
+// pictureOf draws what is known now.
+func (s *Server) pictureOf() picture {
+	h, open := s.health(), s.inFlight()
+	p := picture{Words: s.words(h, open)}
+	for _, l := range layouts {
+		d := drawing{layout: l}
+		for _, name := range slices.Sorted(maps.Keys(titles)) {
+			d.Nodes = append(d.Nodes, l.node(name, h))
+		}
+		for _, c := range arrows {
+			a := l.arrow(c)
+			a.Open, a.Rate = s.labelsOf(c, open)
+			a.Faults = strings.Join(h.Faults[c], ", ")
+			d.Arrows = append(d.Arrows, a)
+		}
+		p.Layouts = append(p.Layouts, d)
+	}
+	return p
+}
+
+func (l layout) node(name string, h health) node {
+	at := l.nodes[name]
+	state, note := h.stateOf(name)
+	return node{Title: titles[name], State: state, Note: note,
+		X: at.X - l.nodeWidth/2, Y: at.Y - nodeHeight/2, W: l.nodeWidth, H: nodeHeight,
+		DotX: at.X - l.nodeWidth/2 + 15, DotY: at.Y - 8, TextX: at.X - l.nodeWidth/2 + 27, TitleY: at.Y - 3, NoteY: at.Y + 16}
+}
+
+// stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
+func (h health) stateOf(name string) (state, note string) {
+	switch name {
+	case clients:
+		return "ready", "shoppers"
+	case stream:
+		state, _ = h.stateOf(stack.Redis)
+		return state, fmt.Sprintf("%d waiting", h.Backlog)
+	}
+	status, known := h.Services[name]
+	if !known {
+		return "unknown", "unknown"
+	}
+	return strings.ReplaceAll(status.State, " ", "-"), status.State
+}
+
+// arrow goes from edge to edge of two nodes.
+func (l layout) arrow(c connection) arrow {
+	from, to, at := l.nodes[c.from], l.nodes[c.to], l.labels[c.rank()]
+	a := arrow{Name: c.from + " to " + c.to, From: l.leave(from, to), To: l.leave(to, from)}
+	a.LabelAt, a.FaultAt = between(a.From, a.To, at.label), between(a.From, a.To, at.fault)
+	if at.label == at.fault {
+		a.Down = 28
+	}
+	return a
+}
+
+// rank says which arrows cross which.
+func (c connection) rank() string {
+	switch {
+	case c.from != stack.API1 && c.from != stack.API2:
+		return plain
+	case c.to == stack.Postgres:
+		return middle
+	case (c.from == stack.API1) == (c.to == stack.Redis):
+		return near
+	}
+	return far
+}
+
+// leave is where the line from one centre to another leaves the first node.
+func (l layout) leave(from, to point) point {
+	dx, dy := to.X-from.X, to.Y-from.Y
+	const gap = 4
+	t := 1.0
+	if dx != 0 {
+		t = min(t, (l.nodeWidth/2+gap)/abs(dx))
+	}
+	if dy != 0 {
+		t = min(t, (nodeHeight/2+gap)/abs(dy))
+	}
+	return between(from, to, t)
+}
+
+func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// labelsOf is what goes over a connection: requests in flight, and the rate.
+func (s *Server) labelsOf(c connection, open map[connection]int) (inFlight, rate string) {
+	if n := open[c]; n > 0 {
+		inFlight = fmt.Sprintf("%d in flight", n)
+	}
+	if r := s.flows.rate(c.from, c.to); r >= .1 {
+		rate = fmt.Sprintf("%.1f/s", r)
+	}
+	return inFlight, rate
+}
+
+// inFlight counts the console's own requests that have no answer yet, at the replica that was last
+// seen working on them.
+func (s *Server) inFlight() map[connection]int {
+	open := map[connection]int{}
+	for _, a := range s.journal.all() {
+		if a.Done {
+			continue
+		}
+		if a.Door == stack.Nginx {
+			open[connection{clients, stack.Nginx}]++
+		}
+		if worker := a.worker(); worker != "" {
+			open[connection{stack.Nginx, worker}]++
+		}
+	}
+	return open
+}
+
+// words are the picture for those who do not see it.
+func (s *Server) words(h health, open map[connection]int) string {
+	if h.Error != "" {
+		return "Nothing is known: " + h.Error
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h.Services)) {
+		if title := titles[name]; title != "" {
+			fmt.Fprintf(&text, "%s is %s. ", title, h.Services[name].State)
+		}
+	}
+	for _, c := range arrows {
+		if faults := h.Faults[c]; len(faults) > 0 {
+			fmt.Fprintf(&text, "Fault from %s to %s: %s. ", titles[c.from], titles[c.to], strings.Join(faults, ", "))
+		}
+		if inFlight, rate := s.labelsOf(c, open); inFlight+rate != "" {
+			fmt.Fprintf(&text, "From %s to %s: %s. ", titles[c.from], titles[c.to], strings.TrimSpace(inFlight+" "+rate))
+		}
+	}
+	fmt.Fprintf(&text, "%d events are waiting to be published.", h.Backlog)
+	return text.String()
+}

@@ -1,0 +1,49 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+func TestPicture_SaysWhatIsBrokenAndWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	c.board.services = []stack.ServiceStatus{{Name: stack.API1, State: "paused"}, {Name: stack.Redis, State: "ready"}}
+	c.board.faults = []string{"api-2 → redis: partition", "api-2 → redis: slow-300ms"}
+	c.look(t.Context())
+	a := c.journal.begin(attempt{By: you, Door: stack.Nginx})
+	c.journal.addCall(a.Trace, at(1, stack.API1, stack.Redis, "set"))
+
+	words := c.pictureOf().Words
+	require.Contains(t, words, "api-1 is paused.")
+	require.Contains(t, words, "Fault from api-2 to Redis: partition, slow-300ms.")
+	require.Contains(t, words, "From clients to nginx: 1 in flight.")
+	require.Contains(t, words, "From nginx to api-1: 1 in flight.")
+	html := c.section("picture", "picture.html", "", c.pictureOf()).HTML
+	require.Equal(t, 2, strings.Count(html, "✕ partition, slow-300ms"), "in both layouts")
+	require.Equal(t, 2, strings.Count(html, `class="node paused"`))
+
+	summary := c.section("summary", "summary.html", "", c.summary()).HTML
+	require.Contains(t, summary, "api-1 paused · api-2 → Redis: partition · api-2 → Redis: slow-300ms")
+}
+
+func TestPicture_NodesStayWithinItAndApart(t *testing.T) {
+	t.Parallel()
+	for _, l := range layouts {
+		for _, c := range arrows {
+			require.Contains(t, l.labels, c.rank())
+		}
+		for name, at := range l.nodes {
+			require.True(t, at.X-l.nodeWidth/2 >= 0 && at.X+l.nodeWidth/2 <= l.Width, "%s: %s", l.Name, name)
+			require.True(t, at.Y-nodeHeight/2 >= 0 && at.Y+nodeHeight/2 <= l.Height, "%s: %s", l.Name, name)
+			for other, there := range l.nodes {
+				apart := abs(at.X-there.X) >= l.nodeWidth || abs(at.Y-there.Y) >= nodeHeight
+				require.True(t, apart || name == other, "%s: %s and %s", l.Name, name, other)
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// apiKey is the demo account's, which everybody knows.
+const apiKey = "sk_test_demo"
+
+// shop is the public API as a shopper uses it. It retries nothing by itself, unless its HTTP client
+// does. Safe for concurrent use.
+type shop struct {
+	client *http.Client
+	doors  map[string]string // base URLs by the names of nginx and the replicas
+}
+
+// purchase is a payment that can be sent again.
+type purchase struct {
+	Order string
+	Key   string
+	Token string
+}
+
+// answer is what a request came to. The body is kept whole: a replay has to be the same bytes.
+type answer struct {
+	Status     int
+	Body       []byte
+	ServedBy   string
+	Replay     bool
+	RetryAfter string
+}
+
+// isFinal reports whether a client stops asking.
+func (a answer) isFinal() bool {
+	return a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
+		(a.Status != http.StatusConflict || a.RetryAfter == "")
+}
+
+// send sends a request through a door. The key may be empty.
+func (s shop) send(ctx context.Context, door, method, path, key string, body any) (answer, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return answer{}, fmt.Errorf("encode the request: %w", err)
+	}
+	var content io.Reader = http.NoBody
+	if body != nil {
+		content = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, content)
+	if err != nil {
+		return answer{}, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+apiKey)
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	received, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer: %w", err)
+	}
+	return answer{Status: resp.StatusCode, Body: received, ServedBy: resp.Header.Get("X-Served-By"),
+		Replay: resp.Header.Get("X-Idempotent-Replay") == "true", RetryAfter: resp.Header.Get("Retry-After")}, nil
+}
+
+// call is send through nginx for an answer that has to be a success; out gets its body.
+func (s shop) call(ctx context.Context, method, path, key string, body, out any) error {
+	a, err := s.send(ctx, stack.Nginx, method, path, key, body)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if a.Status >= http.StatusBadRequest {
+		return fmt.Errorf("%s %s: status %d: %s", method, path, a.Status, bytes.TrimSpace(a.Body))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Body, out)
+}
+
+// order makes a customer, and an order of two of a product.
+func (s shop) order(ctx context.Context, sku string) (id string, err error) {
+	customer, err := s.customer(ctx)
+	if err != nil {
+		return "", err
+	}
+	var order struct{ ID string }
+	if err := s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, sku, 2), &order); err != nil {
+		return "", fmt.Errorf("place an order: %w", err)
+	}
+	return order.ID, nil
+}
+
+func (s shop) customer(ctx context.Context) (id string, err error) {
+	key := newKey("customer")
+	var customer struct{ ID string }
+	err = s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"}, &customer)
+	if err != nil {
+		return "", fmt.Errorf("make a customer: %w", err)
+	}
+	return customer.ID, nil
+}
+
+func cart(customer, sku string, quantity int) any {
+	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
+}
+
+// pay sends a payment through a door. The error says that there was no answer.
+func (s shop) pay(ctx context.Context, door string, p purchase) (answer, error) {
+	return s.send(ctx, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key,
+		map[string]any{"method": map[string]string{"type": "card", "token": p.Token}})
+}
+
+// newKey makes a key that a person can tell from others.
+func newKey(what string) string { return what + "-" + strings.ToLower(rand.Text()[:8]) }
+
+var errNothingToRetry = errors.New("there is no payment yet: order and pay first")

@@ -1,0 +1,104 @@
+package console
+
+import (
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	traces "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// maxTraces bounds one export, in bytes. A replica sends at most 512 spans at a time.
+const maxTraces = 8 << 20
+
+// webhookRoute is where the provider sends its events.
+const webhookRoute = "/v1/webhooks/psp"
+
+// serveTraces takes spans over OTLP/HTTP. An ExportTraceServiceRequest has the fields of TracesData
+// (opentelemetry-proto, trace_service.proto).
+func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTraces))
+	var data traces.TracesData
+	if err != nil || proto.Unmarshal(raw, &data) != nil {
+		http.Error(w, "this takes OTLP as protobuf", http.StatusBadRequest)
+		return
+	}
+	for _, from := range data.ResourceSpans {
+		replica := attributeOf(from.GetResource().GetAttributes(), "service.instance.id")
+		for _, scope := range from.ScopeSpans {
+			for _, span := range scope.Spans {
+				s.note(span, replica)
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf") // of an empty ExportTraceServiceResponse
+}
+
+// note counts a span on its connection, and adds it to the attempt that it belongs to.
+func (s *Server) note(span *traces.Span, replica string) {
+	c, ok := callOf(span, replica)
+	if !ok {
+		return
+	}
+	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
+	switch {
+	case c.To != "":
+		s.flows.add(replica, c.To)
+	case attributeOf(span.Attributes, "http.route") == webhookRoute:
+		s.flows.add(stack.PSP, stack.Nginx)
+		s.flows.add(stack.Nginx, replica)
+	case !found || of.Door == stack.Nginx:
+		s.flows.add(clients, stack.Nginx)
+		s.flows.add(stack.Nginx, replica)
+	}
+}
+
+// callOf translates a span; false: it says nothing about a connection.
+func callOf(span *traces.Span, replica string) (call, bool) {
+	began := time.Unix(0, int64(span.StartTimeUnixNano))
+	c := call{
+		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name, Began: began,
+		Took:   time.Unix(0, int64(span.EndTimeUnixNano)).Sub(began),
+		Failed: span.GetStatus().GetCode() == traces.Status_STATUS_CODE_ERROR,
+	}
+	switch {
+	case span.Kind == traces.Span_SPAN_KIND_SERVER:
+		c.Result = attributeOf(span.Attributes, "idempotency.result")
+	case span.Kind != traces.Span_SPAN_KIND_CLIENT:
+		return c, false
+	default:
+		c.To = targetOf(span)
+	}
+	return c, (c.To != "" && !c.isNoise()) || span.Kind == traces.Span_SPAN_KIND_SERVER
+}
+
+// targetOf says which server a client's span asked.
+func targetOf(span *traces.Span) string {
+	switch system := attributeOf(span.Attributes, "db.system.name", "db.system"); {
+	case system == "redis":
+		return stack.Redis
+	case strings.HasPrefix(system, "postgres"):
+		return stack.Postgres
+	case attributeOf(span.Attributes, "http.request.method", "http.method") != "":
+		return stack.PSP
+	}
+	return ""
+}
+
+// attributeOf returns the first attribute of these names, as text.
+func attributeOf(attributes []*common.KeyValue, names ...string) string {
+	for _, name := range names {
+		for _, a := range attributes {
+			if a.Key == name {
+				return a.GetValue().GetStringValue()
+			}
+		}
+	}
+	return ""
+}
