@@ -3,18 +3,10 @@ package httpapi
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
-
-const (
-	// A card number has 13 to 19 digits (ISO/IEC 7812-1).
-	minCardDigits = 13
-	maxCardDigits = 19
-	// maxGroupDigits is above the groups on any card. From ten digits on, a group is a thing of its
-	// own, such as a Unix time after a counter.
-	maxGroupDigits = 9
 )
 
 // errCardNumber does not say which field it was and does not repeat it.
@@ -28,16 +20,16 @@ var uuidText = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 // digitRun is digits in groups, with what people write between the groups.
 var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
 
-// containsCardNumber says whether a text contains what must be taken for a card number: 13 to 19
-// digits, at once or in groups with spaces or dashes between them, that begin as cards do and pass
-// the Luhn check.
+// containsCardNumber says whether a text contains what must be taken for a card number: digits that
+// begin as those of a card scheme do, as many as the scheme has, at once or in groups as on a card,
+// with spaces or dashes between them, that pass the Luhn check.
 //
 // It is a guard against accidents, not against evasion, and must not catch what shops send every
 // day. So it ignores digits that touch a letter or an underscore, which are part of an identifier
 // (a token, a hash, a ULID), UUIDs, and numbers with a fraction, such as a random one. The issuer's
 // prefix excludes Unix times in milli-, micro- or nanoseconds, which begin with 1, dates, which
 // begin with 19 or 20, and 978… and 979… of ISBNs. What remains is one in ten of the bare numbers
-// of 13 to 19 digits that begin with 3 to 6.
+// with the prefix and length of a card.
 //
 // It looks at the strings, names and whole numbers of bodies, at the idempotency key, and at paths
 // and queries. It never looks at fields that the fingerprint excludes: those may change between a
@@ -79,40 +71,70 @@ func isFraction(text string, i int) bool {
 	return i > 0 && i+1 < len(text) && text[i] == '.' && isDigit(text[i-1]) && isDigit(text[i+1])
 }
 
+// groupings are how cards show their digits, and how people type them: Amex 4-6-5, Diners Club
+// 4-6-4, the old Visa 4-3-3-3, some Maestro 4-4-5, some UnionPay 6-13, everything else by fours.
+var groupings = [][]int{
+	{4, 4, 4, 4}, {4, 4, 4, 4, 1}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 3}, {4, 6, 5}, {4, 6, 4}, {4, 3, 3, 3}, {4, 4, 5}, {6, 13},
+}
+
+// maxGroups is the length of the longest grouping.
+const maxGroups = 5
+
 // anyCardNumber looks at every stretch of consecutive groups: an expiry date or a security code may
 // stand beside the number.
 func anyCardNumber(groups []string) bool {
-	digits, from := strings.Join(groups, ""), 0
-	for i, first := range groups {
-		to := from
-		for j, group := range groups[i:] {
-			to += len(group)
-			if to-from > maxCardDigits || (j > 0 && max(len(first), len(group)) > maxGroupDigits) {
-				break
-			}
-			if isCardNumber(digits[from:to]) {
+	for i := range groups {
+		for j := i + 1; j <= min(i+maxGroups, len(groups)); j++ {
+			if isGrouped(groups[i:j]) && isCardNumber(strings.Join(groups[i:j], "")) {
 				return true
 			}
 		}
-		from += len(first)
 	}
 	return false
 }
 
-func isCardNumber(digits string) bool {
-	return len(digits) >= minCardDigits && len(digits) <= maxCardDigits && hasCardPrefix(digits) && passesLuhn(digits)
+func isGrouped(groups []string) bool {
+	fits := func(group string, size int) bool { return len(group) == size }
+	return len(groups) == 1 || slices.ContainsFunc(groupings, func(sizes []int) bool { return slices.EqualFunc(groups, sizes, fits) })
 }
 
-// hasCardPrefix says whether a number begins as those of card schemes do: 3 to 6 (Amex, Diners,
-// JCB, Visa, Mastercard, Maestro, Discover, UnionPay, RuPay), 22 to 27 (Mir, Mastercard), 81 and 82
-// (UnionPay, RuPay) and 9792 (Troy), the latter three never with fewer than 16 digits.
-func hasCardPrefix(digits string) bool {
-	if digits[0] >= '3' && digits[0] <= '6' {
-		return true
-	}
-	long := len(digits) >= 16
-	two := digits[:2]
-	return long && ((two >= "22" && two <= "27") || two == "81" || two == "82" || digits[:4] == "9792")
+// scheme is a card scheme's range of prefixes, and how many digits its numbers have.
+type scheme struct {
+	from, to string
+	digits   []int
+}
+
+// minCardDigits is the fewest digits of a card number that is looked for.
+const minCardDigits = 13
+
+// long are the lengths of the schemes that have no single one.
+var long = []int{16, 17, 18, 19}
+
+// schemes are those of the world's card schemes (ISO/IEC 7812-1). Maestro, the last, also has numbers
+// of 12 digits, which are too common.
+var schemes = []scheme{
+	{"4", "4", []int{13, 16, 19}},                        // Visa
+	{"51", "55", []int{16}}, {"2221", "2720", []int{16}}, // Mastercard
+	{"34", "34", []int{15}}, {"37", "37", []int{15}}, // American Express
+	{"300", "305", []int{14}}, {"3095", "3095", []int{14}}, {"36", "36", []int{14}}, {"38", "39", []int{14}}, // Diners Club
+	{"3528", "3589", long},                 // JCB
+	{"60", "60", long}, {"64", "65", long}, // Discover, RuPay, Troy
+	{"62", "62", long}, {"81", "81", long}, // UnionPay
+	{"2200", "2204", long},      // Mir
+	{"82", "82", []int{16}},     // RuPay
+	{"9792", "9792", []int{16}}, // Troy
+	{"50", "50", maestro}, {"56", "58", maestro}, {"61", "61", maestro}, {"63", "63", maestro}, {"66", "69", maestro},
+}
+
+var maestro = append([]int{13, 14, 15}, long...)
+
+func isCardNumber(digits string) bool {
+	return len(digits) >= minCardDigits && slices.ContainsFunc(schemes, func(s scheme) bool { return s.issues(digits) }) && passesLuhn(digits)
+}
+
+func (s scheme) issues(digits string) bool {
+	prefix := digits[:len(s.from)]
+	return prefix >= s.from && prefix <= s.to && slices.Contains(s.digits, len(digits))
 }
 
 // passesLuhn is the check of ISO/IEC 7812-1, annex B.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,16 +18,18 @@ func TestContainsCardNumber_FindsThem(t *testing.T) {
 		"4242-4242-4242-4242",
 		"4242 – 4242 – 4242 – 4242",
 		"4242\u00a04242\u00a04242\u00a04242",
-		"42424242 42424242",
-		"378282246310005",        // American Express
-		"3782 822463 10005",      // as printed on the card
-		"5555555555554444",       // Mastercard
-		"2223003122003222",       // Mastercard, 2-series
-		"6011111111111117",       // Discover
-		"30569309025904",         // Diners Club
-		"3530111333300000",       // JCB
-		"6200000000000005",       // UnionPay
-		"4222222222222",          // the old Visa of 13 digits
+		"378282246310005",                                 // American Express
+		"3782 822463 10005",                               // as printed on the card
+		"5555555555554444",                                // Mastercard
+		"2223003122003222",                                // Mastercard, 2-series
+		"6011111111111117",                                // Discover
+		"30569309025904",                                  // Diners Club
+		"3530111333300000",                                // JCB
+		"6200000000000005",                                // UnionPay
+		"4222222222222",                                   // the old Visa of 13 digits
+		"4222 222 222 222",                                // as printed on the card
+		"3056 930902 5904",                                // Diners Club, as printed
+		"6304 0000 0000 0000 000", "620550 0000000000004", // Maestro, UnionPay
 		"6304000000000000000",    // Maestro of 19 digits
 		"card: 4242424242424242", // and in the middle of something
 		"please charge 4242 4242 4242 4242.",
@@ -61,6 +64,47 @@ func TestContainsCardNumber_IgnoresOrdinaryValues(t *testing.T) {
 		"4-1732160733001", "3-1732160733003", // a counter and milliseconds
 		"4242-1732160732", "4242 1732160732", // or seconds
 	} {
+		require.False(t, containsCardNumber(text), text)
+	}
+}
+
+// withCheckDigit completes a number so that it passes the check.
+func withCheckDigit(digits string) string {
+	for _, last := range "0123456789" {
+		if passesLuhn(digits + string(last)) {
+			return digits + string(last)
+		}
+	}
+	return ""
+}
+
+// TestContainsCardNumber_KnowsTheLengthsOfEachScheme has a number of each length for each prefix.
+func TestContainsCardNumber_KnowsTheLengthsOfEachScheme(t *testing.T) {
+	t.Parallel()
+	for prefix, lengths := range map[string][]int{
+		"4": {13, 16, 19}, "51": {16}, "55": {16}, "2221": {16}, "2720": {16}, "34": {15}, "37": {15},
+		"300": {14}, "305": {14}, "3095": {14}, "36": {14}, "38": {14}, "39": {14},
+		"3528": {16, 17, 18, 19}, "3589": {16, 17, 18, 19}, "6011": {16, 17, 18, 19}, "644": {16, 17, 18, 19}, "65": {16, 17, 18, 19},
+		"62": {16, 17, 18, 19}, "81": {16, 17, 18, 19}, "2200": {16, 17, 18, 19}, "82": {16}, "9792": {16},
+		"5018": {13, 14, 15, 16, 17, 18, 19}, "56": {13, 14, 15, 16, 17, 18, 19}, "6759": {13, 14, 15, 16, 17, 18, 19},
+		"1": nil, "20": nil, "2220": nil, "2721": nil, "306": nil, "3527": nil, "3590": nil, "59": nil, "7": nil, "80": nil, "9": nil,
+	} {
+		for n := minCardDigits - 1; n <= 20; n++ {
+			number := withCheckDigit(prefix + strings.Repeat("0", n-1-len(prefix)))
+			require.Equal(t, slices.Contains(lengths, n), containsCardNumber(number), number)
+		}
+	}
+}
+
+// TestContainsCardNumber_IgnoresDigitsInOtherGroups has numbers that would be card numbers at once.
+func TestContainsCardNumber_IgnoresDigitsInOtherGroups(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"42424242 42424242", "4 242424242424242", "42 4242 4242 4242 42", "4242 42424242 4242", "424242 4242424242",
+		"3782 8224 6310 005", "378 282246 310005", "3056 9309 0259 04", "5-5-5-5-5-5-5-5-5-5-5-5-4-4-4-4",
+	} {
+		digits := strings.NewReplacer(" ", "", "-", "").Replace(text)
+		require.True(t, containsCardNumber(digits), digits)
 		require.False(t, containsCardNumber(text), text)
 	}
 }

@@ -92,7 +92,7 @@ var groups = []group{
 		{"duplicate_item", 400, "tee-black is listed twice; add up its quantities",
 			"The order lists a SKU twice. Add up its quantities.", thenCorrect},
 		{"card_number_refused", 400, "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead.",
-			"The request contains what looks like a card number: 13 to 19 digits with an issuer's prefix and a valid check digit. Card numbers are never accepted; send the provider's token.", thenCorrect},
+			"The request contains what looks like a card number: digits with the prefix, the length and the check digit of a card scheme, at once or in the groups of a card. Card numbers are never accepted; send the provider's token.", thenCorrect},
 	}},
 	{"What the shop says", []explanation{
 		{"product_not_found", 404, "There is no such product in this account.",
