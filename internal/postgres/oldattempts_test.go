@@ -57,6 +57,43 @@ func TestOldPayment_IsSentWhileTheProviderRemembersTheKey(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
+// rejects has the provider reject every charge from now on: its books stay as they are.
+func (p *provider) rejects(books map[string]int64) {
+	p.answers = func(int, checkout.GatewayResult) checkout.GatewayResult {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.moved = books
+		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: "invalid_token"}
+	}
+}
+
+// TestRejection_IsFinalForTheFirstAttemptAlone: the provider keeps nothing of it, so an earlier
+// attempt that is still under way may charge later.
+func TestRejection_IsFinalForTheFirstAttemptAlone(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	p.rejects(nil)
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_nonsense"}
+	answer, err := checkout.NewService(b.Store, p).PayOrder(b.ctx, b.call("first", wanted), wanted, render)
+	requireRefused(t, "payment_declined", answer, err)
+
+	p.answers = nil
+	c := b.lostPayment(p, "k")
+	charged := p.moved
+	p.rejects(nil) // the first request is still under way
+	_, err = b.payAgain(p, c)
+	requireCode(t, "payment_outcome_unknown", err)
+	b.age("payments", unknownPause)
+	b.reconcile(b.impatient(p), 0)
+	require.Equal(t, checkout.StatusProcessing, b.stored(c).Status)
+
+	p.rejects(charged) // it has arrived
+	answer, err = b.payAgain(p, c)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
+	b.requirePaidOnce(p, c)
+}
+
 func TestOldRefund_IsLookedUpAndNeverSent(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}

@@ -47,7 +47,7 @@ func (p *provider) find(key string) checkout.GatewayResult {
 	if _, ok := p.moved[key]; ok {
 		return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "at-" + key}
 	}
-	return checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "not_charged"}
+	return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: "not_charged"}
 }
 
 func (p *provider) move(key string, amount int64) checkout.GatewayResult {

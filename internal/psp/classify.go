@@ -10,13 +10,11 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// invalidToken is the decline code of a token that the provider does not know.
-const invalidToken = "invalid_token"
-
 // Decline codes of a request that is not in the provider's books.
 const (
-	notCharged  = "not_charged"
-	notRefunded = "not_refunded"
+	invalidToken = "invalid_token" // the provider does not know the token, and keeps nothing under the key
+	notCharged   = "not_charged"
+	notRefunded  = "not_refunded"
 )
 
 // refundDeclines are the codes with which a refund is finally refused.
@@ -50,7 +48,7 @@ func classifyCharge(status int, raw []byte, r checkout.ChargeRequest) checkout.G
 	case status == http.StatusPaymentRequired && echoed && answer.Status == "declined" && answer.DeclineCode != "":
 		return declined(answer.DeclineCode)
 	case status == http.StatusBadRequest && answer.Error.Code == "unknown_token":
-		return declined(invalidToken)
+		return absent(invalidToken)
 	}
 	return unknown(fmt.Errorf("charge at simulator: %w", answer.surprise(status)))
 }
@@ -82,8 +80,8 @@ func askedOfRefund(r checkout.RefundRequest) reply {
 		Reference: r.Reference, Charge: r.ChargeID}
 }
 
-// classifyListed returns what a complete list says about a request: declined with the code missing
-// if the request is not in it.
+// classifyListed returns what a complete list says about a request: absent with the code missing if
+// the request is not in it.
 func classifyListed(status int, raw []byte, asked reply, missing string) checkout.GatewayResult {
 	var list struct {
 		Data *[]reply `json:"data"`
@@ -106,7 +104,7 @@ func classifyListed(status int, raw []byte, asked reply, missing string) checkou
 		}
 		return unknown(fmt.Errorf("list at simulator: %w", entry.surprise(status)))
 	}
-	return declined(missing)
+	return absent(missing)
 }
 
 // parse takes one complete JSON object, without duplicate members.
@@ -134,6 +132,10 @@ func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
 func declined(code string) checkout.GatewayResult {
 	return checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: code}
+}
+
+func absent(code string) checkout.GatewayResult {
+	return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: code}
 }
 
 func unknown(cause error) checkout.GatewayResult {

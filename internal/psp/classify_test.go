@@ -41,7 +41,7 @@ func TestClassifyCharge_TrustsOnlyAClearAnswer(t *testing.T) {
 		"200":                    {200, approvedReply, approved},
 		"a field more":           {201, with("{", `{"livemode":false,`), approved},
 		"402":                    {402, refused, declined("card_declined")},
-		"unknown token":          {400, badToken, checkout.GatewayResult{}}, // the look-up fails, too
+		"unknown token":          {400, badToken, absent(invalidToken)},
 		"402 succeeded":          {402, approvedReply, checkout.GatewayResult{}},
 		"402 without code":       {402, with("succeeded", "declined"), checkout.GatewayResult{}},
 		"402 of another key":     {402, strings.Replace(refused, "key-1", "key-2", 1), checkout.GatewayResult{}},

@@ -64,8 +64,9 @@ type refundBody struct {
 	Reference string `json:"reference"`
 }
 
-// Charge takes money from the card behind the token. Declined with the code invalid_token means
-// that the provider does not know the token, and has no charge for this request either.
+// Charge takes money from the card behind the token. Absent with the code invalid_token means that
+// the provider does not know the token. It may check the token before it looks at the key, so that
+// an earlier request with the key may have charged all the same.
 func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.post(ctx, "/v1/charges", r.IdempotencyKey, chargeBody{
 		Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference, Source: r.Token,
@@ -73,25 +74,11 @@ func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checko
 	if err != nil {
 		return unknown(fmt.Errorf("charge at simulator: %w", err))
 	}
-	result := classifyCharge(status, raw, r)
-	if result.DeclineCode == invalidToken {
-		return s.afterInvalidToken(ctx, r)
-	}
-	return result
+	return classifyCharge(status, raw, r)
 }
 
-// afterInvalidToken looks for a charge that an earlier attempt made while the token was still
-// valid: a provider may check the token before it looks at the key.
-func (s *Simulator) afterInvalidToken(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
-	found := s.FindCharge(ctx, r)
-	if found.DeclineCode == notCharged {
-		return declined(invalidToken)
-	}
-	return found
-}
-
-// FindCharge looks for the charge with the request's key. Declined with the code not_charged means
-// that the provider has none.
+// FindCharge looks for the charge with the request's key. Absent with the code not_charged means that
+// the provider has none.
 func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/charges", r.Reference)
 	if err != nil {
@@ -100,8 +87,8 @@ func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) ch
 	return classifyListed(status, raw, askedOf(r), notCharged)
 }
 
-// FindRefund looks for the refund with the request's key. Declined with the code not_refunded means
-// that the provider has none.
+// FindRefund looks for the refund with the request's key. Absent with the code not_refunded means that
+// the provider has none.
 func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/refunds", r.Reference)
 	if err != nil {

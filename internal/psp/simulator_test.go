@@ -25,8 +25,8 @@ func TestCharge_FollowsTheToken(t *testing.T) {
 		{"tok_slow_1s", checkout.OutcomeApproved, "", 1},
 		{"tok_declined", checkout.OutcomeDeclined, "card_declined", 0},
 		{"tok_insufficient_funds", checkout.OutcomeDeclined, "insufficient_funds", 0},
-		{"tok_nonsense", checkout.OutcomeDeclined, "invalid_token", 0},
-		{"tok_slow_61s", checkout.OutcomeDeclined, "invalid_token", 0},
+		{"tok_nonsense", checkout.OutcomeAbsent, "invalid_token", 0},
+		{"tok_slow_61s", checkout.OutcomeAbsent, "invalid_token", 0},
 	} {
 		t.Run(c.token, func(t *testing.T) {
 			t.Parallel()
