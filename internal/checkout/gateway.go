@@ -80,9 +80,10 @@ type Gateway interface {
 }
 
 // sendCharge asks the provider for the payment, or only looks it up when it is too old to be sent.
-// Its age is that of the attempt, by the store's clock. It never returns that the payment is absent:
-// a rejection settles the first attempt, because nothing was sent before it. After a later attempt
-// it may be that an earlier one has charged, which the provider's books show, or still will.
+// Its age is that of the attempt, by the store's clock. It never returns that the payment is
+// absent: a rejection settles the first attempt, because nothing was sent before it. After a later
+// attempt it may be that an earlier one has charged, which the provider's books show, or still
+// will.
 func sendCharge(ctx context.Context, g Gateway, p Payment) GatewayResult {
 	if p.UpdatedAt.Sub(p.CreatedAt) > maxSendAge {
 		return g.FindCharge(ctx, p.charge()).declinedIfAbsent()

@@ -110,8 +110,8 @@ const minCardDigits = 13
 // long are the lengths of the schemes that have no single one.
 var long = []int{16, 17, 18, 19}
 
-// schemes are those of the world's card schemes (ISO/IEC 7812-1). Maestro, the last, also has numbers
-// of 12 digits, which are too common.
+// schemes are the prefixes and lengths of ISO/IEC 7812-1, by scheme. Maestro, the last, also has
+// numbers of 12 digits, which are too common.
 var schemes = []scheme{
 	{"4", "4", []int{13, 16, 19}},                        // Visa
 	{"51", "55", []int{16}}, {"2221", "2720", []int{16}}, // Mastercard
