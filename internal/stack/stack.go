@@ -33,12 +33,8 @@ const (
 	Compose = "compose"
 )
 
-var (
-	// ErrNoStack says that the folder holds no stack.
-	ErrNoStack = errors.New("no stack is up")
-
-	errNativeOnly = errors.New("only the native driver can do that")
-)
+// ErrNoStack says that the folder holds no stack.
+var ErrNoStack = errors.New("no stack is up")
 
 // Options are the settings of a stack; the zero value is the usual one.
 type Options struct {
@@ -217,7 +213,7 @@ func (s *Stack) RedisMaster(ctx context.Context) (addr string, err error) {
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 	n, ok := s.driver.(*native.Driver)
 	if !ok {
-		return "", errNativeOnly
+		return "", switchboard.ErrNativeOnly
 	}
 	return n.Oncepay(ctx, args...)
 }
@@ -227,7 +223,7 @@ func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 func (s *Stack) PassedOn() (int, error) {
 	n, ok := s.driver.(*native.Driver)
 	if !ok {
-		return 0, errNativeOnly
+		return 0, switchboard.ErrNativeOnly
 	}
 	return n.PassedOn()
 }

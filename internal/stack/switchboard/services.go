@@ -74,7 +74,7 @@ func (b Board) crash(ctx context.Context, args []string) error {
 		Crash(ctx context.Context, service string) error
 	})
 	if !ok {
-		return errNativeOnly
+		return ErrNativeOnly
 	}
 	return driver.Crash(ctx, args[0])
 }
@@ -85,7 +85,7 @@ func (b Board) promote(ctx context.Context, _ []string) error {
 		Promote(ctx context.Context) error
 	})
 	if !ok {
-		return errNativeOnly
+		return ErrNativeOnly
 	}
 	return driver.Promote(ctx)
 }

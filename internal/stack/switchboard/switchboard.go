@@ -102,5 +102,5 @@ func (b Board) Do(ctx context.Context, c Command) error {
 	return nil
 }
 
-// errNativeOnly refuses what containers cannot do.
-var errNativeOnly = errors.New("only the native driver can do that")
+// ErrNativeOnly refuses what the compose driver cannot do.
+var ErrNativeOnly = errors.New("only the native driver can do that")
