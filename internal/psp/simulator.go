@@ -77,8 +77,8 @@ func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checko
 	return classifyCharge(status, raw, r)
 }
 
-// FindCharge looks for the charge with the request's key. Absent with the code not_charged means that
-// the provider has none.
+// FindCharge looks for the charge with the request's key. Absent with the code not_charged means
+// that the provider has none.
 func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/charges", r.Reference)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) ch
 	return classifyListed(status, raw, askedOf(r), notCharged)
 }
 
-// FindRefund looks for the refund with the request's key. Absent with the code not_refunded means that
-// the provider has none.
+// FindRefund looks for the refund with the request's key. Absent with the code not_refunded means
+// that the provider has none.
 func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/refunds", r.Reference)
 	if err != nil {
