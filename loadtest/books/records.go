@@ -17,6 +17,8 @@ type Record struct {
 	Left    time.Duration
 	HasRow  bool
 	RowLeft time.Duration
+
+	read time.Time // when Redis was asked
 }
 
 // recordPrefix begins the Redis keys of records.
@@ -35,7 +37,7 @@ func (r Reader) Records(ctx context.Context) ([]Record, error) {
 		if err != nil || ttlErr != nil || left < 0 || isInProgress(value) {
 			continue // it expired meanwhile, or is no answer
 		}
-		records = append(records, Record{Name: keys.Val(), Left: left})
+		records = append(records, Record{Name: keys.Val(), Left: left, read: time.Now()})
 	}
 	if err := keys.Err(); err != nil {
 		return nil, fmt.Errorf("read Redis's records: %w", err)
@@ -53,6 +55,7 @@ func (r Reader) addRows(ctx context.Context, records []Record) error {
 		return fmt.Errorf("open the books: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	asked := time.Now()
 	// A tombstone is no longer an answer: its time is up.
 	rows, err := conn.Query(ctx, `SELECT $1 || account_id || ':' || key,
 		CASE WHEN status IN ('completed', 'failed') THEN extract(epoch FROM expires_at - now())::float8 ELSE 0 END
@@ -70,6 +73,7 @@ func (r Reader) addRows(ctx context.Context, records []Record) error {
 	for i := range records {
 		row, ok := left[records[i].Name]
 		records[i].RowLeft, records[i].HasRow = row, ok
+		records[i].Left -= asked.Sub(records[i].read) // reading thousands takes seconds on a busy machine
 	}
 	if err != nil {
 		return fmt.Errorf("read the rows of records: %w", err)
