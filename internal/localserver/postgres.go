@@ -94,18 +94,25 @@ func programVersion(path string) int {
 // postgres or nobody; if that user cannot get at Dir, the data goes to a temporary directory, named
 // in Server.DataDir, which the caller removes. On an error nothing is left running.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
+	return startPostgres(ctx, cfg, PostgresCommand, EnsureDatabase)
+}
+
+// startPostgres starts what prepare makes of the settings, and waits until the probe answers.
+func startPostgres(ctx context.Context, cfg PostgresConfig, prepare func(context.Context, PostgresConfig) (Command, bool, error),
+	probe func(ctx context.Context, addr string) error,
+) (*Server, error) {
 	port, err := HoldPort(cfg.Port)
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	cfg.Port = port.Number
-	run, temporary, err := PostgresCommand(ctx, cfg)
+	run, temporary, err := prepare(ctx, cfg)
 	if err != nil {
 		port.Release()
 		return nil, fmt.Errorf("prepare PostgreSQL: %w", err)
 	}
 	// SIGINT: fast shutdown, which does not wait for clients.
-	server, err := startServer(ctx, run, port, serverKind{PostgresURL, syscall.SIGINT, EnsureDatabase})
+	server, err := startServer(ctx, run, port, serverKind{PostgresURL, syscall.SIGINT, probe})
 	if err != nil {
 		if temporary {
 			_ = os.RemoveAll(run.Dir)
@@ -191,6 +198,13 @@ func postgresArgs(dir string, port int, fsync bool) []string {
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
 func PostgresURL(addr string) string {
 	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + databaseName + "?sslmode=disable"
+}
+
+// PingPostgres asks whether a server answers, which a standby does without its primary, too.
+func PingPostgres(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
+	defer cancel()
+	return onServer(ctx, addr, "SELECT")
 }
 
 // EnsureDatabase creates the database unless it exists.

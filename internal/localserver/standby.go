@@ -14,6 +14,14 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
+// StartStandby is [StartPostgres] for a hot standby of the primary at an address (host:port).
+func StartStandby(ctx context.Context, cfg PostgresConfig, primary string) (*Server, error) {
+	prepare := func(ctx context.Context, cfg PostgresConfig) (Command, bool, error) {
+		return StandbyCommand(ctx, cfg, primary)
+	}
+	return startPostgres(ctx, cfg, prepare, PingPostgres)
+}
+
 // StandbyCommand is [PostgresCommand] for a hot standby of the primary at an address (host:port).
 // Its data directory is a copy of the primary's (pg_basebackup), made unless there is one.
 func StandbyCommand(ctx context.Context, cfg PostgresConfig, primary string) (run Command, temporary bool, err error) {
@@ -53,13 +61,9 @@ func copyPrimary(ctx context.Context, binDir, primary, data string, user *syscal
 	return os.Rename(fresh, data)
 }
 
-// AwaitStandby returns when a standby has applied all that the primary at addr has written.
-// Something is written first: a standby that has received nothing since its copy was made can't
-// start without the primary.
+// AwaitStandby returns when a standby has applied all that the primary at addr has written, and so
+// follows it.
 func AwaitStandby(ctx context.Context, addr string) error {
-	if err := onServer(ctx, addr, "SELECT pg_logical_emit_message(false, 'oncepay', 'standby')"); err != nil {
-		return err
-	}
 	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
 		return onServer(ctx, addr, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()")
 	})
