@@ -30,6 +30,7 @@ Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redi
   partition | heal SERVICE SERVICE   cut a connection, such as: partition api-1 redis
   partition redis-replica redis      with Sentinel: the replica stays behind, and would be appointed without what it missed
   promote postgres                   with --postgres standby: end the primary at once, the standby takes over
+  follow postgres                    after that: the former primary becomes the standby, as a new copy
   crash postgres                     end it at once, without a word to anybody; it recovers at the next start (native)
   cut SERVICE SERVICE BYTES          end each connection after so many bytes of answers, mid-answer; heal ends that, too
   slow SERVICE SERVICE DELAY         delay the answers on a connection; heal ends that, too

@@ -42,7 +42,7 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 }
 
 // dataEntries are what `down --keep-data` leaves in the folder.
-var dataEntries = []string{deployment.LockName, deployment.StateName, Postgres, deployment.ProviderData}
+var dataEntries = []string{deployment.LockName, deployment.StateName, Postgres, PostgresStandby, deployment.ProviderData}
 
 func (s *Stack) dropAllBut(keep ...string) error {
 	entries, err := os.ReadDir(s.Dir)

@@ -23,7 +23,8 @@ type ServiceStatus struct {
 	ID string
 	// Why is the reason when a running service is not ready.
 	Why string
-	// Role is of a Redis server that Sentinel looks after: master or replica, as Sentinel sees it.
+	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
+	// PostgreSQL: primary or standby.
 	Role string
 }
 
@@ -60,6 +61,12 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.State, ID: c.ID}
 	if s.IsReplicated() && (name == Redis || name == RedisReplica) {
 		status.Role = sentinel.Role(ctx, s.Topology, name)
+	}
+	switch {
+	case s.HasStandby() && name == s.Primary():
+		status.Role = "primary"
+	case s.HasStandby() && name == s.StandbyServer():
+		status.Role = "standby"
 	}
 	if c.State != deployment.Running {
 		return status

@@ -19,8 +19,10 @@ func (d *Deployment) Probe(ctx context.Context, service string) error {
 	switch service {
 	case topology.Proxy:
 		return getOK(ctx, "http://"+d.Addr(topology.Proxy)+"/version")
-	case topology.Postgres, topology.PostgresStandby:
-		return localserver.EnsureDatabase(ctx, d.Addr(topology.Postgres))
+	case d.Primary():
+		return localserver.EnsureDatabase(ctx, d.Addr(service))
+	case d.StandbyServer():
+		return localserver.PingPostgres(ctx, d.Addr(service))
 	case topology.Redis, topology.RedisReplica:
 		return sentinel.ProbeRedis(ctx, d.Topology, service)
 	case topology.Sentinel1, topology.Sentinel2, topology.Sentinel3:

@@ -23,9 +23,9 @@ const webhookSecret = "whsec_Zm9yIGRldmVsb3BtZW50IG9ubHksIGtub3duIHRvIGFsbA=="
 func (d *Driver) prepare(ctx context.Context, name string) (localserver.Command, error) {
 	dir := cmp.Or(d.State.Service(name).Dir, filepath.Join(d.Dir, name)) // a temporary one, perhaps
 	switch name {
-	case topology.Postgres:
-		return d.preparePostgres(ctx, dir)
-	case topology.PostgresStandby:
+	case d.Primary():
+		return d.preparePrimary(ctx, dir)
+	case d.StandbyServer():
 		return d.prepareStandby(ctx, dir)
 	case topology.Redis, topology.RedisReplica:
 		return d.prepareRedis(ctx, name, dir)

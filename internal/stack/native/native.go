@@ -31,7 +31,7 @@ type Driver struct {
 
 // Start starts a service that does not run, and does not wait until it is ready.
 func (d *Driver) Start(ctx context.Context, name string) error {
-	if name == topology.Postgres && d.Promoted {
+	if d.Ended && name == d.StandbyServer() {
 		return errDiverged
 	}
 	if d.State.Service(name).Process.Alive() {
@@ -55,7 +55,7 @@ func (d *Driver) Stop(ctx context.Context, name string) error {
 }
 
 func stopSignal(name string) syscall.Signal {
-	if name == topology.Postgres || name == topology.PostgresStandby {
+	if slices.Contains(topology.PostgresPair, name) {
 		return syscall.SIGINT // fast shutdown: don't wait for clients
 	}
 	return syscall.SIGTERM
@@ -111,7 +111,7 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 	var errs []error
 	for _, name := range d.Services() {
 		dir := d.State.Service(name).Dir
-		if localserver.IsTemporaryDir(dir) && (!keepData || name != topology.Postgres) {
+		if localserver.IsTemporaryDir(dir) && (!keepData || !slices.Contains(topology.PostgresPair, name)) {
 			errs = append(errs, os.RemoveAll(dir))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -12,8 +14,8 @@ import (
 )
 
 // errDiverged is why the old primary stays down.
-var errDiverged = errors.New("the standby has taken over, and this server may have commits that the standby does not: " +
-	"`stack down` removes both")
+var errDiverged = errors.New("the standby has taken over, and this server may have commits that the new primary does not have: " +
+	"`stack follow postgres` makes it a standby, as a new copy")
 
 // databaseURL is where a replica finds PostgreSQL. With a standby it names both servers, and the
 // driver takes the one that accepts writes ("target_session_attrs" in the manual of libpq).
@@ -29,22 +31,15 @@ func (d *Driver) postgresConfig(name, dir string) localserver.PostgresConfig {
 	return localserver.PostgresConfig{Dir: dir, Port: d.Port(name), Fsync: true, Log: d.LogPath(name)}
 }
 
-func (d *Driver) preparePostgres(ctx context.Context, dir string) (localserver.Command, error) {
-	run, _, err := localserver.PostgresCommand(ctx, d.postgresConfig(topology.Postgres, dir))
+func (d *Driver) preparePrimary(ctx context.Context, dir string) (localserver.Command, error) {
+	run, _, err := localserver.PostgresCommand(ctx, d.postgresConfig(d.Primary(), dir))
 	return run, err
 }
 
 func (d *Driver) prepareStandby(ctx context.Context, dir string) (localserver.Command, error) {
-	run, _, err := localserver.StandbyCommand(ctx, d.postgresConfig(topology.PostgresStandby, dir), d.Via(topology.PostgresStandby, topology.Postgres))
+	standby := d.StandbyServer()
+	run, _, err := localserver.StandbyCommand(ctx, d.postgresConfig(standby, dir), d.Via(standby, d.Primary()))
 	return run, err
-}
-
-// ensurePrimary brings up the first server, unless the standby has taken over.
-func (d *Driver) ensurePrimary(ctx context.Context) error {
-	if d.Promoted {
-		return nil
-	}
-	return d.ensure(ctx, topology.Postgres)
 }
 
 // ensureStandby brings up the standby, as a copy of the primary, and then has the primary wait for
@@ -53,37 +48,70 @@ func (d *Driver) ensureStandby(ctx context.Context) error {
 	if !d.HasStandby() {
 		return nil
 	}
-	if err := d.ensure(ctx, topology.PostgresStandby); err != nil {
+	if err := d.dropDiverged(); err != nil {
 		return err
 	}
-	if d.Promoted {
-		return nil
+	if err := d.ensure(ctx, d.StandbyServer()); err != nil {
+		return err
 	}
-	if err := localserver.AwaitStandby(ctx, d.Addr(topology.Postgres)); err != nil {
+	if err := localserver.AwaitStandby(ctx, d.PostgresPrimary()); err != nil {
 		return err
 	}
 	if d.Postgres != topology.SyncStandby {
 		return nil
 	}
-	return localserver.WaitForStandbys(ctx, d.Addr(topology.Postgres))
+	return localserver.WaitForStandbys(ctx, d.PostgresPrimary())
+}
+
+// dropDiverged removes the data of a former primary, which may have commits that the new one does
+// not have.
+func (d *Driver) dropDiverged() error {
+	if !d.Ended {
+		return nil
+	}
+	name := d.StandbyServer()
+	if dir := d.State.Service(name).Dir; dir != "" {
+		if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
+			return fmt.Errorf("remove the data of %s: %w", name, err)
+		}
+	}
+	return d.State.Update(func(data *deployment.StateData) { data.Ended = false })
 }
 
 // Promote ends the primary at once, so that there are never two, and makes the standby the primary.
 func (d *Driver) Promote(ctx context.Context) error {
-	if !d.HasStandby() || d.Promoted {
+	if !d.HasStandby() {
 		return errors.New("this stack has no standby to promote: `stack up --postgres standby` makes one")
 	}
-	if err := d.Crash(ctx, topology.Postgres); err != nil {
+	primary, standby := d.Primary(), d.StandbyServer()
+	if d.Ended {
+		return fmt.Errorf("%s is not a standby again yet: `stack follow postgres` makes it one", standby)
+	}
+	if err := localserver.PingPostgres(ctx, d.Addr(standby)); err != nil {
+		return fmt.Errorf("%s does not answer: %w", standby, err)
+	}
+	if err := d.Crash(ctx, primary); err != nil {
 		return fmt.Errorf("end the primary: %w", err)
 	}
-	if err := localserver.Promote(ctx, d.Addr(topology.PostgresStandby)); err != nil {
+	if err := localserver.Promote(ctx, d.Addr(standby)); err != nil {
 		return err
 	}
 	if d.Postgres == topology.Standby {
-		d.Printf("commits that the standby had not received are lost, and Redis may still know answers to them: `stack flush redis`\n" +
-			"makes PostgreSQL decide on every key\n")
+		d.Printf("commits that %s had not received are lost; the replicas log the events that tell of them\n", standby)
 	}
-	return d.State.Update(func(data *deployment.StateData) { data.Promoted = true })
+	return d.State.Update(func(data *deployment.StateData) { data.Promoted, data.Ended = standby, true })
+}
+
+// Follow makes the former primary a standby of the new one, as a new copy.
+func (d *Driver) Follow(ctx context.Context) error {
+	if !d.Ended {
+		return errors.New("no server was ended by `stack promote postgres`")
+	}
+	if err := d.hold(ctx, d.StandbyServer()); err != nil {
+		return err
+	}
+	defer d.release()
+	return d.ensureStandby(ctx)
 }
 
 // Crash is PostgreSQL's immediate shutdown: nothing is finished and nothing written, so the next

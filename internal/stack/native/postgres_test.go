@@ -8,15 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/stacktest"
 	"github.com/oncepay/oncepay/internal/stack/topology"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // standbyStack runs the PostgreSQL of a stack with a standby and nothing else.
 func standbyStack(t *testing.T, kind string) *Driver {
 	t.Helper()
 	d := newDriver(t, topology.Topology{Postgres: kind, Direct: true})
-	require.NoError(t, d.ensurePrimary(stacktest.Context(t)))
+	require.NoError(t, d.ensure(stacktest.Context(t), d.Primary()))
 	require.NoError(t, d.ensureStandby(stacktest.Context(t)))
 	return d
 }
@@ -50,7 +52,45 @@ func TestPromote_KeepsWhatASyncStandbyHasApplied(t *testing.T) {
 	require.NoError(t, err, "it takes writes")
 
 	require.ErrorIs(t, d.Start(ctx, topology.Postgres), errDiverged)
-	require.ErrorContains(t, d.Promote(ctx), "no standby")
+	require.ErrorContains(t, d.Promote(ctx), "not a standby again yet")
+}
+
+func TestFollow_MakesTheFormerPrimaryAStandbyThatCanBePromoted(t *testing.T) {
+	t.Parallel()
+	d, ctx := standbyStack(t, topology.SyncStandby), stacktest.Context(t)
+	require.ErrorContains(t, d.Follow(ctx), "no server was ended")
+	_, err := connect(t, d).Exec(ctx, "CREATE TABLE kept (primary_was text)")
+	require.NoError(t, err)
+	for range 2 {
+		primary, standby := d.Primary(), d.StandbyServer()
+		_, err := connect(t, d).Exec(ctx, "INSERT INTO kept VALUES ($1)", primary)
+		require.NoError(t, err)
+		require.NoError(t, d.Promote(ctx))
+		require.Equal(t, standby, d.Primary())
+		require.NoError(t, d.Follow(ctx))
+		require.NoError(t, d.Probe(ctx, primary))
+		require.NoError(t, d.Probe(ctx, standby))
+	}
+	var kept int
+	require.NoError(t, connect(t, d).QueryRow(ctx, "SELECT count(*) FROM kept").Scan(&kept))
+	require.Equal(t, 2, kept)
+	require.Equal(t, topology.Postgres, d.Primary())
+}
+
+// The asynchronous kind: a standby does without its primary, also after a restart.
+func TestStandby_IsReadyWithoutItsPrimary(t *testing.T) {
+	t.Parallel()
+	d, ctx := standbyStack(t, topology.Standby), stacktest.Context(t)
+	require.NoError(t, d.Crash(ctx, topology.Postgres))
+	require.Error(t, d.Probe(ctx, topology.Postgres))
+	require.NoError(t, d.Probe(ctx, topology.PostgresStandby))
+	require.NoError(t, d.Stop(ctx, topology.PostgresStandby))
+	require.NoError(t, d.Start(ctx, topology.PostgresStandby))
+	require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, d.probe(topology.PostgresStandby)))
+	require.NoError(t, d.Promote(ctx))
+	require.NoError(t, d.Probe(ctx, topology.PostgresStandby))
+	_, err := connect(t, d).Exec(ctx, "CREATE TABLE afterwards (n int)")
+	require.NoError(t, err, "it takes writes")
 }
 
 func TestSyncStandby_HoldsCommitsBackWhileItIsAway(t *testing.T) {

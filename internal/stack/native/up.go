@@ -52,7 +52,7 @@ func (d *Driver) Up(ctx context.Context) error {
 // ensureStores brings up what the replicas depend on, and builds our programs meanwhile.
 func (d *Driver) ensureStores(ctx context.Context) error {
 	stores, ctx := errgroup.WithContext(ctx)
-	stores.Go(func() error { return d.ensurePrimary(ctx) })
+	stores.Go(func() error { return d.ensure(ctx, d.Primary()) })
 	stores.Go(func() error { return d.ensureRedis(ctx) })
 	stores.Go(func() error {
 		if err := d.Build(ctx, ""); err != nil {

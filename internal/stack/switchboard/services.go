@@ -89,3 +89,14 @@ func (b Board) promote(ctx context.Context, _ []string) error {
 	}
 	return driver.Promote(ctx)
 }
+
+// follow makes the former primary a standby.
+func (b Board) follow(ctx context.Context, _ []string) error {
+	driver, ok := b.Driver.(interface {
+		Follow(ctx context.Context) error
+	})
+	if !ok {
+		return errNativeOnly
+	}
+	return driver.Follow(ctx)
+}

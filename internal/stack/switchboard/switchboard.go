@@ -47,7 +47,7 @@ type verb struct {
 // a single process, which SIGKILL meets as a whole.
 var (
 	crashable = append([]string{topology.API1, topology.API2, topology.PSP, topology.Redis}, topology.SentinelServices...)
-	pausable  = slices.Concat(crashable, []string{topology.Postgres, topology.PostgresStandby})
+	pausable  = slices.Concat(crashable, topology.PostgresPair)
 	stoppable = slices.Concat(pausable, []string{topology.Nginx})
 )
 
@@ -63,8 +63,9 @@ var verbs = []verb{
 	{"heal", "SERVICE SERVICE", Board.heal, nil},
 	{"slow", "SERVICE SERVICE DELAY", Board.slow, nil},
 	{"cut", "SERVICE SERVICE BYTES", Board.cut, nil},
-	{"crash", "postgres", Board.crash, []string{topology.Postgres}},
+	{"crash", "SERVICE", Board.crash, topology.PostgresPair},
 	{"promote", "postgres", Board.promote, []string{topology.Postgres}},
+	{"follow", "postgres", Board.follow, []string{topology.Postgres}},
 }
 
 // Command is a verb with its arguments, such as `partition api-1 redis`.

@@ -25,7 +25,7 @@ func (e Edge) Joins(a, b string) bool {
 // FindEdge returns the edge that can be cut between two services of this stack, named in either
 // order.
 func (t *Topology) FindEdge(a, b string) (Edge, error) {
-	e, err := findEdge(a, b)
+	e, err := t.findEdge(a, b)
 	switch {
 	case err != nil:
 		return e, err
@@ -39,9 +39,9 @@ func (t *Topology) FindEdge(a, b string) (Edge, error) {
 	return e, nil
 }
 
-func findEdge(a, b string) (Edge, error) {
+func (t *Topology) findEdge(a, b string) (Edge, error) {
 	for _, e := range Edges {
-		if e.Joins(a, b) {
+		if e.Joins(a, b) && e.From != t.Primary() { // it is the standby that connects
 			return e, nil
 		}
 	}

@@ -35,6 +35,7 @@ var (
 		{API1, PostgresStandby, 21433},
 		{API2, PostgresStandby, 22433},
 		{PostgresStandby, Postgres, 23432}, // the replication
+		{Postgres, PostgresStandby, 23433}, // after a failover
 	}
 )
 
@@ -84,11 +85,5 @@ func (t *Topology) Via(from, to string) string {
 	return localserver.Loopback(Edges[i].port + t.Offset)
 }
 
-// PostgresPrimary is the address of the PostgreSQL that takes writes: the first one, or the
-// promoted standby.
-func (t *Topology) PostgresPrimary() string {
-	if t.Promoted {
-		return t.Addr(PostgresStandby)
-	}
-	return t.Addr(Postgres)
-}
+// PostgresPrimary is the address of the PostgreSQL that takes writes.
+func (t *Topology) PostgresPrimary() string { return t.Addr(t.Primary()) }

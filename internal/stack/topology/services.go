@@ -2,7 +2,10 @@
 // the connections between them.
 package topology
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // The services of a stack.
 const (
@@ -41,6 +44,9 @@ var (
 	// Sentinels are the services that appoint the master of a replicated Redis.
 	Sentinels = []string{Sentinel1, Sentinel2, Sentinel3}
 
+	// PostgresPair are the two servers of which one is the primary.
+	PostgresPair = []string{Postgres, PostgresStandby}
+
 	// SentinelServices are those that a stack with Sentinel has in addition.
 	SentinelServices = append([]string{RedisReplica}, Sentinels...)
 )
@@ -70,8 +76,10 @@ type Topology struct {
 	Direct bool `json:"direct,omitempty"`
 	// Postgres is Standby, SyncStandby, or empty for a single server.
 	Postgres string `json:"postgres,omitempty"`
-	// Promoted is set when the standby has taken over.
-	Promoted bool `json:"promoted,omitempty"`
+	// Promoted is the former standby that takes writes; empty: the first server does.
+	Promoted string `json:"promoted,omitempty"`
+	// Ended is set while the former primary is down, with commits that the new one may not have.
+	Ended bool `json:"ended,omitempty"`
 	// Redis is Sentinel, or empty for a single server.
 	Redis string `json:"redis,omitempty"`
 	// Console is set if there is one.
@@ -83,6 +91,17 @@ func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
 
 // HasStandby reports whether PostgreSQL has a standby.
 func (t *Topology) HasStandby() bool { return t.Postgres != "" }
+
+// Primary is the PostgreSQL that takes writes.
+func (t *Topology) Primary() string { return cmp.Or(t.Promoted, Postgres) }
+
+// StandbyServer is the other one.
+func (t *Topology) StandbyServer() string {
+	if t.Primary() == Postgres {
+		return PostgresStandby
+	}
+	return Postgres
+}
 
 // Services are those that the stack has, in the order in which they are listed.
 func (t *Topology) Services() []string {
