@@ -41,9 +41,10 @@ const DefaultPrefix = "idempotency:"
 
 // Store is an [idempotency.Store]. It is safe for concurrent use.
 type Store struct {
-	client  redis.UniversalClient
-	batches batcher
-	prefix  string
+	client     redis.UniversalClient
+	batches    batcher
+	prefix     string
+	generation func() string
 	listener
 }
 
@@ -61,13 +62,22 @@ func WithPrefix(prefix string) Option {
 	return func(s *Store) { s.prefix = prefix }
 }
 
+// WithGeneration makes records belong to a generation, which their keys name:
+// idempotency:<generation>:<scope>:<key>. When it changes, all earlier records count as absent.
+// That is for a database that may lose what records tell of: let the generation name its history,
+// such as PostgreSQL's timeline, which a failover changes. The function is called for each step,
+// by many goroutines. An empty generation is left out.
+func WithGeneration(generation func() string) Option {
+	return func(s *Store) { s.generation = generation }
+}
+
 // New returns a store that uses client. The caller closes the client. New panics if the
 // client is nil.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	if client == nil {
 		panic("redisstore: New needs a client")
 	}
-	s := &Store{client: client, batches: batcher{client: client}, prefix: DefaultPrefix}
+	s := &Store{client: client, batches: batcher{client: client}, prefix: DefaultPrefix, generation: func() string { return "" }}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -154,7 +164,11 @@ func (s *Store) text(ctx context.Context, args ...any) (reply string, err error)
 var scopeEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
 func (s *Store) keyOf(scope, key string) string {
-	return s.prefix + scopeEscaper.Replace(scope) + ":" + key
+	prefix := s.prefix
+	if generation := s.generation(); generation != "" {
+		prefix += generation + ":"
+	}
+	return prefix + scopeEscaper.Replace(scope) + ":" + key
 }
 
 func encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {

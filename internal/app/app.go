@@ -38,6 +38,7 @@ type App struct {
 	tracing *tracing // nil without a collector
 
 	pool         *pgxpool.Pool
+	timeline     timeline
 	redis        redis.UniversalClient // nil without REDIS_URL
 	redisHosts   string                // where it begins to look, for the log
 	stream       redis.UniversalClient // of events; nil without REDIS_URL
@@ -75,6 +76,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 		log = slog.New(tracedLog{log.Handler()})
 	}
 	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), ready: make(chan struct{})}
+	a.timeline.begun = make(chan postgres.Beginning, 1)
 	for _, option := range options {
 		option(a)
 	}
@@ -89,7 +91,8 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if a.tracing, err = newTracing(ctx, a.cfg, a.log); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	database := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns, Tracer: a.tracing.queries()}
+	database := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns, Tracer: a.tracing.queries(),
+		FollowTimeline: a.followTimeline, BeginTimeline: a.beginTimeline}
 	if a.pool, err = postgres.Open(ctx, database); err != nil {
 		return fmt.Errorf("configuration: DATABASE_URL: %w", err)
 	}

@@ -53,6 +53,7 @@ func (m *metrics) watch(a *App, service *checkout.Service, store *postgres.Store
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
 		}, a.breakerOpen))
+	m.registry.MustRegister(a.timeline.collectors()...)
 }
 
 func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }

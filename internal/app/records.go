@@ -52,7 +52,7 @@ func (a *App) openRecords() error {
 		a.records, a.closeRecords = records, records.Close
 		return nil
 	}
-	records := redisstore.New(a.redis)
+	records := redisstore.New(a.redis, redisstore.WithGeneration(a.timeline.name))
 	a.breaker = breaker.New(records, breaker.WithLogger(a.log))
 	a.records, a.closeRecords = a.breaker, func() { _ = records.Close() } // a subscription that may be broken already
 	return nil

@@ -48,9 +48,9 @@ func (a *App) eventWorkers() []worker {
 		a.log.Warn("no REDIS_URL: events wait in the outbox")
 		return nil
 	}
-	a.relay = outbox.NewRelay(postgres.NewOutbox(a.pool), failStream(outbox.NewRedisStream(a.stream)),
-		outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
-	workers := []worker{a.relay}
+	events, stream := postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream)
+	a.relay = outbox.NewRelay(events, failStream(stream), outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
+	workers := []worker{a.relay, &lossReporter{App: a, stream: stream, outbox: events}}
 	a.consumers = consumers{}
 	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {
 		consumer := outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})

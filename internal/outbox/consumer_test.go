@@ -26,7 +26,6 @@ type shop struct {
 	client redis.UniversalClient
 	inbox  *postgres.Inbox
 	stream *outbox.RedisStream
-	drawn  atomic.Int64 // positions of events that are not in the outbox
 }
 
 // setupShop uses the Redis at a URL. A test that flushes it needs one of its own.
@@ -69,10 +68,13 @@ func (s *shop) startConsumers(name string) (stop func()) {
 	}
 }
 
-// orderPlaced is an event of a new order, which is not in the outbox.
+// orderPlaced is an event of a new order, in the outbox.
 func (s *shop) orderPlaced() outbox.Event {
-	return outbox.Event{Position: s.drawn.Add(1), ID: uuid.New(), AccountID: s.account, Type: "order.placed", Aggregate: "order",
+	event := outbox.Event{ID: uuid.New(), AccountID: s.account, Type: "order.placed", Aggregate: "order",
 		Subject: uuid.New(), Data: []byte("{}"), CreatedAt: time.Now()}
+	event.Position = value[int64](s.bundle, `INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
+		VALUES ($1, $2, $3, $4, $5, '{}') RETURNING id`, event.ID, event.AccountID, event.Type, event.Aggregate, event.Subject)
+	return event
 }
 
 func (s *shop) publish(events ...outbox.Event) {

@@ -31,7 +31,7 @@ const (
 // ACLRules are what a server's user needs for [DefaultStream], apart from a login
 // (https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/).
 const ACLRules = "~" + DefaultStream + " +multi +exec +xadd +xreadgroup +xautoclaim +xack +xgroup|create" +
-	" +xinfo|stream +xinfo|groups +xpending +xtrim"
+	" +xinfo|stream +xinfo|groups +xpending +xtrim +xrevrange"
 
 // SetTimeouts makes the options of a client fit for a [RedisStream] and its consumers. They must
 // have retries off: a command whose reply was lost may have had its effect, and to send it again is
@@ -113,6 +113,25 @@ func (s *RedisStream) open(ctx context.Context, group redis.XInfoGroup) (EntryID
 // its tree.
 func (s *RedisStream) Trim(ctx context.Context, before EntryID, limit int64) error {
 	return s.client.XTrimMinIDApprox(ctx, s.stream, before.String(), limit).Err()
+}
+
+// Newest implements [NewestReader]. It skips what is no event.
+func (s *RedisStream) Newest(ctx context.Context, before EntryID, limit int64) (events []Event, next EntryID, err error) {
+	end := "+"
+	if before != (EntryID{}) {
+		end = "(" + before.String()
+	}
+	entries, err := s.client.XRevRangeN(ctx, s.stream, end, "-", limit).Result()
+	if err != nil || len(entries) == 0 {
+		return nil, EntryID{}, err
+	}
+	for _, entry := range entries {
+		if event, err := decode(entry.Values); err == nil {
+			events = append(events, event)
+		}
+	}
+	next, err = parseEntryID(entries[len(entries)-1].ID)
+	return events, next, err
 }
 
 // encode returns the fields of a stream's entry.

@@ -40,8 +40,9 @@ type Outbox struct {
 }
 
 var (
-	_ outbox.Store = (*Outbox)(nil)
-	_ outbox.Admin = (*Outbox)(nil)
+	_ outbox.Store  = (*Outbox)(nil)
+	_ outbox.Admin  = (*Outbox)(nil)
+	_ outbox.Keeper = (*Outbox)(nil)
 )
 
 // NewOutbox makes an outbox on a pool, which remains the caller's to close.
@@ -155,6 +156,16 @@ func (o *Outbox) Backlog(ctx context.Context) (outbox.Backlog, error) {
 		return q.OutboxBacklog(ctx)
 	})
 	return outbox.Backlog{Published: row.Position, Waiting: row.Waiting, Oldest: seconds(row.OldestSeconds)}, err
+}
+
+// Kept implements [outbox.Keeper].
+func (o *Outbox) Kept(ctx context.Context, positions []int64) (map[uuid.UUID]bool, error) {
+	ids, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]uuid.UUID, error) { return q.KeptEvents(ctx, positions) })
+	kept := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		kept[id] = true
+	}
+	return kept, err
 }
 
 // AdvanceGroup implements [outbox.GroupStore].

@@ -2,11 +2,15 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -47,6 +51,13 @@ type Config struct {
 	URL      string          // postgres://user:password@host:port/database?option=value
 	MaxConns int32           // of this process; zero leaves the choice to the pool
 	Tracer   pgx.QueryTracer // traces queries, and what else it has methods for; may be nil
+
+	// FollowTimeline is called with the timeline of a connection when it is not that of the
+	// connection before, and BeginTimeline when it is a new one, by the first process that meets
+	// it: before anything is read or written there. Both may be nil, must not block, and may be
+	// called by several goroutines.
+	FollowTimeline func(Timeline)
+	BeginTimeline  func(Beginning)
 }
 
 // Open makes a pool of connections. It does not connect yet, so it succeeds while the database is
@@ -61,7 +72,12 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	}
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = acquireTimeout
-	config.AfterConnect = readTimesAsUTC
+	timeline := &timelines{follow: cfg.FollowTimeline, begin: cfg.BeginTimeline}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		readTimesAsUTC(conn)
+		return timeline.afterConnect(ctx, conn)
+	}
+	config.BeforeConnect = cancelNothing
 	config.ConnConfig.Tracer = cfg.Tracer
 	setSession(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -84,8 +100,33 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 
 // readTimesAsUTC makes timestamps come out in UTC and not in the zone of whatever machine the
 // replica runs on, because answers are kept as they are.
-func readTimesAsUTC(_ context.Context, conn *pgx.Conn) error {
+func readTimesAsUTC(conn *pgx.Conn) {
 	conn.TypeMap().RegisterType(&pgtype.Type{
 		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+}
+
+// errNotCancelled ends the attempt to cancel a statement.
+var errNotCancelled = errors.New("statements are not cancelled: the server's own time limits end them")
+
+// cancelNothing keeps the driver from asking the server to cancel what a connection that it gives
+// up is doing. Such a request ends a commit's wait for its synchronous standby, too, and makes
+// visible what the standby does not have (PostgreSQL manual, "Synchronous Replication"). The driver
+// dials once for a connection's server, and again only to cancel.
+func cancelNothing(_ context.Context, config *pgx.ConnConfig) error {
+	var connected atomic.Bool
+	dial, after := config.DialFunc, config.Config.AfterConnect
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errNotCancelled
+		}
+		return dial(ctx, network, addr)
+	}
+	config.Config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		connected.Store(true)
+		if after == nil {
+			return nil
+		}
+		return after(ctx, conn)
+	}
 	return nil
 }

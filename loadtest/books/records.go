@@ -13,7 +13,7 @@ import (
 // Record is an answer that Redis keeps, and how long it and its row in PostgreSQL are kept from now
 // on.
 type Record struct {
-	Name    string // the Redis key: idempotency:<account>:<key>
+	Name    string // the Redis key: idempotency:<timeline>:<account>:<key>
 	Left    time.Duration
 	HasRow  bool
 	RowLeft time.Duration
@@ -24,13 +24,35 @@ type Record struct {
 // recordPrefix begins the Redis keys of records.
 const recordPrefix = "idempotency:"
 
+// timelineSQL is PostgreSQL's timeline as records name it. Those of another one are not believed.
+const timelineSQL = `SELECT lpad(to_hex(system & x'ffffffff'::bigint), 8, '0') || '.' || number
+	FROM timelines ORDER BY begun_at DESC LIMIT 1`
+
 // Records reads the answers in Redis first and then their rows, so that a row has been there for
 // longer than its record.
 func (r Reader) Records(ctx context.Context) ([]Record, error) {
+	conn, err := pgx.Connect(ctx, r.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("open the books: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var timeline string
+	if err := conn.QueryRow(ctx, timelineSQL).Scan(&timeline); err != nil {
+		return nil, fmt.Errorf("read the timeline: %w", err)
+	}
+	prefix := recordPrefix + timeline + ":"
+	records, err := r.kept(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return records, addRows(ctx, conn, prefix, records)
+}
+
+// kept reads the answers in Redis whose keys begin with a prefix.
+func (r Reader) kept(ctx context.Context, prefix string) (records []Record, err error) {
 	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
 	defer func() { _ = client.Close() }()
-	var records []Record
-	keys := client.Scan(ctx, 0, recordPrefix+"*", 1000).Iterator()
+	keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
 	for keys.Next(ctx) {
 		value, err := client.Get(ctx, keys.Val()).Result()
 		left, ttlErr := client.PTTL(ctx, keys.Val()).Result()
@@ -42,24 +64,19 @@ func (r Reader) Records(ctx context.Context) ([]Record, error) {
 	if err := keys.Err(); err != nil {
 		return nil, fmt.Errorf("read Redis's records: %w", err)
 	}
-	return records, r.addRows(ctx, records)
+	return records, nil
 }
 
 func isInProgress(record string) bool {
 	return strings.Contains(firstLine(record), `"status":"InProgress"`)
 }
 
-func (r Reader) addRows(ctx context.Context, records []Record) error {
-	conn, err := pgx.Connect(ctx, r.DatabaseURL)
-	if err != nil {
-		return fmt.Errorf("open the books: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+func addRows(ctx context.Context, conn *pgx.Conn, prefix string, records []Record) error {
 	asked := time.Now()
 	// A tombstone is no longer an answer: its time is up.
 	rows, err := conn.Query(ctx, `SELECT $1 || account_id || ':' || key,
 		CASE WHEN status IN ('completed', 'failed') THEN extract(epoch FROM expires_at - now())::float8 ELSE 0 END
-		FROM idempotency_keys WHERE status NOT IN ('in_progress', 'refused')`, recordPrefix)
+		FROM idempotency_keys WHERE status NOT IN ('in_progress', 'refused')`, prefix)
 	if err != nil {
 		return fmt.Errorf("read the rows of records: %w", err)
 	}

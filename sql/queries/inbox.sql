@@ -1,5 +1,6 @@
 -- Events come as columns of the same length. One that comes again, or lies at or
--- before the group's cursor and is no dead letter, has no effect. Rows are locked
+-- before the group's cursor and is no dead letter, has no effect; nor has one that
+-- the outbox does not have, because a failover has lost what it tells of. Rows are locked
 -- in the order of positions, so that two batches don't deadlock.
 
 -- name: ConfirmOrders :execrows
@@ -8,7 +9,7 @@ WITH came AS (
         unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT @consumer::text, came.position, came.event_id FROM came
+    SELECT @consumer::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
     WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
@@ -24,7 +25,7 @@ WITH came AS (
         unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT @consumer::text, came.position, came.event_id FROM came
+    SELECT @consumer::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
     WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id

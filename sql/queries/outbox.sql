@@ -32,6 +32,9 @@ SELECT count(*) AS waiting, coalesce(extract(epoch FROM now() - min(created_at))
     (SELECT position FROM outbox_cursor)::bigint AS position
 FROM waiting;
 
+-- name: KeptEvents :many
+SELECT event_id FROM outbox WHERE id = ANY (@positions::bigint[]);
+
 -- name: ReplayEvents :one
 -- Moves the cursor back before the first event of this long.
 WITH replayed AS (

@@ -67,7 +67,7 @@ WITH came AS (
         unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT $5::text, came.position, came.event_id FROM came
+    SELECT $5::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
     WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
@@ -87,7 +87,8 @@ type ConfirmOrdersParams struct {
 }
 
 // Events come as columns of the same length. One that comes again, or lies at or
-// before the group's cursor and is no dead letter, has no effect. Rows are locked
+// before the group's cursor and is no dead letter, has no effect; nor has one that
+// the outbox does not have, because a failover has lost what it tells of. Rows are locked
 // in the order of positions, so that two batches don't deadlock.
 func (q *Queries) ConfirmOrders(ctx context.Context, arg ConfirmOrdersParams) (int64, error) {
 	result, err := q.db.Exec(ctx, confirmOrders,
@@ -253,7 +254,7 @@ WITH came AS (
         unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT $5::text, came.position, came.event_id FROM came
+    SELECT $5::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
     WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id

@@ -209,6 +209,13 @@ type Refund struct {
 	ReconcileAt *time.Time
 }
 
+type Timeline struct {
+	System    int64
+	Number    int32
+	BegunAt   time.Time
+	Published int64
+}
+
 type TopUp struct {
 	ID         uuid.UUID
 	AccountID  uuid.UUID

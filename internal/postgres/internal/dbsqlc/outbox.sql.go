@@ -77,6 +77,30 @@ func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([
 	return items, nil
 }
 
+const keptEvents = `-- name: KeptEvents :many
+SELECT event_id FROM outbox WHERE id = ANY ($1::bigint[])
+`
+
+func (q *Queries) KeptEvents(ctx context.Context, positions []int64) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, keptEvents, positions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var event_id uuid.UUID
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lastDrawnPosition = `-- name: LastDrawnPosition :one
 SELECT coalesce(pg_sequence_last_value('outbox_id_seq'), 0)::bigint
 `

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Timeline names the history of commits that a server continues. A standby that is promoted and a
+// backup that is restored begin another one, which may lack the last commits of the one before
+// (PostgreSQL manual, "Timelines").
+type Timeline struct {
+	System int64 // the system identifier, which initdb draws
+	Number int32 // grows with each promotion
+}
+
+// String is short, and differs for different timelines of one deployment.
+func (t Timeline) String() string { return fmt.Sprintf("%08x.%d", t.System&math.MaxUint32, t.Number) }
+
+// Beginning says that this process was the first to meet a timeline.
+type Beginning struct {
+	Timeline
+	Published int64 // the relay's cursor then: events after it that are in the stream may be lost
+}
+
+// positionGap is between the positions of two timelines, so that none is used twice: more events
+// than any standby is behind, and far less than a bigint holds.
+const positionGap = 1_000_000_000
+
+const (
+	// timelineSQL fails on a server that is still a standby, which is of no use to us.
+	timelineSQL = `SELECT system_identifier, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer,
+		to_regclass('timelines') IS NOT NULL FROM pg_control_system()`
+
+	// beginTimelineSQL is one statement: whoever finds the row finds the positions moved, too. Who
+	// comes at the same time waits for it.
+	beginTimelineSQL = `WITH begun AS (
+		INSERT INTO timelines (system, number, published) SELECT $1, $2, position FROM outbox_cursor
+		ON CONFLICT DO NOTHING RETURNING published
+	) SELECT published, setval('outbox_id_seq', coalesce(pg_sequence_last_value('outbox_id_seq'), 0) + $3) FROM begun`
+)
+
+// timelines follows the timeline of a pool's connections. A connection is looked at before it is
+// used, so nothing is read or written on a timeline before it is noted.
+type timelines struct {
+	noted  atomic.Pointer[Timeline]
+	follow func(Timeline)
+	begin  func(Beginning)
+}
+
+func (t *timelines) afterConnect(ctx context.Context, conn *pgx.Conn) error {
+	var now Timeline
+	var migrated bool
+	// The simple protocol saves round trips: each connection asks once.
+	err := conn.QueryRow(ctx, timelineSQL, pgx.QueryExecModeSimpleProtocol).Scan(&now.System, &now.Number, &migrated)
+	if err != nil {
+		return fmt.Errorf("read the timeline: %w", err)
+	}
+	if noted := t.noted.Load(); noted != nil && *noted == now {
+		return nil
+	}
+	if migrated {
+		if err := t.note(ctx, conn, now); err != nil {
+			return fmt.Errorf("note timeline %s: %w", now, err)
+		}
+		t.noted.Store(&now)
+	}
+	if t.follow != nil {
+		t.follow(now)
+	}
+	return nil
+}
+
+// note writes a timeline down, unless it is known.
+func (t *timelines) note(ctx context.Context, conn *pgx.Conn, now Timeline) error {
+	begun := Beginning{Timeline: now}
+	var position int64
+	err := conn.QueryRow(ctx, beginTimelineSQL, now.System, now.Number, int64(positionGap)).Scan(&begun.Published, &position)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil && t.begin != nil {
+		t.begin(begun)
+	}
+	return err
+}
