@@ -28,6 +28,7 @@ type config struct {
 	Faults    []string      `env:"FAULTS"`                        // only these kinds, by name with commas between; none: all
 	Generated int           `env:"GENERATED" envDefault:"20000"`  // requests that are generated from openapi.yaml, after the faults
 	Redis     string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
+	Postgres  string        `env:"POSTGRES" envDefault:"single"`  // or sync-standby, which adds promotions of the standby
 	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
 	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
 	Keep      bool          `env:"KEEP"`                          // leave the stack up, to look at
@@ -47,6 +48,9 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Redis == stack.Sentinel && cfg.other() {
 		return config{}, errors.New("REDIS=sentinel is for oncepay: the other systems know only one server")
 	}
+	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
+		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
+	}
 	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
@@ -58,10 +62,14 @@ func parseConfig(environ []string) (config, error) {
 
 // has is what the stack has for faults.
 func (c config) has() []fault.Need {
+	needs := []fault.Need{fault.SingleRedis}
 	if c.Redis == stack.Sentinel {
-		return []fault.Need{fault.Sentinel}
+		needs = []fault.Need{fault.Sentinel}
 	}
-	return []fault.Need{fault.SingleRedis}
+	if c.Postgres == stack.SyncStandby {
+		needs = append(needs, fault.SyncStandby)
+	}
+	return needs
 }
 
 func withoutEmpty(set map[string]string) map[string]string {
@@ -95,6 +103,9 @@ func (c config) command() string {
 	}
 	if c.Redis != stack.Single {
 		again += " REDIS=" + c.Redis
+	}
+	if c.Postgres != stack.Single {
+		again += " POSTGRES=" + c.Postgres
 	}
 	return again
 }

@@ -105,8 +105,8 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 	if err != nil {
 		return nil, err
 	}
-	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, BuildTags: failpoints, Out: io.Discard,
-		ReplicaProgram: program, Env: []string{
+	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, Postgres: cfg.Postgres,
+		BuildTags: failpoints, Out: io.Discard, ReplicaProgram: program, Env: []string{
 			"SYSTEM=" + cfg.System, // oncepay doesn't care
 			"IDEMPOTENCY_LEASE=" + fault.Lease.String(),
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",

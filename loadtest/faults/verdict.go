@@ -89,7 +89,7 @@ func (c *campaign) records(ctx context.Context) ([]books.Record, error) {
 func (c *campaign) reader(ctx context.Context) (books.Reader, error) {
 	redis, err := c.stack.RedisMaster(ctx)
 	return books.Reader{
-		DatabaseURL: stack.PostgresURL(c.stack.Addr(stack.Postgres)), RedisAddr: redis,
+		DatabaseURL: stack.PostgresURL(c.stack.PostgresPrimary()), RedisAddr: redis,
 		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening,
 		Lost: c.losses.before, Since: c.losses.since,
 	}, err

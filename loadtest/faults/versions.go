@@ -37,7 +37,7 @@ var number = regexp.MustCompile(`\d+(\.\d+)+`)
 func readVersions(ctx context.Context, st *stack.Stack) (v versions, err error) {
 	v = versions{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 	var errs [4]error
-	v.Postgres, errs[0] = postgresVersion(ctx, stack.PostgresURL(st.Addr(stack.Postgres)))
+	v.Postgres, errs[0] = postgresVersion(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	v.Redis, errs[1] = redisVersion(ctx, st.Addr(stack.Redis))
 	v.Nginx, errs[2] = nginxVersion(ctx)
 	v.Oncepay, errs[3] = commit(ctx)

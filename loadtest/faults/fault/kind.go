@@ -45,6 +45,7 @@ type Need string
 const (
 	SingleRedis Need = "a single Redis"
 	Sentinel    Need = "Redis with Sentinel"
+	SyncStandby Need = "PostgreSQL with a synchronous standby"
 )
 
 // Damage is an effect of a fault that some check has to know about.
@@ -66,8 +67,8 @@ func needs(need Need, kinds []Kind) []Kind {
 }
 
 // catalogue has every kind once.
-var catalogue = slices.Concat(replicaKinds, requestKinds, redisKinds, sentinelKinds, postgresKinds, providerKinds, networkKinds,
-	clientKinds)
+var catalogue = slices.Concat(replicaKinds, requestKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds,
+	networkKinds, clientKinds)
 
 // kindsOf are those that a target can run.
 func kindsOf(target Target) []Kind {

@@ -64,7 +64,7 @@ func (s *Scheduler) lock(table string) *Run {
 	return &Run{
 		Label: "lock " + table, victims: []string{stack.Postgres},
 		inject: func(ctx context.Context) (err error) {
-			conn, err = pgx.Connect(ctx, stack.PostgresURL(s.target.Stack.Addr(stack.Postgres)))
+			conn, err = pgx.Connect(ctx, stack.PostgresURL(s.target.Stack.PostgresPrimary()))
 			if err != nil {
 				return err
 			}

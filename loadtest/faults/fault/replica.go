@@ -112,7 +112,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		if before, err = s.target.Stack.PassedOn(); err != nil {
 			return err
 		}
-		if err := s.target.Stack.Do(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
+		if err := s.doNow(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
 			return err
 		}
 		if err := wait.Pause(ctx, gathering); err != nil {
@@ -124,7 +124,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 	r.heal = func(ctx context.Context) error {
 		after, err := s.target.Stack.PassedOn()
 		r.Hits = after - before
-		return errors.Join(err, s.target.Stack.Do(ctx, "heal", replica, stack.Postgres),
+		return errors.Join(err, s.doNow(ctx, "heal", replica, stack.Postgres),
 			s.target.Stack.Do(ctx, "start", replica))
 	}
 	return r

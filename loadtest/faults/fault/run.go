@@ -45,8 +45,7 @@ type Run struct {
 	// Counts says that Hits is set: how many answers, events or requests the run met, by Heal.
 	Counts bool
 	Hits   int
-	// Promotion is how long Sentinel took to detect the failure and to promote the other server;
-	// set by Inject.
+	// Promotion is how long it took until the other server was promoted; set by Inject.
 	Promotion time.Duration
 
 	prepare func(context.Context) error // nil: nothing to wait for
@@ -100,7 +99,19 @@ func wrap(doing string, err error) error {
 
 // do is a command of the stack's switchboard.
 func (s *Scheduler) do(verb string, args ...string) func(context.Context) error {
-	return func(ctx context.Context) error { return s.target.Stack.Do(ctx, verb, args...) }
+	return func(ctx context.Context) error { return s.doNow(ctx, verb, args...) }
+}
+
+// doNow applies a command. PostgreSQL is the server that takes writes, whichever that is by then.
+func (s *Scheduler) doNow(ctx context.Context, verb string, args ...string) error {
+	st := s.target.Stack
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == stack.Postgres {
+			args[i] = st.Primary()
+		}
+	}
+	return st.Do(ctx, verb, args...)
 }
 
 // onBoth is a command on both replicas' connections to a service.
@@ -108,7 +119,7 @@ func (s *Scheduler) onBoth(verb, service string, args ...string) func(context.Co
 	return func(ctx context.Context) (err error) {
 		for _, replica := range stack.Replicas {
 			command := append([]string{replica, service}, args...)
-			err = errors.Join(err, s.target.Stack.Do(ctx, verb, command...))
+			err = errors.Join(err, s.doNow(ctx, verb, command...))
 		}
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 var (
 	single   = Target{Has: []Need{SingleRedis}}
 	sentinel = Target{Has: []Need{Sentinel}}
+	standby  = Target{Has: []Need{SingleRedis, SyncStandby}}
 )
 
 func schedule(t *testing.T, target Target, seed uint64, only ...string) *Scheduler {
@@ -43,7 +44,7 @@ func TestScheduler_FollowsFromTheSeed(t *testing.T) {
 
 func TestScheduler_DrawsEachKindByItsWeightInEveryRound(t *testing.T) {
 	t.Parallel()
-	for _, target := range []Target{single, sentinel} {
+	for _, target := range []Target{single, sentinel, standby} {
 		s, want, size := schedule(t, target, 3), map[string]int{}, 0
 		for _, k := range kindsOf(target) {
 			want[k.Name] = max(1, k.Weight)

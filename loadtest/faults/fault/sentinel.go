@@ -156,12 +156,13 @@ func (s *Scheduler) awaitPair(ctx context.Context) (master string, err error) {
 func masterOfPair(services []stack.ServiceStatus) (master string) {
 	ready := 0
 	for _, service := range services {
-		if service.Role == "" || service.State != "ready" {
-			continue
-		}
-		ready++
-		if service.Role == "master" {
+		switch {
+		case service.State != "ready":
+		case service.Role == "master":
 			master = service.Name
+			ready++
+		case service.Role == "replica":
+			ready++
 		}
 	}
 	if ready < 2 {
