@@ -37,16 +37,19 @@ func (d *Driver) PassedOn() (int, error) {
 // renderNginx puts a native stack's addresses into the configuration, and has it note what is
 // passed on.
 func renderNginx(conf string, t *topology.Topology) (string, error) {
-	for _, change := range [][2]string{
-		{"access_log off;", "access_log " + passedOnLog + " passed_on if=$oncepay_passed_on;"},
-		{"listen 8080;", "listen " + t.Addr(topology.Nginx) + ";"},
-		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " "},
-		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " "},
+	for _, change := range []struct {
+		old, new string
+		times    int
+	}{
+		{"access_log off;", "access_log " + passedOnLog + " passed_on if=$oncepay_passed_on;", 1},
+		{"listen 8080;", "listen " + t.Addr(topology.Nginx) + ";", 1},
+		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 2},
+		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 2},
 	} {
-		if n := strings.Count(conf, change[0]); n != 1 {
-			return "", fmt.Errorf("%s must have %q once, not %d times", nginxConf, change[0], n)
+		if n := strings.Count(conf, change.old); n != change.times {
+			return "", fmt.Errorf("%s must have %q %d times, not %d", nginxConf, change.old, change.times, n)
 		}
-		conf = strings.Replace(conf, change[0], change[1], 1)
+		conf = strings.ReplaceAll(conf, change.old, change.new)
 	}
 	return conf, nil
 }
