@@ -96,7 +96,7 @@ func (b Board) follow(ctx context.Context, _ []string) error {
 		Follow(ctx context.Context) error
 	})
 	if !ok {
-		return errNativeOnly
+		return ErrNativeOnly
 	}
 	return driver.Follow(ctx)
 }
