@@ -157,7 +157,8 @@ func (s *Stack) summary(took time.Duration) string {
 	}
 	return strings.NewReplacer("URL", url, "PSP", s.Addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
 Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
-%s
+%sThe API in a browser: URL/docs
+
 Paste these:
   curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'
   curl -si URL/v1/customers -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' \
