@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
@@ -14,10 +13,6 @@ import (
 // Operations at the payment provider have three phases. The first and the third are here; the
 // second is a network call outside of any transaction. In between, the key's row is in progress and
 // points to the payment or refund. Any number of attempts may run; only the newest one may settle.
-
-// resumption queues the next attempt of what a key in progress began. No row means that there is
-// nothing to resume.
-type resumption[T any] func(*transaction, context.Context, checkout.Claim) later[T]
 
 // phaseOne begins an operation and leaves its key in progress. If the key is in progress already,
 // it takes the next attempt of what was begun.
@@ -45,25 +40,6 @@ func phaseOne[T any](ctx context.Context, s *Store, call checkout.Call, render c
 	}
 	if err := tx.commit(ctx); err != nil {
 		return checkout.Begun[T]{}, err
-	}
-	return checkout.Begun[T]{Value: value}, nil
-}
-
-// takeOver rolls back, takes the next attempt of what the key began, and reads the key in case
-// there is nothing to resume. The round trip is a transaction of its own, committed at its end.
-func takeOver[T any](ctx context.Context, tx *transaction, call checkout.Call,
-	resume resumption[T],
-) (checkout.Begun[T], error) {
-	tx.rollback()
-	resumed := resume(tx, ctx, *call.Claim)
-	key := tx.getKey(ctx, call.Claim.Key)
-	tx.send(ctx)
-	value, err := resumed()
-	if errors.Is(err, pgx.ErrNoRows) {
-		return answered[T](tx.decide(*call.Claim, key))
-	}
-	if err := errors.Join(err, tx.finish()); err != nil {
-		return checkout.Begun[T]{}, translate("take over the operation", err)
 	}
 	return checkout.Begun[T]{Value: value}, nil
 }

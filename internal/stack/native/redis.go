@@ -50,17 +50,6 @@ func (d *Driver) prepareRedis(ctx context.Context, name, dir string) (localserve
 	return run, err
 }
 
-// sentinelConf is what a sentinel starts with (sentinel.conf): the fast end of what production
-// uses, so that clients do not wait long for a failover. Its name of forty digits stays the same
-// over a restart, so that the others know it again.
-const sentinelConf = `bind 127.0.0.1
-port %[1]d
-sentinel myid %040[1]d
-sentinel monitor %[2]s %[3]s 2
-sentinel down-after-milliseconds %[2]s 1000
-sentinel failover-timeout %[2]s 3000
-`
-
 // prepareSentinel writes a sentinel's configuration anew for each start: what the last one had
 // learned and written into it may be outdated, and the others tell the rest.
 func (d *Driver) prepareSentinel(ctx context.Context, name, dir string) (localserver.Command, error) {
@@ -73,13 +62,13 @@ func (d *Driver) prepareSentinel(ctx context.Context, name, dir string) (localse
 		return run, err
 	}
 	path := filepath.Join(run.Dir, "sentinel.conf")
-	text := fmt.Sprintf(sentinelConf, d.Port(name), sentinel.MasterName, host+" "+port)
+	text := fmt.Sprintf(sentinel.Config, d.Port(name), sentinel.MasterName, host+" "+port)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return run, fmt.Errorf("configure %s: %w", name, err)
 	}
 	if run.User != nil {
 		err = os.Chown(path, int(run.User.Uid), int(run.User.Gid))
 	}
-	run.Args, run.Content = []string{path, "--sentinel"}, sentinelConf
+	run.Args, run.Content = []string{path, "--sentinel"}, sentinel.Config
 	return run, err
 }

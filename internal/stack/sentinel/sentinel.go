@@ -1,5 +1,6 @@
 // Package sentinel asks and tells a Redis that Sentinel looks after: who is master, whether the
-// servers are what Sentinel takes them for, and how to cut the replica off.
+// servers are what Sentinel takes them for, and how to cut the replica off. It also has the
+// configuration that a sentinel starts with.
 package sentinel
 
 import (
@@ -18,6 +19,18 @@ import (
 
 // MasterName is what the sentinels call the pair of servers.
 const MasterName = "oncepay"
+
+// Config is what a sentinel starts with (sentinel.conf), for its port, MasterName, and the master's
+// host and port: the fast end of what production uses, so that clients do not wait long for a
+// failover. Its name of forty digits stays the same over a restart, so that the others know it
+// again. See https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
+const Config = `bind 127.0.0.1
+port %[1]d
+sentinel myid %040[1]d
+sentinel monitor %[2]s %[3]s 2
+sentinel down-after-milliseconds %[2]s 1000
+sentinel failover-timeout %[2]s 3000
+`
 
 // URL is where a replica of the service finds the master.
 func URL(t *topology.Topology) string {
