@@ -93,12 +93,17 @@ func (a attempt) outcome() string {
 	return fmt.Sprintf("%d", a.Status)
 }
 
-// replayer says which tier had the answer.
+// replayer says which tier had the answer: PostgreSQL if it was asked after Redis. Before that, it is
+// asked who the client is.
 func (a attempt) replayer() string {
+	last := ""
 	for _, c := range a.Calls {
-		if c.Replica == a.ServedBy && c.To == stack.Postgres {
-			return "PostgreSQL"
+		if c.Replica == a.ServedBy && (c.To == stack.Postgres || c.Name == "set") {
+			last = c.To
 		}
+	}
+	if last == stack.Postgres {
+		return "PostgreSQL"
 	}
 	return "Redis"
 }
@@ -128,7 +133,7 @@ func (a attempt) tone() string {
 	return "refused"
 }
 
-// brief is a duration with as many digits as one needs.
+// brief is a duration with as many digits as a reader needs.
 func brief(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

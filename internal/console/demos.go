@@ -39,7 +39,7 @@ var demos = []demo{
 		"The retry costs a round trip to PostgreSQL, which has the answer: the same bytes, marked as a replay, and no second charge.",
 		wipedDemo},
 	{"silent", "The provider charges without answering",
-		"The provider charges the card and closes the connection. Nobody knows the outcome, and no event reports it.",
+		"The provider charges the card and closes the connection. The outcome is unknown, and no event reports it.",
 		"The shopper gets 503, which is not a failure. The retry finds the one charge and settles the payment.",
 		silentDemo},
 	{"flash", "The flash sale",
@@ -60,7 +60,7 @@ func (s *Server) retry(ctx context.Context, p purchase, on *stage) (answer, erro
 			return a, nil
 		}
 		if a.Status != last {
-			on.say("The retry gets %s from %s.", statusText(a, err), orNobody(a.ServedBy))
+			on.say("The retry gets %s from %s.", statusText(a, err), answererOf(a.ServedBy))
 			last = a.Status
 		}
 		seconds, _ := strconv.Atoi(a.RetryAfter)
@@ -78,7 +78,8 @@ func statusText(a answer, err error) string {
 	return fmt.Sprintf("%d %s", a.Status, a.code())
 }
 
-func orNobody(replica string) string {
+// answererOf is who answered: without the header of a replica it was nginx.
+func answererOf(replica string) string {
 	if replica == "" {
 		return "nginx"
 	}

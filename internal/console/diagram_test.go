@@ -42,13 +42,15 @@ func TestDiagram_ShowsWhoDiedAndWhoAnswered(t *testing.T) {
 
 func TestDiagram_SaysWhichTierReplayed(t *testing.T) {
 	t.Parallel()
-	a := attempt{Door: stack.API2, Done: true, Status: 201, Replay: true, ServedBy: stack.API2, Calls: []call{at(1, stack.API2, stack.Redis, "set")}}
+	a := attempt{Door: stack.API2, Done: true, Status: 201, Replay: true, ServedBy: stack.API2, Calls: []call{
+		at(0, stack.API2, stack.Postgres, "AccountByKey"), at(1, stack.API2, stack.Redis, "set"),
+	}}
 	require.Equal(t, "201, replayed by Redis", a.outcome())
 	a.Calls = append(a.Calls, at(2, stack.API2, stack.Postgres, "ClaimKey"))
 	require.Equal(t, "201, replayed by PostgreSQL", a.outcome())
 }
 
-func TestDiagram_OfAnAttemptThatNobodyAnswered(t *testing.T) {
+func TestDiagram_OfAnAttemptWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	a := attempt{What: "pay", Door: stack.API1, Began: began, Done: true, Error: "connection refused"}
 	require.Equal(t, "api-1 to client: no answer", a.draw().Words)

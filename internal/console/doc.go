@@ -1,5 +1,5 @@
-// Package console is the page on which one sees the local deployment work, breaks it by buttons,
-// and watches that no effect happens twice. It is a client like any other: it uses the public API,
+// Package console is the page that shows the local deployment at work, and breaks it by buttons, to
+// show that no effect happens twice. It is a client like any other: it uses the public API,
 // the provider's audit list and the switchboard, and reads the tiers of one key (package tiers).
 // For the sequence diagrams the replicas send it their traces.
 //

@@ -119,3 +119,19 @@ func (j *journal) workerOf(key string) (worker string) {
 	}
 	return worker
 }
+
+// firstWorker is the replica that began the oldest known attempt with a key, or "".
+func (j *journal) firstWorker(key string) string {
+	for _, a := range j.all() {
+		if a.Key != key {
+			continue
+		}
+		if a.ServedBy != "" && len(a.Calls) == 0 {
+			return a.ServedBy
+		}
+		if len(a.Calls) > 0 {
+			return a.Calls[0].Replica
+		}
+	}
+	return ""
+}

@@ -30,7 +30,7 @@ func TestJournal_TakesEachSpanOnceAndInTheOrderOfTime(t *testing.T) {
 	require.Equal(t, "api-1", j.workerOf("k"))
 	j.end(a)
 	require.Len(t, j.all()[0].Calls, 2, "the end keeps them")
-	require.Empty(t, j.workerOf("k"), "nobody works on what is answered")
+	require.Empty(t, j.workerOf("k"), "no replica works on what is answered")
 	_, found := j.addCall("another", later)
 	require.False(t, found)
 }

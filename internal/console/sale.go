@@ -17,7 +17,7 @@ type sale struct {
 	orders  []string          // of those who got a unit
 	soldOut int               // shoppers
 	differ  int               // second answers that are not the first one
-	odd     []string          // answers that nobody expects
+	odd     []string          // answers that are not expected
 }
 
 // note takes the answer to one click.
@@ -106,6 +106,6 @@ func (s *Server) compareSale(ctx context.Context, on *stage, seen *sale, sku, cu
 	on.check("units left", product.Stock, 0)
 	on.check("shoppers told out of stock", seen.soldOut, flashShoppers-flashStock)
 	on.check("second clicks with another answer", seen.differ, 0)
-	on.check("answers that nobody expects", fmt.Sprint(seen.odd), fmt.Sprint([]string(nil)))
+	on.check("unexpected answers", fmt.Sprint(seen.odd), fmt.Sprint([]string(nil)))
 	return nil
 }

@@ -36,32 +36,23 @@ var tokenForm = regexp.MustCompile(`^tok_[a-z0-9_]{1,40}$`)
 type shopper struct {
 	mu   sync.Mutex
 	last purchase
-	door string // that answered last
 }
 
-func (p *shopper) get() (purchase, string) {
+func (p *shopper) get() purchase {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last, p.door
+	return p.last
 }
 
 func (p *shopper) set(last purchase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last, p.door = last, ""
+	p.last = last
 }
 
-func (p *shopper) answeredBy(key, replica string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last.Key == key && replica != "" {
-		p.door = replica
-	}
-}
-
-// other is the replica that did not answer last.
-func (p *shopper) other() string {
-	if _, answered := p.get(); answered == stack.API2 {
+// otherReplica is the one that did not get the last payment first.
+func (s *Server) otherReplica() string {
+	if s.journal.firstWorker(s.shopper.get().Key) == stack.API2 {
 		return stack.API1
 	}
 	return stack.API2
@@ -104,8 +95,8 @@ var shopperButtons = []shopperButton{
 			return p
 		})
 	}},
-	{"other-replica", "Retry through the other replica", "past nginx, to the one that did not answer last", func(s *Server, _ context.Context, _ string) (string, error) {
-		return s.again(s.shopper.other(), "retry", func(p purchase) purchase { return p })
+	{"other-replica", "Retry through the other replica", "past nginx, to the one that did not get it first", func(s *Server, _ context.Context, _ string) (string, error) {
+		return s.again(s.otherReplica(), "retry", func(p purchase) purchase { return p })
 	}},
 }
 
@@ -142,7 +133,7 @@ func (s *Server) newPurchase(ctx context.Context, token string) (purchase, error
 
 // again sends the last payment once more, changed or not.
 func (s *Server) again(door, what string, change func(purchase) purchase) (string, error) {
-	p, _ := s.shopper.get()
+	p := s.shopper.get()
 	if p.Key == "" {
 		return "", errNothingToRetry
 	}
@@ -155,10 +146,7 @@ func (s *Server) again(door, what string, change func(purchase) purchase) (strin
 func (s *Server) sendAll(door, what string, payments ...purchase) {
 	for _, p := range payments {
 		s.background.Go(func() {
-			a, err := s.shop.pay(labelled(s.stopping, you, what), door, p)
-			if err == nil {
-				s.shopper.answeredBy(p.Key, a.ServedBy)
-			}
+			_, _ = s.shop.pay(labelled(s.stopping, you, what), door, p) // the journal has the answer
 		})
 	}
 }

@@ -110,7 +110,7 @@ func moneyStored(v View) (Finding, bool) {
 	charged := v.charged() > 0
 	switch {
 	case v.Payment.Status == "processing" && charged:
-		return Finding{promise, Pending, "The provider has charged, and nobody has stored it yet. A retry, a provider event or the reconciler does."}, true
+		return Finding{promise, Pending, "The provider has charged, and the outcome is not stored yet. A retry, a provider event or the reconciler stores it."}, true
 	case v.Payment.Status == "processing":
 		return Finding{promise, Pending, "The payment is processing."}, true
 	case (v.Payment.Status == "succeeded") != charged:

@@ -42,7 +42,7 @@ func TestFindings_MarkEachDifference(t *testing.T) {
 		"another status":               {func(v *View) { v.Record.ResponseStatus = 402 }, Differ, "different answers"},
 		"an answer without a row's":    {func(v *View) { v.Authority.ResponseStatus, v.Authority.Status = 0, "in_progress" }, Differ, "in_progress"},
 		"a second charge":              {func(v *View) { v.Charges = append(v.Charges, v.Charges[0]) }, Differ, "took the money twice"},
-		"charged, not stored":          {func(v *View) { v.Payment.Status = "processing" }, Pending, "nobody has stored it yet"},
+		"charged, not stored":          {func(v *View) { v.Payment.Status = "processing" }, Pending, "the outcome is not stored yet"},
 		"declined, and charged":        {func(v *View) { v.Payment.Status = "declined" }, Differ, "payment is declined"},
 		"paid without a charge":        {func(v *View) { v.Charges = nil }, Differ, "took the money never"},
 		"no event":                     {func(v *View) { v.Events = v.Events[:1] }, Differ, "payment.succeeded never"},

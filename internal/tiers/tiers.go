@@ -50,7 +50,7 @@ type Record struct {
 	TimeLeft       time.Duration `json:"time_left_ns"` // in progress: of the lease
 }
 
-// Left is the time left, as one reads it.
+// Left is the time left, to the second.
 func (r Record) Left() string { return r.TimeLeft.Round(time.Second).String() }
 
 // Authority is the row of the key in PostgreSQL.
