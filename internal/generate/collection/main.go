@@ -26,7 +26,7 @@ func run(folder string) error {
 		return err
 	}
 	for name, content := range map[string][]byte{"oncepay.http": httpFile(stories), "oncepay.postman_collection.json": collection} {
-		if err := os.WriteFile(folder+"/"+name, content, 0o644); err != nil { //nolint:gosec // everybody may read it
+		if err := os.WriteFile(folder+"/"+name, content, 0o644); err != nil {
 			return err
 		}
 	}
