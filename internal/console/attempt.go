@@ -93,8 +93,8 @@ func (a attempt) outcome() string {
 	return fmt.Sprintf("%d", a.Status)
 }
 
-// replayer says which tier had the answer: PostgreSQL if it was asked after Redis. Before that, it is
-// asked who the client is.
+// replayer says which tier had the answer: PostgreSQL if it was asked after Redis. Before that, it
+// is asked who the client is.
 func (a attempt) replayer() string {
 	last := ""
 	for _, c := range a.Calls {
