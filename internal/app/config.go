@@ -17,6 +17,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
@@ -201,8 +202,10 @@ func (c Config) check() error {
 	positive := "more than 0s"
 	require(c.PSPTimeout > 0, "PSP_TIMEOUT", positive)
 	require(c.PaymentTTL > 0, "IDEMPOTENCY_PAYMENT_TTL", positive)
-	require(c.OrderTTL > 0, "IDEMPOTENCY_ORDER_TTL", positive)
-	require(c.TombstoneTTL >= c.PaymentTTL, "IDEMPOTENCY_TOMBSTONE_TTL", "IDEMPOTENCY_PAYMENT_TTL or more")
+	// A kept answer stops older copies of other requests with the key, so it outlives them.
+	oldest := checkout.MaxAttemptAge
+	require(c.OrderTTL >= oldest, "IDEMPOTENCY_ORDER_TTL", oldest.String()+" or more")
+	require(c.TombstoneTTL >= max(c.PaymentTTL, oldest), "IDEMPOTENCY_TOMBSTONE_TTL", "IDEMPOTENCY_PAYMENT_TTL, and "+oldest.String()+", or more")
 	require(c.PaymentDeadline > 0, "PAYMENT_DEADLINE", positive)
 	require(c.OrderDeadline > 0, "ORDER_DEADLINE", positive)
 	require(c.Store == StoreRedis || c.Store == StorePostgres, "IDEMPOTENCY_STORE", "redis or postgres")
