@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +54,63 @@ func TestFailover_WithLossIsNoticed(t *testing.T) {
 	var first int64
 	require.NoError(t, r.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", again.field(t, "id")).Scan(&first))
 	require.Greater(t, first, int64(1_000_000_000), "no position is used twice: "+strconv.FormatInt(first, 10))
+}
+
+// TestFailover_OfASynchronousStandbyLosesNoAnswer cuts the standby off while orders are placed.
+// Their commits wait, and their clients give up and try again. Then the primary dies.
+func TestFailover_OfASynchronousStandbyLosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	pair := testenv.PostgresPair(t)
+	cfg := configFor(t, pair.URL, testenv.RedisServer(t).URL)
+	_, err := Migrate(t.Context(), cfg, slog.New(slog.DiscardHandler), "up")
+	require.NoError(t, err)
+	pair.Synchronize()
+	r := serveSeeded(t, cfg)
+	customer := r.call(http.MethodPost, "/v1/customers", "customer", `{"name":"Ada","email":"ada@example.com"}`).field(t, "id")
+	place := func(key string) (answer, error) {
+		return r.try(http.MethodPost, "/v1/orders", key, `{"customer_id":"`+customer+`","items":[{"sku":"tee-black","quantity":1}]}`)
+	}
+
+	const clients, orders = 4, 5
+	var buying, cutOff sync.WaitGroup
+	started, done := make(chan struct{}, clients), make(chan struct{})
+	seen := make([]string, clients*orders)
+	for c := range clients {
+		cutOff.Add(1)
+		released := sync.OnceFunc(cutOff.Done)
+		buying.Go(func() {
+			for n := c; n < len(seen); n += clients {
+				for tries := 1; seen[n] == ""; tries++ {
+					got, err := place("order-" + strconv.Itoa(n))
+					if err == nil && got.status == http.StatusCreated {
+						seen[n] = got.body
+					}
+					if n >= clients && (tries > 1 || seen[n] != "") {
+						released() // it has given up and tried again, or was answered
+					}
+				}
+				if n < clients {
+					started <- struct{}{}
+					<-done
+				}
+			}
+		})
+	}
+	for range clients {
+		<-started
+	}
+	pair.Detach()
+	close(done)
+	cutOff.Wait()
+	pair.FailOver()
+	buying.Wait()
+
+	for n, body := range seen {
+		again := r.call(http.MethodPost, "/v1/orders", "order-"+strconv.Itoa(n), `{"customer_id":"`+customer+`","items":[{"sku":"tee-black","quantity":1}]}`)
+		require.Equal(t, "true", again.header.Get("X-Idempotent-Replay"), n)
+		require.Equal(t, body, again.body, n)
+	}
+	var placed int
+	require.NoError(t, r.pool.QueryRow(t.Context(), "SELECT count(*) FROM orders").Scan(&placed))
+	require.Equal(t, len(seen), placed)
 }
