@@ -73,9 +73,9 @@ func (l *lab) say(format string, args ...any) {
 	fmt.Fprintf(l.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// tryAll tries the control and all mutants, some at a time, and returns the results in this order.
+// tryAll tries the controls and all mutants, some at a time, and returns the results in this order.
 func (l *lab) tryAll(ctx context.Context, mutants []mutant) []result {
-	subjects := append([]mutant{control(mutants)}, mutants...)
+	subjects := append(controls(mutants), mutants...)
 	results := make([]result, len(subjects))
 	var group sync.WaitGroup
 	for i, m := range subjects {

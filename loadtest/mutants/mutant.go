@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,17 +21,29 @@ type mutant struct {
 	Breaks  string // the promise
 	Faults  string // kinds, as the campaign takes them
 	Env     string // further variables of the campaign, with spaces between
-	Patch   string // nothing in the control
+	Patch   string // nothing in a control
 }
 
-// control is the tree as it is, under the faults of all of them.
-func control(mutants []mutant) mutant {
-	var kinds []string
+// controls are the tree as it is, under the faults of all mutants: one for each kind of stack that
+// they need.
+func controls(mutants []mutant) (all []mutant) {
+	faults := map[string][]string{}
 	for _, m := range mutants {
-		kinds = append(kinds, strings.Split(m.Faults, ",")...)
+		faults[m.stack()] = append(faults[m.stack()], strings.Split(m.Faults, ",")...)
 	}
-	slices.Sort(kinds)
-	return mutant{Name: "control", Removes: "nothing", Faults: strings.Join(slices.Compact(kinds), ",")}
+	for _, stack := range slices.Sorted(maps.Keys(faults)) {
+		kinds := slices.Compact(slices.Sorted(slices.Values(faults[stack])))
+		name := strings.TrimSuffix("control "+stack, " ")
+		all = append(all, mutant{Name: name, Removes: "nothing", Faults: strings.Join(kinds, ","), Env: stack})
+	}
+	return all
+}
+
+// stack is the part of Env that says of which kind the stack is.
+func (m mutant) stack() string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(m.Env), func(pair string) bool {
+		return !strings.HasPrefix(pair, "REDIS=") && !strings.HasPrefix(pair, "POSTGRES=")
+	}), " ")
 }
 
 // fileName is 07-redis-scope.patch.

@@ -53,11 +53,14 @@ func TestReadMutants_NeedsAHeader(t *testing.T) {
 	require.ErrorContains(t, err, "must say Removes, Breaks and Faults")
 }
 
-func TestControl_HasTheFaultsOfAll(t *testing.T) {
+func TestControls_HaveTheFaultsOfAllForEachKindOfStack(t *testing.T) {
 	t.Parallel()
-	m := control([]mutant{{Faults: "redis kill,replica kill"}, {Faults: "redis kill,redis flush"}})
-	require.Equal(t, "redis flush,redis kill,replica kill", m.Faults)
-	require.Empty(t, m.Patch)
+	all := controls([]mutant{{Faults: "redis kill,replica kill", Env: "EXPIRY=short"}, {Faults: "redis kill,redis flush"},
+		{Faults: "postgres promote", Env: "POSTGRES=sync-standby GENERATED=0"}})
+	require.Equal(t, []mutant{
+		{Name: "control", Removes: "nothing", Faults: "redis flush,redis kill,replica kill"},
+		{Name: "control POSTGRES=sync-standby", Removes: "nothing", Faults: "postgres promote", Env: "POSTGRES=sync-standby"},
+	}, all)
 }
 
 func TestBroken_LeavesOutWhatABusyMachineBreaks(t *testing.T) {

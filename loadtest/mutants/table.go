@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table is the outcome of a run; the first result is the control's.
+// table is the outcome of a run; the first results are the controls'.
 type table struct {
 	commit  string
 	date    time.Time
@@ -21,21 +21,25 @@ func (t table) print(out io.Writer) {
 	for _, r := range t.results {
 		fmt.Fprintf(out, "%-26s %-9s %5.0fs %6d  %s\n", r.mutant.Name, r.verdict(), r.took.Seconds(), r.faults, r.evidence("; "))
 	}
-	fmt.Fprintf(out, "\n%s of %d mutants of %s after %s\n", t.score(), len(t.results)-1, t.commit, t.took.Round(time.Second))
+	fmt.Fprintf(out, "\n%s mutants of %s after %s\n", t.score(), t.commit, t.took.Round(time.Second))
 }
 
 // score says how many were caught.
 func (t table) score() string {
-	n := 0
-	for _, r := range t.results[1:] {
+	caught, mutants := 0, 0
+	for _, r := range t.results {
+		if r.mutant.Patch == "" {
+			continue
+		}
+		mutants++
 		if r.caught() {
-			n++
+			caught++
 		}
 	}
-	return fmt.Sprintf("caught %d", n)
+	return fmt.Sprintf("caught %d of %d", caught, mutants)
 }
 
-// verdict is nil when all mutants were caught and the control passed.
+// verdict is nil when all mutants were caught and the controls passed.
 func (t table) verdict() error {
 	failed := 0
 	for _, r := range t.results {
@@ -49,7 +53,7 @@ func (t table) verdict() error {
 	return nil
 }
 
-// passed: a mutant has to be caught, the control must not be.
+// passed: a mutant has to be caught, a control must not be.
 func (r result) passed() bool { return r.err == nil && r.caught() == (r.mutant.Patch != "") }
 
 func (r result) verdict() string {
