@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/time/rate"
 
 	"github.com/oncepay/oncepay/internal/background"
 )
 
 const (
-	// DefaultPoll is how often a relay looks by itself when nothing has happened for a while. After
-	// an event it looks ten times as often. A look is one short transaction.
-	DefaultPoll = 250 * time.Millisecond
+	// DefaultPoll is how often the relay with the lease looks by itself: events of other replicas
+	// do not wake it. A look is one short transaction.
+	DefaultPoll = 30 * time.Millisecond
 
 	// DefaultLease is how long events wait for a relay that was killed. It is longer than a pass
 	// takes when the database and the stream are at their slowest.
@@ -26,11 +25,6 @@ const (
 
 	// DefaultBatch keeps a pass far shorter than its lease.
 	DefaultBatch = 1000
-
-	// passRate and passBurst bound the passes with events in a second: under load, events wait for
-	// up to 80 ms, so that one pass, with its fixed cost at PostgreSQL and Redis, serves several
-	// orders. A lone event does not wait. A full batch is followed by the next at once.
-	passRate, passBurst = 12, 6
 
 	// upkeepInterval is how often the groups' cursors are moved and lost events are looked for.
 	upkeepInterval = time.Second
@@ -73,13 +67,12 @@ type Relay struct {
 	cfg    RelayConfig
 	owner  uuid.UUID
 	woken  chan struct{}
-	pace   *rate.Limiter
 
 	// Of the goroutine that runs:
 	leased    time.Time // until when the lease lasts at least; zero: not held
 	published int64     // the position up to which events are published
 	read      int64     // the position up to which there is nothing else to publish
-	active    time.Time // when there was an event for the last time
+	pace      pace      // of passes with events
 	kept      time.Time // when upkeep was done
 	room      int64     // how many entries the stream may grow by until the next upkeep
 	marks     map[string]mark
@@ -90,7 +83,7 @@ type Relay struct {
 // NewRelay makes a relay, to be started.
 func NewRelay(store Store, stream Stream, cfg RelayConfig) *Relay {
 	return &Relay{store: store, stream: stream, cfg: cfg.withDefaults(), owner: uuid.New(),
-		woken: make(chan struct{}, 1), pace: rate.NewLimiter(passRate, passBurst), marks: map[string]mark{}}
+		woken: make(chan struct{}, 1), marks: map[string]mark{}}
 }
 
 // Start starts the relay, once, and returns at once. It runs until the context ends or Stop is
@@ -158,15 +151,16 @@ func (r *Relay) run(ctx context.Context) {
 	r.release(ctx)
 }
 
-// standby is how long a relay without the lease waits: not longer than the lease of one that died.
-func (r *Relay) standby() time.Duration { return min(4*r.cfg.Poll, r.cfg.Lease/4) }
+// standby is how long a relay without the lease waits, about a second: less than the lease of one
+// that died.
+func (r *Relay) standby() time.Duration { return min(32*r.cfg.Poll, r.cfg.Lease/4) }
 
 // wait waits after a pass with n events until it is time for the next one.
 func (r *Relay) wait(ctx context.Context, n int) {
 	if n > 0 {
-		background.Sleep(ctx, r.pace.Reserve().Delay())
+		background.Sleep(ctx, r.pace.after(n, time.Now()))
 	}
-	timer := time.NewTimer(min(max(time.Since(r.active)/40, r.cfg.Poll/10), r.cfg.Poll))
+	timer := time.NewTimer(r.cfg.Poll)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -238,7 +232,6 @@ func (r *Relay) publish(ctx context.Context, events []Event) error {
 	}
 	r.publications.Add(int64(len(events)))
 	r.room -= int64(len(events))
-	r.active = time.Now()
 
 	ctx, cancel = context.WithTimeout(ctx, advanceTimeout)
 	defer cancel()
