@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 )
 
 // The time limits form a ladder, so that the inner one fires first and names the cause.
@@ -74,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	config.ConnConfig.ConnectTimeout = acquireTimeout
 	timeline := &timelines{follow: cfg.FollowTimeline, begin: cfg.BeginTimeline}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		readTimesAsUTC(conn)
+		registerTypes(conn)
 		return timeline.afterConnect(ctx, conn)
 	}
 	config.BeforeConnect = cancelNothing
@@ -98,9 +99,11 @@ func setSession(config *pgx.ConnConfig) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// readTimesAsUTC makes timestamps come out in UTC and not in the zone of whatever machine the
-// replica runs on, because answers are kept as they are.
-func readTimesAsUTC(conn *pgx.Conn) {
+// registerTypes makes timestamps come out in UTC and not in the zone of whatever machine the replica
+// runs on, because answers are kept as they are. UUIDs are sent as they are, and not by way of a
+// string ([database/sql/driver.Valuer]), which takes ten times as long.
+func registerTypes(conn *pgx.Conn) {
+	pgxuuid.Register(conn.TypeMap())
 	conn.TypeMap().RegisterType(&pgtype.Type{
 		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 }
