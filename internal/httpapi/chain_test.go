@@ -14,6 +14,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // serve sends one request through a server whose router has one more route.
@@ -93,13 +95,17 @@ func TestLimitTime_LeavesRoomForTheWait(t *testing.T) {
 	money := s.policies["POST /v1/orders/{order_id}/payments"]
 	s.policies["POST /paid"] = money
 	var left time.Duration
-	for path, want := range map[string]time.Duration{"/plain": s.cfg.OrderDeadline, "/paid": preparation + money.MaxWait} {
+	for path, withKey := range map[string]time.Duration{"/plain": s.cfg.OrderDeadline, "/paid": preparation + money.MaxWait} {
 		s.routes.With(s.limitTime).Post(path, func(_ http.ResponseWriter, r *http.Request) {
 			deadline, _ := r.Context().Deadline()
 			left = time.Until(deadline)
 		})
-		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
-		require.InDelta(t, want, left, float64(time.Second), path)
+		for key, want := range map[string]time.Duration{"": s.cfg.OrderDeadline, "k": withKey} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
+			r.Header.Set(idempotency.HeaderKey, key)
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			require.InDelta(t, want, left, float64(time.Second), "%s, key %q", path, key)
+		}
 	}
 }
 
