@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -13,7 +14,9 @@ import (
 // open reads a page's stream of events.
 func (c *testConsole) open() (next func() patch) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.http.URL+"/events", http.NoBody)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	c.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.http.URL+"/events", http.NoBody)
 	require.NoError(c.t, err)
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
@@ -44,13 +47,19 @@ func TestLive_SendsEverythingAndThenWhatChanges(t *testing.T) {
 	c.live.paint()
 	c.journal.begin(attempt{By: you, What: "pay", Door: "nginx"})
 	c.live.paint()
-	for p := next(); ; p = next() {
-		if p.ID == "attempt-1" {
-			require.Equal(t, "attempts-you", p.Into)
-			require.Contains(t, p.HTML, "waiting for an answer")
-			return
+	attempt := func() patch {
+		for p := next(); ; p = next() {
+			if p.ID == "attempt-1" {
+				return p
+			}
 		}
 	}
+	made := attempt()
+	require.Equal(t, "attempts-you", made.Into)
+	require.Contains(t, made.HTML, "waiting for an answer")
+	c.journal.drop(you)
+	c.live.paint()
+	require.Equal(t, patch{ID: "attempt-1"}, attempt(), "it is gone")
 }
 
 func TestLive_CutsOffAPageThatDoesNotKeepUp(t *testing.T) {

@@ -1,0 +1,50 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDemo_RunsOneAtATime(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	require.NoError(t, c.stage.begin(demos[0]))
+	status, said := c.press("/demo", url.Values{"demo": {"wiped"}})
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, said, "is still running")
+}
+
+func TestDemo_SaysWhyItCouldNotBeShown(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	status, _ := c.press("/demo", url.Values{"demo": {"wiped"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Eventually(t, func() bool { return !c.stage.view().Running }, patience, time.Millisecond)
+	view := c.stage.view()
+	require.False(t, view.Passed)
+	require.Contains(t, view.Verdict, "It could not be shown: make a customer: POST /v1/customers: status 418")
+}
+
+func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		charges int
+		err     error
+		want    bool
+	}{
+		"all hold": {1, nil, true}, "one does not": {2, nil, false}, "it was cut short": {1, errors.New("too late"), false},
+	} {
+		var on stage
+		require.NoError(t, on.begin(demos[0]))
+		on.check("orders", 1, 1)
+		on.check("charges", test.charges, 1)
+		require.Empty(t, on.view().Verdict, "no verdict before the end")
+		on.end(test.err)
+		require.Equal(t, test.want, on.view().Passed, name)
+	}
+}
