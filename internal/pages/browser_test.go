@@ -149,7 +149,9 @@ func TestDocs_TryARequestWithTheDemoKey(t *testing.T) {
 	b := openTab(t)
 	require.NoError(t, chromedp.Do(b.ctx, chromedp.Navigate(server.URL+"/docs#/customers/createCustomer"), chromedp.WaitVisible(".opblock-body .execute")))
 	key := evaluate[string](t, b, `document.querySelector('tr[data-param-name="Idempotency-Key"] input').value`)
-	require.NoError(t, chromedp.Do(b.ctx, chromedp.Click(".opblock-body .execute"), chromedp.WaitVisible(".live-responses-table")))
+	// The page may still be scrolling to the operation, so a click by the mouse could miss.
+	evaluate[any](t, b, `document.querySelector('.opblock-body .execute').click()`)
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.WaitVisible(".live-responses-table")))
 	require.Len(t, key, len("8e03978e-40d5-43e8-bc93-6894a57f9324"), "a new key for each operation")
 	select {
 	case request := <-called:
