@@ -99,9 +99,9 @@ func setSession(config *pgx.ConnConfig) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// registerTypes makes timestamps come out in UTC and not in the zone of whatever machine the replica
-// runs on, because answers are kept as they are. UUIDs are sent as they are, and not by way of a
-// string ([database/sql/driver.Valuer]), which takes ten times as long.
+// registerTypes makes timestamps come out in UTC and not in the zone of whatever machine the
+// replica runs on, because answers are kept as they are. UUIDs are sent as they are, and not by way
+// of a string ([database/sql/driver.Valuer]), which takes ten times as long.
 func registerTypes(conn *pgx.Conn) {
 	pgxuuid.Register(conn.TypeMap())
 	conn.TypeMap().RegisterType(&pgtype.Type{
