@@ -7,10 +7,11 @@
 # it by the variables that are exported here.
 # STACK_DRIVER: native, compose or auto. LEASE_SECONDS: the replicas' lease, short because the scenarios
 # wait for it. IDEMPOTENCY_STORE=postgres: keep the records there. STACK_REDIS=sentinel: replicate Redis.
-# STACK_DIR and PORT_OFFSET: the folder and the ports, for a further stack.
+# STACK_POSTGRES=sync-standby: replicate PostgreSQL. STACK_DIR and PORT_OFFSET: the folder and the
+# ports, for a further stack.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 
 dir=${STACK_DIR:-.stack-test}
 : "${PORT_OFFSET:=6000}" # puts PostgreSQL and Redis above the ports that Linux gives to clients
