@@ -166,7 +166,7 @@ Paste these:
   curl -s 'http://PSP/v1/charges'                                                  # what was really charged
   STACK kill api-1      # everything goes on; then: start api-1
   STACK down
-`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.Addr(Postgres), s.Addr(Redis), s.consoleLine()))
+`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), s.consoleLine()))
 }
 
 // consoleLine says where the console is, if there is one.

@@ -2,6 +2,7 @@ package switchboard
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -26,33 +27,29 @@ func (b Board) onEdge(ctx context.Context, args []string, do func(faultproxy.Fau
 	if b.IsReplicated() && topology.Replication.Joins(args[0], args[1]) {
 		return toReplication(ctx, b.Topology)
 	}
-	e, err := b.FindEdge(args[0], args[1])
-	if err != nil {
-		return err
-	}
-	return do(b.faults(), ctx, e)
+	return b.eachEdge(args, func(e topology.Edge) error { return do(b.faults(), ctx, e) })
 }
 
 func (b Board) slow(ctx context.Context, args []string) error {
-	e, err := b.FindEdge(args[0], args[1])
-	if err != nil {
-		return err
-	}
 	delay, err := time.ParseDuration(args[2])
 	if err != nil {
 		return err
 	}
-	return b.faults().Slow(ctx, e, delay)
+	return b.eachEdge(args, func(e topology.Edge) error { return b.faults().Slow(ctx, e, delay) })
 }
 
 func (b Board) cut(ctx context.Context, args []string) error {
-	e, err := b.FindEdge(args[0], args[1])
-	if err != nil {
-		return err
-	}
 	bytes, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
-	return b.faults().Cut(ctx, e, bytes)
+	return b.eachEdge(args, func(e topology.Edge) error { return b.faults().Cut(ctx, e, bytes) })
+}
+
+func (b Board) eachEdge(args []string, do func(topology.Edge) error) error {
+	edges, err := b.FindEdges(args[0], args[1])
+	for _, e := range edges {
+		err = errors.Join(err, do(e))
+	}
+	return err
 }

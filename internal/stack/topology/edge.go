@@ -22,28 +22,24 @@ func (e Edge) Joins(a, b string) bool {
 	return (e.From == a && e.To == b) || (e.From == b && e.To == a)
 }
 
-// FindEdge returns the edge that can be cut between two services of this stack, named in either
-// order.
-func (t *Topology) FindEdge(a, b string) (Edge, error) {
-	e, err := t.findEdge(a, b)
-	switch {
-	case err != nil:
-		return e, err
-	case t.Direct:
-		return e, fmt.Errorf("%s is a direct connection: partition, slow and cut need the fault proxy, so a stack that was brought up "+
-			"without --direct", e)
-	case t.IsReplicated() && e.To == Redis:
-		return e, fmt.Errorf("with Sentinel, %s learns where Redis is and goes there itself, past the switchboard; "+
-			"what works: pause redis, kill redis, partition %s %s", e.From, Replication.From, Replication.To)
-	}
-	return e, nil
-}
-
-func (t *Topology) findEdge(a, b string) (Edge, error) {
+// FindEdges returns the edges that can be cut between two services of this stack, named in either
+// order: one, or between the two servers of PostgreSQL one for each that may be the standby.
+func (t *Topology) FindEdges(a, b string) (found []Edge, err error) {
 	for _, e := range Edges {
-		if e.Joins(a, b) && e.From != t.Primary() { // it is the standby that connects
-			return e, nil
+		if e.Joins(a, b) {
+			found = append(found, e)
 		}
 	}
-	return Edge{}, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, Edges)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, Edges)
+	}
+	switch e := found[0]; {
+	case t.Direct:
+		return nil, fmt.Errorf("%s is a direct connection: partition, slow and cut need the fault proxy, so a stack that was brought up "+
+			"without --direct", e)
+	case t.IsReplicated() && e.To == Redis:
+		return nil, fmt.Errorf("with Sentinel, %s learns where Redis is and goes there itself, past the switchboard; "+
+			"what works: pause redis, kill redis, partition %s %s", e.From, Replication.From, Replication.To)
+	}
+	return found, nil
 }

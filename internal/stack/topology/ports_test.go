@@ -26,28 +26,31 @@ func TestPorts_AreDistinct(t *testing.T) {
 func TestEdge_IsFoundInEitherOrder(t *testing.T) {
 	t.Parallel()
 	var stack topology.Topology
-	there, err := stack.FindEdge(topology.API1, topology.Redis)
+	there, err := stack.FindEdges(topology.API1, topology.Redis)
 	require.NoError(t, err)
-	back, err := stack.FindEdge(topology.Redis, topology.API1)
+	back, err := stack.FindEdges(topology.Redis, topology.API1)
 	require.NoError(t, err)
 	require.Equal(t, there, back)
-	_, err = stack.FindEdge(topology.API1, topology.API2)
+	_, err = stack.FindEdges(topology.API1, topology.API2)
 	require.ErrorContains(t, err, "don't talk to each other")
+	both, err := stack.FindEdges(topology.Postgres, topology.PostgresStandby)
+	require.NoError(t, err)
+	require.Len(t, both, 2, "whichever is the standby")
 }
 
 func TestEdge_ToAReplicatedRedisIsPastTheProxy(t *testing.T) {
 	t.Parallel()
 	stack := topology.Topology{Redis: topology.Sentinel}
-	_, err := stack.FindEdge(topology.Redis, topology.API1)
+	_, err := stack.FindEdges(topology.Redis, topology.API1)
 	require.ErrorContains(t, err, "past the switchboard")
-	_, err = stack.FindEdge(topology.API1, topology.Postgres)
+	_, err = stack.FindEdges(topology.API1, topology.Postgres)
 	require.NoError(t, err)
 }
 
 func TestEdge_IsNotCutWithoutTheProxy(t *testing.T) {
 	t.Parallel()
 	stack := topology.Topology{Direct: true}
-	_, err := stack.FindEdge(topology.API1, topology.Redis)
+	_, err := stack.FindEdges(topology.API1, topology.Redis)
 	require.ErrorContains(t, err, "without --direct")
 	require.Equal(t, stack.Addr(topology.Redis), stack.Via(topology.API1, topology.Redis))
 	require.NotContains(t, stack.Services(), topology.Proxy)

@@ -45,7 +45,8 @@ type Run struct {
 	// Counts says that Hits is set: how many answers, events or requests the run met, by Heal.
 	Counts bool
 	Hits   int
-	// Promotion is how long it took until the other server was promoted; set by Inject.
+	// Promotion is how long Sentinel took to detect the failure and to promote the other server;
+	// set by Inject.
 	Promotion time.Duration
 
 	prepare func(context.Context) error // nil: nothing to wait for

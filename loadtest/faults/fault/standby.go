@@ -33,10 +33,7 @@ var standbyKinds = needs(SyncStandby, []Kind{
 
 // promote ends the primary at once.
 func (s *Scheduler) promote() *Run {
-	r := &Run{Hold: shortHold, victims: []string{stack.Postgres}}
-	r.inject = func(ctx context.Context) error { return s.promoteNow(ctx, r) }
-	r.heal = s.follow
-	return r
+	return &Run{Hold: shortHold, victims: []string{stack.Postgres}, inject: s.promoteNow, heal: s.follow}
 }
 
 // promoteCutOff ends the primary when commits have waited for the standby for so long that their
@@ -49,16 +46,13 @@ func (s *Scheduler) promoteCutOff() *Run {
 			return err
 		}
 		cut := wait.Pause(ctx, givenUp)
-		return errors.Join(cut, s.promoteNow(ctx, r), s.target.Stack.Do(ctx, "heal", stack.PostgresStandby, stack.Postgres))
+		return errors.Join(cut, s.promoteNow(ctx), s.target.Stack.Do(ctx, "heal", stack.PostgresStandby, stack.Postgres))
 	}
 	return r
 }
 
-func (s *Scheduler) promoteNow(ctx context.Context, r *Run) error {
-	began := time.Now()
-	err := s.target.Stack.Do(ctx, "promote", stack.Postgres)
-	r.Promotion = time.Since(began)
-	return err
+func (s *Scheduler) promoteNow(ctx context.Context) error {
+	return s.target.Stack.Do(ctx, "promote", stack.Postgres)
 }
 
 // follow makes the former primary the standby, if there was a promotion.
