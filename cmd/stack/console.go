@@ -26,7 +26,7 @@ func up(ctx context.Context, it *stack.Stack, open bool) error {
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if err := exec.CommandContext(ctx, opener, url).Run(); err != nil {
+	if err := exec.CommandContext(ctx, opener, url).Run(); err != nil { //nolint:gosec // one of two names, and our own address
 		return fmt.Errorf("open %s in a browser: %w", url, err)
 	}
 	return nil

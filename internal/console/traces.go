@@ -59,12 +59,17 @@ func (s *Server) note(span *traces.Span, replica string) {
 	}
 }
 
+// instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
+func instant(nanoseconds uint64) time.Time {
+	return time.Unix(0, int64(nanoseconds)) //nolint:gosec // see above
+}
+
 // callOf translates a span; false: it says nothing about a connection.
 func callOf(span *traces.Span, replica string) (call, bool) {
-	began := time.Unix(0, int64(span.StartTimeUnixNano))
+	began := instant(span.StartTimeUnixNano)
 	c := call{
 		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name, Began: began,
-		Took:   time.Unix(0, int64(span.EndTimeUnixNano)).Sub(began),
+		Took:   instant(span.EndTimeUnixNano).Sub(began),
 		Failed: span.GetStatus().GetCode() == traces.Status_STATUS_CODE_ERROR,
 	}
 	switch {

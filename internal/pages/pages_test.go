@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -26,8 +27,8 @@ func get(t *testing.T, path string, fields ...string) answer {
 	Mount(router, Options{NotFound: http.NotFound})
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	request.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
-	for i := 0; i < len(fields); i += 2 {
-		request.Header.Set(fields[i], fields[i+1])
+	for pair := range slices.Chunk(fields, 2) {
+		request.Header.Set(pair[0], pair[1])
 	}
 	recorder := httptest.NewRecorder()
 	router.ServeHTTP(recorder, request)

@@ -20,7 +20,7 @@ func readSettings(code []byte) (settings []setting, err error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType).Fields //nolint:staticcheck // the file alone is enough
+	fields := file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType).Fields
 	for _, f := range fields.List {
 		literal, err := strconv.Unquote(f.Tag.Value)
 		if err != nil {

@@ -178,7 +178,7 @@ func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
 	for range 5 {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
 		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
+		t.Cleanup(func() { _ = conn.Close() })
 		_, err = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost:")
 		require.NoError(t, err)
 	}

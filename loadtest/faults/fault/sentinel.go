@@ -177,7 +177,7 @@ func (s *Scheduler) awaitPromotion(ctx context.Context, old string) (took time.D
 	err = wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
 		master, err := s.target.Stack.RedisMaster(ctx)
 		if err == nil && master != s.target.Stack.Addr(other(old)) {
-			err = fmt.Errorf("Sentinel has not promoted %s: master is %s", other(old), master)
+			err = fmt.Errorf("wait for Sentinel to promote %s: master is %s", other(old), master)
 		}
 		return err
 	})

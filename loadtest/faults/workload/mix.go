@@ -191,11 +191,11 @@ func (a *action) reuse(ctx context.Context, account string) {
 	first := a.order(account, []any{item(ample[0], 1)})
 	second := a.order(account, []any{item(ample[1], 2)})
 	second.Purpose = journal.Reuse
-	switch {
-	case a.chance(0.5):
+	switch ending := a.random.Float64(); {
+	case ending < 0.5:
 		a.do(ctx, first)
 		a.call(ctx, second, a.fork())
-	case a.chance(0.5):
+	case ending < 0.75:
 		a.contest(ctx, second)
 	default:
 		a.finish(first)
