@@ -56,9 +56,10 @@ const (
 // them. A 409 with Retry-After says that the conflict will end; a server must not keep it.
 //
 // A pause is random, up to min(BaseDelay·2ⁿ, MaxDelay). If there is a Retry-After, the pause
-// is that plus a random part of at most BaseDelay. When attempts, time or the request's
-// context are used up, or would be by the pause, RoundTrip returns the last response or a
-// wrapped error.
+// is that plus a random part: of the same size after a 429 or 503, which say that the server
+// has too much to do, and of at most BaseDelay after other answers. When attempts, time or the
+// request's context are used up, or would be by the pause, RoundTrip returns the last response
+// or a wrapped error.
 //
 // net/http may send a request with an Idempotency-Key again by itself when a pooled
 // connection turns out to be closed. The server can take that, but it would be an attempt
@@ -229,18 +230,25 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pauseAfter is exponential backoff with full jitter, or the server's Retry-After plus a
-// random part, so that clients that got the same Retry-After do not return together.
+// pauseAfter is exponential backoff with full jitter, or the server's Retry-After plus a random
+// part, so that clients that got the same Retry-After do not return together.
 func (t *Transport) pauseAfter(attempt int, response *http.Response) time.Duration {
 	most := orDefault(t.MaxDelay, DefaultMaxDelay)
 	delay := min(orDefault(t.BaseDelay, DefaultBaseDelay), most)
-	if asked, ok := retryAfter(response); ok {
+	asked, ok := retryAfter(response)
+	if ok && !isOverloaded(response) {
 		return asked + jitter(delay)
 	}
 	for range attempt - 1 {
 		delay = min(2*delay, most) // step by step: a shift would overflow
 	}
-	return jitter(delay)
+	return asked + jitter(delay)
+}
+
+// isOverloaded reports whether the answer says that the server has too much to do. Clients that
+// return at the same interval again and again would keep it so.
+func isOverloaded(response *http.Response) bool {
+	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
 }
 
 func jitter(d time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(d)) }

@@ -296,6 +296,27 @@ func TestTransport_HonoursRetryAfter(t *testing.T) {
 	}
 }
 
+// Clients that an overloaded server sent away return later and later, and not together.
+func TestTransport_SpreadsRetriesOfAnOverloadedServer(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{429, 503} {
+		longest := make([]time.Duration, 5)
+		for range 50 {
+			synctest.Test(t, func(t *testing.T) {
+				rt, s := scripted(t, answerWith(code, "", "Retry-After", "1"))
+				rt.MaxAttempts = len(longest) + 1
+				_, _ = roundTrip(t, rt, newRequest(t, http.MethodPost, ""))
+				for i, pause := range s.pauses {
+					require.GreaterOrEqual(t, pause, time.Second)
+					require.LessOrEqual(t, pause, time.Second+transport.DefaultBaseDelay<<i)
+					longest[i] = max(longest[i], pause)
+				}
+			})
+		}
+		require.Greater(t, longest[4], 2*time.Second+transport.DefaultBaseDelay, "not only by the first delay")
+	}
+}
+
 // TestTransport_AsksToWait after a 409 idempotency_in_progress, and only then.
 func TestTransport_AsksToWait(t *testing.T) {
 	t.Parallel()

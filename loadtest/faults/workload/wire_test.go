@@ -103,7 +103,7 @@ func TestCall_RetriesAtOtherEndpoints(t *testing.T) {
 	f.trouble = func(attempt int, w http.ResponseWriter) bool {
 		if attempt < 40 {
 			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusConflict) // after which pauses do not grow
 		}
 		return attempt < 40
 	}
