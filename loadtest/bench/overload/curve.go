@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/oncepay/oncepay/idempotency/transport"
+)
+
+const (
+	// answerTimeout is longer than nginx waits, so that it answers first.
+	answerTimeout = 20 * time.Second
+	// maxIdle keeps every connection that a burst has opened.
+	maxIdle = 10_000
+	// rest lets the system finish one rate before the next.
+	rest = 3 * time.Second
+)
+
+// row is what became of one class at one rate. Latencies are in milliseconds.
+type row struct {
+	Offered    int     `json:"offered"` // new orders a second
+	Class      string  `json:"class"`
+	Sent       int     `json:"sent"`
+	Done       float64 `json:"done_per_second"`
+	TurnedAway int     `json:"turned_away"` // 503 overloaded
+	Limited    int     `json:"rate_limited"`
+	Failed     int     `json:"failed"` // any other answer
+	NoAnswer   int     `json:"no_answer"`
+	P50        float64 `json:"p50_ms"` // of what was done
+	P99        float64 `json:"p99_ms"`
+	AwayP50    float64 `json:"turned_away_p50_ms"`
+	AwayP99    float64 `json:"turned_away_p99_ms"`
+
+	done, away vegeta.LatencyMetrics
+}
+
+func (r *row) add(result *vegeta.Result) {
+	r.Sent++
+	switch {
+	case result.Code/100 == 2:
+		r.Done++
+		r.done.Add(result.Latency)
+	case result.Code == http.StatusServiceUnavailable && codeOf(result.Body) == "overloaded":
+		r.TurnedAway++
+		r.away.Add(result.Latency)
+	case result.Code == http.StatusTooManyRequests:
+		r.Limited++
+	case result.Code == 0:
+		r.NoAnswer++
+	default:
+		r.Failed++
+	}
+}
+
+func codeOf(body []byte) string {
+	var problem struct{ Code string }
+	_ = json.Unmarshal(body, &problem) // another shape has no code
+	return problem.Code
+}
+
+func (r *row) close(step time.Duration) {
+	r.Done /= step.Seconds()
+	if r.Done > 0 {
+		r.P50, r.P99 = ms(r.done.Quantile(0.5)), ms(r.done.Quantile(0.99))
+	}
+	if r.TurnedAway > 0 {
+		r.AwayP50, r.AwayP99 = ms(r.away.Quantile(0.5)), ms(r.away.Quantile(0.99))
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// curve drives one rate after the other and prints a row for each class.
+func curve(ctx context.Context, cfg config, s *shop, out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "offered/s\tclass\tdone/s\tp50 ms\tp99 ms\tturned away\tp50 ms\tp99 ms\t429\tother\tno answer\t")
+	var rows []*row
+	for _, rate := range cfg.rates {
+		for _, r := range drive(cfg, s, rate) {
+			rows = append(rows, r)
+			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.1f\t%.1f\t%d\t%.1f\t%.1f\t%d\t%d\t%d\t\n", r.Offered, r.Class, r.Done, r.P50, r.P99,
+				r.TurnedAway, r.AwayP50, r.AwayP99, r.Limited, r.Failed, r.NoAnswer)
+		}
+		_ = table.Flush() // out is a terminal
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return write(cfg, rows, out)
+}
+
+// drive sends all classes side by side.
+func drive(cfg config, s *shop, rate int) []*row {
+	rows := make([]*row, len(classes))
+	var group sync.WaitGroup
+	client := loadClient()
+	defer client.CloseIdleConnections()
+	for i, c := range classes {
+		rows[i] = &row{Offered: rate, Class: c.name}
+		pace := vegeta.Rate{Freq: c.rate, Per: time.Second}
+		if c.rate == 0 {
+			pace.Freq = rate
+		}
+		group.Go(func() {
+			for result := range vegeta.NewAttacker(vegeta.Client(client)).Attack(c.target(s), pace, cfg.step, c.name) {
+				rows[i].add(result)
+			}
+			rows[i].close(cfg.step)
+		})
+	}
+	group.Wait()
+	return rows
+}
+
+// loadClient sends every request once: without the Transport net/http would send a request with an
+// Idempotency-Key again by itself, if its connection had gone.
+func loadClient() *http.Client {
+	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: answerTimeout}
+	return &http.Client{Timeout: answerTimeout, Transport: &transport.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1}}
+}
