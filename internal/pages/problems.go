@@ -145,6 +145,8 @@ var groups = []group{
 			"The payment provider has not confirmed the outcome yet.", thenRetry},
 		{"refund_outcome_unknown", 503, "The payment provider has not confirmed the outcome yet. Retry with the same idempotency key.",
 			"The payment provider has not confirmed the outcome yet.", thenRetry},
+		{"overloaded", 503, "There are more requests than can be finished now, so this one was not executed. Retry with the same idempotency key.",
+			"There are more requests than the service can finish now. This one was not executed.", thenRetry},
 		{"service_unavailable", 503, "The service is temporarily unavailable. Retry with the same idempotency key.",
 			"A server that is needed cannot be reached.", thenRetry},
 		{"request_timeout", 503, "The request took too long. Retry with the same idempotency key.",

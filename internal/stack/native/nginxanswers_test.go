@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,7 +175,7 @@ func TestNginx_AnswersForSilentReplicasInTheAPIsShape(t *testing.T) {
 // and none for a replica. Of 8, nginx needs 2 for itself, and 5 are taken by unfinished requests.
 func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
 	t.Parallel()
-	b := setupNginx(t, [2]string{"worker_connections 2048;", "worker_connections 8;"}, [2]string{"worker_processes auto;", "worker_processes 1;"})
+	b := setupNginx(t, [2]string{"worker_connections 8192;", "worker_connections 8;"}, [2]string{"worker_processes auto;", "worker_processes 1;"})
 	for range 5 {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
 		require.NoError(t, err)
@@ -190,7 +191,7 @@ func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
 		}
 		return nil
 	}))
-	requireProblem(t, "no connection left", resp, body, 503, "service_unavailable")
+	requireProblem(t, "no connection left", resp, body, 503, "overloaded")
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 }
 
@@ -234,4 +235,53 @@ func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
 	seconds, err := strconv.ParseFloat(strings.TrimPrefix(first, "t="), 64)
 	require.NoError(t, err)
 	require.InDelta(t, before, seconds, stacktest.Timeout.Seconds(), "not what the client said")
+}
+
+func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t)
+	var asked atomic.Int64
+	overloaded := func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"code":"overloaded"}`)
+	}
+	b.replica(t, topology.API1, overloaded)
+	b.replica(t, topology.API2, overloaded)
+	const sent = 20
+	for range sent {
+		resp, body := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		require.Equal(t, 503, resp.StatusCode)
+		require.JSONEq(t, `{"code":"overloaded"}`, string(body), "neither replica is called dead")
+	}
+	require.EqualValues(t, sent, asked.Load(), "an answer is not passed on")
+}
+
+func TestNginx_BoundsTheRequestsOfAnAccount(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"limit_conn quick_account 384;", "limit_conn quick_account 1;"})
+	arrived, finish := make(chan bool, 2), make(chan bool)
+	busy := func(http.ResponseWriter, *http.Request) {
+		arrived <- true
+		<-finish
+	}
+	b.replica(t, topology.API1, busy)
+	b.replica(t, topology.API2, busy)
+	request := func(account string) string {
+		return "GET /v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + account + "\r\n\r\n"
+	}
+	var running sync.WaitGroup
+	for _, account := range []string{"one", "other"} {
+		running.Go(func() {
+			resp, _ := b.exchange(t, request(account))
+			require.Equal(t, 200, resp.StatusCode)
+		})
+		<-arrived
+	}
+	resp, body := b.exchange(t, request("one"))
+	requireProblem(t, "a second request of one account", resp, body, 503, "overloaded")
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	close(finish)
+	running.Wait()
 }
