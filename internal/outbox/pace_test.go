@@ -17,14 +17,14 @@ func TestPace_GrowsWithTheLoad(t *testing.T) {
 		}
 		return pause
 	}
-	require.InDelta(t, 9*time.Millisecond, steady(10), float64(time.Millisecond))
-	require.InDelta(t, 45*time.Millisecond, steady(50), float64(time.Millisecond))
+	require.InDelta(t, 11*time.Millisecond, steady(10), float64(time.Millisecond))
+	require.InDelta(t, 46*time.Millisecond, steady(50), float64(time.Millisecond))
 	require.Equal(t, longestPause, steady(1000))
 }
 
-func TestPace_ALoneEventDoesNotWait(t *testing.T) {
+func TestPace_ForgetsWhatIsLongAgo(t *testing.T) {
 	t.Parallel()
 	p, now := pace{}, time.Now()
 	p.after(1000, now)
-	require.Less(t, p.after(1, now.Add(10*time.Second)), time.Millisecond)
+	require.InDelta(t, pausePerEvent, p.after(1, now.Add(10*time.Second)), float64(time.Millisecond))
 }
