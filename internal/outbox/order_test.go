@@ -125,12 +125,19 @@ func (b *bundle) read() (events func() []outbox.Event, done func() bool) {
 	return func() []outbox.Event { return <-result }, finished.Load
 }
 
-// reading waits until a read waits for transactions to end.
+// reading waits until a read waits for transactions to end. It knows these from its first look on;
+// the statement is shown as the session's last one before that, when it has only been prepared. So
+// the look has to be a later one.
 func (b *bundle) reading() {
 	b.t.Helper()
+	var prepared *time.Time
 	b.await("a relay waits for transactions to end", func() bool {
-		return value[int](b, `SELECT count(*) FROM pg_stat_activity
-			WHERE query ~ 'FROM pg_locks' AND state = 'idle in transaction' AND datname = current_database() AND pid <> pg_backend_pid()`) == 1
+		at := value[*time.Time](b, `SELECT max(query_start) FROM pg_stat_activity
+			WHERE query ~ 'FROM pg_locks' AND state = 'idle in transaction' AND datname = current_database() AND pid <> pg_backend_pid()`)
+		if prepared == nil {
+			prepared = at
+		}
+		return at != nil && at.After(*prepared)
 	})
 }
 

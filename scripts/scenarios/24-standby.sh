@@ -4,7 +4,7 @@
 # needs a stack of its own, which this scenario starts.
 here=$(cd "$(dirname "$0")" && pwd)
 [ "${STACK_POSTGRES:-}" = sync-standby ] || exec env -u STACK STACK_POSTGRES=sync-standby STACK_DRIVER=native STACK_DIR=.stack-standby \
-  PORT_OFFSET="$((${PORT_OFFSET:-6000} + 1350))" IDEMPOTENCY_STORE=redis LEASE_SECONDS=3 "$here/../with-stack.sh" "$here/$(basename "$0")"
+  PORT_OFFSET="$((${PORT_OFFSET:-6000} + 1400))" IDEMPOTENCY_STORE=redis LEASE_SECONDS=3 "$here/../with-stack.sh" "$here/$(basename "$0")"
 . "$here/lib.sh"
 scenario "PostgreSQL fails over under orders: every answer that was seen is kept, and nothing is done twice"
 

@@ -1,6 +1,11 @@
 package topology_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +26,36 @@ func TestPorts_AreDistinct(t *testing.T) {
 			owner[port] = name
 		}
 	}
+}
+
+// Scenarios that need another stack start it beside the one that runs.
+func TestPorts_OfAScenariosOwnStackAreNotTheRunningOnes(t *testing.T) {
+	t.Parallel()
+	scenarios, err := filepath.Glob("../../../scripts/scenarios/*.sh")
+	require.NoError(t, err)
+	distance := regexp.MustCompile(`PORT_OFFSET="\$\(\(\$\{PORT_OFFSET:-\d+\} \+ (\d+)\)\)"`)
+	found := 0
+	for _, path := range scenarios {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, match := range distance.FindAllStringSubmatch(string(text), -1) {
+			found++
+			offset, err := strconv.Atoi(match[1])
+			require.NoError(t, err)
+			running, further := topology.Topology{}, topology.Topology{Offset: offset}
+			for _, name := range stacktest.AllServices() {
+				for _, other := range stacktest.AllServices() {
+					require.Empty(t, common(running.Ports(name), further.Ports(other)), "%s: %s and the other %s", path, name, other)
+				}
+			}
+		}
+	}
+	require.GreaterOrEqual(t, found, 3)
+}
+
+// common returns the ports that are in both lists.
+func common(a, b []int) []int {
+	return slices.DeleteFunc(slices.Clone(a), func(port int) bool { return !slices.Contains(b, port) })
 }
 
 func TestEdge_IsFoundInEitherOrder(t *testing.T) {
