@@ -29,19 +29,19 @@ func phaseOne[T any](ctx context.Context, s *Store, call checkout.Call, render c
 		return checkout.Begun[T]{}, err
 	}
 	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
+	tx.claim(ctx, call)
 	value, err := start(ctx, tx)
-	begun := checkout.Begun[T]{Value: value}
-	if err == nil {
-		err = tx.commit(ctx)
-	} else {
-		tx.drop()
-		begun, err = answered[T](keep(ctx, tx, call, render, value, err))
-	}
-	if errors.Is(err, errKeyTaken) {
+	switch {
+	case errors.Is(err, errKeyTaken):
 		return takeOver(ctx, tx, call, resume)
+	case err != nil:
+		tx.drop()
+		return answered[T](keep(ctx, tx, call, render, value, err))
 	}
-	return begun, err
+	if err := tx.commit(ctx); err != nil {
+		return checkout.Begun[T]{}, err
+	}
+	return checkout.Begun[T]{Value: value}, nil
 }
 
 func answered[T any](answer checkout.Answer, err error) (checkout.Begun[T], error) {
@@ -67,6 +67,7 @@ func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call,
 	}
 	defer tx.close(ctx)
 	tx.started = tx.readClock(ctx)
+	tx.lockKey(ctx, call.Claim.Key)
 	value, err := settle(ctx, tx)
 	if errors.Is(err, errFenceLost) {
 		return tx.kept(ctx, call)
@@ -74,8 +75,7 @@ func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call,
 	return keep(ctx, tx, call, render, value, err)
 }
 
-// claimInProgress queues the key's row in progress, with what a retry of the call resumes.
-func (tx *transaction) claimInProgress(ctx context.Context, claim checkout.Claim, resource uuid.UUID) {
-	tx.claimKey(ctx, claim, dbsqlc.ClaimKeyParams{Status: keyInProgress, ResourceID: &resource,
-		TtlSeconds: claim.TTL.Seconds(), TombstoneSeconds: claim.TombstoneTTL.Seconds()})
+// pointKey queues what a retry of the call resumes.
+func (tx *transaction) pointKey(ctx context.Context, call checkout.Call, resource uuid.UUID) {
+	tx.PointKey(ctx, []dbsqlc.PointKeyParams{{AccountID: tx.account, Key: call.Claim.Key, ResourceID: &resource}})
 }
