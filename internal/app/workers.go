@@ -38,7 +38,7 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 
 // every is a schedule; what is zero has the service's default.
 func (a *App) every(interval time.Duration) background.Schedule {
-	return background.Schedule{Interval: interval, Log: a.log, IsBusy: a.admission.Busy}
+	return background.Schedule{Interval: interval, Log: a.log}
 }
 
 // eventWorkers publish what the outbox holds and consume it. They need Redis; without it the events

@@ -64,7 +64,6 @@ func (s *Server) idempotent() *idempotency.Middleware {
 		idempotency.WithScope(func(r *http.Request) string { return exchangeOf(r.Context()).account.String() }),
 		idempotency.WithErrorWriter(func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) { s.fail(w, r, e) }),
 		idempotency.WithObserver(s.observe),
-		idempotency.WithWaiting(parkWaiting),
 		idempotency.WithLogger(s.log))
 }
 

@@ -145,7 +145,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // logFailure logs causes, which clients never see. The cause of a 4xx is a mistake of the client.
 func (s *Server) logFailure(ctx context.Context, p problem) {
 	level := slog.LevelDebug
-	if p.status >= http.StatusInternalServerError && p.code != errOverloaded.code { // which a metric counts
+	if p.status >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
 	s.log.LogAttrs(ctx, level, "request failed", slog.String("request_id", RequestID(ctx)),

@@ -53,9 +53,8 @@ type Damage string
 
 // The damages.
 const (
-	RedisDown    Damage = "Redis is down"    // nothing listens: what moves money is refused
-	RedisLoses   Damage = "Redis loses data" // and with it events that were published
-	Overloads    Damage = "more is asked than can be done"
+	RedisDown    Damage = "Redis is down"           // nothing listens: what moves money is refused
+	RedisLoses   Damage = "Redis loses data"        // and with it events that were published
 	RelayRepeats Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 

@@ -26,9 +26,9 @@ type Target struct {
 	Stack *stack.Stack
 	Ops   map[string]string // operations ports of the replicas, host:port
 	Has   []Need
-	// Crowd and Storm have many clients order at once, under this name, until ctx ends, and return
-	// how many requests they sent. Those of a storm repeat theirs without a pause.
-	Crowd, Storm func(ctx context.Context, name string, size int) (sent int)
+	// Crowd has many clients order at once, under this name, until ctx ends, and returns how many
+	// orders they sent.
+	Crowd func(ctx context.Context, name string, size int) (sent int)
 }
 
 func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has, need) }
