@@ -34,8 +34,12 @@ func passedOn(a journal.Attempt, runs []faultRun) bool {
 	return a.Via == "nginx" && excused(verify.WaitedFor, runs, a.Invoke-nginxRecovers, a.Return)
 }
 
+// promptly is how soon a request ends that its client's hanging up has cancelled. One that fails by
+// itself has waited for longer: for a lock, for example, three seconds.
+const promptly = time.Second
+
 // unserved returns the attempts that ended with their client's connection: they released their key
-// although no fault excuses it.
+// promptly although no fault excuses it.
 func unserved(attempts []journal.Attempt, releases []witness.Release, runs []faultRun, began time.Time) []books.Violation {
 	released := map[string]time.Duration{} // by key, the first time
 	for _, r := range slices.Backward(releases) {
@@ -44,7 +48,7 @@ func unserved(attempts []journal.Attempt, releases []witness.Release, runs []fau
 	var found []books.Violation
 	for _, a := range attempts {
 		at, ok := released[a.Key]
-		if a.Purpose != journal.HangUp || a.Error == "" || !ok || excused(verify.HangUpServed, runs, a.Invoke, at) {
+		if a.Purpose != journal.HangUp || a.Error == "" || !ok || at-a.Return > promptly || excused(verify.HangUpServed, runs, a.Invoke, at) {
 			continue
 		}
 		found = append(found, books.Violation{

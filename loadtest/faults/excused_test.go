@@ -69,13 +69,15 @@ func TestUnserved_FindsRequestsThatEndedWithTheirClient(t *testing.T) {
 	hungUp := []journal.Attempt{{
 		Key: "k", Purpose: journal.HangUp, Error: "context deadline exceeded", Invoke: 10 * time.Second, Return: 10 * time.Second,
 	}}
-	released := []witness.Release{{At: began.Add(11 * time.Second), Record: "idempotency:a:k"}}
+	released := []witness.Release{{At: began.Add(10500 * time.Millisecond), Record: "idempotency:a:k"}}
 	found := unserved(hungUp, released, nil, began)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.HangUpServed, found[0].Rule)
 	require.Len(t, unserved(hungUp, released, between(1, 99), began), 1)
 
 	require.Empty(t, unserved(hungUp, nil, nil, began), "it was completed")
+	failed := []witness.Release{{At: began.Add(13 * time.Second), Record: "idempotency:a:k"}}
+	require.Empty(t, unserved(hungUp, failed, nil, began), "it failed by itself: a lock was held for long")
 	require.Empty(t, unserved(hungUp, released, between(1, 99, verify.HangUpServed), began), "it could not be completed")
 	hungUp[0].Purpose = journal.Alone
 	require.Empty(t, unserved(hungUp, released, nil, began), "it is retried")
