@@ -61,13 +61,22 @@ func (a attempt) draw() diagram {
 		d.Messages = append(d.Messages, m)
 		words = append(words, laneTitle(m.from)+" to "+laneTitle(m.to)+": "+m.Full)
 	}
-	d.Width, d.Height = laneWidth*len(d.Lanes), laneHead+rowHeight*(len(rows)+1)
+	d.Width, d.Height = d.width(), laneHead+rowHeight*(len(rows)+1)
 	for _, replica := range a.dead() {
 		d.Lanes[index[replica]].Dead = lastRow(d.Messages, replica) + rowHeight/2
 		words = append(words, replica+" fell silent")
 	}
 	d.Words = strings.Join(words, ". ")
 	return d
+}
+
+// width has room for all lanes and all labels.
+func (d diagram) width() int {
+	width := laneWidth * len(d.Lanes)
+	for _, m := range d.Messages {
+		width = max(width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
+	}
+	return width
 }
 
 func shorten(label string, most int) string {
@@ -219,6 +228,8 @@ func (a attempt) script(c call) string {
 		}
 	}
 	switch {
+	case a.lost() != "" && a.ServedBy == c.Replica:
+		return "keep answer: refused"
 	case !a.Done || a.ServedBy != c.Replica:
 		return "renew lease"
 	case a.Status < 500 && a.Status != 0:

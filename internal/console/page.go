@@ -41,12 +41,14 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 
 // sections are the parts of the page that change.
 func (s *Server) sections() []patch {
+	glass := s.glassView()
 	list := []patch{
 		s.section("picture", "picture.html", "", s.pictureOf()),
 		s.section("summary", "summary.html", "", s.summary()),
 		s.section("story", "story.html", "", s.stage.view()),
 		s.section("trickle", "trickle.html", "", s.trickle.view()),
-		s.section("glass", "glass.html", "", s.glassView()),
+		s.section("glass-key", "glasskey.html", "", glass), // apart, because a button must not change under the mouse
+		s.section("glass", "glass.html", "", glass),
 	}
 	h := s.health()
 	for _, row := range board {

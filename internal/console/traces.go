@@ -80,6 +80,9 @@ func callOf(span *traces.Span, replica string) (call, bool) {
 	default:
 		c.To = targetOf(span)
 	}
+	if strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") { // the script is sent next
+		return c, false
+	}
 	return c, (c.To != "" && !c.isNoise()) || span.Kind == traces.Span_SPAN_KIND_SERVER
 }
 

@@ -17,7 +17,7 @@ FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1`
 	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, p.attempt, p.amount, p.currency, p.provider_id
 FROM payments p JOIN orders o ON o.id = p.order_id WHERE '/v1/payments/' || p.id = $1`
 
-	// An event had its effect in a group if it lies at or before the group's cursor, or is in its
+	// A group is done with an event that lies at or before its cursor, or is in its
 	// inbox.
 	eventsQuery = `SELECT e.id, e.type, e.id <= (SELECT position FROM outbox_cursor),
 	ARRAY(SELECT c.consumer FROM consumer_cursors c WHERE e.id <= c.position

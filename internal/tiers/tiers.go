@@ -94,7 +94,7 @@ type Event struct {
 	Position  int64    `json:"position"`
 	Type      string   `json:"type"`
 	Published bool     `json:"published"`
-	HadBy     []string `json:"had_by"` // the consumer groups in which it had its effect
+	ReadBy    []string `json:"read_by"` // the consumer groups that are done with it
 }
 
 // Read asks all tiers, one after the other where one answer is needed for the next question. It

@@ -64,10 +64,11 @@ func (d *Driver) prepareProvider() (localserver.Command, error) {
 	})
 }
 
-// prepareConsole has the console run in the repository, where every command of the stack works.
+// prepareConsole has the console run in the repository and with our PATH: it starts services, as
+// `stack start` does.
 func (d *Driver) prepareConsole() (localserver.Command, error) {
-	run, err := d.ours(topology.Console, d.Program("console"),
-		append([]string{"ENVIRONMENT=development"}, d.State.Data.Env...), "--dir", d.Dir)
+	env := append([]string{"ENVIRONMENT=development", "PATH=" + os.Getenv("PATH")}, d.State.Data.Env...)
+	run, err := d.ours(topology.Console, d.Program("console"), env, "--dir", d.Dir)
 	run.Dir = d.Root
 	return run, err
 }
