@@ -233,9 +233,10 @@ func demonstrates(t *testing.T, p *page) {
 		require.Contains(t, story, "The promise held. The books agree", "%s", story)
 		require.Zero(t, eval[int](p, `document.querySelectorAll("#story td .bad").length`), story)
 		require.Positive(t, eval[int](p, `document.querySelectorAll("#attempts-demonstration li").length`))
-		p.shoot("demo-"+name, "#demonstrations")
+		p.shoot("demo-"+name, "#story")
 	}
 	p.untilSays("#summary", "all is well")
+	p.shoot("demonstrations", ".cards")
 }
 
 // switches presses every button of the switchboard, and looks at what became of the service or the
