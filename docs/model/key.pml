@@ -5,6 +5,7 @@
 // 2, with request 1 or 2. Each starts at any time and may pause before any step.
 //
 // SWITCH AUTHORITY_IGNORED breaks once: the transaction executes although the key's row exists
+// SWITCH LOOK_IS_BELIEVED breaks once: the key's row is written over if the first look did not find it
 // SWITCH ANSWER_AFTER_COMMIT breaks once: the key's row is written in a second transaction
 // SWITCH NO_TOMBSTONE breaks once: the row of an expired key is deleted
 // SWITCH UNKNOWN_IS_REFUSED breaks final: a commit without a reply is answered as a refusal
@@ -98,7 +99,7 @@ inline read_redis() {
 
 inline execute() {
 	if
-	:: in_stock ->
+	:: stock_seen ->
 		printf("replica %c executes request %d and commits\n", replica, request);
 		promise(ONCE, effect_of == 0); promise(FINAL, !seen_refused[request]);
 		effect_of = request; answer = created
@@ -166,7 +167,7 @@ inline hear() {
 proctype attempt(byte i) {
 	byte expires;
 	mtype answer = nothing;
-	bit held;
+	bit held, stock_seen;
 	printf("client %d sends request %d with key K to replica %c\n", client, request, replica);
 	if
 	:: d_step { redis.state == absent -> acquired() }
@@ -183,9 +184,22 @@ proctype attempt(byte i) {
 	:: answer != nothing -> goto answered
 	:: answer == nothing
 	fi;
+	// The decision is made on what is read now. Nothing is locked.
 	if
 	crash
-#ifdef AUTHORITY_IGNORED
+	:: d_step { true -> stock_seen = in_stock;
+#ifndef AUTHORITY_IGNORED
+			if :: row.state != absent -> read_row() :: else -> printf("replica %c finds no row of K\n", replica) fi
+#endif
+			}
+	fi;
+	if
+	:: answer != nothing -> goto finishing
+	:: answer == nothing
+	fi;
+	if
+	crash
+#if defined(AUTHORITY_IGNORED) || defined(LOOK_IS_BELIEVED)
 	:: d_step { true -> execute(); keep() }
 #else
 	:: d_step { row.state != absent -> read_row() }
@@ -204,6 +218,7 @@ proctype attempt(byte i) {
 			printf("PostgreSQL's reply is lost: replica %c does not know the outcome\n", replica) }
 #endif
 	fi;
+finishing:
 	if
 	:: d_step { held -> finish() }
 	:: d_step { held && faults > 0 -> faults--; printf("replica %c's last command to Redis is lost\n", replica) }

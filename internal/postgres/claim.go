@@ -28,12 +28,15 @@ const (
 // that the clocks of proxy, replica and database may differ by half an hour.
 const refusalKept = 2 * checkout.MaxAttemptAge
 
+// maxDecisions bounds how often a command decides anew in one request. The client may retry.
+const maxDecisions = 10
+
 // command loads, decides and queues the writes of one transaction.
 type command[T any] func(context.Context, *transaction) (T, error)
 
 // once runs a command that is one transaction, under the call's key if it has one. A final error is
 // kept under the key like any other answer and what the command had queued is dropped, so a paused
-// attempt can never commit later.
+// attempt can never commit later. The key may be found taken by the first look or by the commit.
 func once[T any](ctx context.Context, s *Store, call checkout.Call,
 	render checkout.Render[T], run command[T],
 ) (checkout.Answer, error) {
@@ -44,32 +47,50 @@ func once[T any](ctx context.Context, s *Store, call checkout.Call,
 		return checkout.Answer{}, err
 	}
 	defer tx.close(ctx)
-	tx.claim(ctx, call)
+	tx.probeKey(ctx, call)
 	value, err := run(ctx, tx)
-	if errors.Is(err, errKeyTaken) {
-		return tx.kept(ctx, call)
-	}
 	if err != nil {
 		tx.drop()
 	}
-	return keep(ctx, tx, call, render, value, err)
+	answer, err := keep(ctx, tx, call, render, value, err)
+	if errors.Is(err, errKeyTaken) {
+		return tx.kept(ctx, call)
+	}
+	return answer, err
 }
 
-// claim queues the insertion of the key. Without a key it only reads the database's clock.
-func (tx *transaction) claim(ctx context.Context, call checkout.Call) {
+// onceUpToDate is once for a command that decides on what it has read without a lock. If that has
+// changed when it writes, the commit fails and keeps nothing, and the command decides again. Each
+// time somebody else's commit has succeeded, so this ends.
+func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
+	render checkout.Render[T], run command[T],
+) (answer checkout.Answer, err error) {
+	for range maxDecisions {
+		if answer, err = once(ctx, s, call, render, run); !errors.Is(err, errOutdated) {
+			break
+		}
+	}
+	return answer, err
+}
+
+// probeKey queues a look whether the key may be claimed, which the transaction does when it writes.
+// Without a key it only reads the database's clock.
+func (tx *transaction) probeKey(ctx context.Context, call checkout.Call) {
 	if call.Claim == nil {
 		tx.started = tx.readClock(ctx)
 		return
 	}
-	tx.claimed = true
-	tx.started = tx.ClaimKey(ctx, []dbsqlc.ClaimKeyParams{{AccountID: call.Account, Key: call.Claim.Key,
-		Fingerprint: call.Claim.Fingerprint[:], Operation: call.Claim.Operation, AttemptedAt: call.Claim.AttemptedAt,
-		MaxAgeSeconds: checkout.MaxAttemptAge.Seconds(),
-		TtlSeconds:    call.Claim.TTL.Seconds(), TombstoneSeconds: call.Claim.TombstoneTTL.Seconds(), TraceParent: call.Claim.TraceParent}})
+	tx.claims = true
+	tx.started = tx.ProbeKey(ctx, []dbsqlc.ProbeKeyParams{{AccountID: call.Account, Key: call.Claim.Key}})
 }
 
-func (tx *transaction) lockKey(ctx context.Context, key string) {
-	tx.LockKey(ctx, []dbsqlc.LockKeyParams{{AccountID: tx.account, Key: key}})
+// claimKey queues the row of the key before all writes that are queued, as the order of locks
+// demands. The commit fails with errKeyTaken if the key is taken.
+func (tx *transaction) claimKey(ctx context.Context, claim checkout.Claim, row dbsqlc.ClaimKeyParams) {
+	row.AccountID, row.Key, row.Fingerprint, row.Operation = tx.account, claim.Key, claim.Fingerprint[:], claim.Operation
+	row.AttemptedAt, row.MaxAgeSeconds = claim.AttemptedAt, checkout.MaxAttemptAge.Seconds()
+	row.TraceParent = claim.TraceParent
+	tx.first(func() { tx.ClaimKey(ctx, []dbsqlc.ClaimKeyParams{row}) })
 }
 
 func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetKeyRow] {
@@ -86,7 +107,7 @@ func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
 	}
 	if call.Claim != nil {
-		if err := tx.finishKey(ctx, *call.Claim, answer); err != nil {
+		if err := tx.keepAnswer(ctx, *call.Claim, answer); err != nil {
 			return checkout.Answer{}, err
 		}
 	}
@@ -100,11 +121,11 @@ func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 // refused, so that no older copy of the request can act once the client has seen this.
 func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err error) error {
 	var refused *checkout.Error
-	if !tx.claimed || !errors.As(err, &refused) || !refused.IsRefusal() {
+	if !tx.claims || !errors.As(err, &refused) || !refused.IsRefusal() {
 		return err
 	}
 	tx.drop()
-	tx.RefuseKey(ctx, []dbsqlc.RefuseKeyParams{{AccountID: tx.account, Key: call.Claim.Key, KeptSeconds: refusalKept.Seconds()}})
+	tx.claimKey(ctx, *call.Claim, dbsqlc.ClaimKeyParams{Status: keyRefused, TtlSeconds: refusalKept.Seconds()})
 	if lost := tx.commit(ctx); lost != nil {
 		return lost
 	}
@@ -125,8 +146,9 @@ func outcome[T any](render checkout.Render[T], value T, err error) (checkout.Ans
 	}
 }
 
-// finishKey queues the answer to be kept under the key, which is ours and locked.
-func (tx *transaction) finishKey(ctx context.Context, claim checkout.Claim, answer checkout.Answer) error {
+// keepAnswer queues the answer to be kept under the key. The key is claimed with it, unless phase
+// one has claimed it.
+func (tx *transaction) keepAnswer(ctx context.Context, claim checkout.Claim, answer checkout.Answer) error {
 	header, err := json.Marshal(answer.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
@@ -139,6 +161,12 @@ func (tx *transaction) finishKey(ctx context.Context, claim checkout.Claim, answ
 	if body == nil {
 		body = []byte{} // an empty body is one, too; NULL means no answer yet
 	}
+	if tx.claims {
+		tx.claimKey(ctx, claim, dbsqlc.ClaimKeyParams{Status: state, Resource: answer.Resource, ResponseStatus: &status,
+			ResponseHeaders: header, ResponseBody: body,
+			TtlSeconds: claim.TTL.Seconds(), TombstoneSeconds: claim.TombstoneTTL.Seconds()})
+		return nil
+	}
 	tx.FinishKey(ctx, []dbsqlc.FinishKeyParams{{AccountID: tx.account, Key: claim.Key, Status: state,
 		Resource: answer.Resource, ResponseStatus: &status, ResponseHeaders: header, ResponseBody: body}})
 	return nil
@@ -150,7 +178,7 @@ func (tx *transaction) kept(ctx context.Context, call checkout.Call) (checkout.A
 	if call.Claim == nil {
 		return checkout.Answer{}, checkout.ErrUnauthorized // nothing to claim, so it is the account that is not there
 	}
-	tx.rollback()
+	tx.rollback(ctx)
 	key := tx.getKey(ctx, call.Claim.Key)
 	tx.send(ctx)
 	return tx.decide(*call.Claim, key)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 
@@ -22,7 +21,7 @@ func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.C
 func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer,
 	render checkout.Render[checkout.Customer],
 ) (checkout.Answer, error) {
-	return unlessEmailTaken(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
 		checkEmail := tx.checkEmail(ctx, wanted.Email, uuid.Nil)
 		if err := tx.load(ctx); err != nil {
 			return checkout.Customer{}, err
@@ -41,7 +40,7 @@ func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted c
 func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange,
 	render checkout.Render[checkout.Customer],
 ) (checkout.Answer, error) {
-	return unlessEmailTaken(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
 		lockCustomer := tx.lockCustomer(ctx, id)
 		checkEmail := tx.checkEmail(ctx, text(change.Email), id)
 		if err := tx.load(ctx); err != nil {
@@ -59,19 +58,6 @@ func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.
 		tx.updateCustomer(ctx, customer)
 		return customer, tx.publish(ctx, checkout.CustomerUpdated(customer))
 	})
-}
-
-// unlessEmailTaken runs a command that checks the e-mail address first. If another command takes
-// the address in between, the commit fails and keeps nothing, so the command runs once more and
-// finds it taken.
-func unlessEmailTaken(ctx context.Context, s *Store, call checkout.Call, render checkout.Render[checkout.Customer],
-	run command[checkout.Customer],
-) (checkout.Answer, error) {
-	answer, err := once(ctx, s, call, render, run)
-	if errors.Is(err, errEmailTakenAtCommit) {
-		return once(ctx, s, call, render, run)
-	}
-	return answer, err
 }
 
 // checkEmail queues a look whether another customer has the address. The result is an error if so.

@@ -14,8 +14,8 @@ var (
 	// errKeyTaken stops a decision: the key is taken.
 	errKeyTaken = errors.New("the idempotency key is taken")
 
-	// errEmailTakenAtCommit says that another command took the e-mail address after it was free.
-	errEmailTakenAtCommit = checkout.Unavailable("commit", errors.New("the e-mail address was taken meanwhile"))
+	// errOutdated is the cause of a failed commit: what was read and decided on has changed since.
+	errOutdated = errors.New("what the decision was based on has changed meanwhile")
 
 	// errNoClaim is a mistake of the caller: an operation of several transactions can be resumed by
 	// its key alone.
@@ -24,7 +24,9 @@ var (
 
 // SQLSTATE codes that lead to different errors (PostgreSQL manual, appendix A).
 const (
+	stateNotNullViolation     = "23502"
 	stateUniqueViolation      = "23505"
+	stateCheckViolation       = "23514"
 	stateBadEncoding          = "22021" // a NUL in a text
 	stateUntranslatable       = "22P05" // a NUL in a jsonb
 	stateUndefinedTable       = "42P01"
@@ -41,8 +43,12 @@ const (
 	classSystem               = "58" // input/output error
 )
 
-// emailIndex is the index that makes a customer's e-mail address unique.
-const emailIndex = "customers_email"
+const (
+	// emailIndex is the index that makes a customer's e-mail address unique.
+	emailIndex = "customers_email"
+	// stockCheck is the constraint that refuses a reservation that was decided on too early.
+	stockCheck = "products_stock_not_negative"
+)
 
 // translate turns a driver's error into the domain's. Domain errors pass through. An error of ours,
 // such as a violated constraint that the code should have respected, is returned as it is: a retry
@@ -57,14 +63,22 @@ func translate(doing string, err error) error {
 		return checkout.Unavailable(doing, err) // the connection was lost, refused or too slow
 	case isUnavailable(server.Code):
 		return checkout.Unavailable(doing, err)
-	case server.Code == stateUniqueViolation && server.ConstraintName == emailIndex:
-		return errEmailTakenAtCommit
+	case isOutdated(server):
+		return checkout.Unavailable(doing, errors.Join(errOutdated, err))
+	case server.Code == stateNotNullViolation && server.TableName == "idempotency_keys" && server.ColumnName == "status":
+		return errKeyTaken // as ClaimKey says it
 	case server.Code == stateBadEncoding || server.Code == stateUntranslatable:
 		return &checkout.Error{Kind: checkout.KindInvalid, Code: "invalid_text", Retryable: true,
 			Message: "A text contains a character that can't be stored."}
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
+}
+
+// isOutdated reports that a constraint refused what had been allowed when it was read.
+func isOutdated(err *pgconn.PgError) bool {
+	return err.Code == stateUniqueViolation && err.ConstraintName == emailIndex ||
+		err.Code == stateCheckViolation && err.ConstraintName == stockCheck
 }
 
 func isUnavailable(state string) bool {

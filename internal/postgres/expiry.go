@@ -56,6 +56,6 @@ func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) 
 	if err := tx.updateOrder(ctx, order); err != nil {
 		return err
 	}
-	tx.addStock(ctx, order, +1)
+	tx.returnStock(ctx, order)
 	return tx.publish(ctx, checkout.OrderEvent("expired", order))
 }

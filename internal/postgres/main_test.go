@@ -47,7 +47,7 @@ func setup(t *testing.T) *bundle {
 	return &bundle{Store: NewStore(pool, Options{}), t: t, ctx: ctx, account: demoAccounts[0].id, other: demoAccounts[1].id}
 }
 
-func open(t *testing.T, url string) *pgxpool.Pool {
+func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := Open(context.Background(), Config{URL: url, MaxConns: 16})
 	require.NoError(t, err)
@@ -58,10 +58,14 @@ func open(t *testing.T, url string) *pgxpool.Pool {
 // call is a call with a key; its fingerprint follows from the request.
 func (b *bundle) call(key string, request any) checkout.Call {
 	b.t.Helper()
+	return checkout.Call{Account: b.account, Claim: claimOf(b.t, key, request)}
+}
+
+func claimOf(t testing.TB, key string, request any) *checkout.Claim {
+	t.Helper()
 	body, err := json.Marshal(request)
-	require.NoError(b.t, err)
-	return checkout.Call{Account: b.account, Claim: &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body),
-		Operation: "test", TTL: time.Hour, AttemptedAt: time.Now()}}
+	require.NoError(t, err)
+	return &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body), Operation: "test", TTL: time.Hour, AttemptedAt: time.Now()}
 }
 
 // keyless is a call without a key.

@@ -44,27 +44,33 @@ func (s *Store) Orders(ctx context.Context, account uuid.UUID, page checkout.Ord
 func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder,
 	render checkout.Render[checkout.Order],
 ) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+	return onceUpToDate(ctx, s, call, render, placeOrder(wanted))
+}
+
+// placeOrder locks nothing before it writes.
+func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
+	return func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		customerExists := tx.customerExists(ctx, wanted.CustomerID)
-		lockProducts := tx.lockProducts(ctx, skusOf(wanted.Items))
+		readProducts := tx.readProducts(ctx, skusOf(wanted.Items))
 		if err := tx.load(ctx); err != nil {
 			return checkout.Order{}, err
 		}
 		if err := customerExists(); err != nil {
 			return checkout.Order{}, err
 		}
-		products, err := lockProducts()
+		products, err := readProducts()
 		if err != nil {
 			return checkout.Order{}, err
 		}
-		order, refused := checkout.Place(newID(), wanted, products, tx.now, s.unpaidFor)
+		order, refused := checkout.Place(newID(), wanted, products, tx.now, tx.store.unpaidFor)
 		if refused != nil {
 			return checkout.Order{}, refused
 		}
 		tx.insertOrder(ctx, order)
-		tx.addStock(ctx, order, -1)
-		return order, tx.publish(ctx, checkout.OrderEvent("placed", order))
-	})
+		err = tx.publish(ctx, checkout.OrderEvent("placed", order))
+		tx.takeStock(ctx, order)
+		return order, err
+	}
 }
 
 // UpdateOrder changes the address of an order, or cancels it and returns its stock.
@@ -73,9 +79,6 @@ func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUI
 ) (checkout.Answer, error) {
 	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		lockOrder := tx.lockOrder(ctx, id)
-		if change.Cancel {
-			tx.lockProductsOfOrder(ctx, id)
-		}
 		if err := tx.load(ctx); err != nil {
 			return checkout.Order{}, err
 		}
@@ -93,8 +96,9 @@ func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUI
 		if !change.Cancel {
 			return order, tx.publish(ctx, checkout.OrderEvent("updated", order))
 		}
-		tx.addStock(ctx, order, +1)
-		return order, tx.publish(ctx, checkout.OrderEvent("cancelled", order))
+		err = tx.publish(ctx, checkout.OrderEvent("cancelled", order))
+		tx.returnStock(ctx, order)
+		return order, err
 	})
 }
 
@@ -139,16 +143,6 @@ func (tx *transaction) insertOrder(ctx context.Context, order checkout.Order) {
 			Sku: item.SKU, Name: item.Name, Quantity: item.Quantity, UnitPrice: item.UnitPrice.Amount}
 	}
 	tx.InsertOrderItem(ctx, items)
-}
-
-// addStock queues the return (+1) or the reservation (-1) of an order's items. The products must be
-// locked.
-func (tx *transaction) addStock(ctx context.Context, order checkout.Order, sign int64) {
-	changes := make([]dbsqlc.AddStockParams, len(order.Items))
-	for i, item := range order.Items {
-		changes[i] = dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: sign * int64(item.Quantity)}
-	}
-	tx.AddStock(ctx, changes)
 }
 
 // updateOrder queues the columns of an order that may change.

@@ -66,7 +66,7 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 			return checkout.Payment{}, refused
 		}
 		tx.insertPayment(ctx, payment)
-		tx.pointKey(ctx, call, payment.ID)
+		tx.claimInProgress(ctx, *call.Claim, payment.ID)
 		return payment, tx.setStatus(ctx, order, checkout.OrderPaying)
 	}
 	return phaseOne(ctx, s, call, render, start, (*transaction).resumePayment)

@@ -29,19 +29,19 @@ func phaseOne[T any](ctx context.Context, s *Store, call checkout.Call, render c
 		return checkout.Begun[T]{}, err
 	}
 	defer tx.close(ctx)
-	tx.claim(ctx, call)
+	tx.probeKey(ctx, call)
 	value, err := start(ctx, tx)
-	switch {
-	case errors.Is(err, errKeyTaken):
-		return takeOver(ctx, tx, call, resume)
-	case err != nil:
+	begun := checkout.Begun[T]{Value: value}
+	if err == nil {
+		err = tx.commit(ctx)
+	} else {
 		tx.drop()
-		return answered[T](keep(ctx, tx, call, render, value, err))
+		begun, err = answered[T](keep(ctx, tx, call, render, value, err))
 	}
-	if err := tx.commit(ctx); err != nil {
-		return checkout.Begun[T]{}, err
+	if errors.Is(err, errKeyTaken) {
+		return takeOver(ctx, tx, call, resume)
 	}
-	return checkout.Begun[T]{Value: value}, nil
+	return begun, err
 }
 
 func answered[T any](answer checkout.Answer, err error) (checkout.Begun[T], error) {
@@ -67,7 +67,6 @@ func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call,
 	}
 	defer tx.close(ctx)
 	tx.started = tx.readClock(ctx)
-	tx.lockKey(ctx, call.Claim.Key)
 	value, err := settle(ctx, tx)
 	if errors.Is(err, errFenceLost) {
 		return tx.kept(ctx, call)
@@ -75,7 +74,8 @@ func phaseThree[T any](ctx context.Context, s *Store, call checkout.Call,
 	return keep(ctx, tx, call, render, value, err)
 }
 
-// pointKey queues what a retry of the call resumes.
-func (tx *transaction) pointKey(ctx context.Context, call checkout.Call, resource uuid.UUID) {
-	tx.PointKey(ctx, []dbsqlc.PointKeyParams{{AccountID: tx.account, Key: call.Claim.Key, ResourceID: &resource}})
+// claimInProgress queues the key's row in progress, with what a retry of the call resumes.
+func (tx *transaction) claimInProgress(ctx context.Context, claim checkout.Claim, resource uuid.UUID) {
+	tx.claimKey(ctx, claim, dbsqlc.ClaimKeyParams{Status: keyInProgress, ResourceID: &resource,
+		TtlSeconds: claim.TTL.Seconds(), TombstoneSeconds: claim.TombstoneTTL.Seconds()})
 }

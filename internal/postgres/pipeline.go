@@ -37,6 +37,14 @@ func (p *pipeline) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
 // drop forgets what was queued and not sent.
 func (p *pipeline) drop() { p.queue = &pgx.Batch{} }
 
+// first queues something before what is queued and not sent. No result of the latter may be read.
+func (p *pipeline) first(queue func()) {
+	rest := p.queue
+	p.drop()
+	queue()
+	p.queue.QueuedQueries = append(p.queue.QueuedQueries, rest.QueuedQueries...)
+}
+
 // send makes one round trip with what was queued. Any error shows in the results.
 func (p *pipeline) send(ctx context.Context) {
 	p.sent = p.DBTX.SendBatch(ctx, p.queue)

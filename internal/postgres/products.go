@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -36,19 +38,41 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 	})
 }
 
-func (tx *transaction) lockProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
-	query := tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skus}})
+func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
+	query := tx.ReadProducts(ctx, []dbsqlc.ReadProductsParams{{AccountID: tx.account, Skus: skus}})
 	return func() ([]checkout.Product, error) {
 		rows, err := many(query)
-		return productsOf(rows), translate("lock products", err)
+		return productsOf(rows), translate("read products", err)
 	}
 }
 
-func (tx *transaction) lockProductsOfOrder(ctx context.Context, order uuid.UUID) {
-	tx.LockProductsOfOrder(ctx, []dbsqlc.LockProductsOfOrderParams{{AccountID: tx.account, OrderID: order}})
+// takeStock queues the reservation of an order's items, as the last thing before the commit: so the
+// stock of a product that many want is locked for as short as can be. The commit fails with
+// errOutdated if the stock no longer suffices or the price is another one.
+func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
+	var taken []dbsqlc.TakeStockParams
+	for _, item := range inLockOrder(order.Items) {
+		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
+			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency})
+	}
+	tx.TakeStock(ctx, taken)
 }
 
-// lockProductsOfOrders locks within each account in the order of lockProducts.
+// returnStock queues the return of an order's items.
+func (tx *transaction) returnStock(ctx context.Context, order checkout.Order) {
+	var returned []dbsqlc.AddStockParams
+	for _, item := range inLockOrder(order.Items) {
+		returned = append(returned, dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity)})
+	}
+	tx.AddStock(ctx, returned)
+}
+
+// inLockOrder sorts by SKU: whoever changes several products does it in this order.
+func inLockOrder(items []checkout.OrderItem) []checkout.OrderItem {
+	return slices.SortedFunc(slices.Values(items), func(a, b checkout.OrderItem) int { return strings.Compare(a.SKU, b.SKU) })
+}
+
+// lockProductsOfOrders locks within each account in the order of inLockOrder.
 func (tx *transaction) lockProductsOfOrders(ctx context.Context, orders []uuid.UUID) {
 	tx.LockProductsOfOrders(ctx, [][]uuid.UUID{orders})
 }

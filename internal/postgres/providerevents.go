@@ -87,9 +87,6 @@ func settleByEvent[T any](ctx context.Context, s *Store, call checkout.Call, e c
 	}
 	defer tx.close(ctx)
 	tx.started = tx.insertProviderEvent(ctx, e)
-	if call.Claim != nil {
-		tx.lockKey(ctx, call.Claim.Key)
-	}
 	value, err := settle(ctx, tx)
 	var other verdictError
 	switch {

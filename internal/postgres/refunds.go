@@ -61,7 +61,7 @@ func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted 
 		}
 		tx.insertRefund(ctx, refund)
 		tx.setRefunded(ctx, payment, +refund.Amount.Amount)
-		tx.pointKey(ctx, call, refund.ID)
+		tx.claimInProgress(ctx, *call.Claim, refund.ID)
 		return refund, nil
 	}
 	return phaseOne(ctx, s, call, render, start, (*transaction).resumeRefund)

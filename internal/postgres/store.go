@@ -4,13 +4,13 @@
 // Each exported method of [Store] is one transaction, and all that write have one shape and two
 // round trips:
 //
-//  1. begin, claim the key, lock and load what the decision needs;
-//  2. after a pure decision of package checkout: write rows, ledger entries and
-//     event, keep the answer under the key, commit.
+//  1. begin, look whether the key is taken, lock and load what the decision needs;
+//  2. after a pure decision of package checkout: claim the key and keep the answer
+//     under it, write rows, ledger entries and event, commit.
 //
-// Rows are locked in one order, so that no two commands deadlock: key, order, payment, refund,
-// customer, wallet, products by SKU. Everything is read and written within an account; what belongs
-// to another one is not found.
+// Rows are locked in one order, so that no two commands deadlock: order, payment, refund, customer,
+// wallet, key, products by SKU. Products are read without a lock, and changed last. Everything is
+// read and written within an account; what belongs to another one is not found.
 package postgres
 
 import (

@@ -23,7 +23,7 @@ type resumption[T any] func(*transaction, context.Context, checkout.Claim) later
 func takeOver[T any](ctx context.Context, tx *transaction, call checkout.Call,
 	resume resumption[T],
 ) (checkout.Begun[T], error) {
-	tx.rollback()
+	tx.rollback(ctx)
 	resumed := resume(tx, ctx, *call.Claim)
 	key := tx.getKey(ctx, call.Claim.Key)
 	tx.send(ctx)

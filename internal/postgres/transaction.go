@@ -30,7 +30,7 @@ type transaction struct {
 	account uuid.UUID
 	started rowOf[time.Time] // the query whose result opens the first round trip
 	now     time.Time        // when the transaction began, by the database's clock; set by load
-	claimed bool             // whether this transaction claims a key
+	claims  bool             // whether this transaction claims a key, when it writes
 	events  bool             // whether there is something for the relay to publish
 }
 
@@ -106,10 +106,15 @@ func (tx *transaction) commit(ctx context.Context) error {
 }
 
 // rollback queues the end of the transaction. What is queued after it runs outside of it, in the
-// same round trip.
-func (tx *transaction) rollback() {
+// same round trip. A transaction that has failed is ended at once, as no statement can be prepared
+// in it.
+func (tx *transaction) rollback(ctx context.Context) {
 	_ = tx.finish() // whatever failed, it failed in what is rolled back
 	tx.drop()
+	if tx.conn.Conn().PgConn().TxStatus() == 'E' {
+		_, _ = tx.conn.Exec(ctx, "rollback") // or else what is queued fails, too
+		return
+	}
 	tx.queue.Queue("rollback")
 }
 

@@ -1,23 +1,35 @@
 -- name: Now :batchone
 SELECT now()::timestamptz AS now FROM accounts WHERE id = @account_id;
 
--- name: ClaimKey :batchone
--- Waits for a transaction that writes the same key. No row: the key is taken. A key whose time is up
--- is claimed as if it had been purged. A refused key is claimed by a later attempt alone, and no key by
--- an attempt that is older than refusals are kept: the comparison is made here because a replica may be
--- paused between a comparison of its own and this statement.
-INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, attempted_at, expires_at, tombstone_until, trace_parent)
-SELECT @account_id, @key, @fingerprint, @operation, 'in_progress', @attempted_at, now() + make_interval(secs => @ttl_seconds),
-    now() + make_interval(secs => nullif(@tombstone_seconds::float8, 0)), nullif(@trace_parent::text, '')
-WHERE @attempted_at::timestamptz > now() - make_interval(secs => @max_age_seconds::float8)
-ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation, status = 'in_progress',
-    resource_id = NULL, resource = NULL, response_status = NULL, response_headers = NULL, response_body = NULL,
-    created_at = now(), completed_at = NULL, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
-    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent
-WHERE CASE k.status WHEN 'in_progress' THEN false
-    WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
-    ELSE greatest(k.expires_at, k.tombstone_until) <= now() END
-RETURNING now()::timestamptz AS now;
+-- name: ProbeKey :batchone
+-- Whether the key may be claimed, as ClaimKey will decide. No row: it is taken.
+SELECT now()::timestamptz AS now FROM accounts
+WHERE accounts.id = @account_id AND NOT EXISTS (
+    SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key AND k.status <> 'refused'
+       AND (k.status = 'in_progress' OR greatest(k.expires_at, k.tombstone_until) > now()));
+
+-- name: ClaimKey :batchexec
+-- Claims the key and keeps its answer, in one row version. Waits for a transaction that writes the same key.
+-- If the key is taken, status becomes NULL, which its column refuses, and nothing of the transaction is
+-- committed. A key whose time is up is claimed as if it had been purged. A refused key is claimed by a later
+-- attempt alone, and no key by an attempt that is older than refusals are kept: the comparison is made here
+-- because a replica may be paused between a comparison of its own and this statement.
+INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource, response_status,
+    response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
+VALUES (@account_id, @key, @fingerprint, @operation,
+    CASE WHEN @attempted_at > now() - make_interval(secs => @max_age_seconds::float8) THEN @status::text END,
+    sqlc.narg('resource_id'), nullif(@resource::text, ''), sqlc.narg('response_status'), sqlc.narg('response_headers'),
+    sqlc.narg('response_body'), CASE WHEN @status::text IN ('completed', 'failed') THEN now() END,
+    @attempted_at, now() + make_interval(secs => @ttl_seconds::float8),
+    now() + make_interval(secs => nullif(@tombstone_seconds::float8, 0)), nullif(@trace_parent::text, ''))
+ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,
+    status = CASE WHEN CASE k.status WHEN 'in_progress' THEN false
+        WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
+        ELSE greatest(k.expires_at, k.tombstone_until) <= now() END THEN excluded.status END,
+    resource_id = excluded.resource_id, resource = excluded.resource, response_status = excluded.response_status,
+    response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
+    completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
+    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent;
 
 -- name: GetKey :batchone
 SELECT sqlc.embed(idempotency_keys), extract(epoch FROM expires_at - now())::float8 AS seconds_left
@@ -27,22 +39,11 @@ FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 SELECT sqlc.embed(idempotency_keys), extract(epoch FROM expires_at - now())::float8 AS seconds_left
 FROM idempotency_keys WHERE account_id = @account_id AND key = @key;
 
--- name: LockKey :batchexec
-SELECT FROM idempotency_keys WHERE account_id = @account_id AND key = @key FOR NO KEY UPDATE;
-
--- name: PointKey :batchexec
--- So that a retry finds what the key in progress began.
-UPDATE idempotency_keys SET resource_id = @resource_id WHERE account_id = @account_id AND key = @key;
-
 -- name: FinishKey :batchexec
 -- The times count from now on, because settling may have taken days.
 UPDATE idempotency_keys SET status = @status, resource = nullif(@resource::text, ''), response_status = @response_status,
     response_headers = @response_headers, response_body = @response_body, completed_at = now(),
     expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at)
-WHERE account_id = @account_id AND key = @key AND status = 'in_progress';
-
--- name: RefuseKey :batchexec
-UPDATE idempotency_keys SET status = 'refused', expires_at = now() + make_interval(secs => @kept_seconds), tombstone_until = NULL
 WHERE account_id = @account_id AND key = @key AND status = 'in_progress';
 
 -- name: PurgeKeys :one

@@ -69,19 +69,23 @@ func (b *AddStockBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const claimKey = `-- name: ClaimKey :batchone
-INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, attempted_at, expires_at, tombstone_until, trace_parent)
-SELECT $1, $2, $3, $4, 'in_progress', $5, now() + make_interval(secs => $6),
-    now() + make_interval(secs => nullif($7::float8, 0)), nullif($8::text, '')
-WHERE $5::timestamptz > now() - make_interval(secs => $9::float8)
-ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation, status = 'in_progress',
-    resource_id = NULL, resource = NULL, response_status = NULL, response_headers = NULL, response_body = NULL,
-    created_at = now(), completed_at = NULL, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
+const claimKey = `-- name: ClaimKey :batchexec
+INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource, response_status,
+    response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
+VALUES ($1, $2, $3, $4,
+    CASE WHEN $5 > now() - make_interval(secs => $6::float8) THEN $7::text END,
+    $8, nullif($9::text, ''), $10, $11,
+    $12, CASE WHEN $7::text IN ('completed', 'failed') THEN now() END,
+    $5, now() + make_interval(secs => $13::float8),
+    now() + make_interval(secs => nullif($14::float8, 0)), nullif($15::text, ''))
+ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,
+    status = CASE WHEN CASE k.status WHEN 'in_progress' THEN false
+        WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
+        ELSE greatest(k.expires_at, k.tombstone_until) <= now() END THEN excluded.status END,
+    resource_id = excluded.resource_id, resource = excluded.resource, response_status = excluded.response_status,
+    response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
+    completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
     tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent
-WHERE CASE k.status WHEN 'in_progress' THEN false
-    WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
-    ELSE greatest(k.expires_at, k.tombstone_until) <= now() END
-RETURNING now()::timestamptz AS now
 `
 
 type ClaimKeyBatchResults struct {
@@ -96,16 +100,23 @@ type ClaimKeyParams struct {
 	Fingerprint      []byte
 	Operation        string
 	AttemptedAt      time.Time
+	MaxAgeSeconds    float64
+	Status           string
+	ResourceID       *uuid.UUID
+	Resource         string
+	ResponseStatus   *int32
+	ResponseHeaders  []byte
+	ResponseBody     []byte
 	TtlSeconds       float64
 	TombstoneSeconds float64
 	TraceParent      string
-	MaxAgeSeconds    float64
 }
 
-// Waits for a transaction that writes the same key. No row: the key is taken. A key whose time is up
-// is claimed as if it had been purged. A refused key is claimed by a later attempt alone, and no key by
-// an attempt that is older than refusals are kept: the comparison is made here because a replica may be
-// paused between a comparison of its own and this statement.
+// Claims the key and keeps its answer, in one row version. Waits for a transaction that writes the same key.
+// If the key is taken, status becomes NULL, which its column refuses, and nothing of the transaction is
+// committed. A key whose time is up is claimed as if it had been purged. A refused key is claimed by a later
+// attempt alone, and no key by an attempt that is older than refusals are kept: the comparison is made here
+// because a replica may be paused between a comparison of its own and this statement.
 func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -115,10 +126,16 @@ func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyB
 			a.Fingerprint,
 			a.Operation,
 			a.AttemptedAt,
+			a.MaxAgeSeconds,
+			a.Status,
+			a.ResourceID,
+			a.Resource,
+			a.ResponseStatus,
+			a.ResponseHeaders,
+			a.ResponseBody,
 			a.TtlSeconds,
 			a.TombstoneSeconds,
 			a.TraceParent,
-			a.MaxAgeSeconds,
 		}
 		batch.Queue(claimKey, vals...)
 	}
@@ -126,20 +143,18 @@ func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyB
 	return &ClaimKeyBatchResults{br, len(arg), false}
 }
 
-func (b *ClaimKeyBatchResults) QueryRow(f func(int, time.Time, error)) {
+func (b *ClaimKeyBatchResults) Exec(f func(int, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
-		var now time.Time
 		if b.closed {
 			if f != nil {
-				f(t, now, ErrBatchAlreadyClosed)
+				f(t, ErrBatchAlreadyClosed)
 			}
 			continue
 		}
-		row := b.br.QueryRow()
-		err := row.Scan(&now)
+		_, err := b.br.Exec()
 		if f != nil {
-			f(t, now, err)
+			f(t, err)
 		}
 	}
 }
@@ -1202,55 +1217,6 @@ func (b *LockDueOrdersBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const lockKey = `-- name: LockKey :batchexec
-SELECT FROM idempotency_keys WHERE account_id = $1 AND key = $2 FOR NO KEY UPDATE
-`
-
-type LockKeyBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type LockKeyParams struct {
-	AccountID uuid.UUID
-	Key       string
-}
-
-func (q *Queries) LockKey(ctx context.Context, arg []LockKeyParams) *LockKeyBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Key,
-		}
-		batch.Queue(lockKey, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &LockKeyBatchResults{br, len(arg), false}
-}
-
-func (b *LockKeyBatchResults) Exec(f func(int, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		if b.closed {
-			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		_, err := b.br.Exec()
-		if f != nil {
-			f(t, err)
-		}
-	}
-}
-
-func (b *LockKeyBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
 const lockOrder = `-- name: LockOrder :batchone
 SELECT orders.id, orders.account_id, orders.customer_id, orders.status, orders.total_amount, orders.total_currency, orders.shipping_address, orders.created_at, orders.updated_at, orders.expires_at, (SELECT jsonb_agg(order_items.* ORDER BY position) FROM order_items WHERE order_id = orders.id) AS items
 FROM orders WHERE orders.account_id = $1 AND orders.id = $2 FOR NO KEY UPDATE
@@ -1460,137 +1426,10 @@ func (b *LockPaymentBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const lockProducts = `-- name: LockProducts :batchmany
-SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = ANY ($2::text[])
-ORDER BY sku FOR NO KEY UPDATE
-`
-
-type LockProductsBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type LockProductsParams struct {
-	AccountID uuid.UUID
-	Skus      []string
-}
-
-// In the order of the SKU, like everyone who locks several products.
-func (q *Queries) LockProducts(ctx context.Context, arg []LockProductsParams) *LockProductsBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Skus,
-		}
-		batch.Queue(lockProducts, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &LockProductsBatchResults{br, len(arg), false}
-}
-
-func (b *LockProductsBatchResults) Query(f func(int, []Product, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		var items []Product
-		if b.closed {
-			if f != nil {
-				f(t, items, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		err := func() error {
-			rows, err := b.br.Query()
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var i Product
-				if err := rows.Scan(
-					&i.AccountID,
-					&i.Sku,
-					&i.Name,
-					&i.PriceAmount,
-					&i.PriceCurrency,
-					&i.Stock,
-					&i.CreatedAt,
-					&i.UpdatedAt,
-				); err != nil {
-					return err
-				}
-				items = append(items, i)
-			}
-			return rows.Err()
-		}()
-		if f != nil {
-			f(t, items, err)
-		}
-	}
-}
-
-func (b *LockProductsBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
-const lockProductsOfOrder = `-- name: LockProductsOfOrder :batchexec
-SELECT FROM products
-WHERE products.account_id = $1
-  AND products.sku IN (SELECT i.sku FROM order_items i WHERE i.order_id = $2)
-ORDER BY products.sku FOR NO KEY UPDATE
-`
-
-type LockProductsOfOrderBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type LockProductsOfOrderParams struct {
-	AccountID uuid.UUID
-	OrderID   uuid.UUID
-}
-
-func (q *Queries) LockProductsOfOrder(ctx context.Context, arg []LockProductsOfOrderParams) *LockProductsOfOrderBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.OrderID,
-		}
-		batch.Queue(lockProductsOfOrder, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &LockProductsOfOrderBatchResults{br, len(arg), false}
-}
-
-func (b *LockProductsOfOrderBatchResults) Exec(f func(int, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		if b.closed {
-			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		_, err := b.br.Exec()
-		if f != nil {
-			f(t, err)
-		}
-	}
-}
-
-func (b *LockProductsOfOrderBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
 const lockProductsOfOrders = `-- name: LockProductsOfOrders :batchexec
 SELECT FROM products
 WHERE (products.account_id, products.sku) IN (SELECT i.account_id, i.sku FROM order_items i WHERE i.order_id = ANY ($1::uuid[]))
-ORDER BY products.account_id, products.sku FOR NO KEY UPDATE
+ORDER BY products.account_id, products.sku COLLATE "C" FOR NO KEY UPDATE
 `
 
 type LockProductsOfOrdersBatchResults struct {
@@ -1599,7 +1438,7 @@ type LockProductsOfOrdersBatchResults struct {
 	closed bool
 }
 
-// Of any account. Within each, the order is that of LockProducts.
+// Of any account. Within each, in the order of the SKU's bytes, like everyone who changes several products.
 func (q *Queries) LockProductsOfOrders(ctx context.Context, orders [][]uuid.UUID) *LockProductsOfOrdersBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range orders {
@@ -1921,106 +1760,130 @@ func (b *NowBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const pointKey = `-- name: PointKey :batchexec
-UPDATE idempotency_keys SET resource_id = $1 WHERE account_id = $2 AND key = $3
+const probeKey = `-- name: ProbeKey :batchone
+SELECT now()::timestamptz AS now FROM accounts
+WHERE accounts.id = $1 AND NOT EXISTS (
+    SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2 AND k.status <> 'refused'
+       AND (k.status = 'in_progress' OR greatest(k.expires_at, k.tombstone_until) > now()))
 `
 
-type PointKeyBatchResults struct {
+type ProbeKeyBatchResults struct {
 	br     pgx.BatchResults
 	tot    int
 	closed bool
 }
 
-type PointKeyParams struct {
-	ResourceID *uuid.UUID
-	AccountID  uuid.UUID
-	Key        string
+type ProbeKeyParams struct {
+	AccountID uuid.UUID
+	Key       string
 }
 
-// So that a retry finds what the key in progress began.
-func (q *Queries) PointKey(ctx context.Context, arg []PointKeyParams) *PointKeyBatchResults {
+// Whether the key may be claimed, as ClaimKey will decide. No row: it is taken.
+func (q *Queries) ProbeKey(ctx context.Context, arg []ProbeKeyParams) *ProbeKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
 		vals := []interface{}{
-			a.ResourceID,
 			a.AccountID,
 			a.Key,
 		}
-		batch.Queue(pointKey, vals...)
+		batch.Queue(probeKey, vals...)
 	}
 	br := q.db.SendBatch(ctx, batch)
-	return &PointKeyBatchResults{br, len(arg), false}
+	return &ProbeKeyBatchResults{br, len(arg), false}
 }
 
-func (b *PointKeyBatchResults) Exec(f func(int, error)) {
+func (b *ProbeKeyBatchResults) QueryRow(f func(int, time.Time, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
+		var now time.Time
 		if b.closed {
 			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
+				f(t, now, ErrBatchAlreadyClosed)
 			}
 			continue
 		}
-		_, err := b.br.Exec()
+		row := b.br.QueryRow()
+		err := row.Scan(&now)
 		if f != nil {
-			f(t, err)
+			f(t, now, err)
 		}
 	}
 }
 
-func (b *PointKeyBatchResults) Close() error {
+func (b *ProbeKeyBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
 
-const refuseKey = `-- name: RefuseKey :batchexec
-UPDATE idempotency_keys SET status = 'refused', expires_at = now() + make_interval(secs => $1), tombstone_until = NULL
-WHERE account_id = $2 AND key = $3 AND status = 'in_progress'
+const readProducts = `-- name: ReadProducts :batchmany
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = ANY ($2::text[])
 `
 
-type RefuseKeyBatchResults struct {
+type ReadProductsBatchResults struct {
 	br     pgx.BatchResults
 	tot    int
 	closed bool
 }
 
-type RefuseKeyParams struct {
-	KeptSeconds float64
-	AccountID   uuid.UUID
-	Key         string
+type ReadProductsParams struct {
+	AccountID uuid.UUID
+	Skus      []string
 }
 
-func (q *Queries) RefuseKey(ctx context.Context, arg []RefuseKeyParams) *RefuseKeyBatchResults {
+func (q *Queries) ReadProducts(ctx context.Context, arg []ReadProductsParams) *ReadProductsBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
 		vals := []interface{}{
-			a.KeptSeconds,
 			a.AccountID,
-			a.Key,
+			a.Skus,
 		}
-		batch.Queue(refuseKey, vals...)
+		batch.Queue(readProducts, vals...)
 	}
 	br := q.db.SendBatch(ctx, batch)
-	return &RefuseKeyBatchResults{br, len(arg), false}
+	return &ReadProductsBatchResults{br, len(arg), false}
 }
 
-func (b *RefuseKeyBatchResults) Exec(f func(int, error)) {
+func (b *ReadProductsBatchResults) Query(f func(int, []Product, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
+		var items []Product
 		if b.closed {
 			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
+				f(t, items, ErrBatchAlreadyClosed)
 			}
 			continue
 		}
-		_, err := b.br.Exec()
+		err := func() error {
+			rows, err := b.br.Query()
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var i Product
+				if err := rows.Scan(
+					&i.AccountID,
+					&i.Sku,
+					&i.Name,
+					&i.PriceAmount,
+					&i.PriceCurrency,
+					&i.Stock,
+					&i.CreatedAt,
+					&i.UpdatedAt,
+				); err != nil {
+					return err
+				}
+				items = append(items, i)
+			}
+			return rows.Err()
+		}()
 		if f != nil {
-			f(t, err)
+			f(t, items, err)
 		}
 	}
 }
 
-func (b *RefuseKeyBatchResults) Close() error {
+func (b *ReadProductsBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
@@ -2499,6 +2362,65 @@ func (b *SettledRefundsBatchResults) QueryRow(f func(int, int64, error)) {
 }
 
 func (b *SettledRefundsBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
+const takeStock = `-- name: TakeStock :batchexec
+UPDATE products SET updated_at = now(),
+    stock = CASE WHEN price_amount = $1 AND price_currency = $2 THEN stock - $3 ELSE -1 END
+WHERE account_id = $4 AND sku = $5
+`
+
+type TakeStockBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type TakeStockParams struct {
+	PriceAmount   int64
+	PriceCurrency string
+	Quantity      int64
+	AccountID     uuid.UUID
+	Sku           string
+}
+
+// If the price has changed or the stock no longer suffices, the stock becomes negative, which
+// products_stock_not_negative refuses, and nothing of the transaction is committed.
+func (q *Queries) TakeStock(ctx context.Context, arg []TakeStockParams) *TakeStockBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.PriceAmount,
+			a.PriceCurrency,
+			a.Quantity,
+			a.AccountID,
+			a.Sku,
+		}
+		batch.Queue(takeStock, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &TakeStockBatchResults{br, len(arg), false}
+}
+
+func (b *TakeStockBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *TakeStockBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }

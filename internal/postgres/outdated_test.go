@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// meanwhile does something between the reading and the writing of a command, at its first run.
+func meanwhile[T any](run command[T], do func()) command[T] {
+	var first sync.Once
+	return func(ctx context.Context, tx *transaction) (T, error) {
+		value, err := run(ctx, tx)
+		first.Do(do)
+		return value, err
+	}
+}
+
+// place places an order, and does something while it is decided.
+func (b *bundle) place(call checkout.Call, wanted checkout.NewOrder, do func()) (checkout.Answer, error) {
+	b.t.Helper()
+	return onceUpToDate(b.ctx, b.Store, call, render, meanwhile(placeOrder(wanted), do))
+}
+
+// sell places an order of another customer.
+func (b *bundle) sell(sku string, quantity int32) {
+	b.t.Helper()
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, sku, quantity), render)
+	require.NoError(b.t, err)
+	require.Equal(b.t, 201, answer.Status)
+}
+
+func TestPlaceOrder_DecidesAgainWhenTheStockNoLongerSuffices(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	call, wanted := b.call("k", 1), wants(b.customer().ID, "limited-print", 10)
+	answer, err := b.place(call, wanted, func() { b.sell("limited-print", 1) })
+	requireRefused(t, "out_of_stock", answer, err)
+	require.EqualValues(t, 9, b.stock("limited-print"))
+	require.Equal(t, 1, b.count("orders"))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
+}
+
+func TestPlaceOrder_TakesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	answer, err := b.place(b.call("k", 1), wants(b.customer().ID, "limited-print", 1), func() { b.sell("limited-print", 9) })
+	require.NoError(t, err)
+	require.Equal(t, 201, answer.Status)
+	require.Zero(t, b.stock("limited-print"))
+}
+
+func TestPlaceOrder_HasThePriceOfTheMomentItIsPlaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, price := range []checkout.Money{usd(999), {Amount: 999, Currency: "EUR"}} {
+		answer, err := b.place(b.keyless(), wants(b.customer().ID, "tee-black", 1), func() {
+			_, _, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5})
+			require.NoError(t, err)
+		})
+		require.Equal(t, price, decode[checkout.Order](t, answer, err).Total)
+		require.EqualValues(t, 4, b.stock("tee-black"))
+	}
+}
+
+// TestClaim_IsDecidedWhenItIsWritten has another request use the key after the look whether it is
+// taken.
+func TestClaim_IsDecidedWhenItIsWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	wanted := wants(customer, "mug-white", 1)
+	order := func(call checkout.Call, wanted checkout.NewOrder) (answer checkout.Answer) {
+		answer, _ = b.PlaceOrder(b.ctx, call, wanted, render)
+		return answer
+	}
+	var first checkout.Answer
+	again, err := b.place(b.call("same", 1), wanted, func() { first = order(b.call("same", 1), wanted) })
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, first.Body, again.Body)
+
+	_, err = b.place(b.call("other", 1), wanted, func() { order(b.call("other", 2), wanted) })
+	require.ErrorIs(t, err, checkout.ErrKeyReused)
+
+	older, newer := b.attempts("refused", 1)
+	_, err = b.place(older, wanted, func() { order(newer, wants(customer, "no-such", 1)) })
+	require.ErrorIs(t, err, checkout.ErrNewerAttemptRefused)
+
+	older, newer = b.attempts("corrected", 1)
+	_, err = b.place(newer, wanted, func() { order(older, wants(customer, "no-such", 1)) })
+	require.NoError(t, err)
+
+	require.Equal(t, 3, b.count("orders"))
+	require.EqualValues(t, plenty-3, b.stock("mug-white"))
+	require.Equal(t, 3, b.count("outbox WHERE type = 'order.placed'"))
+}
+
+// TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten: the second attempt resumes what the first one
+// began meanwhile.
+func TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	call := b.call("k", 1)
+	begun := inParallel(8, func(int) checkout.Payment {
+		begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+		require.NoError(t, err)
+		return begun.Value
+	})
+	attempts := map[int32]bool{}
+	for _, payment := range begun {
+		require.Equal(t, begun[0].ID, payment.ID)
+		attempts[payment.Attempt] = true
+	}
+	require.Len(t, attempts, 8)
+	require.Equal(t, 1, b.count("payments"))
+	b.requireBooks()
+}
+
+// TestCommands_WithOneKeyDoNotDeadlock uses one key for an order and for the end of another order
+// of the same product.
+func TestCommands_WithOneKeyDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	for range 10 {
+		key, order := newID().String(), b.order(customer, 1)
+		answers := inParallel(8, func(i int) result {
+			if i%2 == 0 {
+				return resultOf(b.PlaceOrder(b.ctx, b.call(key, "place"), wants(customer, "tee-black", 1), render))
+			}
+			return resultOf(b.UpdateOrder(b.ctx, b.call(key, "cancel"), order.ID, checkout.OrderChange{Cancel: true}, render))
+		})
+		require.Equal(t, map[string]int{"": 4, "idempotency_key_reused": 4}, tally(answers))
+	}
+}
+
+// TestPlaceOrder_SellsTheLastUnitsWhileOthersComeBack: a client may not be told that there are none
+// as long as there are some.
+func TestPlaceOrder_SellsTheLastUnitsWhileOthersComeBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const stock, buyers = 10, 8 // more than all buyers can hold at once
+	customer := b.customer().ID
+	answers := inParallel(buyers, func(int) result {
+		for range 12 {
+			placed := resultOf(b.PlaceOrder(b.ctx, b.call(newID().String(), 1), wants(customer, "limited-print", 1), render))
+			if placed.code() != "" {
+				return placed
+			}
+			order := decode[checkout.Order](t, placed.answer, nil)
+			_, err := b.UpdateOrder(b.ctx, b.call(newID().String(), 1), order.ID, checkout.OrderChange{Cancel: true}, render)
+			require.NoError(t, err)
+		}
+		return result{answer: checkout.Answer{Status: 201}}
+	})
+	require.Equal(t, map[string]int{"": buyers}, tally(answers))
+	require.EqualValues(t, stock, b.stock("limited-print"))
+}
+
+// TestPlaceOrder_LocksAProductAtTheCommitAlone: a transaction that has decided and not written does
+// not keep another one from the product.
+func TestPlaceOrder_LocksAProductAtTheCommitAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx, cancel := context.WithTimeout(b.ctx, lockTimeout)
+	defer cancel()
+	began := time.Now()
+	_, err := b.place(b.keyless(), wants(b.customer().ID, "tee-black", 1), func() {
+		_, err := b.pool.Exec(ctx, "SELECT FROM products WHERE sku = 'tee-black' FOR UPDATE NOWAIT")
+		require.NoError(t, err)
+	})
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), lockTimeout)
+}
+
+// TestPlaceOrder_WritesItsKeyOnceAndLocksNoAccount looks at the row versions: the second version of
+// the only row would be at (0,2), and a lock leaves its transaction in xmax.
+func TestPlaceOrder_WritesItsKeyOnceAndLocksNoAccount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lastLocks := func() []string { return value[[]string](b, "SELECT array_agg(xmax::text ORDER BY id) FROM accounts") }
+	wanted := wants(b.customer().ID, "tee-black", 1)
+	before := lastLocks()
+	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wanted, render)
+	require.NoError(t, err)
+	require.Equal(t, "(0,1)", value[string](b, "SELECT ctid::text FROM idempotency_keys"))
+	require.Equal(t, before, lastLocks())
+}
