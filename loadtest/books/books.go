@@ -90,6 +90,7 @@ type (
 		ID, Account, Customer, Status string
 		Total                         int64
 		Items                         map[string]int64 // quantity by SKU
+		Created                       time.Time
 	}
 	// Payment is a payment.
 	Payment struct {

@@ -105,10 +105,10 @@ func digest(body []byte) string {
 }
 
 func (r Reader) orders(ctx context.Context, tx pgx.Tx, b *Books) error {
-	return each(ctx, tx, `SELECT id::text, account_id::text, customer_id::text, status, total_amount,
+	return each(ctx, tx, `SELECT id::text, account_id::text, customer_id::text, status, total_amount, created_at,
 		(SELECT jsonb_object_agg(sku, quantity) FROM order_items WHERE order_id = orders.id) FROM orders`, func(rows pgx.Rows) error {
 		var o Order
-		if err := rows.Scan(&o.ID, &o.Account, &o.Customer, &o.Status, &o.Total, &o.Items); err != nil {
+		if err := rows.Scan(&o.ID, &o.Account, &o.Customer, &o.Status, &o.Total, &o.Created, &o.Items); err != nil {
 			return err
 		}
 		b.Orders = append(b.Orders, o)

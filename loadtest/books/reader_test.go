@@ -128,6 +128,9 @@ func TestReader_ReadsTheBooks(t *testing.T) {
 			Body: fmt.Sprintf("%x", body), Resource: id("6")},
 		{KeyID: books.KeyID{Account: account, Key: "open"}, Operation: "pay", Status: "in_progress", Body: fmt.Sprintf("%x", none)},
 	}, b.Keys)
+	require.Len(t, b.Orders, 1)
+	require.False(t, b.Orders[0].Created.IsZero())
+	b.Orders[0].Created = time.Time{}
 	require.Equal(t, []books.Order{{ID: id("6"), Account: id("1"), Customer: id("3"), Status: "partially_refunded", Total: 300,
 		Items: map[string]int64{"tee": 2, "hat": 1}}}, b.Orders)
 	require.Equal(t, []books.Payment{{ID: id("7"), Order: id("6"), Customer: id("3"), Method: "card", Status: "succeeded", Amount: 300, Refunded: 50}}, b.Payments)

@@ -4,14 +4,21 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 var clientKinds = []Kind{
 	{Name: "overload", Victim: Clients, draw: (*Scheduler).overload},
+	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
 }
 
-// crowd is how many clients order at once without pauses: far more than the replicas can serve.
-const crowd = 300
+const (
+	// crowd is how many clients order at once without pauses: far more than the replicas can serve.
+	crowd = 300
+	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
+	buyers = 60
+)
 
 // overload has a crowd order while it lasts. It counts the orders.
 func (s *Scheduler) overload() *Run {
@@ -27,6 +34,24 @@ func (s *Scheduler) overload() *Run {
 	}
 	r.heal = func(context.Context) error {
 		stop()
+		group.Wait()
+		return nil
+	}
+	return r
+}
+
+// flashSale has many buyers order the few units of a product at once. It counts those who were told
+// whether they got one.
+func (s *Scheduler) flashSale() *Run {
+	r := &Run{Counts: true, victims: []string{stack.Postgres}}
+	name := fmt.Sprint(s.random.Uint32())
+	var group sync.WaitGroup
+	r.prepare = func(ctx context.Context) error { return s.target.OpenSale(ctx, name) }
+	r.inject = func(ctx context.Context) error {
+		group.Go(func() { r.Hits += s.target.Sell(ctx, name, buyers) })
+		return nil
+	}
+	r.heal = func(context.Context) error {
 		group.Wait()
 		return nil
 	}

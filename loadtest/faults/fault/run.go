@@ -29,6 +29,10 @@ type Target struct {
 	// Crowd has many clients order at once, under this name, until ctx ends, and returns how many
 	// orders they sent.
 	Crowd func(ctx context.Context, name string, size int) (sent int)
+	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and
+	// returns how many were told whether they got it.
+	OpenSale func(ctx context.Context, name string) error
+	Sell     func(ctx context.Context, name string, buyers int) (told int)
 }
 
 func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has, need) }

@@ -62,6 +62,14 @@ const (
 	Refusal      Purpose = "refusal"       // it is refused, and its client leaves
 	Patient      Purpose = "patient"       // its client waits for the answer of another attempt
 	Crowd        Purpose = "crowd"         // one of many more requests than the replicas can serve
+	Sale         Purpose = "sale"          // one of many buyers of the few units of one product
+)
+
+// SaleUnits is how many units of its product a sale has. The product's SKU begins with SalePrefix,
+// and the key of an order is the SKU, a hyphen and a number.
+const (
+	SaleUnits  = 5
+	SalePrefix = "faults-sale-"
 )
 
 // Outcome is what an attempt says about its key.

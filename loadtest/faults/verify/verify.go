@@ -17,6 +17,7 @@ const (
 	AnswersKept      books.Rule = "every answer seen is in PostgreSQL, byte for byte"
 	RefusedNoEffect  books.Rule = "a final 4xx has no effect"
 	RefusalsHold     books.Rule = "no older copy of a refused request acts"
+	SoldOnce         books.Rule = "each unit of a sale is sold once, and none is denied"
 	LookUpsAgree     books.Rule = "look-ups agree with answers at every moment"
 	NoStaleRecord    books.Rule = "no answer in Redis outlives its row"
 	OwnerOnly        books.Rule = "only its owner changes a Redis record"
@@ -34,7 +35,7 @@ const (
 
 // Rules are all rules of a campaign, in the order of a report.
 var Rules = []books.Rule{
-	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, LookUpsAgree, NoStaleRecord,
+	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, SoldOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
 	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
@@ -60,7 +61,7 @@ func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []bo
 	var all []books.Violation
 	for _, found := range [][]books.Violation{
 		histories(history, patience), reusedHaveAnAnswer(history, b), answersKept(history, b), refusedHaveNoEffect(history, b),
-		refusalsHold(history, b), decided(history),
+		refusalsHold(history, b), soldOnce(attempts, b), decided(history),
 		lookUpsAgree(attempts, history), books.Check(b),
 	} {
 		all = append(all, found...)

@@ -79,8 +79,9 @@ func (c *Clients) call(ctx context.Context, r Request, random *rand.Rand) journa
 }
 
 // abandon sends a request once; its client does not retry, whatever the answer.
-func (c *Clients) abandon(ctx context.Context, r Request) {
+func (c *Clients) abandon(ctx context.Context, r Request) journal.Outcome {
 	c.open.add(r, true)
 	a := c.wire.Once(ctx, r, 1)
 	c.open.answered(r, a.Outcome())
+	return a.Outcome()
 }

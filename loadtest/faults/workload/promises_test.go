@@ -80,6 +80,25 @@ func TestLookUp_IsJournalled(t *testing.T) {
 	require.NotEmpty(t, all[1].Error)
 }
 
+func TestSell_SendsOneOrderPerBuyerForTheProductOfTheSale(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	require.NoError(t, c.OpenSale(t.Context(), "one"))
+	require.Equal(t, 7, c.Sell(t.Context(), "one", 7))
+	keys := map[string]bool{}
+	for _, s := range f.requests()[1:] {
+		keys[s.key] = true
+		require.Contains(t, s.body, `"sku":"faults-sale-one"`)
+	}
+	require.Len(t, keys, 7)
+	require.Contains(t, keys, "faults-sale-one-6")
+	wire.Endpoints[nginx] = "http://127.0.0.1:1"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Error(t, c.OpenSale(ctx, "two"))
+}
+
 func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)

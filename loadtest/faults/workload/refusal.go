@@ -37,7 +37,7 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	corrects, random := a.chance(corrected), a.fork()
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
-	a.createProduct(ctx, account, sku)
+	_ = a.createProduct(ctx, account, sku, ampleStock) // without the product no copy can act
 	switch {
 	case corrects:
 		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
@@ -83,23 +83,25 @@ func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.Wai
 	return older
 }
 
-// createProduct is not in the journal: it needs no key. Its stock is not checked.
-func (a *action) createProduct(ctx context.Context, account, sku string) {
-	body, err := json.Marshal(map[string]any{"name": sku, "price": dollars(100), "stock": ampleStock})
+// createProduct is not in the journal: it needs no key. The books do not compare its stock.
+func (c *Clients) createProduct(ctx context.Context, account, sku string, stock int64) error {
+	body, err := json.Marshal(map[string]any{"name": sku, "price": dollars(100), "stock": stock})
 	if err != nil {
 		panic(err) // strings and integers
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPut, a.wire.Endpoints[nginx]+"/v1/products/"+sku, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPut, c.wire.Endpoints[nginx]+"/v1/products/"+sku, bytes.NewReader(body))
 	if err != nil {
 		panic(err) // our own address
 	}
 	q.Header = http.Header{"Authorization": {"Bearer " + account}, "Content-Type": {"application/json"}}
 	retrying := &transport.Transport{
-		Base: a.wire.pool, MaxElapsed: budget, AttemptTimeout: time.Second, BaseDelay: firstPause, MaxDelay: firstPause,
+		Base: c.wire.pool, MaxElapsed: budget, AttemptTimeout: time.Second, BaseDelay: firstPause, MaxDelay: firstPause,
 	}
-	if answer, err := retrying.RoundTrip(q); err == nil { // without the product no copy can act
-		_ = answer.Body.Close()
+	answer, err := retrying.RoundTrip(q)
+	if err != nil {
+		return fmt.Errorf("create product %s: %w", sku, err)
 	}
+	return answer.Body.Close()
 }

@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+// OpenSale creates the product of a sale: [journal.SaleUnits] of it, for this name.
+func (c *Clients) OpenSale(ctx context.Context, name string) error {
+	return c.createProduct(ctx, c.shop.Accounts[0], journal.SalePrefix+name, journal.SaleUnits)
+}
+
+// Sell has many buyers order a unit of the sale's product at once, each with a key of its own. It
+// returns how many of them were told whether they got one. Nobody pays, and nobody retries: what is
+// undecided is for Finish.
+func (c *Clients) Sell(ctx context.Context, name string, buyers int) (told int) {
+	var decided atomic.Int64
+	var group sync.WaitGroup
+	sku, together := journal.SalePrefix+name, make(chan struct{})
+	for id := range buyers {
+		a := &action{shopper: c.shopper(-1), random: rand.New(rand.NewPCG(c.seed, uint64(id)))}
+		r := a.order(c.shop.Accounts[0], []any{item(sku, 1)})
+		r.Key, r.Via, r.Purpose = fmt.Sprintf("%s-%d", sku, id), endpoints[id%len(endpoints)], journal.Sale
+		group.Go(func() {
+			<-together
+			if c.abandon(context.WithoutCancel(ctx), r).Decided() {
+				decided.Add(1)
+			}
+		})
+	}
+	close(together)
+	group.Wait()
+	return int(decided.Load())
+}
