@@ -11,19 +11,12 @@ import (
 // two transactions, so it ends only a pass that hangs.
 const passTimeout = 2 * time.Minute
 
-// yieldPause is what a service leaves to requests between two passes while they lack resources. A
-// pass takes a fraction of that.
-const yieldPause = 250 * time.Millisecond
-
 // Schedule says how often a periodic service looks for work, and how much work one pass takes. Each
 // service has its own default for what is zero.
 type Schedule struct {
 	Interval time.Duration // the mean time between two passes when there is nothing to do
 	Batch    int
 	Log      *slog.Logger // nil: slog.Default
-	// IsBusy reports whether requests lack what passes use. Passes then leave pauses between them,
-	// but never wait for longer: work that is put off for ever would be lost. nil: never.
-	IsBusy func() bool
 }
 
 // Or fills in what is not set.
@@ -36,9 +29,6 @@ func (s Schedule) Or(interval time.Duration, batch int) Schedule {
 	}
 	if s.Log == nil {
 		s.Log = slog.Default()
-	}
-	if s.IsBusy == nil {
-		s.IsBusy = func() bool { return false }
 	}
 	return s
 }
@@ -82,11 +72,8 @@ func (p *Periodic) runPass(ctx context.Context) time.Duration {
 	if err != nil && ctx.Err() == nil {
 		p.schedule.Log.ErrorContext(ctx, "background pass failed", "service", p.name, "done", n, "error", err)
 	}
-	if err == nil && n > 0 { // there may be more
-		if p.schedule.IsBusy() {
-			return yieldPause
-		}
-		return 0
+	if err == nil && n > 0 {
+		return 0 // there may be more
 	}
 	return p.schedule.Interval/2 + rand.N(p.schedule.Interval)
 }

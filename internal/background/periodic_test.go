@@ -79,19 +79,6 @@ func TestPeriodic_RunsAgainAtOnceWhileThereIsWork(t *testing.T) {
 	})
 }
 
-func TestPeriodic_YieldsButIsNotStarved(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{answer: func(int) (int, error) { return 1, nil }} // always more to do
-		schedule := Schedule{IsBusy: func() bool { return true }}
-		p := NewPeriodic("test", schedule.Or(time.Second, 1), r.pass)
-		p.Start(t.Context())
-		time.Sleep(time.Minute)
-		p.Stop()
-		require.InDelta(t, time.Minute/yieldPause, len(r.passes()), 5)
-	})
-}
-
 func TestPeriodic_LogsAFailedPassAndTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
