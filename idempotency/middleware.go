@@ -31,7 +31,6 @@ type Middleware struct {
 
 	background background
 	waitSlots  chan struct{}
-	waiting    func(*http.Request) (end func(), ok bool)
 }
 
 // New returns a middleware that keeps its records in store and asks policyFor for the policy
@@ -49,7 +48,6 @@ func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Mi
 		maxBody:     defaultMaxBody, maxResponse: defaultMaxResponse,
 		log:       slog.Default(),
 		waitSlots: make(chan struct{}, defaultMaxWaiters),
-		waiting:   func(*http.Request) (func(), bool) { return func() {}, true },
 	}
 	for _, opt := range opts {
 		opt(m)
@@ -65,7 +63,7 @@ func (m *Middleware) mustBeComplete() {
 		panic("idempotency: New needs a store and a function that returns policies")
 	case m.scope == nil:
 		panic("idempotency: New needs WithScope, or WithSharedScope if there is a single client")
-	case m.writeError == nil, m.observe == nil, m.traceParent == nil, m.log == nil, m.waiting == nil:
+	case m.writeError == nil, m.observe == nil, m.traceParent == nil, m.log == nil:
 		panic("idempotency: an option of New is nil")
 	case m.maxBody < 0, m.maxResponse < 0:
 		panic("idempotency: an option of New is negative")

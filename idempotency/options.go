@@ -76,14 +76,6 @@ func WithMaxWaiters(n int) Option {
 	return func(m *Middleware) { m.waitSlots = make(chan struct{}, n) }
 }
 
-// WithWaiting sets a function that is asked before a request waits for another attempt with its
-// key. It may give back what the request holds for its work, such as a slot of a limiter, and
-// returns a function that takes it again when the wait is over. If ok is false the request does
-// not wait and gets its 409 at once: a server with several clients can bound the waiters of each.
-func WithWaiting(mayWait func(*http.Request) (end func(), ok bool)) Option {
-	return func(m *Middleware) { m.waiting = mayWait }
-}
-
 // WithLogger sets where failures are logged that clients do not see. The default is
 // slog.Default. Scopes and keys are logged, bodies are not.
 func WithLogger(log *slog.Logger) Option {

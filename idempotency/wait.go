@@ -63,34 +63,21 @@ func (c *call) mayWait() (bound time.Duration, leave func()) {
 		}
 	}
 	if bound > 0 {
-		if leave = c.enterWait(); leave == nil {
+		select {
+		case c.waitSlots <- struct{}{}:
+		default:
 			return 0, nil
+		}
+		began := time.Now()
+		leave = func() {
+			c.check.Waited = time.Since(began)
+			<-c.waitSlots
 		}
 	}
 	if preferred {
 		c.w.Header().Set(headerPreferenceApplied, "wait="+strconv.Itoa(wholeSeconds(bound)))
 	}
 	return bound, leave
-}
-
-// enterWait takes a place for a waiter. It returns nil if there is none.
-func (c *call) enterWait() (leave func()) {
-	select {
-	case c.waitSlots <- struct{}{}:
-	default:
-		return nil
-	}
-	end, ok := c.waiting(c.r)
-	if !ok {
-		<-c.waitSlots
-		return nil
-	}
-	began := time.Now()
-	return func() {
-		c.check.Waited = time.Since(began)
-		<-c.waitSlots
-		end()
-	}
 }
 
 // untilLook is random, so that waiters do not look together, and ends soon after the lease.

@@ -254,34 +254,6 @@ func TestMaxWaiters_LimitsWaiters(t *testing.T) {
 	})
 }
 
-func TestWithWaiting_IsAskedBeforeEachWait(t *testing.T) {
-	t.Parallel()
-	for _, mayWait := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			asked, ended := 0, 0
-			b := setupOn(t, asWatcher, patient, slow, idempotency.WithWaiting(func(r *http.Request) (func(), bool) {
-				asked++
-				require.Equal(t, "key", r.Header.Get(idempotency.HeaderKey))
-				return func() { ended++ }, mayWait
-			}))
-			first := b.start(request(t, "key", ""))
-			synctest.Wait()
-			second := b.start(request(t, "key", "")).wait()
-			require.Equal(t, 1, asked, "only the second one waits")
-			if mayWait {
-				require.Equal(t, 1, ended)
-				requireReplay(t, first.wait().ResponseRecorder, second.ResponseRecorder)
-				return
-			}
-			require.Zero(t, ended)
-			require.Zero(t, second.took)
-			require.Equal(t, http.StatusConflict, second.Code)
-			require.Zero(t, b.Waiting(), "it gave back its place")
-			first.wait()
-		})
-	}
-}
-
 func TestPrefer_SetsTheBound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
