@@ -126,6 +126,13 @@ func startPostgres(ctx context.Context, cfg PostgresConfig, prepare func(context
 // PostgresCommand finds the program and makes the data directory, unless it is there. The port must
 // not be 0. It reports whether the directory is a temporary one.
 func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temporary bool, err error) {
+	return postgresCommand(ctx, cfg, initdb)
+}
+
+// A filler makes a data directory with a program of binDir's.
+type filler func(ctx context.Context, binDir, data string) *exec.Cmd
+
+func postgresCommand(ctx context.Context, cfg PostgresConfig, fill filler) (run Command, temporary bool, err error) {
 	binDir, err := FindPostgres()
 	if err != nil {
 		return run, false, err
@@ -138,7 +145,7 @@ func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temp
 	if err != nil {
 		return run, false, err
 	}
-	if err := initPostgres(ctx, binDir, filepath.Join(dir, "data"), user); err != nil {
+	if err := makeData(ctx, fill, binDir, filepath.Join(dir, "data"), user); err != nil {
 		if temporary {
 			_ = os.RemoveAll(dir)
 		}
@@ -153,9 +160,9 @@ func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temp
 	}, temporary, nil
 }
 
-// initPostgres makes a data directory unless there is one. It works beside the final place and
-// renames, so that an aborted run leaves no half of one.
-func initPostgres(ctx context.Context, binDir, data string, user *syscall.Credential) error {
+// makeData makes a data directory unless there is one. It works beside the final place and renames,
+// so that an aborted run leaves no half of one.
+func makeData(ctx context.Context, fill filler, binDir, data string, user *syscall.Credential) error {
 	if IsFile(filepath.Join(data, "PG_VERSION")) {
 		return nil
 	}
@@ -165,15 +172,19 @@ func initPostgres(ctx context.Context, binDir, data string, user *syscall.Creden
 			return fmt.Errorf("clear the data directory: %w", err)
 		}
 	}
-	fresh := fmt.Sprintf("%s.new-%d", data, os.Getpid()) // an aborted run's initdb may still be at work in its own
-	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+fresh, "--username="+databaseName,
-		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	fresh := fmt.Sprintf("%s.new-%d", data, os.Getpid()) // an aborted run's program may still be at work in its own
+	cmd := fill(ctx, binDir, fresh)
 	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
 	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(fresh))
+		return errors.Join(ctx.Err(), fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, out), os.RemoveAll(fresh))
 	}
 	return os.Rename(fresh, data)
+}
+
+func initdb(ctx context.Context, binDir, data string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+data, "--username="+databaseName,
+		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 }
 
 // postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).

@@ -2,12 +2,9 @@ package localserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,40 +22,10 @@ func StartStandby(ctx context.Context, cfg PostgresConfig, primary string) (*Ser
 // StandbyCommand is [PostgresCommand] for a hot standby of the primary at an address (host:port).
 // Its data directory is a copy of the primary's (pg_basebackup), made unless there is one.
 func StandbyCommand(ctx context.Context, cfg PostgresConfig, primary string) (run Command, temporary bool, err error) {
-	binDir, err := FindPostgres()
-	if err != nil {
-		return run, false, err
-	}
-	user, err := Unprivileged()
-	if err != nil {
-		return run, false, err
-	}
-	if cfg.Dir, temporary, err = ServerDir(cfg.Dir, "postgres", user); err != nil {
-		return run, false, err
-	}
-	if err := copyPrimary(ctx, binDir, primary, filepath.Join(cfg.Dir, "data"), user); err != nil {
-		return run, temporary, err
-	}
-	run, _, err = PostgresCommand(ctx, cfg) // which finds the data
-	return run, temporary, err
-}
-
-func copyPrimary(ctx context.Context, binDir, primary, data string, user *syscall.Credential) error {
-	if IsFile(filepath.Join(data, "PG_VERSION")) {
-		return nil
-	}
-	fresh := data + ".new"
-	if err := errors.Join(os.RemoveAll(data), os.RemoveAll(fresh)); err != nil {
-		return fmt.Errorf("clear the standby's directory: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+fresh, "--write-recovery-conf", "--no-sync",
-		"--checkpoint=fast", "--dbname=postgres://"+databaseName+"@"+primary+"/postgres?sslmode=disable")
-	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
-	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("pg_basebackup: %w: %s", err, out), os.RemoveAll(fresh))
-	}
-	return os.Rename(fresh, data)
+	return postgresCommand(ctx, cfg, func(ctx context.Context, binDir, data string) *exec.Cmd {
+		return exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+data, "--write-recovery-conf", "--no-sync",
+			"--checkpoint=fast", "--dbname=postgres://"+databaseName+"@"+primary+"/postgres?sslmode=disable")
+	})
 }
 
 // AwaitStandby returns when a standby has applied all that the primary at addr has written, and so
