@@ -244,7 +244,7 @@ func (r tree) requireSection(t *testing.T, source, page, anchor string) {
 
 // slug is the anchor that GitHub makes of a heading.
 func slug(title string) string {
-	title = regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(title), "")
+	title = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(title), "")
 	return strings.ReplaceAll(title, " ", "-")
 }
 

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,4 +25,45 @@ func TestReadme_BadgesSayWhatIsTrue(t *testing.T) {
 		require.Contains(t, repository.files[badge], ">"+value[1]+"</text>")
 		require.Contains(t, repository.files["README.md"], "[!["+source.before+value[1]+"]("+badge+")]")
 	}
+}
+
+// figure is a number, with what stands inside it: 5.5, 1,783, 2026-11-21.
+var figure = regexp.MustCompile(`\d(?:[\d.,:-]*\d)?`)
+
+// TestReadme_TranslationIsInStep compares what no language changes: blocks of code on the page, and
+// code, links and figures in each section. A sentence may have them in another order.
+func TestReadme_TranslationIsInStep(t *testing.T) {
+	t.Parallel()
+	pages := read(t).pages
+	original, translation := pages["README.md"], pages["README.zh-TW.md"]
+	require.Equal(t, fence.FindAllString(original, -1), fence.FindAllString(translation, -1))
+	sections, translated := sectionsOf(original), sectionsOf(translation)
+	require.Len(t, translated, len(sections))
+	for i, section := range sections {
+		title, _, _ := strings.Cut(translated[i], "\n")
+		require.Equal(t, level.FindString(section), level.FindString(title), title)
+		for _, pattern := range []*regexp.Regexp{span, link, figure} {
+			require.ElementsMatch(t, pattern.FindAllString(section, -1), pattern.FindAllString(translated[i], -1), title)
+		}
+	}
+}
+
+var (
+	level = regexp.MustCompile(`(?m)^#+ `)
+	// own is a link to the page itself, or to its other language: both differ.
+	own = regexp.MustCompile(`\]\((?:#|README\.)[^)]*\)`)
+)
+
+// sectionsOf returns the prose of a page, from each heading to the next.
+func sectionsOf(page string) (sections []string) {
+	text := own.ReplaceAllString(prose(page), "](own)")
+	starts := level.FindAllStringIndex(text, -1)
+	for i, start := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		sections = append(sections, text[start[0]:end])
+	}
+	return sections
 }
