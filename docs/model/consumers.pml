@@ -6,12 +6,12 @@
 //
 // SWITCH NO_INBOX breaks once: the effect does not depend on the inbox
 // SWITCH CURSOR_NOT_COMPARED breaks once: events at or before the group's cursor are not ignored
-// SWITCH INBOX_PURGED_BY_AGE breaks once: the age of the inbox row counts, not that of the cursor's move
+// SWITCH INBOX_PURGED_BY_AGE breaks once: the inbox is purged by the age of its rows, not by when the cursor passed them
 // SWITCH EFFECT_AFTER_INBOX breaks delivered: the inbox row and the effect are two transactions
 // SWITCH NO_REDELIVERY breaks delivered: nothing looks for events that the stream has lost
-// SWITCH OUTBOX_PURGED_EARLY breaks delivered: the outbox is purged where the group's cursor has not been
+// SWITCH OUTBOX_PURGED_EARLY breaks delivered: the outbox is purged before the group's cursor has passed
 // SWITCH CURSOR_SKIPS breaks delivered: the cursor moves to the last event in the inbox, over gaps
-// SWITCH TRIMMED_BY_LENGTH breaks trimmed: the stream is trimmed whatever the group has had
+// SWITCH TRIMMED_BY_LENGTH breaks trimmed: the stream is trimmed although the group has not handled it
 #include "common.h"
 
 #define ONCE    "BROKEN once: an event has its effect once in each group\n"

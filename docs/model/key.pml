@@ -8,7 +8,7 @@
 // SWITCH LOOK_IS_BELIEVED breaks once: the key's row is written over if the first look did not find it
 // SWITCH ANSWER_AFTER_COMMIT breaks once: the key's row is written in a second transaction
 // SWITCH NO_TOMBSTONE breaks once: the row of an expired key is deleted
-// SWITCH UNKNOWN_IS_REFUSED breaks final: a commit without a reply is answered as a refusal
+// SWITCH UNKNOWN_IS_REFUSED breaks final: a commit without a reply is answered with a final 4xx
 // SWITCH REFUSAL_NOT_KEPT breaks final: a final 4xx writes no row
 // SWITCH REDIS_COMPARES_NO_REQUEST breaks request: the middleware does not compare fingerprints
 // SWITCH ROW_COMPARES_NO_REQUEST breaks request: the authority does not compare fingerprints

@@ -8,7 +8,7 @@
 // SWITCH NOT_WAITED breaks complete: the relay does not wait for open transactions
 // SWITCH POSITION_BEFORE_LOCK breaks complete: a transaction draws its position before it locks the outbox
 // SWITCH CURSOR_FIRST breaks complete: the relay moves the cursor before it publishes
-// SWITCH CURSOR_NOT_FENCED breaks forward: the cursor moves whoever holds the lease and wherever it is
+// SWITCH CURSOR_NOT_FENCED breaks forward: moving the cursor compares neither who holds the lease nor where the cursor is
 #include "common.h"
 
 #define COMPLETE "BROKEN complete: the cursor passes no event that is not published\n"
