@@ -218,7 +218,7 @@ type KeyState struct {
 	CompletedAt *time.Time `json:"completed_at,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 
-	// ExpiresAt Until when this is known: the answer, or in the state expired that the key was used
+	// ExpiresAt Until when the answer is kept. In the state `expired`: until when it is known that the key was used
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Key       string     `json:"key"`
 
@@ -281,8 +281,8 @@ type Order struct {
 type OrderCreate struct {
 	CustomerID openapi_types.UUID `json:"customer_id"`
 
-	// Items Each SKU once; one that is listed twice is refused with 400 `duplicate_item`, also with different
-	// quantities. The total must not exceed the maximum of Money, else 422 `total_too_large`.
+	// Items Each SKU once: a SKU that is listed twice is refused with 400 `duplicate_item`, also with different
+	// quantities. A total above the maximum of Money is refused with 422 `total_too_large`.
 	Items []struct {
 		Quantity int32 `json:"quantity"`
 
@@ -334,7 +334,7 @@ type Payment struct {
 	// Refunded Money that may be zero
 	Refunded Balance `json:"refunded"`
 
-	// Status `processing`: the provider has not said yet; it is no failure
+	// Status `processing`: the provider has not confirmed the outcome yet; this is not a failure
 	Status    PaymentStatus `json:"status"`
 	UpdatedAt time.Time     `json:"updated_at"`
 }
@@ -358,7 +358,7 @@ type PaymentMethod struct {
 	Type  MethodType `json:"type"`
 }
 
-// PaymentStatus `processing`: the provider has not said yet; it is no failure
+// PaymentStatus `processing`: the provider has not confirmed the outcome yet; this is not a failure
 type PaymentStatus string
 
 // Problem RFC 9457 problem details
@@ -427,7 +427,7 @@ type ProviderEvent struct {
 		DeclineCode *string `json:"decline_code,omitempty"`
 		ID          *string `json:"id,omitempty"`
 
-		// IdempotencyKey Ours; it names the payment or refund
+		// IdempotencyKey The key that this service sent to the provider; it names the payment or refund
 		IdempotencyKey *string `json:"idempotency_key,omitempty"`
 	} `json:"data"`
 	Timestamp *time.Time `json:"timestamp,omitempty"`
@@ -440,11 +440,11 @@ type ProviderEvent struct {
 
 // ProviderEventVerdict defines model for ProviderEventVerdict.
 type ProviderEventVerdict struct {
-	// Verdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+	// Verdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled
 	Verdict ProviderEventVerdictVerdict `json:"verdict"`
 }
 
-// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about anything of ours; `conflicting`: contradicts what was settled
+// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled
 type ProviderEventVerdictVerdict string
 
 // Refund defines model for Refund.
@@ -455,7 +455,7 @@ type Refund struct {
 	OrderID   openapi_types.UUID `json:"order_id"`
 	PaymentID openapi_types.UUID `json:"payment_id"`
 
-	// Status `processing`: the provider has not said yet; it is no failure
+	// Status `processing`: the provider has not confirmed the outcome yet; this is not a failure
 	Status    PaymentStatus `json:"status"`
 	UpdatedAt time.Time     `json:"updated_at"`
 }
@@ -531,8 +531,8 @@ type PaymentID = openapi_types.UUID
 // CreateCustomerParams defines parameters for CreateCustomer.
 type CreateCustomerParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
@@ -554,15 +554,15 @@ type CreateCustomerParams struct {
 
 // UpdateCustomerParams defines parameters for UpdateCustomer.
 type UpdateCustomerParams struct {
-	// IdempotencyKey As elsewhere, but this change may also be made without one.
+	// IdempotencyKey As elsewhere, but this change may also be made without a key.
 	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateTopUpParams defines parameters for CreateTopUp.
 type CreateTopUpParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
@@ -597,8 +597,8 @@ type ListOrdersParams struct {
 // CreateOrderParams defines parameters for CreateOrder.
 type CreateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
@@ -621,8 +621,8 @@ type CreateOrderParams struct {
 // UpdateOrderParams defines parameters for UpdateOrder.
 type UpdateOrderParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
@@ -645,8 +645,8 @@ type UpdateOrderParams struct {
 // CreatePaymentParams defines parameters for CreatePayment.
 type CreatePaymentParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
@@ -669,8 +669,8 @@ type CreatePaymentParams struct {
 // CreateRefundParams defines parameters for CreateRefund.
 type CreateRefundParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
-	// string. Make a new one (a UUID, say) per thing you want to happen, and
-	// keep it for every retry.
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:

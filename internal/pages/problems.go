@@ -9,8 +9,7 @@ const (
 	thenRead      = "Read the resource. For another effect use a new key."
 )
 
-// groups are all problems that a client can see, also those that nginx in front of the replicas
-// answers with.
+// groups are all problems that a client can see, including those of nginx in front of the replicas.
 var groups = []group{
 	{"The request as HTTP", []explanation{
 		{"malformed_request", 400, "The request is not valid HTTP.",
@@ -24,7 +23,7 @@ var groups = []group{
 		{"http_version_not_supported", 505, "This version of HTTP is not supported.",
 			"The version of HTTP is not supported.", thenCorrect},
 		{"expectation_failed", 417, "Expect must be 100-continue.",
-			"The Expect header asks for something else than 100-continue.", thenCorrect},
+			"The Expect header asks for something other than 100-continue.", thenCorrect},
 		{"route_not_found", 404, "There is nothing at this path.",
 			"There is nothing at this path.", thenCorrect},
 		{"method_not_allowed", 405, "This path does not have that method; the Allow header names those it has.",
@@ -52,15 +51,15 @@ var groups = []group{
 		{"idempotency_key_too_long", 400, "Idempotency-Key must not exceed 255 characters",
 			"The idempotency key has more than 255 characters.", thenCorrect},
 		{"idempotency_key_malformed", 400, "Idempotency-Key must be printable ASCII.",
-			"The idempotency key is empty, is sent twice, or contains something else than printable ASCII.", thenCorrect},
+			"The idempotency key is empty, is sent twice, or contains something other than printable ASCII.", thenCorrect},
 		{"idempotency_key_reused", 422, "Idempotency key has already been used with a different request payload.",
 			"Another request was answered under the idempotency key. This one was not executed, and never will be.", thenNewKey},
 		{"idempotency_key_expired", 409, "This idempotency key was used before, and the answer is no longer kept. Nothing was done again.",
-			"This request was executed before, and its answer is no longer kept. `resource` is the path of what it led to. Nothing was done again.", thenRead},
+			"This request was executed before, and its answer is no longer kept. `resource` is the path of what it created. Nothing was done again.", thenRead},
 		{"idempotency_key_not_found", 404, "Nothing is known of this idempotency key in this account.",
-			"Nothing is known of the key in this account, for as long as keys are remembered.", "The request may be sent."},
+			"This account has not used the key, or not for as long as keys are remembered.", "The request may be sent."},
 		{"idempotency_in_progress", 409, "A request with this idempotency key is already being processed. Retry after the original request completes.",
-			"A request with this key is being processed: the same one, or another one whose answer may still leave the key free.", thenRetry},
+			"A request with this key is being processed: the same one, or another one. If the other one is refused, the key is free again.", thenRetry},
 		{"idempotency_store_unavailable", 503, "Idempotency cannot be guaranteed at the moment, so the request was not executed. Retry later with the same key.",
 			"The store of idempotency keys cannot be reached, and the route moves money.", thenRetry},
 		{"idempotency_response_not_kept", 409, "The original request was completed with status 201, but its response was too large to be kept and cannot be replayed.",
@@ -92,7 +91,7 @@ var groups = []group{
 		{"duplicate_item", 400, "tee-black is listed twice; add up its quantities",
 			"The order lists a SKU twice. Add up its quantities.", thenCorrect},
 		{"card_number_refused", 400, "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead.",
-			"The request contains what looks like a card number: digits with the prefix, the length and the check digit of a card scheme, at once or in the groups of a card. Card numbers are never accepted; send the provider's token.", thenCorrect},
+			"The request contains what looks like a card number: digits with the prefix, the length and the check digit of a card scheme, without separators or in the groups in which cards show them. Card numbers are never accepted; send the provider's token.", thenCorrect},
 	}},
 	{"What the shop says", []explanation{
 		{"product_not_found", 404, "There is no such product in this account.",
