@@ -1,6 +1,6 @@
-// Package pspsim is an honest stand-in for a card provider: it charges and refunds over HTTP, is
-// itself idempotent by key, and lists what it really charged. The card token makes it slow, makes
-// it decline, or makes it stop answering.
+// Package pspsim simulates a card provider: it charges and refunds over HTTP, is itself idempotent
+// by key, and lists what it really charged. The card token makes it slow, makes it decline, or
+// makes it stop answering.
 //
 // It exists so that tests can prove "one key, one charge" against a party that is not the service
 // under test. So it shares no code with that service, and no charge it ever answered is lost: each
@@ -16,8 +16,8 @@
 // /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,
 // the newest first.
 //
-// PUT /v1/trouble has it treat everybody badly, see [Trouble]; DELETE ends that; both it and GET
-// show how many answers and events it affected.
+// PUT /v1/trouble makes it misbehave for all clients, see [Trouble]; DELETE ends that. DELETE and
+// GET return how many answers and events were affected.
 //
 // # Tokens
 //
