@@ -544,8 +544,8 @@ type CreateCustomerParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
@@ -574,8 +574,8 @@ type CreateTopUpParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
@@ -610,8 +610,8 @@ type CreateOrderParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
@@ -634,8 +634,8 @@ type UpdateOrderParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
@@ -658,8 +658,8 @@ type CreatePaymentParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
@@ -682,8 +682,8 @@ type CreateRefundParams struct {
 	// an effect under this key. If no answer was kept, the request is executed.
 	//
 	// The answer is kept for 48 hours for payments, refunds and top-ups, and
-	// for 24 hours for everything else; until then the same request gets the
-	// same answer. After that, a key of a payment, refund or top-up is still
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
 	// another request gets 422, and nothing is done. Any other key may be used
