@@ -65,16 +65,19 @@ func (s *Server) identify(next http.Handler) http.Handler {
 	})
 }
 
-// clientIP finds the client behind the trusted proxies. It is used only in logs.
-func (s *Server) clientIP() func(http.Handler) http.Handler {
+// clientIP finds the client behind the trusted proxies: the peer of the connection, unless trusted
+// proxies name another one. It is used only in logs.
+func (s *Server) clientIP() chi.Middlewares {
+	all := chi.Middlewares{middleware.ClientIPFromRemoteAddr}
 	if len(s.cfg.TrustedProxies) == 0 {
-		return middleware.ClientIPFromRemoteAddr
+		return all
 	}
 	prefixes := make([]string, len(s.cfg.TrustedProxies))
 	for i, prefix := range s.cfg.TrustedProxies {
 		prefixes[i] = prefix.String()
 	}
-	return middleware.ClientIPFromXFF(prefixes...)
+	// It leaves the peer where every address is trusted, as on one machine.
+	return append(all, middleware.ClientIPFromXFF(prefixes...))
 }
 
 // accessLog writes a line per request: no bodies, no queries, no keys.

@@ -58,6 +58,8 @@ func TestClientIP_ComesFromTrustedProxies(t *testing.T) {
 	}{
 		{trusted, "10.0.0.1:1", "1.1.1.1, 203.0.113.9, 10.2.2.2", "203.0.113.9"},
 		{trusted, "203.0.113.7:1", "1.1.1.1", "203.0.113.7"},
+		{trusted, "10.0.0.1:1", "10.2.2.2", "10.0.0.1"}, // everybody is trusted, as on one machine
+		{trusted, "10.0.0.1:1", "203.0.113.9, garbage", "10.0.0.1"},
 		{nil, "10.0.0.1:1", "1.1.1.1", "10.0.0.1"},
 	} {
 		var ip string

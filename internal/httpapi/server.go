@@ -110,7 +110,9 @@ func (s *Server) Waiting() int { return s.idempotency.Waiting() }
 
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.identify, s.timeAttempt, s.clientIP(), s.accessLog, s.recover, s.limitBody)
+	r.Use(s.identify, s.timeAttempt)
+	r.Use(s.clientIP()...)
+	r.Use(s.accessLog, s.recover, s.limitBody)
 	r.Use(middleware.GetHead)
 	notFound := func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errRouteNotFound) }
 	pages.Mount(r, pages.Options{DemoKey: s.cfg.DemoKey, NotFound: notFound})
