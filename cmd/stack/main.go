@@ -22,6 +22,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   key KEY                    what Redis, PostgreSQL and the provider know of an idempotency key, as JSON
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
+  logs [-f] --key KEY        what both replicas have logged about an idempotency key, in order
 
 Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
   kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
@@ -55,6 +56,7 @@ type settings struct {
 	noConsole bool
 	open      bool
 	follow    bool
+	key       string
 	control   string
 }
 
@@ -89,6 +91,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	case "status":
 		return it.PrintStatus(ctx)
 	case "logs":
+		if s.key != "" {
+			return it.KeyLogs(ctx, s.key, s.follow)
+		}
 		return it.Logs(ctx, words[1:], s.follow)
 	default:
 		return it.Do(ctx, words[0], words[1:]...)
@@ -119,6 +124,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
+	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
 	flags.StringVar(&s.control, "control", stack.ProxyAddr, "proxy: `address` of its control port")
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {

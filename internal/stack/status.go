@@ -1,8 +1,10 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -21,7 +23,7 @@ type ServiceStatus struct {
 	State string
 	// ID is the process or container.
 	ID string
-	// Why is the reason when a running service is not ready.
+	// Why is the reason when a running service is not ready, or what a ready one does without.
 	Why string
 	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
 	// PostgreSQL: primary or standby.
@@ -71,11 +73,20 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 	if c.State != deployment.Running {
 		return status
 	}
-	status.State = "ready"
-	if err := s.Probe(ctx, name); err != nil {
-		status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
+	missing, err := s.ask(ctx, name)
+	status.State, status.Why = "ready", strings.Join(missing, ", ")
+	if err != nil {
+		status.State = "not ready"
+		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
 	}
 	return status
+}
+
+func (s *Stack) ask(ctx context.Context, name string) (missing []string, err error) {
+	if slices.Contains(Replicas, name) {
+		return s.AskReplica(ctx, name)
+	}
+	return nil, s.Probe(ctx, name)
 }
 
 func (s *Stack) faults() faultproxy.Faults { return faultproxy.Faults{Control: s.Addr(Proxy)} }
@@ -87,12 +98,26 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 		return err
 	}
 	s.Printf("%s driver, %s\n", s.State.Data.Driver, s.Dir)
-	for _, line := range services {
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.NameWidth(), line.Name, line.Addr, line.State, line.ID, line.Role+" "+line.Why)
+	for _, one := range services {
+		state, why := one.explain()
+		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.NameWidth(), one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
 		s.Printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {
 		s.Printf("  fault: %s\n", fault)
 	}
 	return nil
+}
+
+// explain returns the state as a person reads it, with the reason or the way out.
+func (one ServiceStatus) explain() (state, why string) {
+	switch {
+	case one.State == deployment.Stopped:
+		return one.State, "end this: stack start " + one.Name
+	case one.State == deployment.Paused:
+		return one.State, "end this: stack resume " + one.Name
+	case one.State == "ready" && one.Why != "":
+		return "degraded", one.Why
+	}
+	return one.State, one.Why
 }

@@ -3,9 +3,13 @@ package deployment
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
@@ -46,24 +50,61 @@ func (d *Deployment) ProbeDoor(ctx context.Context) error {
 	return getOK(ctx, d.URL()+"/v1/products")
 }
 
-// getOK expects status 200. It sends the demo account's key along, which only the API looks at.
+// AskReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can be
+// ready without some of them.
+func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
+	defer cancel()
+	url := "http://" + d.Ops(name) + "/readyz"
+	code, text, err := get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Status string
+		Checks map[string]struct {
+			OK    bool
+			Error string
+		}
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("GET %s: status %d: %w", url, code, err)
+	}
+	for _, server := range slices.Sorted(maps.Keys(answer.Checks)) {
+		if check := answer.Checks[server]; !check.OK {
+			missing = append(missing, "without "+server+" ("+check.Error+")")
+		}
+	}
+	if code != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	return missing, err
+}
+
+// getOK expects status 200.
 func getOK(ctx context.Context, url string) error {
+	code, text, err := get(ctx, url)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d: %s", url, code, bytes.TrimSpace(text))
+	}
+	return err
+}
+
+// get sends the demo account's key along, which only the API looks at.
+func get(ctx context.Context, url string) (code int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer sk_test_demo")
 	req.Close = true // a probe leaves no connection open
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
-	}
-	return err
+	text, err = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	return resp.StatusCode, text, err
 }
 
 // ProbeURLs asks URLs once each, for the healthchecks of containers that have no curl.

@@ -1,0 +1,38 @@
+package stack
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const replicaLogs = `==> api-1.log <==
+{"time":"2026-11-22T06:51:31.9Z","level":"ERROR","msg":"request failed","pod_id":"api-1","request_id":"one-one-one","code":"internal","cause":"boom"}
+{"time":"2026-11-22T06:51:32Z","level":"INFO","msg":"idempotency check","pod_id":"api-1","event":"idempotency_check","key":"k1","endpoint":"POST /v1/orders","result":"acquired","duration_ms":1.25,"request_id":"one-one-one"}
+{"time":"2026-11-22T06:51:32Z","level":"INFO","msg":"idempotency check","pod_id":"api-1","event":"idempotency_check","key":"k2","result":"acquired","request_id":"other"}
+{"time":"2026-11-22T06:51:33Z","level":"INFO","msg":"request","pod_id":"api-1","event":"http_request","request_id":"one-one-one","method":"POST","path":"/v1/orders","status":500,"duration_ms":7,"client_ip":"10.1.2.3"}
+{"time":"2026-11-22T06:51:33Z","level":"INFO","msg":"request","pod_id":"api-1","event":"http_request","request_id":"other","method":"POST","path":"/v1/orders","status":201}
+panic: not JSON
+api-2  | {"time":"2026-11-22T06:51:34Z","level":"INFO","msg":"request","pod_id":"api-2","event":"http_request","request_id":"one-one-one","method":"GET","path":"/v1/orders","status":200}
+`
+
+func TestKeyLog_HasEveryLineOfTheKeysAttempts(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 7, len(replicaLogs)} { // as pipes cut it
+		var lines []string
+		log := &keyLog{key: "k1", found: func(line logLine) { lines = append(lines, line.String()) }}
+		for rest := replicaLogs; rest != ""; {
+			n, err := log.Write([]byte(rest[:min(size, len(rest))]))
+			require.NoError(t, err)
+			rest = rest[n:]
+		}
+		require.Equal(t, []string{
+			"06:51:31.900  api-1  one-one-  error    request failed internal boom",
+			"06:51:32.000  api-1  one-one-  key      acquired     POST /v1/orders (1.2 ms)",
+			"06:51:33.000  api-1  one-one-  answer   500          POST /v1/orders (7.0 ms) to 10.1.2.3",
+		}, lines, "request one-one-one at api-2 is another attempt, and has not that key")
+		require.Empty(t, log.running)
+		require.Empty(t, strings.TrimSpace(string(log.rest)))
+	}
+}
