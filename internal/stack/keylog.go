@@ -101,8 +101,8 @@ func (k *keyLog) Write(text []byte) (int, error) {
 	}
 }
 
-// take reads a line, which has the service's name in front of it with Docker. What is no JSON has no
-// key.
+// take reads a line, which has the service's name in front of it with Docker. What is no JSON has
+// no key.
 func (k *keyLog) take(text []byte) {
 	var line logLine
 	begin := max(0, bytes.IndexByte(text, '{'))

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# The commands of the scenarios: say, send, expect, and a verdict at the end. It needs bash, curl and
-# jq. Each scenario sources it, and runs alone against the stack that these variables name.
+# The commands of the scenarios: say, send, expect, and a verdict at the end. Each scenario sources
+# it, and runs alone against the stack that these variables name. With --full (or SCENARIO_FULL=yes)
+# it shows each request as a line of curl to paste, each answer with its body, and every check.
 
 set -euo pipefail
 
@@ -24,14 +25,22 @@ heal_seconds=60
 poll_seconds=0.2
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+case ${1:-} in
+  '') ;;
+  --full) export SCENARIO_FULL=yes ;;
+  *) echo "usage: $0 [--full]" >&2 && exit 2 ;;
+esac
+full=${SCENARIO_FULL:-}
+# shellcheck source=scripts/scenarios/needs.sh
+. scripts/scenarios/needs.sh
 work=$(mktemp -d)
 # Letters and digits; too few digits for a card number.
 run=r$(od -An -N5 -tx1 /dev/urandom | tr -d ' \n')
 checks=0 failed=0 placed=0 undo=''
 
-bold='' green='' red='' dim='' plain=''
+bold='' green='' red='' blue='' dim='' plain='' json_colour=-M
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
-  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
+  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' blue=$'\e[36m' dim=$'\e[2m' plain=$'\e[0m' json_colour=-C
 fi
 
 # shellcheck source=scripts/scenarios/records.sh
@@ -46,12 +55,15 @@ scenario() { printf '%s%s  %s%s\n' "$bold" "$(basename "$0" .sh)" "$1" "$plain";
 say() { printf '\n%s\n' "$*"; }
 
 # quietly COMMAND…: for steps that are only preparation.
-quietly() { "$@" >/dev/null; }
+quietly() {
+  local quiet=yes
+  "$@" >/dev/null
+}
 
 # --- sending -----------------------------------------------------------------
 
-# send NAME METHOD URL [CURL OPTION…]: sends a request, shows it as a line that
-# can be pasted, and shows the answer, which is kept under NAME.
+# send NAME METHOD URL [CURL OPTION…]: sends a request, and shows it and the answer, which is kept
+# under NAME.
 send() {
   start "$@"
   finish "$1"
@@ -65,8 +77,9 @@ start() {
   case $url in "$PSP_URL"/*) ;; *) request+=(-H "Authorization: Bearer $API_KEY") ;; esac
   case $method in POST | PUT | PATCH) request+=(-H 'Content-Type: application/json') ;; esac
   request+=("$@")
-  show_request "${request[@]}"
   rm -f "$work/$name".*
+  place_of "$url" >"$work/$name.sent_to"
+  show_request "$name" "${request[@]}"
   touch "$work/$name.body" "$work/$name.headers"
   curl -sS --max-time "$answer_seconds" -D "$work/$name.headers" -o "$work/$name.body" \
     -w '%{http_code}' "${request[@]}" >"$work/$name.status" 2>"$work/$name.error" &
@@ -76,17 +89,7 @@ start() {
 # finish NAME: waits for the answer to a request that was started, and shows it.
 finish() {
   wait "$(cat "$work/$1.pid")" || true # no answer is an answer: see status
-  if [ "$(status "$1")" = 000 ]; then
-    printf '  < no answer: %s\n' "$(cat "$work/$1.error")"
-    return
-  fi
-  printf '  < %s\n' "$(head -n 1 "$work/$1.headers" | tr -d '\r')"
-  local name value
-  for name in Location Retry-After X-Idempotent-Replay X-Served-By; do
-    value=$(header "$1" "$name")
-    [ -z "$value" ] || printf '  < %s: %s\n' "$name" "$value"
-  done
-  printf '  %s\n' "$(cat "$work/$1.body")"
+  show_answer "$1"
 }
 
 # retry_while STATUS SECONDS NAME METHOD URL [CURL OPTION…]: sends the same request again while the
@@ -103,17 +106,82 @@ retry_while() {
     sleep "${wait_for:-1}"
     quietly send "$@"
   done
-  [ "$retries" = 0 ] || finish "$name"
+  [ "$retries" = 0 ] || show_answer "$name"
 }
 
-show_request() {
-  local word line='  $ curl -i'
-  for word; do
-    case $word in -X) ;; -*) line+=$' \\\n     ' ;; esac
-    line+=" $(quote "$word")"
-  done
-  printf '%s%s%s\n' "$dim" "$line" "$plain"
+# place_of URL: who listens there.
+place_of() {
+  case $1 in
+    "$API1_URL"/*) echo api-1 ;;
+    "$API2_URL"/*) echo api-2 ;;
+    "$PSP_URL"/*) echo provider ;;
+    *) echo nginx ;;
+  esac
 }
+
+# show_request NAME CURL OPTION…: who asks whom for what.
+show_request() {
+  local name=$1 word option='' line='' method='' path=''
+  [ -z "${quiet:-}" ] || return 0
+  shift
+  if [ -n "$full" ]; then
+    line='  $ curl -i'
+    for word; do
+      case $word in -X) ;; -*) line+=$' \\\n     ' ;; esac
+      line+=" $(quote "$word")"
+    done
+    printf '%s%s%s\n' "$dim" "$line" "$plain"
+    return
+  fi
+  for word; do
+    case $option,$word in
+      -X,*) method=$word ;;
+      -H,Authorization:* | -H,Content-Type:*) ;;
+      -H,* | -d,* | --data*,*) line+="  $word" ;;
+      ,http*) path=/${word#*://*/} ;;
+    esac
+    case $word in -*) option=$word ;; *) option='' ;; esac
+  done
+  printf '  %s%-8s → %-8s%s %s%s\n' "$blue" "$name" "$(<"$work/$name.sent_to")" "$plain" "$(shorten "$method $path $dim$line")" "$plain"
+}
+
+# shorten TEXT: identifiers by their last characters, and not more than fits a line.
+shorten() { sed -E 's/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{8}([0-9a-f]{4})/…\2/g; s/^(.{150}).*/\1…/' <<<"$1"; }
+
+# show_answer NAME: who answers what to whom.
+show_answer() {
+  local from sent_to text colour=$green
+  [ -z "${quiet:-}" ] || return 0
+  sent_to=$(<"$work/$1.sent_to")
+  from=$(header "$1" X-Served-By)
+  [ "$sent_to" != nginx ] || from="nginx${from:+ ($from)}"
+  text="$(status "$1") $(told "$1")"
+  case $text in
+    000*) text="no answer: $(<"$work/$1.error")" colour=$red ;;
+    5*) colour=$red ;;
+    4*) colour=$bold ;;
+  esac
+  printf '  %s%-8s ← %-8s%s %s%s%s\n' "$blue" "$1" "${from:-$sent_to}" "$plain" "$colour" "$text" "$plain"
+  [ -n "$full" ] && [ -s "$work/$1.headers" ] || return 0
+  sed 's/\r$//; s/^/    /' "$work/$1.headers"
+  pretty "$work/$1.body"
+}
+
+# told NAME: an answer in some words: whether it is a replay, and what it says of the state.
+told() {
+  local words='' wait_for
+  [ "$(header "$1" X-Idempotent-Replay)" != true ] || words='replayed, '
+  words+=$(jq -r 'if type != "object" then empty else
+    if .code then .code
+    elif .state then "key " + .state
+    elif .status then (if .order_id then "payment " elif .items then "order " else "" end) + (.status | tostring)
+    else empty end end' "$work/$1.body" 2>/dev/null) || true
+  wait_for=$(header "$1" Retry-After)
+  printf '%s' "${words%, }${wait_for:+, Retry-After $wait_for s}"
+}
+
+# pretty FILE: JSON indented, anything else as it is.
+pretty() { { jq "$json_colour" . "$1" 2>/dev/null || cat "$1" && echo; } | sed 's/^/    /'; }
 
 quote() {
   local apostrophe="'\\''"
@@ -128,12 +196,19 @@ quote() {
 # --- reading answers ---------------------------------------------------------
 
 # status NAME: the HTTP status of an answer, 000 when there was none.
-status() { cat "$work/$1.status"; }
+status() { printf '%s' "$(<"$work/$1.status")"; }
 
 # header NAME HEADER: the header's value, or nothing.
 header() {
-  awk -v want="$2" 'BEGIN { FS = ": " } tolower($1) == tolower(want) { sub(/\r$/, ""); print substr($0, length($1) + 3) }' \
-    "$work/$1.headers"
+  local line
+  shopt -s nocasematch # names of headers
+  while IFS= read -r line; do
+    if [[ ${line%%:*} == "$2" ]]; then
+      line=${line#*: }
+      printf '%s' "${line%$'\r'}"
+    fi
+  done <"$work/$1.headers"
+  shopt -u nocasematch
 }
 
 # field NAME FILTER: what a jq filter finds in the body; the scenario can't go
@@ -156,34 +231,43 @@ expect() {
   fi
 }
 
+# confirm WHAT GOT WANTED: expect, for what the answer's line says already: only a failure is news.
+confirm() {
+  if [ "$2" = "$3" ] && [ -z "$full" ]; then
+    checks=$((checks + 1))
+  else
+    expect "$@"
+  fi
+}
+
 # answer_to COMMAND…: yes or no, as an answer for expect.
 answer_to() { if "$@" >/dev/null 2>&1; then echo yes; else echo no; fi; }
 
 # expect_status NAME STATUS: and that it was done now, not replayed.
 expect_status() {
-  expect "status" "$(status "$1")" "$2"
-  expect "X-Idempotent-Replay" "$(header "$1" X-Idempotent-Replay)" ''
+  confirm "status" "$(status "$1")" "$2"
+  confirm "X-Idempotent-Replay" "$(header "$1" X-Idempotent-Replay)" ''
 }
 
 # expect_problem NAME STATUS CODE: an error of the one shape, RFC 9457.
 expect_problem() {
-  expect "status" "$(status "$1")" "$2"
-  expect "Content-Type" "$(header "$1" Content-Type)" application/problem+json
-  expect "code" "$(jq -r .code "$work/$1.body" 2>&1)" "$3"
+  confirm "status" "$(status "$1")" "$2"
+  confirm "Content-Type" "$(header "$1" Content-Type)" application/problem+json
+  confirm "code" "$(jq -r .code "$work/$1.body" 2>&1)" "$3"
 }
 
 # expect_retry_after NAME: the answer says when to come back, in whole seconds.
 expect_retry_after() {
-  expect "Retry-After is a number of seconds" "$(header "$1" Retry-After | grep -cE '^[1-9][0-9]*$')" 1
+  confirm "Retry-After is a number of seconds" "$(header "$1" Retry-After | grep -cE '^[1-9][0-9]*$')" 1
 }
 
 # expect_replay FIRST AGAIN: the second answer is the first one, byte for byte.
 expect_replay() {
-  expect "status, as the first time" "$(status "$2")" "$(status "$1")"
-  expect "X-Idempotent-Replay" "$(header "$2" X-Idempotent-Replay)" true
+  confirm "status, as the first time" "$(status "$2")" "$(status "$1")"
+  confirm "X-Idempotent-Replay" "$(header "$2" X-Idempotent-Replay)" true
   local name
   for name in Content-Type Location; do
-    expect "$name, as the first time" "$(header "$2" "$name")" "$(header "$1" "$name")"
+    confirm "$name, as the first time" "$(header "$2" "$name")" "$(header "$1" "$name")"
   done
   expect "body identical, byte for byte" "$(answer_to cmp "$work/$1.body" "$work/$2.body")" yes
 }

@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Runs the scenarios against a running stack, and sums up.
 #
-#   scripts/scenarios/run.sh [--only 01,05] [--quiet]
+#   scripts/scenarios/run.sh [--only 01,05] [--full] [--quiet]
 #
-# --quiet shows only what a failing scenario said. The variables at the top of
-# lib.sh say which stack is meant; the default is that of `go run ./cmd/stack up`.
+# --full shows requests to paste, bodies and every check; --quiet only what a failing scenario said,
+# in full. The variables at the top of lib.sh say which stack is meant; the default is that of
+# `go run ./cmd/stack up`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0" && exit "$1"; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" && exit "$1"; }
 
 only='' quiet=''
 while [ $# -gt 0 ]; do
   case $1 in
     --only) only=${2:?--only needs numbers, as in 01,05} && shift 2 ;;
     --only=*) only=${1#*=} && shift ;;
-    --quiet) quiet=yes && shift ;;
+    --full) export SCENARIO_FULL=yes && shift ;;
+    --quiet) export SCENARIO_FULL=yes && quiet=yes && shift ;;
     -h | --help) usage 0 ;;
     *) usage 2 >&2 ;;
   esac
@@ -32,11 +34,8 @@ scenarios() {
 
 chosen=$(scenarios)
 [ -n "$chosen" ] || { echo "no scenario has a number of $only" >&2 && exit 2; }
-url=${BASE_URL:-http://127.0.0.1:8080}
-for program in curl jq; do
-  command -v "$program" >/dev/null || { echo "the scenarios need $program" >&2 && exit 2; }
-done
-curl -sS -o /dev/null --max-time 5 "$url" || { echo "nothing answers at $url; start it with: go run ./cmd/stack up" >&2 && exit 2; }
+# shellcheck source=scripts/scenarios/needs.sh
+. scripts/scenarios/needs.sh
 if [ -z "${STACK:-}" ] && [ -x .stack/bin/stack ]; then
   export STACK=.stack/bin/stack # starts at once, where go run looks for changes first
 fi

@@ -50,8 +50,8 @@ func (d *Deployment) ProbeDoor(ctx context.Context) error {
 	return getOK(ctx, d.URL()+"/v1/products")
 }
 
-// AskReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can be
-// ready without some of them.
+// AskReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
+// be ready without some of them.
 func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
