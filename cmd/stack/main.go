@@ -22,6 +22,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   key KEY                    what Redis, PostgreSQL and the provider know of an idempotency key, as JSON
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
+  watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
   logs [-f] --key KEY        what both replicas have logged about an idempotency key, in order
 
 Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
@@ -86,6 +87,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 		return up(ctx, it, s.open)
 	case "key":
 		return printKey(ctx, it, words[1:], out)
+	case "watch":
+		return watch(ctx, it, out)
 	case "down":
 		return it.Down(ctx, s.keepData)
 	case "status":
