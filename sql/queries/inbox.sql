@@ -1,7 +1,8 @@
 -- Events come as columns of the same length. One that comes again, or lies at or
 -- before the group's cursor and is no dead letter, has no effect; nor has one that
--- the outbox does not have, because a failover has lost what it tells of. Rows are locked
--- in the order of positions, so that two batches don't deadlock.
+-- the outbox does not have, because a failover has lost what it tells of. None of them is a
+-- dead letter from then on. Rows are locked in the order of positions, so that two batches
+-- don't deadlock.
 
 -- name: ConfirmOrders :execrows
 WITH came AS (
@@ -14,7 +15,7 @@ WITH came AS (
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING new WHERE d.consumer = @consumer AND d.position = new.position AND d.event_id = new.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = @consumer AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO order_confirmations (account_id, order_id)
 SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
@@ -30,19 +31,10 @@ WITH came AS (
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING new WHERE d.consumer = @consumer AND d.position = new.position AND d.event_id = new.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = @consumer AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO warehouse_notices (account_id, order_id)
 SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
-
--- name: RefuseEvent :one
--- An event that had its effect meanwhile is no dead letter.
-INSERT INTO dead_letters AS d (consumer, position, event_id, last_error, retry_at)
-SELECT @consumer::text, @position::bigint, @event_id::uuid, @reason::text, now() + interval '1 second'
-WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = @consumer AND i.position = @position AND i.event_id = @event_id)
-ON CONFLICT (consumer, position, event_id) DO UPDATE SET attempts = d.attempts + 1, last_error = excluded.last_error,
-    retry_at = CASE WHEN d.attempts + 1 < @max_attempts::int THEN now() + least(interval '1 minute', interval '1 second' * 2 ^ d.attempts) END
-RETURNING attempts;
 
 -- name: AdvanceConsumer :one
 -- Moves a group's cursor over what is complete among the next published events:
@@ -81,15 +73,6 @@ WHERE o.id > @after AND o.id <= @last
   AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.consumer = @consumer AND d.position = o.id AND d.event_id = o.event_id)
 ORDER BY o.id LIMIT @batch_size;
 
--- name: TakeDueDeadLetters :many
--- Refused events whose pause is over. They pause anew, so that each is published once.
-WITH due AS (
-    UPDATE dead_letters SET retry_at = now() + interval '1 minute'
-    WHERE retry_at <= now() RETURNING position, event_id
-)
-SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at
-FROM outbox o JOIN due ON o.id = due.position AND o.event_id = due.event_id ORDER BY o.id;
-
 -- name: ConsumerLag :one
 -- Counts the events of the group's types after its cursor that it has not had, among
 -- the first 100,000.
@@ -106,17 +89,6 @@ SELECT count(*) AS events, coalesce(extract(epoch FROM now() - min(created_at)),
     coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)::bigint AS position,
     (SELECT count(*) FROM dead_letters d WHERE d.consumer = @consumer AND d.retry_at IS NOT NULL) AS retrying,
     (SELECT count(*) FROM dead_letters d WHERE d.consumer = @consumer AND d.retry_at IS NULL) AS dead FROM waiting;
-
--- name: ListDeadLetters :many
-SELECT d.consumer, d.position, d.attempts, d.last_error, d.retry_at, o.type, o.subject,
-    extract(epoch FROM now() - o.created_at)::float8 AS age_seconds
-FROM dead_letters d JOIN outbox o ON o.id = d.position AND o.event_id = d.event_id
-ORDER BY d.retry_at IS NOT NULL, d.position LIMIT @page_size;
-
--- name: RetryDeadLetters :many
--- Without positions: all.
-UPDATE dead_letters SET attempts = 0, retry_at = now()
-WHERE cardinality(@positions::bigint[]) = 0 OR position = ANY (@positions) RETURNING position;
 
 -- name: PurgeInbox :execrows
 -- Only what its group's cursor passed so long ago that no statement can still run that

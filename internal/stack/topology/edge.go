@@ -8,6 +8,23 @@ type Edge struct {
 	port     int
 }
 
+// Edges are the connections that go through the fault proxy, each at a port of its own. The
+// last digits of a port tell where it leads.
+var Edges = []Edge{
+	{Nginx, API1, 20081},
+	{Nginx, API2, 20082},
+	{API1, Postgres, 21432},
+	{API1, Redis, 21379},
+	{API1, PSP, 21090},
+	{API2, Postgres, 22432},
+	{API2, Redis, 22379},
+	{API2, PSP, 22090},
+	{API1, PostgresStandby, 21433},
+	{API2, PostgresStandby, 22433},
+	{PostgresStandby, Postgres, 23432}, // the replication
+	{Postgres, PostgresStandby, 23433}, // after a failover
+}
+
 // Replication is the connection between the two servers of a replicated Redis. It has no port,
 // because it does not go through the proxy.
 var Replication = Edge{From: RedisReplica, To: Redis}

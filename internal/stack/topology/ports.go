@@ -20,23 +20,6 @@ var (
 
 	// opsPorts are where the replicas answer /livez, /readyz and /metrics.
 	opsPorts = map[string]int{API1: 9081, API2: 9082}
-
-	// Edges are the connections that go through the fault proxy, each at a port of its own. The
-	// last digits of a port tell where it leads.
-	Edges = []Edge{
-		{Nginx, API1, 20081},
-		{Nginx, API2, 20082},
-		{API1, Postgres, 21432},
-		{API1, Redis, 21379},
-		{API1, PSP, 21090},
-		{API2, Postgres, 22432},
-		{API2, Redis, 22379},
-		{API2, PSP, 22090},
-		{API1, PostgresStandby, 21433},
-		{API2, PostgresStandby, 22433},
-		{PostgresStandby, Postgres, 23432}, // the replication
-		{Postgres, PostgresStandby, 23433}, // after a failover
-	}
 )
 
 // MaxOffset keeps the highest port below 65536.

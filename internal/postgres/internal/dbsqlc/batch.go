@@ -1778,7 +1778,7 @@ type ProbeKeyParams struct {
 	Key       string
 }
 
-// Whether the key may be claimed, as ClaimKey will decide. No row: it is taken.
+// No row: the key is taken, and ClaimKey would refuse it. It does not look for a refusal of a newer attempt.
 func (q *Queries) ProbeKey(ctx context.Context, arg []ProbeKeyParams) *ProbeKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -1811,6 +1811,85 @@ func (b *ProbeKeyBatchResults) QueryRow(f func(int, time.Time, error)) {
 }
 
 func (b *ProbeKeyBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
+const putProduct = `-- name: PutProduct :batchone
+INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (account_id, sku) DO UPDATE SET name = excluded.name, price_amount = excluded.price_amount,
+    price_currency = excluded.price_currency, stock = excluded.stock, updated_at = now()
+RETURNING products.account_id, products.sku, products.name, products.price_amount, products.price_currency, products.stock, products.created_at, products.updated_at, (xmax = 0)::boolean AS created
+`
+
+type PutProductBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type PutProductParams struct {
+	AccountID     uuid.UUID
+	Sku           string
+	Name          string
+	PriceAmount   int64
+	PriceCurrency string
+	Stock         int64
+}
+
+type PutProductRow struct {
+	Product Product
+	Created bool
+}
+
+// xmax is zero in a row that no transaction has replaced yet: it was inserted.
+func (q *Queries) PutProduct(ctx context.Context, arg []PutProductParams) *PutProductBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.AccountID,
+			a.Sku,
+			a.Name,
+			a.PriceAmount,
+			a.PriceCurrency,
+			a.Stock,
+		}
+		batch.Queue(putProduct, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &PutProductBatchResults{br, len(arg), false}
+}
+
+func (b *PutProductBatchResults) QueryRow(f func(int, PutProductRow, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var i PutProductRow
+		if b.closed {
+			if f != nil {
+				f(t, i, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(
+			&i.Product.AccountID,
+			&i.Product.Sku,
+			&i.Product.Name,
+			&i.Product.PriceAmount,
+			&i.Product.PriceCurrency,
+			&i.Product.Stock,
+			&i.Product.CreatedAt,
+			&i.Product.UpdatedAt,
+			&i.Created,
+		)
+		if f != nil {
+			f(t, i, err)
+		}
+	}
+}
+
+func (b *PutProductBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }

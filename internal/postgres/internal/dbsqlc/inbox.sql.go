@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -72,7 +71,7 @@ WITH came AS (
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING new WHERE d.consumer = $5 AND d.position = new.position AND d.event_id = new.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = $5 AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO order_confirmations (account_id, order_id)
 SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
@@ -88,8 +87,9 @@ type ConfirmOrdersParams struct {
 
 // Events come as columns of the same length. One that comes again, or lies at or
 // before the group's cursor and is no dead letter, has no effect; nor has one that
-// the outbox does not have, because a failover has lost what it tells of. Rows are locked
-// in the order of positions, so that two batches don't deadlock.
+// the outbox does not have, because a failover has lost what it tells of. None of them is a
+// dead letter from then on. Rows are locked in the order of positions, so that two batches
+// don't deadlock.
 func (q *Queries) ConfirmOrders(ctx context.Context, arg ConfirmOrdersParams) (int64, error) {
 	result, err := q.db.Exec(ctx, confirmOrders,
 		arg.Positions,
@@ -146,53 +146,6 @@ func (q *Queries) ConsumerLag(ctx context.Context, arg ConsumerLagParams) (Consu
 		&i.Dead,
 	)
 	return i, err
-}
-
-const listDeadLetters = `-- name: ListDeadLetters :many
-SELECT d.consumer, d.position, d.attempts, d.last_error, d.retry_at, o.type, o.subject,
-    extract(epoch FROM now() - o.created_at)::float8 AS age_seconds
-FROM dead_letters d JOIN outbox o ON o.id = d.position AND o.event_id = d.event_id
-ORDER BY d.retry_at IS NOT NULL, d.position LIMIT $1
-`
-
-type ListDeadLettersRow struct {
-	Consumer   string
-	Position   int64
-	Attempts   int32
-	LastError  string
-	RetryAt    *time.Time
-	Type       string
-	Subject    uuid.UUID
-	AgeSeconds float64
-}
-
-func (q *Queries) ListDeadLetters(ctx context.Context, pageSize int32) ([]ListDeadLettersRow, error) {
-	rows, err := q.db.Query(ctx, listDeadLetters, pageSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListDeadLettersRow
-	for rows.Next() {
-		var i ListDeadLettersRow
-		if err := rows.Scan(
-			&i.Consumer,
-			&i.Position,
-			&i.Attempts,
-			&i.LastError,
-			&i.RetryAt,
-			&i.Type,
-			&i.Subject,
-			&i.AgeSeconds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const missingEvents = `-- name: MissingEvents :many
@@ -259,7 +212,7 @@ WITH came AS (
        OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING new WHERE d.consumer = $5 AND d.position = new.position AND d.event_id = new.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = $5 AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO warehouse_notices (account_id, order_id)
 SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
@@ -313,100 +266,4 @@ func (q *Queries) PurgeInbox(ctx context.Context, arg PurgeInboxParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const refuseEvent = `-- name: RefuseEvent :one
-INSERT INTO dead_letters AS d (consumer, position, event_id, last_error, retry_at)
-SELECT $1::text, $2::bigint, $3::uuid, $4::text, now() + interval '1 second'
-WHERE NOT EXISTS (SELECT FROM inbox i WHERE i.consumer = $1 AND i.position = $2 AND i.event_id = $3)
-ON CONFLICT (consumer, position, event_id) DO UPDATE SET attempts = d.attempts + 1, last_error = excluded.last_error,
-    retry_at = CASE WHEN d.attempts + 1 < $5::int THEN now() + least(interval '1 minute', interval '1 second' * 2 ^ d.attempts) END
-RETURNING attempts
-`
-
-type RefuseEventParams struct {
-	Consumer    string
-	Position    int64
-	EventID     uuid.UUID
-	Reason      string
-	MaxAttempts int32
-}
-
-// An event that had its effect meanwhile is no dead letter.
-func (q *Queries) RefuseEvent(ctx context.Context, arg RefuseEventParams) (int32, error) {
-	row := q.db.QueryRow(ctx, refuseEvent,
-		arg.Consumer,
-		arg.Position,
-		arg.EventID,
-		arg.Reason,
-		arg.MaxAttempts,
-	)
-	var attempts int32
-	err := row.Scan(&attempts)
-	return attempts, err
-}
-
-const retryDeadLetters = `-- name: RetryDeadLetters :many
-UPDATE dead_letters SET attempts = 0, retry_at = now()
-WHERE cardinality($1::bigint[]) = 0 OR position = ANY ($1) RETURNING position
-`
-
-// Without positions: all.
-func (q *Queries) RetryDeadLetters(ctx context.Context, positions []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, retryDeadLetters, positions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var position int64
-		if err := rows.Scan(&position); err != nil {
-			return nil, err
-		}
-		items = append(items, position)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const takeDueDeadLetters = `-- name: TakeDueDeadLetters :many
-WITH due AS (
-    UPDATE dead_letters SET retry_at = now() + interval '1 minute'
-    WHERE retry_at <= now() RETURNING position, event_id
-)
-SELECT o.id, o.event_id, o.account_id, o.type, o.aggregate, o.subject, o.data, o.created_at
-FROM outbox o JOIN due ON o.id = due.position AND o.event_id = due.event_id ORDER BY o.id
-`
-
-// Refused events whose pause is over. They pause anew, so that each is published once.
-func (q *Queries) TakeDueDeadLetters(ctx context.Context) ([]Outbox, error) {
-	rows, err := q.db.Query(ctx, takeDueDeadLetters)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Outbox
-	for rows.Next() {
-		var i Outbox
-		if err := rows.Scan(
-			&i.ID,
-			&i.EventID,
-			&i.AccountID,
-			&i.Type,
-			&i.Aggregate,
-			&i.Subject,
-			&i.Data,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
