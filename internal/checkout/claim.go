@@ -10,6 +10,9 @@ import (
 type Call struct {
 	Account uuid.UUID
 	Claim   *Claim // nil: the client sent no key, so retrying is the client's own risk
+	// IsAbandoned reports whether the client has closed the connection. What has no key is not
+	// executed then: a proxy may have passed the request on, and the client has its answer. nil: never.
+	IsAbandoned func() bool
 }
 
 // Claim is the right to have one effect under an idempotency key. A key means nothing outside its

@@ -77,7 +77,7 @@ func KeyInProgressSince(since time.Time) *Error {
 // ErrNewerAttemptRefused stops an older copy of a request whose newest copy was refused: the
 // refusal said that nothing was done.
 var ErrNewerAttemptRefused = &Error{Kind: KindConflict, Code: "newer_attempt_refused", Retryable: true,
-	Message: "A newer request with this idempotency key was refused, so this older one was not executed. Send it again if it is still wanted."}
+	Message: "Another copy of this request, or a newer one with its idempotency key, was refused, so this one was not executed. Send it again if it is still wanted."}
 
 // ExpiredKey answers the same request after its answer has expired. The resource is the path of
 // what the key led to; it may be empty.

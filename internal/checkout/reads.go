@@ -12,11 +12,11 @@ func (s *Service) Authenticate(ctx context.Context, keyHash [32]byte) (Account, 
 }
 
 // PutProduct creates or replaces a product. It is idempotent by nature.
-func (s *Service) PutProduct(ctx context.Context, account uuid.UUID, p Product) (stored Product, created bool, err error) {
+func (s *Service) PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error) {
 	if err := checkPositive(p.Price); err != nil {
 		return Product{}, false, err
 	}
-	return s.store.PutProduct(ctx, account, p)
+	return s.store.PutProduct(ctx, call, p)
 }
 
 // Product returns one product.

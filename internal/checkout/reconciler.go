@@ -47,7 +47,7 @@ const (
 )
 
 // Taken is an attempt that a reconciler has taken, with the call that began it. Of the call's claim
-// only the TTL is not known, and not needed to settle.
+// key, fingerprint and operation are known: settling needs no more.
 type Taken[T any] struct {
 	Call  Call
 	Value T

@@ -136,7 +136,8 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, rende
 			return Answer{}, err
 		}
 	}
-	// How a payment was made never changes, so it may be read beforehand.
+	// How a payment was made never changes, so it may be read beforehand. Its 404 needs no refused row,
+	// as an unknown ID stays unknown.
 	payment, err := s.store.Payment(ctx, call.Account, wanted.PaymentID)
 	if err != nil {
 		return Answer{}, err
@@ -195,6 +196,9 @@ func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T
 	if err != nil || key.State == KeyInProgress {
 		_ = putOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
 		return Answer{}, unknown
+	}
+	if key.State == KeyExpired { // this attempt was paused for longer than its answer is kept
+		return Answer{}, ExpiredKey(key.Answer.Resource)
 	}
 	return key.Answer, nil
 }

@@ -28,7 +28,8 @@ type Store interface {
 	// whose time is up, is not known.
 	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)
 
-	PutProduct(ctx context.Context, account uuid.UUID, p Product) (stored Product, created bool, err error)
+	// PutProduct needs no claim and makes none: it is idempotent by nature.
+	PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error)
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
 	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)
 

@@ -86,6 +86,8 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 
 // TestAttempt_WhoseClientIsGoneIsNotExecuted closes the connection while the request waits to be
 // authenticated, as in the socket of a paused replica.
+const stockOfTees = "SELECT stock FROM products WHERE sku = 'tee-black' ORDER BY account_id LIMIT 1"
+
 func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	answered := make(chan int, 1)
@@ -98,25 +100,35 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 		}
 	})
 	customer, key := s.customer().ID, newKey()
-	before := s.footprint()
-	tx, err := s.pool.Begin(s.ctx)
-	require.NoError(t, err)
-	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys")
-	require.NoError(t, err)
-
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
-	require.NoError(t, err)
-	body := orderOf(customer, "tee-black", 1)
-	_, err = fmt.Fprintf(conn, "POST /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
-		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", demo, key, len(body), body)
-	require.NoError(t, err)
-	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
-	require.NoError(t, conn.Close())
-	require.NoError(t, tx.Rollback(s.ctx))
-
-	require.Equal(t, http.StatusServiceUnavailable, <-answered)
+	order := orderOf(customer, "tee-black", 1)
+	before, stock := s.footprint(), value[int](s, stockOfTees)
+	for _, r := range []request{
+		{method: "POST", path: "/v1/orders", key: key, body: order},
+		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`},
+	} {
+		s.abandon(r)
+		require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
+	}
 	require.Equal(t, before, s.footprint())
-	s.post("/v1/orders", key, body, http.StatusCreated)
+	require.Equal(t, stock, value[int](s, stockOfTees))
+	s.post("/v1/orders", key, order, http.StatusCreated)
+}
+
+// abandon sends a request and closes its connection while the request waits to be authenticated.
+func (s *shop) abandon(r request) {
+	s.t.Helper()
+	tx, err := s.pool.Begin(s.ctx)
+	require.NoError(s.t, err)
+	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys")
+	require.NoError(s.t, err)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
+	require.NoError(s.t, err)
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
+		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, r.key, len(r.body), r.body)
+	require.NoError(s.t, err)
+	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
+	require.NoError(s.t, conn.Close())
+	require.NoError(s.t, tx.Rollback(s.ctx))
 }
 
 // TestKey_ThatMovedMoneyLeavesATombstone shows what a client sees after the answer has expired.

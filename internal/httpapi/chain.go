@@ -90,10 +90,22 @@ func (s *Server) accessLog(next http.Handler) http.Handler {
 	})
 }
 
+// statusClosed is how nginx counts a request whose client left before its answer.
+const statusClosed = 499
+
+// seenStatus keeps a failure that nobody saw, and that its client may have caused, out of the
+// figures of failures.
+func seenStatus(ctx context.Context, status int) int {
+	if status >= http.StatusInternalServerError && isClosed(ctx) {
+		return statusClosed
+	}
+	return status
+}
+
 func (s *Server) logAccess(r *http.Request, out middleware.WrapResponseWriter, took time.Duration) {
 	ctx, route := r.Context(), chi.RouteContext(r.Context()).RoutePattern()
 	if s.cfg.ObserveRequest != nil {
-		s.cfg.ObserveRequest(r, route, out.Status(), took)
+		s.cfg.ObserveRequest(r, route, seenStatus(ctx, out.Status()), took)
 	}
 	path := r.URL.Path
 	switch {

@@ -25,7 +25,7 @@ var _ api.StrictServerInterface = handlers{}
 // callOf returns the account and the key that a command runs under. The operation is stored with
 // the key, and clients see it in the look-up of the key.
 func callOf(ctx context.Context, operation string) checkout.Call {
-	call := checkout.Call{Account: exchangeOf(ctx).account}
+	call := checkout.Call{Account: exchangeOf(ctx).account, IsAbandoned: func() bool { return isClosed(ctx) }}
 	if claim := idempotency.ClaimFrom(ctx); claim != nil {
 		call.Claim = &checkout.Claim{
 			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL,

@@ -34,7 +34,7 @@ func (h handlers) GetProduct(ctx context.Context, r api.GetProductRequestObject)
 
 // PutProduct implements PUT /products/{sku}, which is idempotent by nature.
 func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject) (api.PutProductResponseObject, error) {
-	product, created, err := h.service.PutProduct(ctx, accountOf(ctx), checkout.Product{
+	product, created, err := h.service.PutProduct(ctx, callOf(ctx, "put_product"), checkout.Product{
 		SKU: r.Sku, Name: r.Body.Name, Price: moneyOf(r.Body.Price), Stock: r.Body.Stock})
 	if err != nil || !created {
 		return api.PutProduct200JSONResponse(wireProduct(product)), err

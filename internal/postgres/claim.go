@@ -77,7 +77,7 @@ func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
 // Without a key it only reads the database's clock.
 func (tx *transaction) probeKey(ctx context.Context, call checkout.Call) {
 	if call.Claim == nil {
-		tx.started = tx.readClock(ctx)
+		tx.started, tx.isAbandoned = tx.readClock(ctx), call.IsAbandoned
 		return
 	}
 	tx.claims = true
@@ -124,7 +124,6 @@ func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err 
 	if !tx.claims || !errors.As(err, &refused) || !refused.IsRefusal() {
 		return err
 	}
-	tx.drop()
 	tx.claimKey(ctx, *call.Claim, dbsqlc.ClaimKeyParams{Status: keyRefused, TtlSeconds: refusalKept.Seconds()})
 	if lost := tx.commit(ctx); lost != nil {
 		return lost
@@ -187,8 +186,8 @@ func (tx *transaction) kept(ctx context.Context, call checkout.Call) (checkout.A
 // decide reads a key that is taken and returns what the claim leads to.
 func (tx *transaction) decide(claim checkout.Claim, query rowOf[dbsqlc.GetKeyRow]) (checkout.Answer, error) {
 	row, err := one(query)
-	if errors.Is(err, pgx.ErrNoRows) { // it was taken and is gone again
-		return checkout.Answer{}, checkout.ErrKeyInProgress
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkout.Answer{}, checkout.Unavailable("claim the idempotency key", errUnclaimable)
 	}
 	if err := errors.Join(err, tx.finish()); err != nil {
 		return checkout.Answer{}, translate("read the idempotency key", err)

@@ -45,6 +45,10 @@ func TestConstraints_EnforceTheRules(t *testing.T) {
 		require.ErrorAs(t, err, &refused, rule.breakIt)
 		require.Equal(t, rule.constraint, refused.ConstraintName, "%s: %v", rule.breakIt, err)
 	}
+	for _, table := range []string{"orders", "products"} {
+		_, err := b.pool.Exec(b.ctx, "DELETE FROM "+table)
+		require.ErrorContains(t, err, table+" are never deleted")
+	}
 	b.requireBooks()
 }
 

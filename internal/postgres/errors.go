@@ -17,6 +17,12 @@ var (
 	// errOutdated is the cause of a failed commit: what was read and decided on has changed since.
 	errOutdated = errors.New("what the decision was based on has changed meanwhile")
 
+	// errUnclaimable is why a key can neither be claimed nor read.
+	errUnclaimable = errors.New("the key's row is gone again, or by the database's clock the attempt is too old, or the account is gone")
+
+	// errAbandoned is why a request without a key is not executed.
+	errAbandoned = errors.New("the client has closed the connection")
+
 	// errNoClaim is a mistake of the caller: an operation of several transactions can be resumed by
 	// its key alone.
 	errNoClaim = errors.New("an operation at the payment provider needs an idempotency key")

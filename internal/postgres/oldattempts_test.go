@@ -125,11 +125,25 @@ func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
 	b := setup(t)
 	store, w := b.wired()
 	put := func() error {
-		_, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
+		_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
 		return err
 	}
 	require.NoError(t, put()) // connected, and the statement is prepared
-	w.cut(1, true)
+	w.cut(2, true)
 	requireUnavailable(t, put())
 	require.EqualValues(t, 9, b.stock("new"))
+}
+
+// TestPutProduct_IsNotExecutedWhenItsClientIsGone: a paused replica that comes back executes no
+// older copy over a newer one.
+func TestPutProduct_IsNotExecutedWhenItsClientIsGone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	call := checkout.Call{Account: b.account, IsAbandoned: func() bool { return true }}
+	_, _, err := b.PutProduct(b.ctx, call, checkout.Product{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
+	requireUnavailable(t, err)
+	require.ErrorIs(t, err, errAbandoned)
+	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{}, render)
+	require.ErrorIs(t, err, errAbandoned)
+	require.EqualValues(t, plenty, b.stock("tee-black"))
 }

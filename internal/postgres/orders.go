@@ -67,9 +67,8 @@ func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
 			return checkout.Order{}, refused
 		}
 		tx.insertOrder(ctx, order)
-		err = tx.publish(ctx, checkout.OrderEvent("placed", order))
 		tx.takeStock(ctx, order)
-		return order, err
+		return order, tx.publish(ctx, checkout.OrderEvent("placed", order))
 	}
 }
 
@@ -96,9 +95,8 @@ func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUI
 		if !change.Cancel {
 			return order, tx.publish(ctx, checkout.OrderEvent("updated", order))
 		}
-		err = tx.publish(ctx, checkout.OrderEvent("cancelled", order))
 		tx.returnStock(ctx, order)
-		return order, err
+		return order, tx.publish(ctx, checkout.OrderEvent("cancelled", order))
 	})
 }
 

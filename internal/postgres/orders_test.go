@@ -74,7 +74,7 @@ func TestPlaceOrder_OutOfStockReservesNothing(t *testing.T) {
 func TestPlaceOrder_RefusesATotalTooLarge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, created, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
+	_, created, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
 	require.NoError(t, err)
 	require.True(t, created)
 	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2), render)

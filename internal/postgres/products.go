@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,15 +12,32 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// PutProduct creates or replaces a product, including its stock.
-func (s *Store) PutProduct(ctx context.Context, account uuid.UUID, p checkout.Product) (stored checkout.Product, created bool, err error) {
-	stored, err = write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Product, error) {
-		row, err := q.PutProduct(ctx, dbsqlc.PutProductParams{AccountID: account, Sku: p.SKU, Name: p.Name,
-			PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock})
-		created = row.Created
-		return productOf(row.Product), translate("put the product", err)
+// PutProduct creates or replaces a product, including its stock. An older copy of the request would
+// set stock that orders have taken meanwhile: it finds that its client is gone, or if it is paused
+// after that, PostgreSQL ends its transaction.
+func (s *Store) PutProduct(ctx context.Context, call checkout.Call, p checkout.Product) (stored checkout.Product, created bool, err error) {
+	call.Claim = nil
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	tx, err := s.begin(ctx, call.Account)
+	if err != nil {
+		return checkout.Product{}, false, err
+	}
+	defer tx.close(ctx)
+	tx.probeKey(ctx, call)
+	if err := tx.load(ctx); errors.Is(err, errKeyTaken) {
+		return checkout.Product{}, false, checkout.ErrUnauthorized // there is no account
+	} else if err != nil {
+		return checkout.Product{}, false, err
+	}
+	put := tx.PutProduct(ctx, []dbsqlc.PutProductParams{{AccountID: call.Account, Sku: p.SKU, Name: p.Name,
+		PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock}})
+	var row dbsqlc.PutProductRow
+	err = tx.commitAnd(ctx, func() (err error) {
+		row, err = one(put)
+		return err
 	})
-	return stored, created, err
+	return productOf(row.Product), row.Created, err
 }
 
 // Product returns one product.
@@ -46,9 +64,10 @@ func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]
 	}
 }
 
-// takeStock queues the reservation of an order's items, as the last thing before the commit: so the
-// stock of a product that many want is locked for as short as can be. The commit fails with
-// errOutdated if the stock no longer suffices or the price is another one.
+// takeStock queues the reservation of an order's items. Only the event follows it before the commit:
+// so the stock of a product that many want is locked for a short time, and nobody waits for it who
+// already holds the outbox, as the relay waits for those. The commit fails with errOutdated if the
+// stock no longer suffices or the price is another one.
 func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
 	var taken []dbsqlc.TakeStockParams
 	for _, item := range inLockOrder(order.Items) {

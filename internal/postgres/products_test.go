@@ -13,7 +13,7 @@ func TestPutProduct_CreatesOrReplaces(t *testing.T) {
 	b := setup(t)
 	product := checkout.Product{SKU: "cap", Name: "Cap", Price: usd(1500), Stock: 5}
 	for _, wantCreated := range []bool{true, false} {
-		stored, created, err := b.PutProduct(b.ctx, b.account, product)
+		stored, created, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, product)
 		require.NoError(t, err)
 		require.Equal(t, wantCreated, created)
 		read, err := b.Product(b.ctx, b.account, "cap")

@@ -37,7 +37,7 @@ func (b *bundle) refusals() map[string]struct {
 		"unknown product": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1), render)
 		}, "unknown_product", func() {
-			_, _, err := b.PutProduct(b.ctx, b.account, checkout.Product{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
+			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
 			require.NoError(b.t, err)
 		}},
 		"taken e-mail address": {func(call checkout.Call) (checkout.Answer, error) {
@@ -150,7 +150,8 @@ func TestClaim_IsNotForAnAttemptOlderThanRefusalsAreKept(t *testing.T) {
 	call := b.call("k", 1)
 	call.Claim.AttemptedAt = time.Now().Add(-checkout.MaxAttemptAge - time.Minute)
 	_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1), render)
-	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
+	requireUnavailable(t, err)
+	require.ErrorIs(t, err, errUnclaimable)
 	require.Zero(t, b.count("orders"))
 	answer, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1), render)
 	require.NoError(t, err)

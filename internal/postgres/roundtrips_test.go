@@ -107,10 +107,10 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 		}, 4},
 		{"put a product", func() func() error {
 			return func() error {
-				_, _, err := store.PutProduct(b.ctx, b.account, checkout.Product{SKU: "cap", Name: "Cap", Price: usd(1)})
+				_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "cap", Name: "Cap", Price: usd(1)})
 				return err
 			}
-		}, 1},
+		}, 2},
 		{"list orders", func() func() error {
 			return func() error {
 				_, err := store.Orders(b.ctx, b.account, checkout.OrderPage{Limit: 3})
@@ -126,5 +126,39 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 		trips := w.measure(func() { err = measured() })
 		require.NoError(t, err, operation.name)
 		require.Equal(t, operation.trips, trips, operation.name)
+	}
+}
+
+// TestRoundTrips_OfAFailedCommit: pgx prepares the statements of a batch anew after one of them has
+// failed, for the second decision and for the next order on the connection.
+func TestRoundTrips_OfAFailedCommit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wanted := wants(b.customer().ID, "tee-black", 1)
+	store, w := b.wired()
+	nothing := func(checkout.Call) error { return nil }
+	for _, change := range []struct {
+		name  string
+		do    func(checkout.Call) error
+		trips []int // of the order, and of the next two on the connection
+	}{
+		{"the key was taken", func(call checkout.Call) error {
+			_, err := b.PlaceOrder(b.ctx, call, wanted, render)
+			return err
+		}, []int{6, 3, 2}},
+		{"the price changed", func(checkout.Call) error {
+			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "tee-black", Name: "Tee", Price: usd(1), Stock: plenty})
+			return err
+		}, []int{7, 2, 2}},
+	} {
+		order := func(do func(checkout.Call) error) int {
+			call := b.call(newID().String(), 1)
+			return w.measure(func() {
+				_, err := onceUpToDate(b.ctx, store, call, render, meanwhile(placeOrder(wanted), func() { require.NoError(t, do(call)) }))
+				require.NoError(t, err)
+			})
+		}
+		order(nothing)
+		require.Equal(t, change.trips, []int{order(change.do), order(nothing), order(nothing)}, change.name)
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ type transaction struct {
 	started rowOf[time.Time] // the query whose result opens the first round trip
 	now     time.Time        // when the transaction began, by the database's clock; set by load
 	claims  bool             // whether this transaction claims a key, when it writes
+	// isAbandoned reports whether the client is gone; nil: that makes no difference.
+	isAbandoned func() bool
 	events  bool             // whether there is something for the relay to publish
 }
 
@@ -46,14 +49,18 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 }
 
 // load is the first round trip: it begins the transaction and sends all that is queued. It returns
-// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken.
+// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken. What has no
+// key ends here if its client is gone. A replica that is paused later on loses the transaction.
 func (tx *transaction) load(ctx context.Context) error {
 	err := tx.open(ctx)
 	if err == nil {
 		tx.now, err = one(tx.started)
 	}
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return errKeyTaken
+	case err == nil && tx.isAbandoned != nil && tx.isAbandoned():
+		return checkout.Unavailable("begin a transaction", errAbandoned)
 	}
 	return translate("begin a transaction", err)
 }
@@ -81,9 +88,14 @@ func (tx *transaction) sendAndBegin(ctx context.Context) error {
 	return err
 }
 
-// commit is the second round trip. After an error other than a domain error it is unknown whether
-// the transaction was committed.
+// commit is the second round trip. After [checkout.Unavailable] without errOutdated it is unknown
+// whether the transaction was committed; after any other error it was not.
 func (tx *transaction) commit(ctx context.Context) error {
+	return tx.commitAnd(ctx, func() error { return nil })
+}
+
+// commitAnd is commit, and reads results of the second round trip.
+func (tx *transaction) commitAnd(ctx context.Context, read func() error) error {
 	if err := tx.finish(); err != nil {
 		return translate("load", err)
 	}
@@ -93,7 +105,8 @@ func (tx *transaction) commit(ctx context.Context) error {
 		return nil
 	})
 	tx.send(ctx)
-	if err := tx.finish(); err != nil {
+	unread := read()
+	if err := cmp.Or(tx.finish(), unread); err != nil {
 		return translate("commit", err)
 	}
 	if tag != "COMMIT" { // the transaction had failed before

@@ -1,0 +1,3 @@
+DROP TRIGGER never_deleted ON orders;
+DROP TRIGGER never_deleted ON products;
+DROP FUNCTION refuse_delete();
