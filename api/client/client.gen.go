@@ -345,14 +345,14 @@ type PaymentCreate struct {
 	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number, its digits together or in groups with spaces or hyphens between, is refused.
 	Method PaymentMethod `json:"method"`
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is never accepted.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number, its digits together or in groups with spaces or hyphens between, is refused.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`

@@ -1,5 +1,5 @@
 // One-transaction operations, such as orders and top-ups: Redis decides quickly,
-// PostgreSQL decides finally. Code: idempotency/call.go, internal/postgres/claim.go.
+// PostgreSQL decides finally. Code: idempotency/serve.go, internal/postgres/claim.go.
 //
 // Three attempts use the key K: two of client 1, with request 1, and one of client
 // 2, with request 1 or 2. Each starts at any time and may pause before any step.

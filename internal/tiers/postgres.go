@@ -15,7 +15,7 @@ const (
 FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1`
 
 	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, p.attempt, p.amount, p.currency, p.provider_id
-FROM payments p JOIN orders o ON o.id = p.order_id WHERE '/v1/payments/' || p.id = $1`
+FROM payments p JOIN orders o ON o.account_id = p.account_id AND o.id = p.order_id WHERE '/v1/payments/' || p.id = $1`
 
 	// A group is done with an event that lies at or before its cursor, or is in its
 	// inbox.

@@ -2,7 +2,7 @@
 SELECT now()::timestamptz AS now FROM accounts WHERE id = @account_id;
 
 -- name: ProbeKey :batchone
--- Whether the key may be claimed, as ClaimKey will decide. No row: it is taken.
+-- No row: the key is taken, and ClaimKey would refuse it. It does not look for a refusal of a newer attempt.
 SELECT now()::timestamptz AS now FROM accounts
 WHERE accounts.id = @account_id AND NOT EXISTS (
     SELECT FROM idempotency_keys k WHERE k.account_id = @account_id AND k.key = @key AND k.status <> 'refused'

@@ -1,4 +1,4 @@
--- name: PutProduct :one
+-- name: PutProduct :batchone
 -- xmax is zero in a row that no transaction has replaced yet: it was inserted.
 INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
 VALUES (@account_id, @sku, @name, @price_amount, @price_currency, @stock)
