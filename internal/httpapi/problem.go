@@ -142,8 +142,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(p.body(RequestID(r.Context()))) // the client may be gone
 }
 
-// logFailure logs causes, which clients never see. The cause of a 4xx is a mistake of the client, and
-// a client that is gone has caused its failure.
+// logFailure logs causes, which clients never see. The cause of a 4xx is a mistake of the client. A
+// client that is gone has caused its failure.
 func (s *Server) logFailure(ctx context.Context, p problem) {
 	level := slog.LevelDebug
 	if p.status >= http.StatusInternalServerError && !isClosed(ctx) {
