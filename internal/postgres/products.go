@@ -64,10 +64,10 @@ func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]
 	}
 }
 
-// takeStock queues the reservation of an order's items. Only the event follows it before the commit:
-// so the stock of a product that many want is locked for a short time, and nobody waits for it who
-// already holds the outbox, as the relay waits for those. The commit fails with errOutdated if the
-// stock no longer suffices or the price is another one.
+// takeStock queues the reservation of an order's items. Only the event follows it before the
+// commit: so the stock of a product that many want is locked for a short time, and nobody waits for
+// it who already holds the outbox, as the relay waits for those. The commit fails with errOutdated
+// if the stock no longer suffices or the price is another one.
 func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
 	var taken []dbsqlc.TakeStockParams
 	for _, item := range inLockOrder(order.Items) {

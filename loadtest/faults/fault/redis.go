@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -27,6 +28,10 @@ var redisKinds = []Kind{
 		draw: process("pause", stack.Redis, "resume"),
 	},
 	{
+		Name: "redis stall", Victim: Redis, Needs: SingleRedis, Excuses: redisUnreachable,
+		draw: (*Scheduler).stallRedis,
+	},
+	{
 		Name: "redis pause past the lease", Victim: Redis, Needs: SingleRedis, Excuses: redisUnreachable,
 		draw: pausedPastLease(stack.Redis),
 	},
@@ -43,6 +48,14 @@ var redisKinds = []Kind{
 		Name: "redis out of memory", Victim: Redis, Excuses: redisUnreachable,
 		draw: (*Scheduler).outOfMemory,
 	},
+}
+
+// stallRedis pauses Redis for longer than a reply is waited for, and for less than two: it then
+// executes a command whose caller has given up, and the caller's repetition.
+func (s *Scheduler) stallRedis() *Run {
+	r := process("pause", stack.Redis, "resume")(s)
+	r.Hold = redisstore.ReadTimeout * 3 / 2
+	return r
 }
 
 // redisCommand sends Redis a command that takes effect at once; there is nothing to heal.
