@@ -168,7 +168,8 @@ func TestPlaceOrder_SellsTheLastUnitThatComesBack(t *testing.T) {
 	require.Zero(t, b.stock("limited-print"))
 }
 
-// TestPlaceOrder_GivesUpWhenAllChangesEachTime: the request then keeps nothing, and its key is free.
+// TestPlaceOrder_GivesUpWhenAllChangesEachTime: the request then keeps nothing, and its key is
+// free.
 func TestPlaceOrder_GivesUpWhenAllChangesEachTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

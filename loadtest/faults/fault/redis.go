@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -50,11 +49,13 @@ var redisKinds = []Kind{
 	},
 }
 
-// stallRedis pauses Redis for longer than a reply is waited for, and for less than two: it then
-// executes a command whose caller has given up, and the caller's repetition.
+// stall is longer than a replica waits for a reply of Redis (250 ms), and shorter than two replies.
+const stall = 375 * time.Millisecond
+
+// stallRedis has Redis execute a command whose caller has given up, and the caller's repetition.
 func (s *Scheduler) stallRedis() *Run {
 	r := process("pause", stack.Redis, "resume")(s)
-	r.Hold = redisstore.ReadTimeout * 3 / 2
+	r.Hold = stall
 	return r
 }
 
