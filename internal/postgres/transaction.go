@@ -34,7 +34,7 @@ type transaction struct {
 	claims  bool             // whether this transaction claims a key, when it writes
 	// isAbandoned reports whether the client is gone; nil: that makes no difference.
 	isAbandoned func() bool
-	events  bool             // whether there is something for the relay to publish
+	events      bool // whether there is something for the relay to publish
 }
 
 // begin takes a connection and queues the start of a transaction. The caller must close it.
@@ -49,8 +49,8 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 }
 
 // load is the first round trip: it begins the transaction and sends all that is queued. It returns
-// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken. What has no
-// key ends here if its client is gone. A replica that is paused later on loses the transaction.
+// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken. What has
+// no key ends here if its client is gone. A replica that is paused later on loses the transaction.
 func (tx *transaction) load(ctx context.Context) error {
 	err := tx.open(ctx)
 	if err == nil {

@@ -3,6 +3,8 @@ package fault
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -29,6 +31,10 @@ var replicaKinds = []Kind{
 	{
 		Name: "replica pause past the nginx timeout", Victim: Replicas,
 		Excuses: append([]books.Rule{verify.LeaseKept}, interrupted...), draw: (*Scheduler).pauseForLong,
+	},
+	{
+		Name: "replica pause while products change", Victim: Replicas,
+		Excuses: append([]books.Rule{verify.LeaseKept}, interrupted...), draw: (*Scheduler).pauseWhileRestocking,
 	},
 }
 
@@ -126,6 +132,33 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		r.Hits = after - before
 		return errors.Join(err, s.doNow(ctx, "heal", replica, stack.Postgres),
 			s.target.Stack.Do(ctx, "start", replica))
+	}
+	return r
+}
+
+// restocked is how many products change while a replica is paused.
+const restocked = 16
+
+// pauseWhileRestocking pauses a replica in the middle of changes of products, past the nginx
+// timeout. It counts those that nginx passed on: the replica still has their first copies.
+func (s *Scheduler) pauseWhileRestocking() *Run {
+	r := s.pauseForLong()
+	replica, name := r.victims[0], fmt.Sprint(s.random.Uint32())
+	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
+	var group sync.WaitGroup
+	r.inject = func(ctx context.Context) error {
+		if err := s.doNow(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
+			return err
+		}
+		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, gathering) })
+		if err := wait.Pause(ctx, slowed/2); err != nil {
+			return err
+		}
+		return s.target.Stack.Do(ctx, "pause", replica)
+	}
+	r.heal = func(ctx context.Context) error {
+		group.Wait() // the second changes are answered, and the first copies wait
+		return errors.Join(s.target.Stack.Do(ctx, "resume", replica), s.doNow(ctx, "heal", replica, stack.Postgres))
 	}
 	return r
 }

@@ -1,15 +1,11 @@
 package workload
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -37,7 +33,7 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	corrects, random := a.chance(corrected), a.fork()
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
-	_ = a.createProduct(ctx, account, sku, ampleStock) // without the product no copy can act
+	_ = a.putProduct(ctx, nginx, account, sku, ampleStock, hasty) // without the product no copy can act
 	switch {
 	case corrects:
 		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
@@ -53,10 +49,7 @@ func (a *action) laterSKU() string { return fmt.Sprintf("faults-later-%d-%d", a.
 // RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
 // while the other replica refuses. It returns when all of them have their last answer.
 func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
-	other := api1
-	if paused == api1 {
-		other = api2
-	}
+	other := otherThan(paused)
 	var group sync.WaitGroup
 	for i := range n {
 		a := c.shopper(-2).action(int(c.refusals.Add(1)))
@@ -81,27 +74,4 @@ func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.Wai
 	case <-ctx.Done():
 	}
 	return older
-}
-
-// createProduct is not in the journal: it needs no key. The books do not compare its stock.
-func (c *Clients) createProduct(ctx context.Context, account, sku string, stock int64) error {
-	body, err := json.Marshal(map[string]any{"name": sku, "price": dollars(100), "stock": stock})
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPut, c.wire.Endpoints[nginx]+"/v1/products/"+sku, bytes.NewReader(body))
-	if err != nil {
-		panic(err) // our own address
-	}
-	q.Header = http.Header{"Authorization": {"Bearer " + account}, "Content-Type": {"application/json"}}
-	retrying := &transport.Transport{
-		Base: c.wire.pool, MaxElapsed: budget, AttemptTimeout: time.Second, BaseDelay: firstPause, MaxDelay: firstPause,
-	}
-	answer, err := retrying.RoundTrip(q)
-	if err != nil {
-		return fmt.Errorf("create product %s: %w", sku, err)
-	}
-	return answer.Body.Close()
 }

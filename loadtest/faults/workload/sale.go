@@ -12,7 +12,7 @@ import (
 
 // OpenSale creates the product of a sale: [journal.SaleUnits] of it, for this name.
 func (c *Clients) OpenSale(ctx context.Context, name string) error {
-	return c.createProduct(ctx, c.shop.Accounts[0], journal.SalePrefix+name, journal.SaleUnits)
+	return c.putProduct(ctx, nginx, c.shop.Accounts[0], journal.SalePrefix+name, journal.SaleUnits, hasty)
 }
 
 // Sell has many buyers order a unit of the sale's product at once, each with a key of its own. It
