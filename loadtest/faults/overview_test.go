@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,4 +48,20 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 	}
 	require.Error(t, writeOverview(&page, nil))
 	require.Error(t, writeOverview(&page, []string{filepath.Join(dir, "none")}))
+}
+
+// TestReport_HasThePromisesOfTheCode: the committed report is made anew when a promise is added or
+// renamed.
+func TestReport_HasThePromisesOfTheCode(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../REPORT.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "\n## Promises\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	var promises []books.Rule
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| \d+ \|$`).FindAllStringSubmatch(section, -1) {
+		promises = append(promises, books.Rule(row[1]))
+	}
+	require.Equal(t, verify.Rules, promises)
 }
