@@ -75,13 +75,13 @@ type Config struct {
 	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of
 	// retries.
 	PaymentTTL time.Duration `env:"IDEMPOTENCY_PAYMENT_TTL" envDefault:"48h"`
-	// OrderTTL is how long all other answers are kept: no shopper retries on the next day. It must be
-	// 30m or more, so that a kept answer outlives all copies of its request.
+	// OrderTTL is how long all other answers are kept: no shopper retries on the next day. It must
+	// be 30m or more, so that a kept answer outlives all copies of its request.
 	OrderTTL time.Duration `env:"IDEMPOTENCY_ORDER_TTL" envDefault:"24h"`
 	// TombstoneTTL is how long it is remembered that a key moved money, after its answer has
 	// expired: the same request then gets 409 instead of moving money again. 90 days, because a
-	// dispute or a forgotten batch job brings old requests back after weeks. It must be 30m or more,
-	// and not be below IDEMPOTENCY_PAYMENT_TTL.
+	// dispute or a forgotten batch job brings old requests back after weeks. It must be 30m or
+	// more, and not be below IDEMPOTENCY_PAYMENT_TTL.
 	TombstoneTTL time.Duration `env:"IDEMPOTENCY_TOMBSTONE_TTL" envDefault:"2160h"`
 	// PaymentDeadline bounds a handler that moves money: one call to the provider within
 	// PSPTimeout, and the transactions before and after it.

@@ -11,7 +11,8 @@ type Call struct {
 	Account uuid.UUID
 	Claim   *Claim // nil: the client sent no key, so retrying is the client's own risk
 	// IsAbandoned reports whether the client has closed the connection. What has no key is not
-	// executed then: a proxy may have passed the request on, and the client has its answer. nil: never.
+	// executed then: a proxy may have passed the request on, and the client has its answer. nil:
+	// never.
 	IsAbandoned func() bool
 }
 

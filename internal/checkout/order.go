@@ -71,8 +71,8 @@ type OrderChange struct {
 }
 
 // Place decides an order: every item must be known, in stock and of one currency. The products are
-// those of the wanted SKUs that exist, as they were read. The store checks price and stock again when
-// it commits.
+// those of the wanted SKUs that exist, as they were read. The store checks price and stock again
+// when it commits.
 func Place(id uuid.UUID, wanted NewOrder, products []Product, now time.Time, unpaidFor time.Duration) (Order, *Error) {
 	order := Order{ID: id, CustomerID: wanted.CustomerID, Status: OrderPending,
 		CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(unpaidFor)}

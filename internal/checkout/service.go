@@ -136,8 +136,8 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, rende
 			return Answer{}, err
 		}
 	}
-	// How a payment was made never changes, so it may be read beforehand. Its 404 needs no refused row,
-	// as an unknown ID stays unknown.
+	// How a payment was made never changes, so it may be read beforehand. Its 404 needs no refused
+	// row, as an unknown ID stays unknown.
 	payment, err := s.store.Payment(ctx, call.Account, wanted.PaymentID)
 	if err != nil {
 		return Answer{}, err

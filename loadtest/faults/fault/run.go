@@ -33,8 +33,8 @@ type Target struct {
 	// returns how many were told whether they got it.
 	OpenSale func(ctx context.Context, name string) error
 	Sell     func(ctx context.Context, name string, buyers int) (told int)
-	// Restock puts n products twice: through nginx, and then through the replica that is not paused.
-	// It returns how many of the first answers took longer than patience.
+	// Restock puts n products twice: through nginx, and then through the replica that is not
+	// paused. It returns how many of the first answers took longer than patience.
 	Restock func(ctx context.Context, name, paused string, n int, patience time.Duration) (passedOn int)
 }
 
