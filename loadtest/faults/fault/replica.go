@@ -136,8 +136,14 @@ func (s *Scheduler) dieUnderLoad() *Run {
 	return r
 }
 
-// restocked is how many products change while a replica is paused.
-const restocked = 16
+const (
+	// restocked is how many products change at once when a replica is paused: enough that some wait
+	// for the processor, between two instructions, underWay after they began.
+	restocked = 200
+	underWay  = 30 * time.Millisecond
+	// passedOn is longer than any of them takes at a replica, and shorter than nginx waits.
+	passedOn = 10 * time.Second
+)
 
 // pauseWhileRestocking pauses a replica in the middle of changes of products, past the nginx
 // timeout. It counts those that nginx passed on: the replica still has their first copies.
@@ -147,18 +153,15 @@ func (s *Scheduler) pauseWhileRestocking() *Run {
 	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
 	var group sync.WaitGroup
 	r.inject = func(ctx context.Context) error {
-		if err := s.doNow(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
-			return err
-		}
-		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, gathering) })
-		if err := wait.Pause(ctx, slowed/2); err != nil {
+		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, passedOn) })
+		if err := wait.Pause(ctx, underWay); err != nil {
 			return err
 		}
 		return s.target.Stack.Do(ctx, "pause", replica)
 	}
 	r.heal = func(ctx context.Context) error {
 		group.Wait() // the second changes are answered, and the first copies wait
-		return errors.Join(s.target.Stack.Do(ctx, "resume", replica), s.doNow(ctx, "heal", replica, stack.Postgres))
+		return s.target.Stack.Do(ctx, "resume", replica)
 	}
 	return r
 }
