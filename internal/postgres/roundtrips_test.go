@@ -138,9 +138,9 @@ func TestRoundTrips_OfAFailedCommit(t *testing.T) {
 	store, w := b.wired()
 	nothing := func(checkout.Call) error { return nil }
 	for _, change := range []struct {
-		name  string
-		do    func(checkout.Call) error
-		trips []int // of the order, and of the next two on the connection
+		name string
+		do   func(checkout.Call) error
+		want []int // round trips of the order, and of the next two on the connection
 	}{
 		{"the key was taken", func(call checkout.Call) error {
 			_, err := b.PlaceOrder(b.ctx, call, wanted, render)
@@ -159,6 +159,7 @@ func TestRoundTrips_OfAFailedCommit(t *testing.T) {
 			})
 		}
 		order(nothing)
-		require.Equal(t, change.trips, []int{order(change.do), order(nothing), order(nothing)}, change.name)
+		trips := []int{order(change.do), order(nothing), order(nothing)}
+		require.Equal(t, change.want, trips, change.name)
 	}
 }
