@@ -6,7 +6,8 @@
 # unit and integration run every test anew, with the race detector. quick is
 # unit without it, and does not repeat what has passed and has not changed.
 # A skipped test is a failure: it proves nothing. At the end the script prints
-# on which servers the tests ran. TESTENV=native or docker chooses them.
+# on which servers the tests ran. TESTENV=native or docker chooses them, and
+# PACKAGES other packages.
 set -eu
 cd "$(dirname "$0")/.."
 suite=${1:?unit, integration or quick}
@@ -19,7 +20,7 @@ packages=$suite
 if [ "$suite" = quick ]; then flags=() packages=unit; fi
 
 echo "compiling the tests (minutes the first time, seconds afterwards)"
-packages=$(scripts/packages.sh "$packages")
+packages=${PACKAGES:-$(scripts/packages.sh "$packages")}
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0
