@@ -22,8 +22,8 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   key KEY                    what Redis, PostgreSQL and the provider know of an idempotency key, as JSON
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
-  watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
   logs [-f] --key KEY        what both replicas have logged about an idempotency key, in order
+  watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
 
 Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
   kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 		if s.key != "" {
 			return it.KeyLogs(ctx, s.key, s.follow)
 		}
-		return it.Logs(ctx, words[1:], s.follow)
+		return it.Logs(ctx, out, words[1:], s.follow)
 	default:
 		return it.Do(ctx, words[0], words[1:]...)
 	}

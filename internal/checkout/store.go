@@ -28,7 +28,7 @@ type Store interface {
 	// whose time is up, is not known.
 	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)
 
-	// PutProduct needs no claim and makes none: it is idempotent by nature.
+	// PutProduct is called without a claim, because it is idempotent by nature.
 	PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error)
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
 	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)

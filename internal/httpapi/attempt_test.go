@@ -84,10 +84,10 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 	}
 }
 
-// TestAttempt_WhoseClientIsGoneIsNotExecuted closes the connection while the request waits to be
-// authenticated, as in the socket of a paused replica.
 const stockOfTees = "SELECT stock FROM products WHERE sku = 'tee-black' ORDER BY account_id LIMIT 1"
 
+// TestAttempt_WhoseClientIsGoneIsNotExecuted closes the connection while the request waits to be
+// authenticated, as in the socket of a paused replica.
 func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	answered := make(chan int, 1)

@@ -16,7 +16,6 @@ import (
 // set stock that orders have taken meanwhile: it finds that its client is gone, or if it is paused
 // after that, PostgreSQL ends its transaction.
 func (s *Store) PutProduct(ctx context.Context, call checkout.Call, p checkout.Product) (stored checkout.Product, created bool, err error) {
-	call.Claim = nil
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
 	tx, err := s.begin(ctx, call.Account)

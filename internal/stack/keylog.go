@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// KeyLogs writes what the replicas have logged about one idempotency key, in the order in which it
-// happened. With follow it writes what they log from now on, until ctx ends.
+// KeyLogs prints what the replicas have logged about one idempotency key, in the order in which it
+// happened. With follow it prints what they log from now on, until ctx ends.
 func (s *Stack) KeyLogs(ctx context.Context, key string, follow bool) error {
 	var found []logLine
 	show := func(line logLine) { s.Printf("%s\n", line) }
@@ -20,10 +20,7 @@ func (s *Stack) KeyLogs(ctx context.Context, key string, follow bool) error {
 	if follow {
 		lines.found = show
 	}
-	out := s.Out
-	s.Out = lines
-	err := s.Logs(ctx, Replicas, follow)
-	s.Out = out
+	err := s.Logs(ctx, lines, Replicas, follow)
 	if err != nil || follow {
 		return err
 	}

@@ -1,6 +1,9 @@
 package stack
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -35,4 +38,35 @@ func TestKeyLog_HasEveryLineOfTheKeysAttempts(t *testing.T) {
 		require.Empty(t, log.running)
 		require.Empty(t, strings.TrimSpace(string(log.rest)))
 	}
+}
+
+// logged is a driver whose replicas have printed a text.
+type logged struct {
+	driver
+	text string
+}
+
+func (l logged) Logs(_ context.Context, out io.Writer, _ []string, _ bool) error {
+	_, err := io.WriteString(out, l.text)
+	return err
+}
+
+func TestKeyLogs_PrintsTheLinesOfOneKey(t *testing.T) {
+	t.Parallel()
+	for _, follow := range []bool{false, true} {
+		var out bytes.Buffer
+		s := newStack(t, Options{Out: &out})
+		s.driver = logged{text: replicaLogs}
+		require.NoError(t, s.KeyLogs(t.Context(), "k1", follow))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 3, "follow: %v", follow)
+		require.IsIncreasing(t, lines, "in the order of time")
+	}
+}
+
+func TestKeyLogs_SaysThatAKeyIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{})
+	s.driver = logged{text: replicaLogs}
+	require.ErrorContains(t, s.KeyLogs(t.Context(), "k3", false), "nothing about the key")
 }

@@ -112,8 +112,8 @@ type driver interface {
 	// Down ends and removes everything that Up made outside the stack's folder; with keepData not
 	// the data.
 	Down(ctx context.Context, keepData bool) error
-	// Logs writes what services have printed, and goes on until ctx ends when follow is set.
-	Logs(ctx context.Context, services []string, follow bool) error
+	// Logs writes to out what services have printed, and goes on until ctx ends when follow is set.
+	Logs(ctx context.Context, out io.Writer, services []string, follow bool) error
 }
 
 var (
@@ -191,15 +191,15 @@ func (s *Stack) locked(ctx context.Context, do func(context.Context) error) erro
 
 func (s *Stack) noStack() error { return fmt.Errorf("%w in %s", ErrNoStack, s.Dir) }
 
-// Logs writes what the services have printed; no services means all.
-func (s *Stack) Logs(ctx context.Context, services []string, follow bool) error {
+// Logs writes to out what the services have printed; no services means all.
+func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
 	if s.driver == nil {
 		return s.noStack()
 	}
 	if len(services) == 0 {
 		services = s.Services()
 	}
-	return s.driver.Logs(ctx, services, follow)
+	return s.driver.Logs(ctx, out, services, follow)
 }
 
 // RedisMaster is the address (host:port) of the Redis that takes writes: the only one, or the one

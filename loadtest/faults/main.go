@@ -142,8 +142,7 @@ func (c *campaign) saveLogs() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	c.stack.Out = file
 	ctx, cancel := context.WithTimeout(context.Background(), downTimeout)
 	defer cancel()
-	return c.stack.Logs(ctx, nil, false)
+	return c.stack.Logs(ctx, file, nil, false)
 }

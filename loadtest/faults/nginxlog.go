@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"regexp"
 	"time"
 
@@ -23,10 +22,7 @@ var calledDead = regexp.MustCompile(`(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[\w+\] .*
 // broken.
 func (c *campaign) replicasAvailable(ctx context.Context) ([]books.Violation, error) {
 	var log bytes.Buffer
-	c.stack.Out = &log
-	err := c.stack.Logs(ctx, []string{stack.Nginx}, false)
-	c.stack.Out = io.Discard
-	if err != nil {
+	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
 		return nil, fmt.Errorf("read nginx's log: %w", err)
 	}
 	return deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), nil

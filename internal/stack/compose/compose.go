@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,8 +104,8 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 	return d.pruneImages(ctx)
 }
 
-// Logs writes what services have printed, and goes on until ctx ends when follow is set.
-func (d *Driver) Logs(ctx context.Context, services []string, follow bool) error {
+// Logs writes to out what services have printed, and goes on until ctx ends when follow is set.
+func (d *Driver) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
 	program, err := findCompose(ctx)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (d *Driver) Logs(ctx context.Context, services []string, follow bool) error
 		args = append(args, "--follow")
 	}
 	cmd := d.command(ctx, program, append(args, services...)...)
-	cmd.Stdout, cmd.Stderr = d.Out, d.Out
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("docker compose logs: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,7 +133,7 @@ func (d *Driver) stopAll(ctx context.Context, names []string) error {
 }
 
 // Logs leaves the reading to tail(1), which follows files over a restart, too.
-func (d *Driver) Logs(ctx context.Context, services []string, follow bool) error {
+func (d *Driver) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
 	var paths []string
 	for _, name := range services {
 		if path := d.LogPath(name); localserver.IsFile(path) {
@@ -147,7 +148,7 @@ func (d *Driver) Logs(ctx context.Context, services []string, follow bool) error
 		args = []string{"-n", "10", "-F"}
 	}
 	cmd := exec.CommandContext(ctx, "tail", slices.Concat(args, paths)...)
-	cmd.Stdout, cmd.Stderr = d.Out, d.Out
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("show logs: %w", err)
 	}
