@@ -137,7 +137,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 			words, rest = append(words, rest[0]), rest[1:]
 		}
 	}
-	if len(words) == 0 {
+	if len(words) == 0 || words[0] == "help" {
 		flags.Usage()
 		return nil, flag.ErrHelp
 	}

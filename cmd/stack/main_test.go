@@ -39,10 +39,12 @@ func TestDriver_IsTheFlagsThenTheEnvironments(t *testing.T) {
 
 func TestUsage_IsPrintedWithoutACommand(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), nil, noEnv, &out))
-	require.Contains(t, out.String(), "partition | heal SERVICE SERVICE")
-	require.Contains(t, out.String(), "-port-offset N")
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"up", "-h"}} {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), args, noEnv, &out))
+		require.Contains(t, out.String(), "partition | heal SERVICE SERVICE")
+		require.Contains(t, out.String(), "-port-offset N")
+	}
 }
 
 func TestArguments_MistakesAreNamed(t *testing.T) {

@@ -187,6 +187,8 @@ func TestValidation_RefusesBadParameters(t *testing.T) {
 		bad("limit that is text", get("/v1/products?limit=ten"), "limit must be a whole number of 32 bits."),
 		bad("limit with an exponent", get("/v1/products?limit=1e1"), "limit must be a whole number of 32 bits."),
 		bad("limit without a value", get("/v1/products?limit="), ""),
+		bad("limit with a broken escape", get("/v1/products?limit=%zz"), "The query is not valid."),
+		bad("a semicolon in the query", get("/v1/products?limit=1;cursor=2"), "The query is not valid."),
 		bad("limit twice", get("/v1/products?limit=1&limit=2"), ""),
 		bad("customer", get("/v1/orders?customer_id=42"), "customer_id must be a UUID."),
 		{"cursor", get("/v1/orders?cursor=garbage"), 400, "invalid_cursor", ""},

@@ -125,6 +125,8 @@ func typeName(schema *openapi3.Schema) string {
 	switch {
 	case schema.Format == "uuid":
 		return "a UUID"
+	case schema.Format == "date-time":
+		return "a date and time, such as 2026-11-21T05:00:00Z"
 	case schema.Type.Is(openapi3.TypeInteger) && schema.Format == "int32":
 		return "a whole number of 32 bits"
 	case schema.Type.Is(openapi3.TypeInteger):

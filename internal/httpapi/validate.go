@@ -111,9 +111,13 @@ func (v *validator) check(r *http.Request, policy *idempotency.Policy) error {
 	return nil
 }
 
-// checkText refuses card numbers in the query and, on a route that takes one, in the key.
+// checkText refuses a query that cannot be read, and card numbers in it and, on a route that takes
+// one, in the key.
 func checkText(r *http.Request, keyed bool) error {
-	texts := r.URL.Query()
+	texts, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalidRequest("The query is not valid.").because(err)
+	}
 	if keyed {
 		texts[idempotency.HeaderKey] = r.Header.Values(idempotency.HeaderKey)
 	}

@@ -119,6 +119,8 @@ func TestWebhook_NotOfTheProviderIsRefused(t *testing.T) {
 	for _, body := range []string{`{"data":{}}`, `{"type":"charge.succeeded"}`, `{"type":1,"data":{}}`, `{`, `{"type":"a","type":"b","data":{}}`} {
 		require.Equal(t, http.StatusBadRequest, s.do(s.signed("evt_1", body, webhookSecret, now)).status, body)
 	}
+	timed := s.do(s.signed("evt_1", `{"type":"a","timestamp":"today","data":{}}`, webhookSecret, now)).problem(400, "invalid_request")
+	require.Equal(t, "timestamp must be a date and time, such as 2026-11-21T05:00:00Z.", timed.Detail)
 	long := strings.Repeat("e", 256)
 	s.do(s.signed(long, event, webhookSecret, now)).problem(400, "invalid_request")
 	require.Zero(t, value[int](s, `SELECT count(*) FROM provider_events`))

@@ -80,7 +80,7 @@ func (c Command) String() string { return c.verb.name + " " + strings.Join(c.arg
 func Parse(name string, args ...string) (Command, error) {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == name })
 	if i < 0 {
-		return Command{}, fmt.Errorf("unknown command %q", name)
+		return Command{}, fmt.Errorf("unknown command %q (stack help shows all)", name)
 	}
 	v := verbs[i]
 	if len(args) != len(strings.Fields(v.usage)) {
