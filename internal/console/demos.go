@@ -166,14 +166,14 @@ func silentDemo(ctx context.Context, s *Server, on *stage) error {
 	return s.compare(ctx, on, p, paid, again)
 }
 
-// begin places the order that a demonstration pays, and puts the payment's key under the glass.
+// begin places the order that a demonstration pays, and shows the payment's key in the key view.
 func (s *Server) begin(ctx context.Context, on *stage, token string) (purchase, error) {
 	order, err := s.patient.order(ctx, "tee-black")
 	if err != nil {
 		return purchase{}, err
 	}
 	p := purchase{Order: order, Key: newKey("demo"), Token: token}
-	s.setGlass(ctx, p.Key)
+	s.showKey(ctx, p.Key)
 	on.say("A shopper has ordered, and pays with %s under the key %s.", token, p.Key)
 	return p, nil
 }

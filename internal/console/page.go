@@ -41,14 +41,14 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 
 // sections are the parts of the page that change.
 func (s *Server) sections() []patch {
-	glass := s.glassView()
+	key := s.keyView()
 	list := []patch{
 		s.section("picture", "picture.html", "", s.pictureOf()),
 		s.section("summary", "summary.html", "", s.summary()),
 		s.section("story", "story.html", "", s.stage.view()),
 		s.section("trickle", "trickle.html", "", s.trickle.view()),
-		s.section("glass-key", "glasskey.html", "", glass), // apart, because a button must not change under the mouse
-		s.section("glass", "glass.html", "", glass),
+		s.section("tiers-key", "tierskey.html", "", key), // apart, because a button must not change under the mouse
+		s.section("tiers", "tiers.html", "", key),
 	}
 	h := s.health()
 	for _, row := range board {
@@ -109,14 +109,14 @@ func (s *Server) summary() map[string]any {
 	return map[string]any{"Known": len(h.Services) > 0, "Error": h.Error, "Wrong": wrong}
 }
 
-// glassView is a key with what the tiers say about it.
-type glassView struct {
+// keyView is a key with what the tiers say about it.
+type keyView struct {
 	tiers.View
 	Shown    bool
 	Findings []tiers.Finding
 }
 
-func (s *Server) glassView() glassView {
-	view, shown := s.glass()
-	return glassView{View: view, Shown: shown, Findings: view.Findings()}
+func (s *Server) keyView() keyView {
+	view, shown := s.seenKey()
+	return keyView{View: view, Shown: shown, Findings: view.Findings()}
 }

@@ -85,17 +85,17 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /shopper", s.serveShopper)
 	mux.HandleFunc("POST /trickle", s.serveTrickle)
 	mux.HandleFunc("POST /demo", s.serveDemo)
-	mux.HandleFunc("POST /glass", s.serveGlass)
+	mux.HandleFunc("POST /key", s.serveKey)
 	mux.HandleFunc("POST /v1/traces", s.serveTraces)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	return guard(s.cfg.Addr, mux)
 }
 
-// serveGlass puts a key under the glass.
-func (s *Server) serveGlass(w http.ResponseWriter, r *http.Request) {
+// serveKey shows a key in the key view.
+func (s *Server) serveKey(w http.ResponseWriter, r *http.Request) {
 	key := r.PostFormValue("key")
-	s.setGlass(r.Context(), key)
-	respond(w, "Under the glass: "+key, nil)
+	s.showKey(r.Context(), key)
+	respond(w, "Shown: key "+key, nil)
 }
 
 // Serve answers on listener until ctx ends, and closes it.

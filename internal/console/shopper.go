@@ -127,7 +127,7 @@ func (s *Server) newPurchase(ctx context.Context, token string) (purchase, error
 	}
 	p := purchase{Order: order, Key: newKey("pay"), Token: token}
 	s.shopper.set(p)
-	s.setGlass(ctx, p.Key)
+	s.showKey(ctx, p.Key)
 	return p, nil
 }
 

@@ -18,7 +18,7 @@ type seen struct {
 	mu        sync.Mutex
 	health    health
 	published int64
-	key       string // under the glass
+	key       string // in the key view
 	view      tiers.View
 }
 
@@ -36,7 +36,7 @@ func (s *Server) watch(ctx context.Context) {
 		if s.live.watched() {
 			s.look(ctx)
 			s.readStream(ctx)
-			s.readGlass(ctx)
+			s.readKey(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -82,8 +82,8 @@ func (s *Server) readStream(ctx context.Context) {
 	s.seen.health.Backlog = max(0, now.Last-now.Published)
 }
 
-// readGlass reads the tiers of the key under the glass.
-func (s *Server) readGlass(ctx context.Context) {
+// readKey reads the tiers of the key in the key view.
+func (s *Server) readKey(ctx context.Context) {
 	s.seen.mu.Lock()
 	key := s.seen.key
 	s.seen.mu.Unlock()
@@ -98,16 +98,16 @@ func (s *Server) readGlass(ctx context.Context) {
 	}
 }
 
-// setGlass puts a key under the glass.
-func (s *Server) setGlass(ctx context.Context, key string) {
+// showKey shows a key in the key view.
+func (s *Server) showKey(ctx context.Context, key string) {
 	s.seen.mu.Lock()
 	s.seen.key, s.seen.view = strings.TrimSpace(key), tiers.View{}
 	s.seen.mu.Unlock()
-	s.readGlass(ctx)
+	s.readKey(ctx)
 }
 
-// glass returns what is under the glass; false: nothing is.
-func (s *Server) glass() (tiers.View, bool) {
+// seenKey returns what the key view shows; false: nothing.
+func (s *Server) seenKey() (tiers.View, bool) {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
 	return s.seen.view, s.seen.view.Key != ""
