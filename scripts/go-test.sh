@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs the Go tests of scripts/packages.sh.
 #
-#   scripts/go-test.sh unit|integration|quick [FLAG OF GO TEST…]
+#   scripts/go-test.sh unit|integration|console|quick [FLAG OF GO TEST…]
 #
-# unit and integration run every test anew, with the race detector. quick is
-# unit without it, and does not repeat what has passed and has not changed.
+# All but quick run every test anew, with the race detector. quick is unit
+# without it, and does not repeat what has passed and has not changed.
 # A skipped test is a failure: it proves nothing. At the end the script prints
 # on which servers the tests ran. TESTENV=native or docker chooses them, and
 # PACKAGES other packages.
 set -eu
 cd "$(dirname "$0")/.."
-suite=${1:?unit, integration or quick}
+suite=${1:?unit, integration, console or quick}
 shift
 
 # Far above what any package needs; a test that hangs still prints its stacks.

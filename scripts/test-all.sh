@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
-# two replicas; then, with the machine to themselves, a short load test and a fault campaign of two
-# minutes on a stack of its own. A suite that fails stops no other suite. Nothing needs to run before,
-# and nothing is left running.
+# two replicas, and the console's buttons in a browser; then, with the machine to themselves, a short load
+# test and a fault campaign of two minutes on a stack of its own. A suite that fails stops no other suite.
+# Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration scenarios tour stress faults)
+suites=(unit integration scenarios tour console stress faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -24,7 +24,7 @@ suite() {
 # count NAME: how much a suite did, from its own output.
 count() {
   case $1 in
-    unit | integration) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
+    unit | integration | console) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
     faults) grep -o '^[0-9]* faults, [0-9]* attempts' "$results/$1.log" ;;
@@ -50,6 +50,7 @@ on_stack() {
   trap 'exit 130' INT TERM
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
+  suite console scripts/go-test.sh console
   wait_for "$results/go-tests-are-over"
   suite stress bin/stress --short
 }
