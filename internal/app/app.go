@@ -23,6 +23,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/breaker"
+	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -50,6 +51,7 @@ type App struct {
 	reconciler   *checkout.Reconciler
 	relay        *outbox.Relay // nil without REDIS_URL
 	consumers    consumers     // of events, by group
+	admission    *admission.Limiter
 	api          *httpapi.Server
 	front        func(http.Handler) http.Handler // nil: none
 	ops          net.Listener
@@ -105,8 +107,9 @@ func (a *App) connect(ctx context.Context) (err error) {
 	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.wakeRelay})
+	a.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
 	a.workers = a.newWorkers(ctx, store)
-	service := checkout.NewService(store, failGateway(a.gateway))
+	service := checkout.NewService(store, parkingGateway{failGateway(a.gateway)})
 	a.api, err = httpapi.New(a.apiConfig(service))
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
@@ -124,7 +127,8 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
-		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
+		Admission: a.admission,
+		Lease:     a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
 		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),
 		TraceParent: a.tracing.traceParents(),

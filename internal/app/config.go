@@ -49,6 +49,8 @@ type Config struct {
 	DatabaseURL string `env:"DATABASE_URL"`
 	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a
 	// second, and two replicas, a migration and a psql stay well below PostgreSQL's default of 100.
+	// They also bound how many requests are worked on at a time; the others wait or get 503
+	// overloaded.
 	DatabaseMaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"20"`
 	// RedisURL is the Redis that decides quickly: redis://user:password@host:port/0,
 	// redis+sentinel://host:port,host:port/master-name or redis+cluster://host:port,host:port, and

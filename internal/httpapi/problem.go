@@ -146,7 +146,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // client that is gone has caused its failure.
 func (s *Server) logFailure(ctx context.Context, p problem) {
 	level := slog.LevelDebug
-	if p.status >= http.StatusInternalServerError && !isClosed(ctx) {
+	if p.status >= http.StatusInternalServerError && p.code != errOverloaded.code && !isClosed(ctx) {
 		level = slog.LevelError
 	}
 	s.log.LogAttrs(ctx, level, "request failed", slog.String("request_id", RequestID(ctx)),

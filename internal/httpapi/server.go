@@ -16,6 +16,7 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/pages"
 )
@@ -33,8 +34,9 @@ type Config struct {
 	// TrustedProxies are the peers whose X-Forwarded-For is believed. With none, the client is the
 	// peer of the connection.
 	TrustedProxies []netip.Prefix
-	RateLimit      int           // requests per second, account and replica
-	AuthCacheTTL   time.Duration // how long a revoked API key may still work
+	RateLimit      int                // requests per second, account and replica
+	AuthCacheTTL   time.Duration      // how long a revoked API key may still work
+	Admission      *admission.Limiter // nil: everything is admitted
 
 	Lease           time.Duration // of a key without a heartbeat
 	PaymentTTL      time.Duration // how long the answer to a movement of money is kept
@@ -120,7 +122,7 @@ func (s *Server) router(valid *validator) chi.Router {
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
 		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
-		s.limitRate(), s.validate(valid), s.refuseStale, s.idempotency.Handler)
+		s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,13 @@ func TestPolicies_CoverEveryPostAndPatch(t *testing.T) {
 		delete(policies, route)
 	})
 	require.Empty(t, policies, "policies of routes that don't exist")
+}
+
+func TestClasses_CoverEveryRoute(t *testing.T) {
+	t.Parallel()
+	var routes []string
+	described(t, func(route string, _ *openapi3.Operation) { routes = append(routes, route) })
+	require.ElementsMatch(t, routes, slices.Collect(maps.Keys(classOf)))
 }
 
 func TestPolicies_AreThoseOfTheDesign(t *testing.T) {

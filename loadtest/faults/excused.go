@@ -18,11 +18,11 @@ func (c *campaign) observed(attempts []journal.Attempt) []books.Violation {
 	mayMeetItself := func(a journal.Attempt) bool { return passedOn(a, c.runs) }
 	found := slices.Concat(movedWithoutRedis(attempts, c.runs), verify.InProgressForAReason(attempts, mayMeetItself))
 	if c.witness == nil {
-		return found
+		return slices.Concat(found, overloads(attempts, c.books, nil, c.runs))
 	}
 	writes, losses := c.witness.Found()
 	return slices.Concat(found, foreignWrites(writes, c.wire.Began), lostLeases(losses, c.runs, c.wire.Began),
-		unserved(attempts, c.witness.Releases(), c.runs, c.wire.Began))
+		unserved(attempts, c.witness.Releases(), c.runs, c.wire.Began), overloads(attempts, c.books, c.witness.Releases(), c.runs))
 }
 
 // nginxRecovers is how long a broken connection between nginx and a replica may show after it was

@@ -68,7 +68,7 @@ func writeMix(out io.Writer, attempts []journal.Attempt) error {
 		mix[p].attempts++
 		mix[p].outcomes[a.Outcome()]++
 	}
-	outcomes := []journal.Outcome{journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected, journal.Expired, journal.LookedUp, journal.Unknown}
+	outcomes := []journal.Outcome{journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected, journal.Expired, journal.LookedUp, journal.TurnedAway, journal.Unknown}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "PURPOSE\tOPERATION\tKEYS\tATTEMPTS")
 	for _, o := range outcomes {

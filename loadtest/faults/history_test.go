@@ -38,8 +38,8 @@ func TestHistory_ShowsTheMixOrTheKeys(t *testing.T) {
 	}
 	mix := show(file)
 	require.Contains(t, mix, "torn")
-	require.Regexp(t, `burst +order +2 +3 +2 +0 +0 +1 +0 +0 +0 +0\n`, mix)
-	require.Regexp(t, `other account +order +1 +1 +0 +0 +0 +0 +0 +0 +0 +1\n`, mix)
+	require.Regexp(t, `burst +order +2 +3 +2 +0 +0 +1 +0 +0 +0 +0 +0\n`, mix)
+	require.Regexp(t, `other account +order +1 +1 +0 +0 +0 +0 +0 +0 +0 +0 +1\n`, mix)
 	one := show(file, "one")
 	require.NotContains(t, one, "two")
 	require.Contains(t, one, "one of b:")

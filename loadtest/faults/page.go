@@ -24,7 +24,7 @@ var notCovered = []string{
 var outcomes = map[journal.Outcome]timeline.Outcome{
 	journal.Expired: timeline.Refused, journal.LookedUp: timeline.Succeeded,
 	journal.Succeeded: timeline.Succeeded, journal.Refused: timeline.Refused, journal.Reused: timeline.Refused,
-	journal.InProgress: timeline.Waiting, journal.Rejected: timeline.Waiting, journal.Unknown: timeline.Unknown,
+	journal.InProgress: timeline.Waiting, journal.Rejected: timeline.Waiting, journal.TurnedAway: timeline.Waiting, journal.Unknown: timeline.Unknown,
 }
 
 // page is the summary for people.

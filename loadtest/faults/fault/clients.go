@@ -9,27 +9,36 @@ import (
 )
 
 var clientKinds = []Kind{
-	{Name: "overload", Victim: Clients, draw: (*Scheduler).overload},
+	{Name: "overload", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).overload},
+	{Name: "retry storm", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).retryStorm},
 	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
 }
 
 const (
 	// crowd is how many clients order at once without pauses: far more than the replicas can serve.
 	crowd = 300
+	// storm is how many clients repeat what they sent without pauses.
+	storm = 150
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60
 )
 
-// overload has a crowd order while it lasts. It counts the orders.
-func (s *Scheduler) overload() *Run {
+// overload has a crowd order while it lasts.
+func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) }
+
+// retryStorm has clients repeat their orders while it lasts.
+func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
+
+// gathering counts the requests.
+func (s *Scheduler) gathering(gather func(context.Context, string, int) int, size int) *Run {
 	r := &Run{Counts: true}
 	name := fmt.Sprint(s.random.Uint32())
 	var group sync.WaitGroup
 	stop := func() {}
 	r.inject = func(ctx context.Context) error {
-		var crowding context.Context
-		crowding, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
-		group.Go(func() { r.Hits += s.target.Crowd(crowding, name, crowd) })
+		var gathered context.Context
+		gathered, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
+		group.Go(func() { r.Hits += gather(gathered, name, size) })
 		return nil
 	}
 	r.heal = func(context.Context) error {

@@ -53,8 +53,9 @@ type Damage string
 
 // The damages.
 const (
-	RedisDown    Damage = "Redis is down"           // nothing listens: what moves money is refused
-	RedisLoses   Damage = "Redis loses data"        // and with it events that were published
+	RedisDown    Damage = "Redis is down"    // nothing listens: what moves money is refused
+	RedisLoses   Damage = "Redis loses data" // and with it events that were published
+	Overloads    Damage = "more is asked than can be done"
 	RelayRepeats Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 

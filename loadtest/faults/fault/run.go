@@ -26,9 +26,9 @@ type Target struct {
 	Stack *stack.Stack
 	Ops   map[string]string // operations ports of the replicas, host:port
 	Has   []Need
-	// Crowd has many clients order at once, under this name, until ctx ends, and returns how many
-	// orders they sent.
-	Crowd func(ctx context.Context, name string, size int) (sent int)
+	// Crowd and Storm have many clients order at once, under this name, until ctx ends, and return
+	// how many requests they sent. Those of a storm repeat theirs without a pause.
+	Crowd, Storm func(ctx context.Context, name string, size int) (sent int)
 	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and
 	// returns how many were told whether they got it.
 	OpenSale func(ctx context.Context, name string) error

@@ -62,6 +62,7 @@ const (
 	Refusal      Purpose = "refusal"       // it is refused, and its client leaves
 	Patient      Purpose = "patient"       // its client waits for the answer of another attempt
 	Crowd        Purpose = "crowd"         // one of many more requests than the replicas can serve
+	RetryStorm   Purpose = "retry storm"   // one of many that are repeated without a pause
 	Sale         Purpose = "sale"          // one of many buyers of the few units of one product
 )
 
@@ -84,7 +85,8 @@ const (
 	Rejected   Outcome = "rejected"    // another 4xx: not executed, and the key is free
 	Expired    Outcome = "expired"     // the key was used, and its answer is no longer kept
 	LookedUp   Outcome = "looked up"   // it asks about a key, and uses none
-	Unknown    Outcome = "unknown"     // no answer, or a 5xx
+	TurnedAway Outcome = "turned away" // 503 overloaded: this attempt was not executed, and left nothing behind
+	Unknown    Outcome = "unknown"     // no answer, or another 5xx
 )
 
 // retryable are the codes of 4xx answers that are not kept under the key (the table of errors in
@@ -97,6 +99,8 @@ var retryable = map[string]bool{
 // Outcome classifies the attempt.
 func (a Attempt) Outcome() Outcome {
 	switch {
+	case a.Error == "" && a.Code == "overloaded":
+		return TurnedAway
 	case a.Error != "" || a.Status >= http.StatusInternalServerError || a.Status == 0:
 		return Unknown
 	case a.LookUp != nil:

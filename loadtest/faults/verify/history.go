@@ -153,6 +153,9 @@ func refusedHaveNoEffect(keys map[books.KeyID][]journal.Attempt, b books.Books) 
 	return found
 }
 
+// leaves has the purposes of clients that do not come back.
+var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: true, journal.HangUp: true}
+
 // decided finds keys whose clients never got to know their end.
 func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
 	var found []books.Violation
@@ -163,6 +166,7 @@ func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
 		known := last.RefusedForNow() && slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
 			return a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
 		})
+		known = known || OnlyTurnedAway(attempts) && leaves[last.Purpose] // and knows that nothing was done
 		for _, a := range attempts {
 			o := a.Outcome()
 			known = known || o == journal.Succeeded || o == journal.Refused || o == journal.Expired

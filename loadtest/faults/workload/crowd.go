@@ -6,15 +6,49 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
+// stormPatience is when a client of a storm sends its request again: before a busy service has
+// answered.
+const stormPatience = 300 * time.Millisecond
+
 // Crowd has size more clients order at nginx without a pause until ctx ends, and returns how many
-// orders they sent. They leave at once: what is undecided is for Finish. The name keeps the keys of
-// several crowds apart.
+// orders they sent. They leave at once; only what succeeded they send a second time, as a client
+// does that lost the answer. The name keeps the keys of several crowds apart.
 func (c *Clients) Crowd(ctx context.Context, name string, size int) (sent int) {
-	var orders atomic.Int64
+	return c.gather(ctx, name, size, journal.Crowd, func(ctx context.Context, r Request) int {
+		if c.abandon(ctx, r) != journal.Succeeded {
+			return 1
+		}
+		c.abandon(ctx, r)
+		return 2
+	})
+}
+
+// Storm has size more clients order, each of which repeats its request, without a pause and before
+// it is answered, until the answer is final or ctx ends. What is undecided then is for Finish.
+func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
+	return c.gather(ctx, name, size, journal.RetryStorm, func(_ context.Context, r Request) int {
+		r.Patience = stormPatience
+		c.open.add(r, false)
+		for number := 1; ; number++ {
+			a := c.wire.Once(context.WithoutCancel(ctx), r, number)
+			c.open.answered(r, a.Outcome())
+			if a.Outcome().Decided() || ctx.Err() != nil {
+				return number
+			}
+		}
+	})
+}
+
+// gather has each of the clients place one order after the other, and adds up what they sent.
+func (c *Clients) gather(ctx context.Context, name string, size int, purpose journal.Purpose,
+	place func(context.Context, Request) int,
+) int {
+	var requests atomic.Int64
 	var group sync.WaitGroup
 	for id := range size {
 		group.Go(func() {
@@ -23,12 +57,11 @@ func (c *Clients) Crowd(ctx context.Context, name string, size int) (sent int) {
 				a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
 				r := a.order(c.shop.Accounts[0], a.ampleItems())
 				r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
-				r.Via, r.Purpose = nginx, journal.Crowd
-				c.abandon(context.WithoutCancel(ctx), r)
-				orders.Add(1)
+				r.Via, r.Purpose = nginx, purpose
+				requests.Add(int64(place(context.WithoutCancel(ctx), r)))
 			}
 		})
 	}
 	group.Wait()
-	return int(orders.Load())
+	return int(requests.Load())
 }

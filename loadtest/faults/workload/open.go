@@ -45,6 +45,8 @@ func (o *open) answered(r Request, outcome journal.Outcome) {
 	case key == nil:
 	case outcome == journal.Succeeded, outcome == journal.Refused, outcome == journal.Expired:
 		delete(o.keys, id)
+	case outcome == journal.TurnedAway && key.left: // nothing was begun, and nobody asks for it any more
+		delete(o.keys, id)
 	case outcome == journal.Reused:
 		if delete(key.requests, r.fingerprint()); len(key.requests) == 0 {
 			delete(o.keys, id)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -108,9 +109,34 @@ func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 	sent := c.Crowd(ctx, "one", 5)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
-	keys := map[string]bool{}
+	attempts := map[string]int{}
 	for _, a := range wire.Journal.Attempts() {
-		keys[a.Key] = true
+		attempts[a.Key]++
+		require.LessOrEqual(t, attempts[a.Key], 2, "each order has a key of its own, and is sent a second time when it is answered")
 	}
-	require.Len(t, keys, sent, "each order has a key of its own")
+	require.Empty(t, c.open.list(true), "all are answered")
+}
+
+func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
+	t.Parallel()
+	fake, wire := newFakeShop(t)
+	fake.trouble = func(attempt int, w http.ResponseWriter) bool {
+		if attempt <= 3 {
+			problem(w, http.StatusServiceUnavailable, "overloaded")
+		}
+		return attempt <= 3
+	}
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	sent := c.Storm(ctx, "one", 1)
+	all := wire.Journal.Attempts()
+	require.Len(t, all, sent)
+	for i, a := range all[:4] {
+		require.Equal(t, all[0].Key, a.Key)
+		require.Equal(t, i+1, a.Number)
+	}
+	require.Equal(t, journal.TurnedAway, all[2].Outcome())
+	require.Equal(t, journal.Succeeded, all[3].Outcome())
+	require.NotEqual(t, all[3].Key, all[4].Key)
 }

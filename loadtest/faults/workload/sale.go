@@ -16,8 +16,7 @@ func (c *Clients) OpenSale(ctx context.Context, name string) error {
 }
 
 // Sell has many buyers order a unit of the sale's product at once, each with a key of its own. It
-// returns how many of them were told whether they got one. Nobody pays, and nobody retries: what is
-// undecided is for Finish.
+// returns how many of them were told whether they got one. Nobody pays.
 func (c *Clients) Sell(ctx context.Context, name string, buyers int) (told int) {
 	var decided atomic.Int64
 	var group sync.WaitGroup
@@ -28,7 +27,7 @@ func (c *Clients) Sell(ctx context.Context, name string, buyers int) (told int) 
 		r.Key, r.Via, r.Purpose = fmt.Sprintf("%s-%d", sku, id), endpoints[id%len(endpoints)], journal.Sale
 		group.Go(func() {
 			<-together
-			if c.abandon(context.WithoutCancel(ctx), r).Decided() {
+			if c.call(context.WithoutCancel(ctx), r, a.random).Outcome().Decided() {
 				decided.Add(1)
 			}
 		})

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oncepay/oncepay/internal/admission"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// backgroundConns are the connections to PostgreSQL that requests leave to the workers, the checks
+// of /readyz and the look-ups of API keys. A request holds a connection only while it holds a slot,
+// so under overload none of them has to wait.
+const backgroundConns = 4
+
+// parkingGateway gives the slot of a request back while the provider is asked, which may take long
+// and costs the replica nothing.
+type parkingGateway struct{ checkout.Gateway }
+
+func (g parkingGateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+	defer admission.Park(ctx)()
+	return g.Gateway.Charge(ctx, r)
+}
+
+func (g parkingGateway) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	defer admission.Park(ctx)()
+	return g.Gateway.Refund(ctx, r)
+}
+
+// admissionCollector shows the statistics of the limiter as they are when asked for.
+type admissionCollector struct{ limiter *admission.Limiter }
+
+var _ prometheus.Collector = admissionCollector{}
+
+var (
+	admittedDesc = prometheus.NewDesc("requests_admitted_total", "Requests that were let in, by class.", []string{"class"}, nil)
+	turnedDesc   = prometheus.NewDesc("requests_turned_away_total", "Requests that were answered 503 overloaded, by class.", []string{"class"}, nil)
+)
+
+// admissionGauges are read from one snapshot.
+var admissionGauges = []struct {
+	desc  *prometheus.Desc
+	value func(admission.Stats) int
+}{
+	{admissionDesc("limit", "Slots that there are."), func(s admission.Stats) int { return s.Limit }},
+	{admissionDesc("slots_in_use", "Slots that are held."), func(s admission.Stats) int { return s.InUse }},
+	{admissionDesc("queue", "Requests that wait for a slot."), func(s admission.Stats) int { return s.Queued }},
+	{admissionDesc("parked", "Requests that hold no slot: they wait for the provider or for another attempt, or are answered from a record."),
+		func(s admission.Stats) int { return s.Placed }},
+}
+
+func admissionDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("admission_"+name, help, nil, nil)
+}
+
+// Describe sends what Collect may send.
+func (admissionCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- admittedDesc
+	out <- turnedDesc
+	for _, g := range admissionGauges {
+		out <- g.desc
+	}
+}
+
+// Collect sends the statistics of this moment.
+func (c admissionCollector) Collect(out chan<- prometheus.Metric) {
+	stats := c.limiter.Stats()
+	for _, class := range admission.Classes {
+		out <- prometheus.MustNewConstMetric(admittedDesc, prometheus.CounterValue, float64(stats.Admitted[class]), class.String())
+		out <- prometheus.MustNewConstMetric(turnedDesc, prometheus.CounterValue, float64(stats.TurnedAway[class]), class.String())
+	}
+	for _, g := range admissionGauges {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(stats)))
+	}
+}

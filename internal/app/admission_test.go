@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/admission"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// askedGateway says what the limiter holds while the provider is asked.
+type askedGateway struct {
+	checkout.Gateway
+	limiter *admission.Limiter
+	during  []admission.Stats
+}
+
+func (g *askedGateway) Charge(context.Context, checkout.ChargeRequest) (r checkout.GatewayResult) {
+	g.during = append(g.during, g.limiter.Stats())
+	return r
+}
+
+func (g *askedGateway) Refund(context.Context, checkout.RefundRequest) (r checkout.GatewayResult) {
+	g.during = append(g.during, g.limiter.Stats())
+	return r
+}
+
+func TestAdmission_FreesTheSlotWhileTheProviderIsAsked(t *testing.T) {
+	t.Parallel()
+	limiter := admission.New(10)
+	asked := &askedGateway{limiter: limiter}
+	slot := limiter.Enter(t.Context(), admission.Money, uuid.New(), false, nil)
+	ctx := admission.WithSlot(t.Context(), slot)
+	parkingGateway{asked}.Charge(ctx, checkout.ChargeRequest{})
+	parkingGateway{asked}.Refund(ctx, checkout.RefundRequest{})
+	parkingGateway{asked}.Charge(t.Context(), checkout.ChargeRequest{}) // the reconciler has no slot
+	require.Len(t, asked.during, 3)
+	for _, stats := range asked.during[:2] {
+		require.Zero(t, stats.InUse)
+		require.Equal(t, 1, stats.Placed)
+	}
+	require.Equal(t, 1, limiter.Stats().InUse)
+	slot.Leave()
+	require.Zero(t, limiter.Stats().InUse+limiter.Stats().Placed)
+}
+
+// TestAdmission_KeepsTheReplicaReady when every slot is taken: what is full is not broken.
+func TestAdmission_KeepsTheReplicaReady(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	unknown := func(context.Context) bool { return false }
+	account := uuid.New()
+	for slot := r.admission.Enter(t.Context(), admission.List, account, false, unknown); slot != nil; {
+		slot = r.admission.Enter(t.Context(), admission.List, account, false, unknown)
+	}
+	require.Equal(t, http.StatusOK, r.operations("/readyz").status)
+	page := r.operations("/metrics").body
+	require.Contains(t, page, `requests_turned_away_total{class="list"} 1`)
+	require.Contains(t, page, "admission_slots_in_use 13")
+}

@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/admission"
+)
+
+// keyLookupTimeout bounds the look at a key when no slot is free. It takes as long only if Redis
+// does not answer.
+const keyLookupTimeout = 250 * time.Millisecond
+
+// errOverloaded says nothing about older attempts with the same key: the client finds out by the
+// same request.
+var errOverloaded = problem{status: http.StatusServiceUnavailable, code: "overloaded", retryAfter: time.Second,
+	detail: "There are more requests than can be finished now, so this one was not executed. Retry with the same idempotency key."}
+
+// classOf says what each route is for, by method and pattern. A request whose key is known is of
+// class Begun whatever its route is.
+var classOf = map[string]admission.Class{
+	"POST " + webhookRoute:                     admission.Begun,
+	"GET " + keyRoute:                          admission.Begun,
+	"GET /v1/payments/{payment_id}":            admission.Begun,
+	"GET /v1/orders/{order_id}":                admission.Begun,
+	"POST /v1/orders/{order_id}/payments":      admission.Money,
+	"POST /v1/payments/{payment_id}/refunds":   admission.Money,
+	"POST /v1/customers/{customer_id}/top-ups": admission.Money,
+	"POST /v1/orders":                          admission.Change,
+	"PATCH /v1/orders/{order_id}":              admission.Change,
+	"POST /v1/customers":                       admission.Change,
+	"PATCH /v1/customers/{customer_id}":        admission.Change,
+	"PUT /v1/products/{sku}":                   admission.Change,
+	"GET /v1/products/{sku}":                   admission.Change,
+	"GET /v1/customers/{customer_id}":          admission.Change,
+	"GET /v1/customers/{customer_id}/wallet":   admission.Change,
+	"GET /v1/products":                         admission.List,
+	"GET /v1/orders":                           admission.List,
+}
+
+// classFor is the class of a request. HEAD is what GET is.
+func classFor(r *http.Request) admission.Class {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if class, ok := classOf[method+" "+routeOf(r)]; ok {
+		return class
+	}
+	return admission.List
+}
+
+// limitLoad passes on what the replica can finish. It comes before the key is acquired, so a
+// request that is turned away leaves nothing behind.
+func (s *Server) limitLoad(next http.Handler) http.Handler {
+	if s.cfg.Admission == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, x := r.Context(), exchangeOf(r.Context())
+		isKnown := func(ctx context.Context) bool { return s.isKnown(ctx, r) }
+		slot := s.cfg.Admission.Enter(ctx, classFor(r), x.account, asksToWait(r), isKnown)
+		if slot == nil {
+			s.fail(w, r, errOverloaded)
+			return
+		}
+		defer slot.Leave()
+		next.ServeHTTP(w, r.WithContext(admission.WithSlot(ctx, slot)))
+	})
+}
+
+// isKnown reports whether the records have the request's key, so that it needs no more than an
+// answer. What only the authority knows is not looked up: that costs what it should save.
+func (s *Server) isKnown(ctx context.Context, r *http.Request) bool {
+	key, present, problem := idempotency.ParseKey(r.Header)
+	if !present || problem != nil || s.policyOf(r) == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, keyLookupTimeout)
+	defer cancel()
+	record, err := idempotency.Lookup(ctx, s.cfg.Store, exchangeOf(ctx).account.String(), key)
+	return err == nil && record != nil
+}
+
+// asksToWait reports whether a request may wait for another attempt with its key (RFC 7240). It
+// should not hold a slot meanwhile.
+func asksToWait(r *http.Request) bool { return r.Header.Get("Prefer") != "" }

@@ -1,0 +1,144 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/internal/admission"
+	"github.com/oncepay/oncepay/internal/httpapi"
+)
+
+// crowded is a shop whose first replica has a limiter.
+type crowded struct {
+	*shop
+	limiter *admission.Limiter
+	account uuid.UUID // of the requests
+}
+
+func setupCrowded(t *testing.T) *crowded {
+	t.Helper()
+	limiter := admission.New(10)
+	s := setup(t, func(c *httpapi.Config) {
+		if c.Replica == "api-1" {
+			c.Admission = limiter
+		}
+	})
+	account := value[uuid.UUID](s, "SELECT account_id FROM api_keys WHERE hash = sha256($1)", []byte(demo))
+	return &crowded{s, limiter, account}
+}
+
+// fill takes all slots until the test ends, or the function is called.
+func (s *crowded) fill() (free func()) {
+	s.t.Helper()
+	unknown := func(context.Context) bool { return false }
+	var slots []*admission.Slot
+	for slot := s.enter(unknown); slot != nil; slot = s.enter(unknown) {
+		slots = append(slots, slot)
+	}
+	require.NotEmpty(s.t, slots)
+	return func() {
+		for _, slot := range slots {
+			slot.Leave()
+		}
+	}
+}
+
+func (s *crowded) enter(isKnown func(context.Context) bool) *admission.Slot {
+	return s.limiter.Enter(s.ctx, admission.Change, s.account, false, isKnown)
+}
+
+func TestOverload_LeavesNothingOfWhatIsTurnedAway(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	customer := s.customer().ID
+	order, key := orderOf(customer, "tee-black", 1), newKey()
+	free := s.fill()
+	before := s.footprint()
+	for _, r := range []request{
+		{method: "POST", path: "/v1/orders", key: key, body: order},
+		{method: "POST", path: payments(uuid.New()), key: newKey(), body: card("tok_visa")},
+		{method: "GET", path: "/v1/orders"},
+	} {
+		answer := s.do(r)
+		answer.problem(http.StatusServiceUnavailable, "overloaded")
+		require.Equal(t, "1", answer.header.Get("Retry-After"))
+	}
+	require.Equal(t, before, s.footprint())
+	require.EqualValues(t, 1, s.limiter.Stats().TurnedAway[admission.Money])
+
+	free()
+	require.False(t, s.post("/v1/orders", key, order, http.StatusCreated).replayed(), "the same key is free")
+}
+
+func TestOverload_ReplaysWhatWasAnswered(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	order, key := orderOf(s.customer().ID, "tee-black", 1), newKey()
+	first := s.post("/v1/orders", key, order, http.StatusCreated)
+	s.fill()
+	again := s.post("/v1/orders", key, order, http.StatusCreated)
+	require.True(t, again.replayed())
+	requireSame(t, first, again)
+}
+
+func TestOverload_LetsAnotherReplicaServe(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	order, key := orderOf(s.customer().ID, "tee-black", 1), newKey()
+	s.fill()
+	s.post("/v1/orders", key, order, http.StatusServiceUnavailable)
+	answer := s.do(request{method: "POST", path: "/v1/orders", key: key, body: order, replica: 1})
+	require.Equal(t, http.StatusCreated, answer.status, answer.body)
+}
+
+func TestOverload_FreesTheSlotOfAWaiter(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	order := s.order(s.customer().ID)
+	key := newKey()
+	slow := make(chan reply, 1)
+	pay := request{method: "POST", path: payments(order.ID), key: key, body: card("tok_slow_2s"), replica: 1}
+	go func() { slow <- s.do(pay) }()
+	s.eventually(func() bool {
+		return s.do(request{method: "GET", path: "/v1/idempotency-keys/" + key, replica: 1}).status == http.StatusOK
+	}, "the first attempt runs")
+
+	waiter := make(chan reply, 1)
+	pay.replica, pay.edit = 0, with("Prefer", "wait=30")
+	go func() { waiter <- s.do(pay) }()
+	s.eventually(func() bool { return s.limiter.Stats().Placed == 1 }, "the second one waits")
+	require.Zero(t, s.limiter.Stats().InUse)
+	first, second := <-slow, <-waiter
+	require.Equal(t, http.StatusCreated, first.status, first.body)
+	requireSame(t, first, second)
+	s.eventually(func() bool { return s.limiter.Stats().Placed+s.limiter.Stats().InUse == 0 }, "nothing is held")
+	require.Equal(t, "succeeded", string(decode[api.Payment](second).Status))
+}
+
+func TestOverload_TurnsAwaySoon(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	s.fill()
+	unknown := func(context.Context) bool { return false }
+	ctx, leave := context.WithCancel(s.ctx)
+	var queued sync.WaitGroup
+	for range 40 { // more than the queue takes
+		queued.Go(func() { s.limiter.Enter(ctx, admission.Begun, s.account, false, unknown) })
+	}
+	quickest := time.Hour
+	for range 10 { // the machine may be slow, the limiter is not
+		began := time.Now()
+		s.do(request{method: "GET", path: "/v1/orders"}).problem(http.StatusServiceUnavailable, "overloaded")
+		quickest = min(quickest, time.Since(began))
+	}
+	leave()
+	queued.Wait()
+	require.Less(t, quickest, 50*time.Millisecond)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/faults/witness"
+)
+
+// repeated is so many requests in the tenth second that have an answer, some of which were turned
+// away.
+func repeated(all, away int) []journal.Attempt {
+	var attempts []journal.Attempt
+	for n := range all {
+		key := fmt.Sprint(n)
+		first := journal.Attempt{Key: key, Status: 201, Invoke: 9 * time.Second, Return: 9*time.Second + 1}
+		again := journal.Attempt{Key: key, Status: 201, Replayed: true, Invoke: 10 * time.Second, Return: 10*time.Second + 1}
+		if n < away {
+			again.Status, again.Code = 503, "overloaded"
+		}
+		attempts = append(attempts, first, again)
+	}
+	return attempts
+}
+
+func TestOverloads_WantsRepeatedRequestsAnswered(t *testing.T) {
+	t.Parallel()
+	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	found := overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd})
+	require.Len(t, found, 1)
+	require.Equal(t, verify.AnsweredFirst, found[0].Rule)
+	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 30")
+
+	require.Empty(t, overloads(repeated(100, 25), books.Books{}, nil, []faultRun{crowd}), "a few")
+	require.Empty(t, overloads(repeated(20, 20), books.Books{}, nil, []faultRun{crowd}), "too few to be a share")
+	require.Empty(t, overloads(repeated(100, 30), books.Books{}, nil, nil), "no overload was made")
+	flush := faultRun{Injected: time.Second, Healed: 8 * time.Second}
+	require.Empty(t, overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd, flush}), "another fault had just ended")
+}
+
+func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
+	t.Parallel()
+	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}
+	releases := []witness.Release{{Record: "idempotency:a:k"}}
+	found := overloads(away, books.Books{}, releases, nil)
+	require.Len(t, found, 1)
+	require.Equal(t, verify.TurnedAwayClean, found[0].Rule)
+	require.Empty(t, overloads(away, books.Books{}, nil, nil))
+	require.Empty(t, overloads(away, books.Books{}, releases, between(9, 12, verify.WaitedFor)), "nginx may have passed it on")
+}

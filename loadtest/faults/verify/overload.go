@@ -1,0 +1,51 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+)
+
+// OnlyTurnedAway says whether no attempt of a key was let in.
+func OnlyTurnedAway(attempts []journal.Attempt) bool {
+	letIn := func(a journal.Attempt) bool { return a.Outcome() != journal.TurnedAway }
+	return len(attempts) > 0 && !slices.ContainsFunc(attempts, letIn)
+}
+
+// TurnedAwayLeftNothing finds traces of requests that were only turned away: a row in PostgreSQL,
+// or a record that Redis has held. Those that may have been sent twice on their way are left out.
+func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []string, sentTwice func(journal.Attempt) bool) []books.Violation {
+	traces := map[string]string{} // by key; those of campaigns are unique
+	for _, key := range records {
+		traces[key] = "Redis has held a record"
+	}
+	for _, row := range b.Keys {
+		traces[row.Key] = "there is a row, " + row.Status
+	}
+	var found []books.Violation
+	for id, attempts := range History(attempts) {
+		if trace := traces[id.Key]; trace != "" && OnlyTurnedAway(attempts) && !slices.ContainsFunc(attempts, sentTwice) {
+			found = append(found, books.Broken(TurnedAwayClean, "turned away %d times, and yet %s", len(attempts), trace).Of(id))
+		}
+	}
+	return found
+}
+
+// AnsweredAgain counts the requests among attempts whose answer a client had seen before they were
+// sent, and how many of them were turned away. Those that counts does not take are left out.
+func AnsweredAgain(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
+	for _, ofKey := range History(attempts) {
+		for _, a := range ofKey {
+			answered := func(b journal.Attempt) bool { return b.Outcome() == journal.Succeeded && b.Return < a.Invoke }
+			if !slices.ContainsFunc(ofKey, answered) || !counts(a) {
+				continue
+			}
+			all++
+			if a.Outcome() == journal.TurnedAway {
+				turnedAway++
+			}
+		}
+	}
+	return all, turnedAway
+}

@@ -1,0 +1,56 @@
+package verify_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+)
+
+func turnedAway(key string, at int) journal.Attempt {
+	a := attempt(key, at, 503, "x")
+	a.Code = "overloaded"
+	return a
+}
+
+func TestTurnedAway_LeftNothing(t *testing.T) {
+	t.Parallel()
+	once, twice := func(journal.Attempt) bool { return false }, func(journal.Attempt) bool { return true }
+	attempts := []journal.Attempt{turnedAway("a", 1), turnedAway("a", 2), turnedAway("b", 3), attempt("b", 4, 201, "x")}
+	row := books.Books{Keys: []books.KeyRow{{KeyID: books.KeyID{Account: account, Key: "a"}, Status: "in_progress"}}}
+	for name, found := range map[string][]books.Violation{
+		"a row": verify.TurnedAwayLeftNothing(attempts, row, nil, once), "a record": verify.TurnedAwayLeftNothing(attempts, books.Books{}, []string{"a"}, once),
+	} {
+		require.Len(t, found, 1, name)
+		require.Equal(t, verify.TurnedAwayClean, found[0].Rule)
+		require.Equal(t, "a", found[0].Key)
+	}
+	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, books.Books{}, []string{"b"}, once), "its second attempt was let in")
+	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, row, []string{"a"}, twice), "another copy of it may have acted")
+}
+
+func TestAnsweredAgain_CountsRequestsWithAnAnswer(t *testing.T) {
+	t.Parallel()
+	every := func(journal.Attempt) bool { return true }
+	attempts := []journal.Attempt{turnedAway("a", 1), attempt("a", 2, 201, "x"), turnedAway("a", 3), attempt("a", 4, 201, "x"),
+		attempt("b", 1, 503, "x"), turnedAway("b", 2)}
+	all, away := verify.AnsweredAgain(attempts, every)
+	require.Equal(t, [2]int{2, 1}, [2]int{all, away}, "what follows the first 201 of a")
+	all, _ = verify.AnsweredAgain(attempts, func(a journal.Attempt) bool { return a.Invoke > 3*time.Second })
+	require.Equal(t, 1, all)
+}
+
+func TestAll_LeavesAloneWhoeverWasTurnedAwayAndLeft(t *testing.T) {
+	t.Parallel()
+	r := healthy()
+	gone := turnedAway("key-crowd", 30)
+	gone.Purpose = journal.Crowd
+	r.attempts = append(r.attempts, gone)
+	require.Empty(t, r.verdict())
+	r.attempts[len(r.attempts)-1].Purpose = journal.Alone
+	require.Equal(t, verify.Decided, r.verdict()[0].Rule, "who wants something comes back")
+}
