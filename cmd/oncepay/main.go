@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"syscall"
 
@@ -39,10 +38,6 @@ It is configured by the environment. The most important variables:
   ENVIRONMENT    development or production (production)
 `
 
-// memoryLimit makes the garbage collector work harder before a replica grows past its 64 MiB;
-// GOMEMLIMIT overrides it.
-const memoryLimit = 48 << 20
-
 // errUsage says that the command line is wrong, which has an exit code of its own.
 var errUsage = errors.New("wrong usage")
 
@@ -52,9 +47,7 @@ func main() {
 	// A second Ctrl-C ends the process at once. A second SIGTERM does not: supervisors repeat it,
 	// and the drain has its own deadline.
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
+	limitMemory(os.Getenv)
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	switch {
 	case errors.Is(err, errUsage):
