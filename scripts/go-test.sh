@@ -14,7 +14,7 @@ suite=${1:?unit, integration, console or quick}
 shift
 
 # Far above what any package needs; a test that hangs still prints its stacks.
-timeout=5m
+timeout=10m
 flags=(-race -count=1 -vet=off -ldflags=-w) # the linter vets; without DWARF linking is faster
 packages=$suite
 if [ "$suite" = quick ]; then flags=() packages=unit; fi
