@@ -9,6 +9,7 @@ import (
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/timeline"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // notCovered is what no campaign shows.
@@ -29,12 +30,12 @@ var outcomes = map[journal.Outcome]timeline.Outcome{
 
 // page is the summary for people.
 func (c *campaign) page(s summary, evidence string) timeline.Page {
-	p := timeline.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
+	p := timeline.Page{Head: report.Head{Title: fmt.Sprintf("oncepay under %d faults", s.Faults),
+		Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)), Tiles: tiles(s)},
 		Command: s.Command, Versions: s.Date.Format(time.RFC1123) + ": " + s.Versions.String(), Evidence: evidence, NotCovered: notCovered}
 	if p.Broken = len(s.Violations) > 0; p.Broken {
 		p.Verdict = fmt.Sprintf("Promises were broken: %d violations.", len(s.Violations))
 	}
-	p.Tiles = tiles(s)
 	for _, a := range c.journal.Attempts() {
 		p.Attempts = append(p.Attempts, timeline.Attempt{At: a.Return, Took: a.Return - a.Invoke, Outcome: outcomes[a.Outcome()]})
 	}
@@ -47,7 +48,7 @@ func (c *campaign) page(s summary, evidence string) timeline.Page {
 	}
 	slices.SortStableFunc(p.Faults, func(a, b timeline.Fault) int { return int(a.From - b.From) })
 	for _, promise := range s.Promises {
-		p.Promises = append(p.Promises, timeline.Promise{Text: string(promise.Rule), Broken: promise.Broken})
+		p.Promises = append(p.Promises, report.Promise{Text: string(promise.Rule), Broken: promise.Broken})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
 		t := s.Kinds[kind]
@@ -56,15 +57,16 @@ func (c *campaign) page(s summary, evidence string) timeline.Page {
 	return p
 }
 
-func tiles(s summary) []timeline.Tile {
+// tiles without a value are left out.
+func tiles(s summary) []report.Tile {
 	seconds := func(d time.Duration, measured int) string {
 		if measured == 0 {
-			return "–"
+			return ""
 		}
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return []timeline.Tile{
-		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
+	return []report.Tile{
+		{Value: report.Short(s.Duration.Round(time.Second)), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
 		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
 		{Value: strconv.Itoa(s.Effects["charges"]), Label: "charges"}, {Value: strconv.Itoa(s.PassedOn), Label: "POSTs passed on by nginx"},
 		{Value: seconds(s.Death.Nginx, s.Deaths), Label: "nginx without an answer after a death"},

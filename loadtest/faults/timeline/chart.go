@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // Sizes in pixels.
@@ -22,8 +24,7 @@ const (
 	nextMark           = 90.0 // least distance of marks
 )
 
-// The latency axis is logarithmic between these.
-const fastest, slowest = time.Millisecond, 30 * time.Second
+var latencies = report.Log{From: time.Millisecond, To: 30 * time.Second}
 
 // chart is the SVG: answers per second over latencies over the lanes of faults.
 type chart struct {
@@ -144,10 +145,7 @@ func (c *chart) drawRates(buckets []bucket, s scale) {
 }
 
 func (c *chart) drawLatencies(buckets []bucket, s scale) {
-	y := func(d time.Duration) float64 {
-		part := math.Log(float64(min(max(d, fastest), slowest))/float64(fastest)) / math.Log(float64(slowest)/float64(fastest))
-		return c.LatencyEnd - latencyHeight*part
-	}
+	y := func(d time.Duration) float64 { return c.LatencyEnd - latencyHeight*latencies.Part(d) }
 	var middle, high []string
 	for i, b := range buckets {
 		if len(b.latencies) == 0 {
@@ -155,12 +153,12 @@ func (c *chart) drawLatencies(buckets []bucket, s scale) {
 		}
 		slices.Sort(b.latencies)
 		x := s.x(time.Duration(i) * s.bucket)
-		middle = append(middle, point(x, y(b.latencies[len(b.latencies)/2])))
-		high = append(high, point(x, y(b.latencies[len(b.latencies)*99/100])))
+		middle = append(middle, point(x, y(report.Percentile(b.latencies, 50))))
+		high = append(high, point(x, y(report.Percentile(b.latencies, 99))))
 	}
 	c.Latency50, c.Latency99 = strings.Join(middle, " "), strings.Join(high, " ")
-	for _, d := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second} {
-		c.Latencies = append(c.Latencies, mark{y(d), seconds(d)})
+	for _, d := range latencies.Marks() {
+		c.Latencies = append(c.Latencies, mark{y(d), report.Seconds(d)})
 	}
 }
 
@@ -181,27 +179,9 @@ func (c *chart) drawFaults(faults []Fault, s scale) {
 
 // drawMarks labels the time at round distances.
 func (c *chart) drawMarks(length time.Duration, s scale) {
-	step := time.Second
-	for _, round := range []time.Duration{5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600} {
-		if step = round * time.Second; step.Seconds()*s.perSecond >= nextMark {
-			break
-		}
+	for _, at := range report.Marks(length, time.Duration(nextMark/s.perSecond*float64(time.Second))) {
+		c.Marks = append(c.Marks, mark{s.x(at), report.Short(at)})
 	}
-	for at := time.Duration(0); at <= length; at += step {
-		c.Marks = append(c.Marks, mark{s.x(at), short(at)})
-	}
-}
-
-// short leaves out what is zero: 5m, 1h.
-func short(at time.Duration) string {
-	text := at.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // roundUp returns the next of 1, 2, 5, 10, 20, 50 …

@@ -5,30 +5,26 @@ package timeline
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // Page is what is shown.
 type Page struct {
-	Title, Verdict string
-	Broken         bool
-	Command        string // repeats the run
-	Versions       string
-	Tiles          []Tile
-	Attempts       []Attempt
-	Faults         []Fault
-	Promises       []Promise
-	Kinds          []Kind
-	Evidence       string   // of violations: what was seen
-	NotCovered     []string // by any run
+	report.Head
+	Command    string // repeats the run
+	Versions   string
+	Attempts   []Attempt
+	Faults     []Fault
+	Promises   []report.Promise
+	Kinds      []Kind
+	Evidence   string   // of violations: what was seen
+	NotCovered []string // by any run
 }
-
-// Tile is a figure worth large letters.
-type Tile struct{ Value, Label string }
 
 // Attempt is a point of the curves.
 type Attempt struct {
@@ -54,12 +50,6 @@ type Fault struct {
 	InFlight       int
 }
 
-// Promise is a line of the verdict.
-type Promise struct {
-	Text   string
-	Broken int
-}
-
 // Kind is what a kind of fault amounted to.
 type Kind struct {
 	Name                   string
@@ -70,18 +60,7 @@ type Kind struct {
 //go:embed page.html
 var text string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(text))
-
-// seconds are what people read.
-func seconds(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
+var page = report.Parse(text)
 
 // Write draws the page.
 func Write(out io.Writer, p Page) error {
