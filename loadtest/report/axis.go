@@ -8,8 +8,8 @@ import (
 // Log is a logarithmic axis of latencies.
 type Log struct{ From, To time.Duration }
 
-// maxFine is how much of an axis has marks at 1, 2 and 5 instead of 1 alone.
-const maxFine = 1000
+// maxFine is how long, as a ratio, an axis is that has marks at 1, 2 and 5 instead of 1 alone.
+const maxFine = 100
 
 // Around begins at the last round value up to the fastest, and ends at the first one from the
 // slowest on.

@@ -18,7 +18,7 @@ func TestAround_BeginsAndEndsAtRoundValues(t *testing.T) {
 	require.Zero(t, l.Part(0))
 	require.InDelta(t, 1.0, l.Part(time.Hour), 1e-9)
 	require.Less(t, l.Part(2*ms), l.Part(3*ms))
-	require.Equal(t, []time.Duration{ms, 10 * ms, 100 * ms}, report.Around(ms, 1900*ms).Marks()[:3], "a long axis has fewer marks")
+	require.Equal(t, []time.Duration{ms, 10 * ms, 100 * ms}, report.Around(ms, 190*ms).Marks(), "a long axis has fewer marks")
 	for _, took := range []time.Duration{0, ms, 5 * ms, time.Hour} {
 		l := report.Around(took, took)
 		require.Less(t, l.From, l.To, "around %s", took)

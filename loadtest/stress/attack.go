@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
-	"github.com/tsenart/vegeta/v12/lib/plot"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/audit"
@@ -23,22 +21,20 @@ const (
 	idleTimeout = 20 * time.Second
 	// maxIdle keeps every connection that a burst has opened.
 	maxIdle = 1000
-	// plotPoints per line are as many as a screen shows.
-	plotPoints = 4000
 )
 
 // outcome is everything that one run found out.
 type outcome struct {
 	book     *audit.Book
-	plot     *plot.Plot
+	began    time.Time
 	rows     map[kind]*row
 	total    *row
+	classes  []*series // as in classes
 	findings []audit.Finding
 	punctual punctuality
 	memory   map[string]uint64 // peak resident bytes by replica
 	events   *audit.Events     // nil: they were not measured
 	unread   error             // why there was no audit
-	label    string            // of the result that is being drawn
 }
 
 // attack drives the load and checks every answer as it arrives.
@@ -51,6 +47,7 @@ func attack(ctx context.Context, cfg config, s *shop, out io.Writer) (*outcome, 
 
 	show := newProgress(out, cfg)
 	defer show.stop()
+	o.began = time.Now()
 	results := attacker.Attack(script.next, pace, 0, "")
 	done := ctx.Done()
 	for {
@@ -86,14 +83,12 @@ func loadClient() *http.Client {
 
 func newOutcome(pace pacer) *outcome {
 	o := &outcome{
-		book: audit.NewBook(), rows: map[kind]*row{}, total: newRow("all"),
+		book: audit.NewBook(), rows: map[kind]*row{}, total: newRow("all"), classes: newSeries(),
 		punctual: punctuality{pace: pace, sent: map[uint64]time.Time{}},
 	}
 	for _, k := range kinds {
 		o.rows[k] = newRow(k)
 	}
-	o.plot = plot.New(plot.Title("oncepay stress"), plot.Downsample(plotPoints),
-		plot.Label(func(*vegeta.Result) string { return o.label }))
 	return o
 }
 
@@ -111,15 +106,8 @@ func (o *outcome) take(s *script, result *vegeta.Result) error {
 	o.findings = append(o.findings, wrong...)
 	o.rows[shot.kind].add(result, answer, len(wrong) > 0)
 	o.total.add(result, answer, len(wrong) > 0)
+	o.classes[classOf(answer, len(wrong) > 0)].add(result.Timestamp.Sub(o.began), result, answer, len(wrong) > 0)
 	o.punctual.add(result)
-	o.label = string(shot.kind)
-	if len(wrong) > 0 {
-		o.label += " ERROR" // the plot draws that in red
-	}
-	result.Attack = "stress" // was not sent as a header; it is for the plot's legend
-	if err := o.plot.Add(result); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ type config struct {
 	Ops2URL string `env:"OPS2_URL" envDefault:"http://127.0.0.1:9082"`
 	PSPURL  string `env:"PSP_URL" envDefault:"http://127.0.0.1:8090"` // for its list of charges
 	APIKey  string `env:"API_KEY" envDefault:"sk_test_demo"`
-	Out     string `env:"STRESS_OUT" envDefault:"loadtest/out"` // folder of the plot and the JSON
+	Out     string `env:"STRESS_OUT" envDefault:"loadtest/out"` // folder of the report
 
 	// Database holds the events; "none" leaves their lag unmeasured.
 	Database string `env:"DATABASE_URL" envDefault:"postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable"`

@@ -62,9 +62,15 @@ func TestRun_PassesAHealthyShop(t *testing.T) {
 		require.Equal(t, r.Requests, r.OK, r.Kind)
 	}
 	require.Equal(t, all.New, s.Effects["order"]+s.Effects["card payment"]+s.Effects["wallet payment"])
-	plots, err := filepath.Glob("*.html")
+	require.Regexp(t, `report +\S+\.html\npicture +\S+\.png\ndata +\S+\.json\n$`, text)
+	files, err := filepath.Glob("stress-*")
 	require.NoError(t, err)
-	require.Empty(t, plots, "files belong into STRESS_OUT")
+	require.Empty(t, files, "files belong into STRESS_OUT")
+	sent := 0
+	for _, c := range s.Classes {
+		sent += c.Requests
+	}
+	require.Equal(t, all.Requests, sent)
 }
 
 func TestRun_WaitsForABusyShop(t *testing.T) {

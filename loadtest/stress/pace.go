@@ -18,7 +18,7 @@ const (
 	pairWallet kind = "raced wallet payment"
 	duplicate  kind = "its duplicate"
 	replay     kind = "replay"
-	mismatch   kind = "mismatch"
+	mismatch   kind = "reused key"
 )
 
 var kinds = []kind{newOrder, cardPay, walletPay, pairOrder, pairCard, pairWallet, duplicate, replay, mismatch}

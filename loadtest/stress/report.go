@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/oncepay/oncepay/loadtest/audit"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // maxShown findings are printed; the JSON has all.
@@ -26,6 +27,7 @@ type summary struct {
 	Rate     int               `json:"rate_per_second"`
 	Duration string            `json:"duration"`
 	Rows     []*row            `json:"kinds"`
+	Classes  []*row            `json:"classes"` // the same requests, by what was answered
 	Effects  map[string]int    `json:"effects"` // distinct keys that were acknowledged
 	Pace     punctual          `json:"pace"`
 	Memory   map[string]uint64 `json:"peak_resident_bytes"`
@@ -35,9 +37,9 @@ type summary struct {
 	Passed   bool              `json:"passed"`
 }
 
-// report prints the result, writes the files, and returns an error unless all
+// conclude prints the result, writes the files, and returns an error unless all
 // is well.
-func report(cfg config, o *outcome, out io.Writer) error {
+func conclude(cfg config, o *outcome, out io.Writer) error {
 	s := summarize(cfg, o)
 	s.print(out)
 	if err := writeFiles(cfg, o, s, out); err != nil {
@@ -54,14 +56,17 @@ func report(cfg config, o *outcome, out io.Writer) error {
 
 func summarize(cfg config, o *outcome) summary {
 	s := summary{
-		Run: cfg.run, Rate: cfg.Rate, Duration: cfg.Duration.String(),
+		Run: cfg.run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration),
 		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Findings: o.findings,
 	}
 	for _, k := range kinds {
 		s.Rows = append(s.Rows, o.rows[k])
 	}
 	s.Rows = append(s.Rows, o.total)
-	for _, r := range s.Rows {
+	for _, c := range o.classes {
+		s.Classes = append(s.Classes, c.row)
+	}
+	for _, r := range slices.Concat(s.Rows, s.Classes) {
 		r.close()
 	}
 	for _, op := range []audit.Operation{audit.Order, audit.Card, audit.Wallet} {
@@ -136,15 +141,19 @@ func writeFiles(cfg config, o *outcome, s summary, out io.Writer) error {
 	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	html, err := os.Create(base + ".html")
+	c := newChart(o.classes, cfg.Duration)
+	draw := func(out io.Writer) error { return drawPicture(out, s, c) }
+	if err := errors.Join(create(base+".html", newPage(s, c).write), create(base+".png", draw)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "report   %s.html\npicture  %s.png\ndata     %s.json\n", base, base, base)
+	return nil
+}
+
+func create(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	o.plot.Close()
-	_, err = o.plot.WriteTo(html)
-	if err := errors.Join(err, html.Close()); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "plot     %s.html\ndata     %s.json\n", base, base)
-	return nil
+	return errors.Join(write(file), file.Close())
 }
