@@ -19,15 +19,18 @@ const (
 	queuePerSlot = 8
 	// patience bounds the time in the queue when nothing moves.
 	patience = time.Second
-	// places is how many requests at most hold no slot, because they are answered from a record or
-	// wait for something outside. Each has a connection and a body in memory.
-	places = 256
+	// maxWaiting is how many requests at most may wait for something outside: for the provider, or
+	// for another attempt. Each has a connection and a body in memory.
+	maxWaiting = 256
+	// maxReplays is how many requests at most are answered from a record at a time.
+	maxReplays = 256
 )
 
 // Limiter hands out the slots of a replica. It is safe for concurrent use.
 type Limiter struct {
 	mu                   sync.Mutex
-	slots, places        share
+	slots                share
+	waiting, replays     share     // places
 	queue                []*waiter // in the order of arrival
 	queued               share
 	admitted, turnedAway [classes]int64
@@ -36,8 +39,8 @@ type Limiter struct {
 // New makes a limiter with a number of slots, 2 or more.
 func New(slots int) *Limiter {
 	return &Limiter{
-		slots: newShare(slots, mostOf(slots)), places: newShare(places, places/2),
-		queued: newShare(slots*queuePerSlot, slots*queuePerSlot),
+		slots: newShare(slots, mostOf(slots)), queued: newShare(slots*queuePerSlot, slots*queuePerSlot),
+		waiting: newShare(maxWaiting, maxWaiting/2), replays: newShare(maxReplays, maxReplays/2),
 	}
 }
 
@@ -46,9 +49,9 @@ func mostOf(all int) int { return all - max(1, all/5) }
 
 // waiter is a request in the queue.
 type waiter struct {
-	class   Class
-	account uuid.UUID
-	turn    chan *Slot // receives once: a slot, or nil if the request is turned away
+	class Class
+	slot  *Slot
+	turn  chan bool // receives once: whether the slot is the request's now
 }
 
 // Enter returns a slot, which its caller must leave, or nil if the request is turned away. It asks
@@ -56,90 +59,83 @@ type waiter struct {
 // such a request is answered from its record, without the database, so it needs a place and no
 // slot. waits says that the request may wait for another attempt with its key; then it asks first.
 func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, waits bool, isKnown func(context.Context) bool) *Slot {
+	slot := &Slot{limiter: l, account: account}
+	admitted := false
 	if waits && isKnown(ctx) {
-		slot := l.tryPlace(account)
-		l.count(Begun, slot != nil)
-		return slot
+		class, admitted = Begun, slot.takePlace(&l.waiting)
+	} else if w := l.takeOrQueue(slot, class); w == nil {
+		admitted = true
+	} else if !waits && isKnown(ctx) {
+		class, admitted = Begun, l.giveUp(w) || slot.takePlace(&l.replays)
+	} else {
+		admitted = l.wait(ctx, w)
 	}
-	slot, w := l.tryOrQueue(class, account)
-	switch {
-	case slot != nil:
-	case !waits && isKnown(ctx):
-		class, slot = Begun, l.exchange(w)
-	default:
-		slot = l.wait(ctx, w)
+	l.count(class, admitted)
+	if !admitted {
+		return nil
 	}
-	l.count(class, slot != nil)
 	return slot
 }
 
-// tryOrQueue returns a slot, or else a waiter: in the queue, or turned away already. That is
-// decided at once, because a client that has no chance should not wait for its answer.
-func (l *Limiter) tryOrQueue(class Class, account uuid.UUID) (*Slot, *waiter) {
+// takeOrQueue returns nil when the request has its slot, or else a waiter: in the queue, or turned
+// away already. That is decided at once, because a client that has no chance should not wait for
+// its answer. What may wait for the provider needs a place for that beforehand: without one it
+// would keep its slot.
+func (l *Limiter) takeOrQueue(slot *Slot, class Class) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.slots.take(account) {
-		return &Slot{limiter: l, account: account}, nil
+	w := &waiter{class, slot, make(chan bool, 1)}
+	if class == Money {
+		if !l.waiting.take(slot.account) {
+			w.turn <- false
+			return w
+		}
+		slot.place = &l.waiting
 	}
-	w := &waiter{class, account, make(chan *Slot, 1)}
-	if l.hasRoom(class, account) {
-		l.queued.force(account)
+	switch {
+	case l.slots.take(slot.account):
+		slot.active = true
+		return nil
+	case l.hasRoom(class, slot.account):
+		l.queued.force(slot.account)
 		l.queue = append(l.queue, w)
-	} else {
-		w.turn <- nil
+	default:
+		slot.leavePlace()
+		w.turn <- false
 	}
-	return nil, w
+	return w
 }
 
 // hasRoom reports whether the queue takes one more of a class. The last class may fill a quarter of
 // it, the one before it half, and so on: what comes later and goes first finds room. One account
-// gets four fifths of each. A payment without a place would hold its slot while the provider
-// answers.
+// gets four fifths of each.
 func (l *Limiter) hasRoom(class Class, account uuid.UUID) bool {
 	room := l.queued.size * int(classes-class) / int(classes)
-	return l.queued.used < room && l.queued.held[account] < mostOf(room) && (class != Money || l.places.has(account))
+	return l.queued.used < room && l.queued.held[account] < mostOf(room)
 }
 
-// wait returns a slot, or nil when the request is turned away, its patience ends, or its client is
-// gone.
-func (l *Limiter) wait(ctx context.Context, w *waiter) *Slot {
+// wait reports whether the slot came before the request's patience ended, or its client left.
+func (l *Limiter) wait(ctx context.Context, w *waiter) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case slot := <-w.turn:
-		return slot
+	case admitted := <-w.turn:
+		return admitted
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return l.giveUp(w)
 }
 
-// giveUp ends a wait. The slot may have come at the last moment.
-func (l *Limiter) giveUp(w *waiter) *Slot {
+// giveUp ends a wait. It reports whether the slot has come at the last moment.
+func (l *Limiter) giveUp(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.remove(w) {
-		return nil
+		w.slot.leavePlace()
+		return false
 	}
 	return <-w.turn
-}
-
-// exchange gives up a waiter for a place, unless its slot has come.
-func (l *Limiter) exchange(w *waiter) *Slot {
-	if slot := l.giveUp(w); slot != nil {
-		return slot
-	}
-	return l.tryPlace(w.account)
-}
-
-// tryPlace returns a slot that is only a place, or nil.
-func (l *Limiter) tryPlace(account uuid.UUID) *Slot {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.places.take(account) {
-		return nil
-	}
-	return &Slot{limiter: l, account: account, placed: true}
 }
 
 // release hands a slot to who waits: of those whose account may have one more, the first class,
@@ -147,16 +143,17 @@ func (l *Limiter) tryPlace(account uuid.UUID) *Slot {
 func (l *Limiter) release(account uuid.UUID) {
 	l.slots.put(account)
 	for {
-		waiting := slices.DeleteFunc(slices.Clone(l.queue), func(w *waiter) bool { return !l.slots.has(w.account) })
-		if len(waiting) == 0 {
+		able := slices.DeleteFunc(slices.Clone(l.queue), func(w *waiter) bool { return !l.slots.has(w.slot.account) })
+		if len(able) == 0 {
 			return
 		}
-		next := slices.MinFunc(waiting, func(a, b *waiter) int {
-			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(l.slots.held[a.account], l.slots.held[b.account]))
+		next := slices.MinFunc(able, func(a, b *waiter) int {
+			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(l.slots.held[a.slot.account], l.slots.held[b.slot.account]))
 		})
 		l.remove(next)
-		l.slots.take(next.account)
-		next.turn <- &Slot{limiter: l, account: next.account}
+		l.slots.force(next.slot.account)
+		next.slot.active = true
+		next.turn <- true
 	}
 }
 
@@ -167,7 +164,7 @@ func (l *Limiter) remove(w *waiter) bool {
 		return false
 	}
 	l.queue = slices.Delete(l.queue, i, i+1)
-	l.queued.put(w.account)
+	l.queued.put(w.slot.account)
 	return true
 }
 
@@ -186,7 +183,8 @@ type Stats struct {
 	Limit      int             // slots that there are
 	InUse      int             // slots that are held
 	Queued     int             // requests that wait for one
-	Placed     int             // requests that wait for something else, or are answered from a record
+	Waiting    int             // requests that wait, or may wait, for something outside
+	Replays    int             // requests that are answered from a record
 	Admitted   map[Class]int64 // since the start
 	TurnedAway map[Class]int64
 }
@@ -195,7 +193,7 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue), Placed: l.places.used,
+	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue), Waiting: l.waiting.used, Replays: l.replays.used,
 		Admitted: map[Class]int64{}, TurnedAway: map[Class]int64{}}
 	for _, class := range Classes {
 		s.Admitted[class], s.TurnedAway[class] = l.admitted[class], l.turnedAway[class]

@@ -139,15 +139,14 @@ func TestLimiter_AnswersKnownKeysWithoutASlot(t *testing.T) {
 		require.NotNil(t, enter(t, l, Change, bob))
 		require.NotNil(t, enter(t, l, Change, bob))
 		var known []*Slot
-		for range places / 2 {
+		for range maxReplays / 2 {
 			s := l.Enter(t.Context(), Change, ada, false, isKnown)
 			require.NotNil(t, s)
 			known = append(known, s)
 		}
-		require.Nil(t, l.Enter(t.Context(), Change, ada, false, isKnown), "one account has half of the places at most")
+		require.Nil(t, l.Enter(t.Context(), Change, ada, false, isKnown), "one account has half of them at most")
 		require.NotNil(t, l.Enter(t.Context(), Change, bob, false, isKnown))
-		require.EqualValues(t, places/2+1, l.Stats().Admitted[Begun])
-		require.Nil(t, l.Enter(t.Context(), Change, ada, true, isKnown), "nor if it would wait")
+		require.EqualValues(t, maxReplays/2+1, l.Stats().Admitted[Begun])
 		known[0].Leave()
 		require.NotNil(t, l.Enter(t.Context(), Change, ada, false, isKnown))
 	})
@@ -157,20 +156,19 @@ func TestSlot_IsFreeWhileItsRequestIsParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := New(slots)
+		payment := enter(t, l, Money, ada)
+		unpark := Park(WithSlot(t.Context(), payment))
+		require.Equal(t, []int{0, 1}, []int{l.Stats().InUse, l.Stats().Waiting})
 		taken := fill(t, l, ada)
-		unpark := Park(WithSlot(t.Context(), taken[0]))
-		require.Equal(t, 1, l.Stats().Placed)
-		other := enter(t, l, Change, ada)
-		require.NotNil(t, other)
 		unpark() // what was begun is finished, over the limit if need be
 		require.Equal(t, each+1, l.Stats().InUse)
-		require.Zero(t, l.Stats().Placed)
-		for _, s := range append(taken, other) {
+		for _, s := range append(taken, payment) {
 			s.Leave()
 		}
 		require.Equal(t, Stats{Limit: slots, Admitted: l.Stats().Admitted, TurnedAway: l.Stats().TurnedAway}, l.Stats(), "nothing is held")
-		require.Empty(t, l.slots.held)
-		require.Empty(t, l.places.held)
+		for _, s := range []share{l.slots, l.waiting, l.replays, l.queued} {
+			require.Empty(t, s.held)
+		}
 		fill(t, l, ada)
 	})
 }
@@ -179,32 +177,65 @@ func TestSlot_IsFreeWhileItsRequestIsParked(t *testing.T) {
 func TestSlot_IsNotTakenByWhoWaits(t *testing.T) {
 	t.Parallel()
 	l := New(slots)
-	slot := l.Enter(t.Context(), Money, ada, true, isKnown)
-	require.Equal(t, []int{0, 1}, []int{l.Stats().InUse, l.Stats().Placed})
+	slot := l.Enter(t.Context(), Change, ada, true, isKnown)
+	require.Equal(t, []int{0, 1}, []int{l.Stats().InUse, l.Stats().Waiting})
 	slot.Leave()
-	slot = l.Enter(t.Context(), Money, ada, true, isUnknown)
-	require.Equal(t, []int{1, 0}, []int{l.Stats().InUse, l.Stats().Placed})
+	slot = l.Enter(t.Context(), Change, ada, true, isUnknown)
+	require.Equal(t, []int{1, 0}, []int{l.Stats().InUse, l.Stats().Waiting})
 	slot.Leave()
 	require.Zero(t, l.Stats().InUse)
 }
 
-func TestPark_IsBoundedForAnAccount(t *testing.T) {
+// TestLimiter_TurnsPaymentsAwayThatWouldKeepTheirSlots has a slow provider. Everything else of the
+// account goes on.
+func TestLimiter_TurnsPaymentsAwayThatWouldKeepTheirSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(slots)
+		var last *Slot
+		for range maxWaiting / 2 {
+			last = enter(t, l, Money, ada)
+			require.NotNil(t, last)
+			Park(WithSlot(t.Context(), last))
+		}
+		began := time.Now()
+		require.Nil(t, enter(t, l, Money, ada))
+		require.Equal(t, began, time.Now())
+		require.NotNil(t, l.Enter(t.Context(), Money, ada, false, isKnown), "a payment that has an answer")
+		require.NotNil(t, enter(t, l, Change, ada))
+		require.NotNil(t, enter(t, l, Money, bob))
+		last.Leave()
+		require.NotNil(t, enter(t, l, Money, ada))
+	})
+}
+
+func TestLimiter_LeavesNoPlaceOfAPaymentThatIsTurnedAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(slots)
+		fill(t, l, ada)
+		require.Nil(t, enter(t, l, Money, ada), "after its patience")
+		room := slots * queuePerSlot * 3 / 4
+		for range mostOf(room) {
+			startEntering(t, l, Money, ada)
+		}
+		require.Nil(t, enter(t, l, Money, ada), "at once")
+		require.Equal(t, mostOf(room), l.Stats().Waiting)
+		time.Sleep(patience)
+		synctest.Wait()
+		require.Zero(t, l.Stats().Waiting)
+	})
+}
+
+func TestPark_NeedsASlotWithAPlace(t *testing.T) {
 	t.Parallel()
 	l := New(slots)
-	park := func(account uuid.UUID) { Park(WithSlot(t.Context(), enter(t, l, Money, account))) }
-	for range places / 2 {
-		park(ada)
-	}
-	park(bob)
-	require.Equal(t, []int{0, places/2 + 1}, []int{l.Stats().InUse, l.Stats().Placed})
-	for range each {
-		s := enter(t, l, Change, ada)
-		require.NotNil(t, s)
-		Park(WithSlot(t.Context(), s))() // it has kept its slot
-	}
-	require.Equal(t, each, l.Stats().InUse)
-	require.Nil(t, enter(t, l, Money, ada), "it would hold its slot for as long as the provider takes")
-	Park(t.Context())() // a request without a slot has nothing to give back
+	Park(t.Context())()
+	order := enter(t, l, Change, ada)
+	unpark := Park(WithSlot(t.Context(), order))
+	require.Equal(t, 1, l.Stats().InUse)
+	unpark()
+	require.Equal(t, 1, l.Stats().InUse)
 }
 
 func TestLimiter_LeavesWithItsClient(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 type Slot struct {
 	limiter *Limiter
 	account uuid.UUID
-	placed  bool // it is a place, and no slot
+	active  bool   // it uses the processors and the database
+	place   *share // which it holds a place of; nil: none
 }
 
 // Leave ends the request.
@@ -18,22 +19,42 @@ func (s *Slot) Leave() {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.placed {
-		l.places.put(s.account)
-		return
+	s.leavePlace()
+	if s.active {
+		s.active = false
+		l.release(s.account)
 	}
-	l.release(s.account)
 }
 
-// park exchanges the slot for a place, if there is one.
+// takePlace reports whether there is one.
+func (s *Slot) takePlace(of *share) bool {
+	l := s.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !of.take(s.account) {
+		return false
+	}
+	s.place = of
+	return true
+}
+
+// leavePlace needs the lock.
+func (s *Slot) leavePlace() {
+	if s.place != nil {
+		s.place.put(s.account)
+		s.place = nil
+	}
+}
+
+// park releases the slot of a request that has a place.
 func (s *Slot) park() (unpark func()) {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.placed || !l.places.take(s.account) {
+	if s.place == nil || !s.active {
 		return func() {}
 	}
-	s.placed = true
+	s.active = false
 	l.release(s.account)
 	return s.unpark
 }
@@ -43,9 +64,8 @@ func (s *Slot) unpark() {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.places.put(s.account)
 	l.slots.force(s.account)
-	s.placed = false
+	s.active = true
 }
 
 type slotKey struct{}
@@ -57,7 +77,7 @@ func WithSlot(ctx context.Context, s *Slot) context.Context {
 
 // Park gives the slot of the request that ctx belongs to back, while the request waits for the
 // provider: that uses neither processor nor database. The caller must call unpark when the wait is
-// over. The slot is kept if too many requests wait already, of this account or in all. A context
+// over. Only requests of the class [Money] give theirs back: the others have no place. A context
 // without a slot has nothing to give back.
 func Park(ctx context.Context) (unpark func()) {
 	if s, ok := ctx.Value(slotKey{}).(*Slot); ok {

@@ -46,8 +46,8 @@ var admissionGauges = []struct {
 	{admissionDesc("limit", "Slots that there are."), func(s admission.Stats) int { return s.Limit }},
 	{admissionDesc("slots_in_use", "Slots that are held."), func(s admission.Stats) int { return s.InUse }},
 	{admissionDesc("queue", "Requests that wait for a slot."), func(s admission.Stats) int { return s.Queued }},
-	{admissionDesc("parked", "Requests that hold no slot: they wait for the provider or for another attempt, or are answered from a record."),
-		func(s admission.Stats) int { return s.Placed }},
+	{admissionDesc("waiting", "Requests that wait, or may wait, for the provider or for another attempt."), func(s admission.Stats) int { return s.Waiting }},
+	{admissionDesc("replays", "Requests that are answered from a record without a slot."), func(s admission.Stats) int { return s.Replays }},
 }
 
 func admissionDesc(name, help string) *prometheus.Desc {

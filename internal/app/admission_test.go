@@ -41,11 +41,11 @@ func TestAdmission_FreesTheSlotWhileTheProviderIsAsked(t *testing.T) {
 	require.Len(t, asked.during, 3)
 	for _, stats := range asked.during[:2] {
 		require.Zero(t, stats.InUse)
-		require.Equal(t, 1, stats.Placed)
+		require.Equal(t, 1, stats.Waiting)
 	}
 	require.Equal(t, 1, limiter.Stats().InUse)
 	slot.Leave()
-	require.Zero(t, limiter.Stats().InUse+limiter.Stats().Placed)
+	require.Zero(t, limiter.Stats().InUse+limiter.Stats().Waiting)
 }
 
 // TestAdmission_KeepsTheReplicaReady when every slot is taken: what is full is not broken.

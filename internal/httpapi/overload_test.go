@@ -113,12 +113,12 @@ func TestOverload_FreesTheSlotOfAWaiter(t *testing.T) {
 	waiter := make(chan reply, 1)
 	pay.replica, pay.edit = 0, with("Prefer", "wait=30")
 	go func() { waiter <- s.do(pay) }()
-	s.eventually(func() bool { return s.limiter.Stats().Placed == 1 }, "the second one waits")
+	s.eventually(func() bool { return s.limiter.Stats().Waiting == 1 }, "the second one waits")
 	require.Zero(t, s.limiter.Stats().InUse)
 	first, second := <-slow, <-waiter
 	require.Equal(t, http.StatusCreated, first.status, first.body)
 	requireSame(t, first, second)
-	s.eventually(func() bool { return s.limiter.Stats().Placed+s.limiter.Stats().InUse == 0 }, "nothing is held")
+	s.eventually(func() bool { return s.limiter.Stats().Waiting+s.limiter.Stats().InUse == 0 }, "nothing is held")
 	require.Equal(t, "succeeded", string(decode[api.Payment](second).Status))
 }
 
