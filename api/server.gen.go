@@ -177,7 +177,7 @@ type Balance struct {
 	Currency string `json:"currency"`
 }
 
-// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
+// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 type ClientTimestamp = string
 
 // Customer defines model for Customer.
@@ -341,17 +341,17 @@ type Payment struct {
 
 // PaymentCreate defines model for PaymentCreate.
 type PaymentCreate struct {
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider, and a wallet has none. A card number, its digits together or in groups with spaces or hyphens between, is refused.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
 	Method PaymentMethod `json:"method"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number, its digits together or in groups with spaces or hyphens between, is refused.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
@@ -464,14 +464,14 @@ type Refund struct {
 type RefundCreate struct {
 	Amount *Money `json:"amount,omitempty"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// RequestNonce Left out of the fingerprint, so a retry may carry a new one
+// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 type RequestNonce = string
 
 // SKU Example: tee-black
@@ -492,10 +492,10 @@ type TopUp struct {
 type TopUpCreate struct {
 	Amount Money `json:"amount"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 

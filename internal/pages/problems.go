@@ -91,7 +91,7 @@ var groups = []group{
 		{"duplicate_item", 400, "tee-black is listed twice; add up its quantities",
 			"The order lists a SKU twice. Add up its quantities.", thenCorrect},
 		{"card_number_refused", 400, "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead.",
-			"The request contains what looks like a card number: digits with the prefix, the length and the check digit of a card scheme, without separators or in the groups in which cards show them. Card numbers are never accepted; send the provider's token.", thenCorrect},
+			"The request contains what looks like a card number: digits with the prefix, the length and the check digit of a card scheme, without separators or in the groups in which cards show them. `client_timestamp` and `request_nonce` are not looked at, because a retry may change them. Send the provider's token.", thenCorrect},
 	}},
 	{"What the shop says", []explanation{
 		{"product_not_found", 404, "There is no such product in this account.",
