@@ -9,7 +9,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// tick is the unit of CPU time in /proc, which is the same on every architecture that Go knows.
+const tick = time.Second / 100
 
 // bootID tells one boot from the next, after which pids and start times begin anew.
 var bootID = sync.OnceValue(func() string {
@@ -76,6 +80,23 @@ func procStat(pid int) ([][]byte, error) {
 		return nil, errors.New("unknown format of /proc/<pid>/stat")
 	}
 	return fields, nil
+}
+
+// cpuTime adds the fields 14 to 17 of /proc/<pid>/stat: the time in user and in system mode of the
+// process, and of its children that have ended.
+func cpuTime(pid int) (total time.Duration, err error) {
+	fields, err := procStat(pid)
+	if err != nil {
+		return 0, err
+	}
+	for _, field := range fields[11:15] {
+		ticks, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+		}
+		total += time.Duration(ticks) * tick
+	}
+	return total, nil
 }
 
 // processName returns the program name of a process, or "".

@@ -4,12 +4,14 @@ package localserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // startStamp asks ps for the start time of a process, and fails for a zombie.
@@ -43,6 +45,8 @@ func children(parent int) (pids []int, err error) {
 	}
 	return pids, nil
 }
+
+func cpuTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
 // processName returns the program name of a process, or "".
 func processName(pid int) string {
