@@ -12,17 +12,11 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/loadtest/bench/shop"
 )
 
-const (
-	// answerTimeout is longer than nginx waits, so that it answers first.
-	answerTimeout = 20 * time.Second
-	// maxIdle keeps every connection that a burst has opened.
-	maxIdle = 10_000
-	// rest lets the system finish one rate before the next.
-	rest = 3 * time.Second
-)
+// rest lets the system finish one rate before the next.
+const rest = 3 * time.Second
 
 // row is what became of one class at one rate. Latencies are in milliseconds.
 type row struct {
@@ -79,7 +73,7 @@ func (r *row) close(step time.Duration) {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // curve drives one rate after the other and prints a row for each class.
-func curve(ctx context.Context, cfg config, s *shop, out io.Writer) error {
+func curve(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "offered/s\tclass\tdone/s\tp50 ms\tp99 ms\tturned away\tp50 ms\tp99 ms\t429\tother\tno answer\t")
 	var rows []*row
@@ -100,10 +94,10 @@ func curve(ctx context.Context, cfg config, s *shop, out io.Writer) error {
 }
 
 // drive sends all classes side by side.
-func drive(cfg config, s *shop, rate int) []*row {
+func drive(cfg config, s *shop.Shop, rate int) []*row {
 	rows := make([]*row, len(classes))
 	var group sync.WaitGroup
-	client := loadClient()
+	client := shop.Client()
 	defer client.CloseIdleConnections()
 	for i, c := range classes {
 		rows[i] = &row{Offered: rate, Class: c.name}
@@ -120,11 +114,4 @@ func drive(cfg config, s *shop, rate int) []*row {
 	}
 	group.Wait()
 	return rows
-}
-
-// loadClient sends every request once: without the Transport net/http would send a request with an
-// Idempotency-Key again by itself, if its connection had gone.
-func loadClient() *http.Client {
-	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: answerTimeout}
-	return &http.Client{Timeout: answerTimeout, Transport: &transport.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1}}
 }

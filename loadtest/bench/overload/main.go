@@ -22,7 +22,12 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/oncepay/oncepay/loadtest/bench/shop"
 )
+
+// What is prepared: products, and orders to be repeated, looked up and paid.
+const skus, repeatable = 200, 1000
 
 // config is read from the environment, for what the stack is, and from flags, for what is measured.
 type config struct {
@@ -52,14 +57,14 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	shop, err := openShop(ctx, cfg)
+	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, SKUs: skus, Orders: repeatable})
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	if cfg.retries > 0 {
-		return recovery(ctx, cfg, shop, out)
+		return recovery(ctx, cfg, s, out)
 	}
-	return curve(ctx, cfg, shop, out)
+	return curve(ctx, cfg, s, out)
 }
 
 func parseConfig(args, environ []string) (config, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/loadtest/bench/shop"
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // purchase is a new order of a client that retries.
 type purchase struct {
-	order
+	shop.Order
 	began, took time.Duration // since the beginning of the run
 	attempts    int
 	code        int  // of the last answer; 0: none
@@ -37,9 +38,9 @@ type purchase struct {
 // recovery offers four times the limit for a while, by clients that retry and then leave, and then
 // half of it, by others. It fails unless all is well soon after, and the books agree with what the
 // clients saw.
-func recovery(ctx context.Context, cfg config, s *shop, out io.Writer) error {
+func recovery(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
 	began := time.Now()
-	base := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: answerTimeout}
+	base := shop.Connections()
 	var mu sync.Mutex
 	var all []purchase
 	var group sync.WaitGroup
@@ -48,7 +49,7 @@ func recovery(ctx context.Context, cfg config, s *shop, out io.Writer) error {
 		defer ticker.Stop()
 		for end := time.Now().Add(period); time.Now().Before(end) && ctx.Err() == nil; <-ticker.C {
 			group.Go(func() {
-				p := s.purchase(ctx, base, began)
+				p := buy(ctx, cfg, s, base, began)
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, p)
@@ -65,7 +66,7 @@ func recovery(ctx context.Context, cfg config, s *shop, out io.Writer) error {
 	late := lateOnes(all, fell+wellWithin)
 	count(all, fell, out)
 	fmt.Fprintf(out, "%d of the orders that began %s after the fall or later took more than %s or failed\n", late, wellWithin, wellAnswered)
-	err := s.audit(ctx, all)
+	err := audit(ctx, cfg, s, all)
 	if late > 0 {
 		err = errors.Join(err, errors.New("not all was well again in time"))
 	}
@@ -75,16 +76,16 @@ func recovery(ctx context.Context, cfg config, s *shop, out io.Writer) error {
 	return err
 }
 
-// purchase places one order by a client that retries.
-func (s *shop) purchase(ctx context.Context, base http.RoundTripper, began time.Time) purchase {
-	p := purchase{order: s.newOrder(), began: time.Since(began)}
+// buy places one order by a client that retries.
+func buy(ctx context.Context, cfg config, s *shop.Shop, base http.RoundTripper, began time.Time) purchase {
+	p := purchase{Order: s.NewOrder(), began: time.Since(began)}
 	defer func() { p.took = time.Since(began) - p.began }()
 	client := &http.Client{Transport: &transport.Transport{Base: observed{base, &p}}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.BaseURL+"/v1/orders", bytes.NewReader(p.body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, cfg.BaseURL+"/v1/orders", bytes.NewReader(p.Body))
 	if err != nil {
 		panic(err) // our own URL
 	}
-	r.Header = s.header(p.key)
+	r.Header = s.Header(p.Key)
 	answer, err := client.Do(r)
 	if err != nil {
 		return p
@@ -145,10 +146,10 @@ func count(all []purchase, fell time.Duration, out io.Writer) {
 }
 
 // audit compares the books with what the clients saw, key by key.
-func (s *shop) audit(ctx context.Context, all []purchase) error {
+func audit(ctx context.Context, cfg config, s *shop.Shop, all []purchase) error {
 	ctx, cancel := context.WithTimeout(ctx, settled)
 	defer cancel()
-	held, err := s.books(ctx)
+	held, err := readBooks(ctx, cfg, s)
 	if err != nil {
 		return err
 	}
@@ -158,12 +159,12 @@ func (s *shop) audit(ctx context.Context, all []purchase) error {
 	}
 	var errs []error
 	for _, p := range all {
-		row, ok := rows[p.key]
+		row, ok := rows[p.Key]
 		switch {
 		case p.code == http.StatusCreated && !row.Succeeded():
-			errs = append(errs, fmt.Errorf("%s was answered 201, and is not kept", p.key))
+			errs = append(errs, fmt.Errorf("%s was answered 201, and is not kept", p.Key))
 		case ok && !p.executed:
-			errs = append(errs, fmt.Errorf("%s was turned away, and there is a row: %s", p.key, row.Status))
+			errs = append(errs, fmt.Errorf("%s was turned away, and there is a row: %s", p.Key, row.Status))
 		}
 	}
 	for _, v := range append(books.Unfinished(held), books.Check(held)...) {
@@ -172,14 +173,14 @@ func (s *shop) audit(ctx context.Context, all []purchase) error {
 	return errors.Join(errs[:min(len(errs), 20)]...)
 }
 
-// books reads them when every event has had its effect.
-func (s *shop) books(ctx context.Context) (books.Books, error) {
+// readBooks reads them when every event has had its effect.
+func readBooks(ctx context.Context, cfg config, s *shop.Shop) (books.Books, error) {
 	opening := map[string]int64{}
 	for i := range skus {
-		opening[s.sku(i)] = openingStock
+		opening[s.SKU(i)] = shop.OpeningStock
 	}
-	reader := books.Reader{DatabaseURL: s.cfg.Database, RedisAddr: s.cfg.Redis, ProviderURL: s.cfg.PSPURL,
-		APIKeys: []string{s.cfg.APIKey}, Opening: map[string]map[string]int64{s.cfg.APIKey: opening}, Since: s.opened}
+	reader := books.Reader{DatabaseURL: cfg.Database, RedisAddr: cfg.Redis, ProviderURL: cfg.PSPURL,
+		APIKeys: []string{cfg.APIKey}, Opening: map[string]map[string]int64{cfg.APIKey: opening}, Since: s.Opened}
 	for {
 		held, err := reader.Read(ctx)
 		if err != nil || held.Consumed() {
