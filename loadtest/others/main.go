@@ -1,7 +1,8 @@
 // Command others answers oncepay's API behind other ways of treating idempotency keys, so that a
 // fault campaign can be run on them: the handlers, the database and the endpoints are oncepay's,
 // and what stands in front of them is chosen by SYSTEM. It takes the place of "oncepay serve" in a
-// stack; see ../OTHERS.md.
+// stack; see ../OTHERS.md. "others bench" serves one middleware on a handler that does nothing, for
+// ../bench.
 package main
 
 import (
@@ -50,8 +51,11 @@ func main() {
 
 // run is the program: args without its name, environ as os.Environ gives it.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
+	if len(args) > 0 && args[0] == "bench" {
+		return benchCommand(ctx, args[1:], stdout)
+	}
 	if !slices.Equal(args, []string{"serve"}) {
-		return errors.New("the only command is serve")
+		return errors.New("the commands are serve and bench")
 	}
 	cfg, err := app.ParseConfig(environ)
 	if err != nil {

@@ -15,13 +15,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/app"
 	"github.com/oncepay/oncepay/internal/testenv"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) {
+	testenv.Main(m, testenv.NoLeaks(
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),    // it never ends
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"), // it looks every ten seconds whether to end
+	))
+}
 
 // patience bounds every wait of these tests.
 const patience = 30 * time.Second

@@ -18,7 +18,7 @@ import (
 // key if the answer asks for a retry. A request that finds the key set answers with the kept JSON,
 // or with 409. Here the recipe also keeps accounts apart, which not every article does.
 type setNX struct {
-	redis *redis.Client
+	redis redis.Cmdable
 	next  http.Handler
 }
 
