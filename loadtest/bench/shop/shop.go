@@ -23,8 +23,8 @@ const (
 	customers = 50
 	// OpeningStock is that of each product: more than any run sells.
 	OpeningStock = 1_000_000_000
-	// atOnce is how many requests of the preparation are under way at a time.
-	atOnce = 8
+	// AtOnce is how many requests of the preparation are under way at a time.
+	AtOnce = 8
 	// patience is how long a request may take: longer than nginx waits, so that it answers first.
 	patience = 20 * time.Second
 	// maxIdle keeps every connection that a burst has opened.
@@ -96,7 +96,7 @@ func (s *Shop) Place(ctx context.Context, n int) ([]Order, error) {
 // each does something n times, a few at a time.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(AtOnce)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}

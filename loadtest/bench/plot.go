@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+)
+
+const (
+	plotWidth, plotHeight = 18 * vg.Centimeter, 9 * vg.Centimeter
+	// barsWidth is that of all bars of a group.
+	barsWidth = 2.4 * vg.Centimeter
+)
+
+// bar is a group of bars: one value for each name of the legend.
+type bar struct {
+	name   string
+	values []float64
+}
+
+func drawBars(path, title, unit string, legend []string, groups []bar) error {
+	p := plot.New()
+	p.Title.Text, p.Y.Label.Text, p.Y.Min, p.Legend.Top = title, unit, 0, true
+	width := barsWidth / vg.Length(len(legend))
+	names := make([]string, len(groups))
+	for i, name := range legend {
+		values := make(plotter.Values, len(groups))
+		for g, group := range groups {
+			values[g], names[g] = group.values[i], group.name
+		}
+		bars, err := plotter.NewBarChart(values, width)
+		if err != nil {
+			return err
+		}
+		bars.Color, bars.LineStyle.Width = plotutil.Color(i), 0
+		bars.Offset = width * (vg.Length(i) - vg.Length(len(legend)-1)/2)
+		p.Add(bars)
+		p.Legend.Add(name, bars)
+	}
+	p.NominalX(names...)
+	p.Y.Max *= 1.4 // room for the legend
+	return save(p, path)
+}
+
+// line is a curve.
+type line struct {
+	name   string
+	points plotter.XYs
+}
+
+// drawLines draws curves; with logarithmic, each step of the vertical axis is ten times the last.
+func drawLines(path, title, x, y string, logarithmic bool, lines []line) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Legend.Top, p.Legend.Left = title, x, y, true, true
+	for i, l := range lines {
+		if len(l.points) == 0 {
+			continue
+		}
+		curve, points, err := plotter.NewLinePoints(l.points)
+		if err != nil {
+			return err
+		}
+		curve.Color, points.Color, points.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+		p.Add(curve, points)
+		p.Legend.Add(l.name, curve, points)
+	}
+	if p.Y.Min = 0; logarithmic {
+		p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Max *= 10 // room for the legend
+	}
+	p.Add(plotter.NewGrid())
+	return save(p, path)
+}
+
+func save(p *plot.Plot, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return p.Save(plotWidth, plotHeight, path)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// sample is what one measurement found, by the names of its figures.
+type sample map[string]float64
+
+// trial is what is measured once a round.
+type trial struct {
+	name    string
+	measure func(context.Context) (sample, error)
+}
+
+// results are the samples of each trial, one for each round.
+type results map[string][]sample
+
+// interleave measures all trials in turn, round by round: what happens to the machine meanwhile
+// happens to all of them.
+func (b *bench) interleave(ctx context.Context, trials []trial, shown ...string) (results, error) {
+	found := results{}
+	for round := range b.cfg.rounds {
+		for i, t := range trials {
+			began := time.Now()
+			s, err := t.measure(ctx)
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				return nil, fmt.Errorf("%s: %w", t.name, err)
+			}
+			found[t.name] = append(found[t.name], s)
+			fmt.Fprintf(b.out, "  round %d/%d  %2d/%d  %4.1f s  %-44s", round+1, b.cfg.rounds, i+1, len(trials), time.Since(began).Seconds(), t.name)
+			for _, name := range shown {
+				fmt.Fprintf(b.out, "  %s %s", name, number(s[name]))
+			}
+			fmt.Fprintln(b.out)
+		}
+	}
+	return found, nil
+}
+
+// spread is the median of a figure, and its extremes.
+type spread struct{ median, least, most float64 }
+
+// of returns the spread of a figure of a trial over the rounds, and zeros if there is none.
+func (r results) of(trial, figure string) spread {
+	values := make([]float64, len(r[trial]))
+	for i, s := range r[trial] {
+		values[i] = s[figure]
+	}
+	return spreadOf(values)
+}
+
+// ratio compares a figure of a trial with that of another one, round by round.
+func (r results) ratio(trial, to, figure string) spread {
+	var values []float64
+	for i := range min(len(r[trial]), len(r[to])) {
+		if base := r[to][i][figure]; base > 0 {
+			values = append(values, r[trial][i][figure]/base)
+		}
+	}
+	return spreadOf(values)
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	slices.Sort(values)
+	middle := len(values) / 2
+	median := values[middle]
+	if len(values)%2 == 0 {
+		median = (values[middle-1] + values[middle]) / 2
+	}
+	return spread{median, values[0], values[len(values)-1]}
+}
