@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
 # two replicas, and the console's buttons in a browser; then, with the machine to themselves, a short load
-# test and a fault campaign of two minutes on a stack of its own. A suite that fails stops no other suite.
-# Nothing needs to run before, and nothing is left running.
+# test, the benchmark's quick form and a fault campaign of two minutes, these two on stacks of their own.
+# A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration scenarios tour console stress faults)
+suites=(unit integration scenarios tour console stress bench faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -27,6 +27,7 @@ count() {
     unit | integration | console) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
+    bench) grep -o '^[0-9]* parts' "$results/$1.log" ;;
     faults) grep -o '^[0-9]* faults, [0-9]* attempts' "$results/$1.log" ;;
     stress) awk '$1 == "all" { print $2 " requests, " $4 " unexpected" }' "$results/$1.log" ;;
   esac
@@ -53,6 +54,7 @@ on_stack() {
   suite console scripts/go-test.sh console
   wait_for "$results/go-tests-are-over"
   suite stress bin/stress --short
+  suite bench bin/bench -quick
 }
 
 campaign() {
@@ -87,7 +89,8 @@ done
 rm -rf "$results"
 mkdir -p "$results" bin
 echo "compiling (minutes the first time, seconds afterwards)"
-go build -o bin/ ./loadtest/stress ./loadtest/faults || exit 1
+go build -o bin/ ./loadtest/stress ./loadtest/bench ./loadtest/faults || exit 1
+go build -C loadtest/others -o /dev/null . || exit 1 # the benchmark builds it again, from the cache
 
 # lane COMMAND…: in the background, as a process group of its own, so that Ctrl-C reaches all of it.
 set -m
