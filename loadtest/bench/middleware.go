@@ -46,7 +46,7 @@ const newKeys, replays = "new keys", "replays"
 func middleware(ctx context.Context, b *bench) (section, error) {
 	program := filepath.Join(b.bin, "others")
 	fmt.Fprintf(b.out, "  building %s\n", othersModule)
-	if printed, err := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-o", program, ".").CombinedOutput(); err != nil {
+	if printed, err := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		return section{}, fmt.Errorf("build %s: %w\n%s", othersModule, err, printed)
 	}
 	redis, err := localserver.StartRedis(ctx, localserver.RedisConfig{DieWithParent: true})

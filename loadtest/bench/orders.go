@@ -92,7 +92,7 @@ written.`, b.cfg.skus, b.cfg.clients, pace, pgbenchClients)}
 		for _, rate := range []int{0, pace} {
 			name := at(l.name, rate)
 			row := []string{name, found.of(name, "rate").String(), found.of(name, "p50").String(), found.of(name, "p99").String()}
-			group := bar{name: name}
+			group := bar{name: l.name}
 			for i, tier := range tiers {
 				cost := found.of(name, tier.name)
 				row, legend[i], group.values = append(row, cost.String()), tier.name, append(group.values, cost.median)

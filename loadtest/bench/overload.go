@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/plot/plotter"
 )
@@ -53,11 +54,13 @@ them. Latencies are of what was answered with success.`}
 	var classes []string
 	for _, r := range rows {
 		t.add(number(r.Rate), r.Class, number(r.Done), number(r.P50), number(r.P99), fmt.Sprint(r.TurnedAway), fmt.Sprint(r.Limited), fmt.Sprint(r.Failed), fmt.Sprint(r.NoAnswer))
-		if _, known := p50[r.Class]; !known {
+		if !slices.Contains(classes, r.Class) {
 			classes = append(classes, r.Class)
 		}
-		p50[r.Class] = append(p50[r.Class], plotter.XY{X: r.Rate, Y: max(1, r.P50)}) // 0 has no logarithm
-		p99[r.Class] = append(p99[r.Class], plotter.XY{X: r.Rate, Y: max(1, r.P99)})
+		if r.Done > 0 { // nothing done has no latency
+			p50[r.Class] = append(p50[r.Class], plotter.XY{X: r.Rate, Y: max(1, r.P50)})
+			p99[r.Class] = append(p99[r.Class], plotter.XY{X: r.Rate, Y: max(1, r.P99)})
+		}
 	}
 	s.tables = []table{t}
 	for _, c := range []struct {

@@ -23,8 +23,7 @@ type bar struct {
 }
 
 func drawBars(path, title, unit string, legend []string, groups []bar) error {
-	p := plot.New()
-	p.Title.Text, p.Y.Label.Text, p.Y.Min, p.Legend.Top = title, unit, 0, true
+	p := newPlot(title, "", unit)
 	width := barsWidth / vg.Length(len(legend))
 	names := make([]string, len(groups))
 	for i, name := range legend {
@@ -42,7 +41,8 @@ func drawBars(path, title, unit string, legend []string, groups []bar) error {
 		p.Legend.Add(name, bars)
 	}
 	p.NominalX(names...)
-	p.Y.Max *= 1.4 // room for the legend
+	p.X.Min, p.X.Max, p.Y.Min = -0.6, float64(len(groups))-0.4, 0
+	p.Y.Max *= 1.5 // room for the legend
 	return save(p, path)
 }
 
@@ -54,8 +54,7 @@ type line struct {
 
 // drawLines draws curves; with logarithmic, each step of the vertical axis is ten times the last.
 func drawLines(path, title, x, y string, logarithmic bool, lines []line) error {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Legend.Top, p.Legend.Left = title, x, y, true, true
+	p := newPlot(title, x, y)
 	for i, l := range lines {
 		if len(l.points) == 0 {
 			continue
@@ -74,6 +73,15 @@ func drawLines(path, title, x, y string, logarithmic bool, lines []line) error {
 	}
 	p.Add(plotter.NewGrid())
 	return save(p, path)
+}
+
+// newPlot has its legend where a wide font of the reader's does not leave the picture.
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding, p.Legend.Padding = 2*vg.Millimeter, vg.Millimeter
+	p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
+	return p
 }
 
 func save(p *plot.Plot, path string) error {

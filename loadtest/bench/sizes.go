@@ -25,8 +25,8 @@ const (
 	sampled = 1000
 )
 
-// sizes measures the bytes that an order, a payment and their keys take, and which commands an order
-// sends to Redis.
+// sizes measures the bytes that an order, a payment and their keys take, and which commands an
+// order sends to Redis.
 func sizes(ctx context.Context, b *bench) (section, error) {
 	s, err := b.openShop(ctx)
 	if err != nil {

@@ -48,7 +48,8 @@ func (b *bench) down(ctx context.Context) error {
 	return err
 }
 
-// newStack is one without the fault proxy, which costs as much as a replica, on ports that are free.
+// newStack is one without the fault proxy, which costs as much as a replica, on ports that are
+// free.
 func newStack() (*stack.Stack, error) {
 	var taken error
 	for offset := firstOffset; offset <= lastOffset; offset += offsetStep {

@@ -27,6 +27,7 @@ type row struct {
 	TurnedAway int     `json:"turned_away"` // 503 overloaded
 	Limited    int     `json:"rate_limited"`
 	Failed     int     `json:"failed"` // any other answer
+	Codes      codes   `json:"failed_codes,omitempty"`
 	NoAnswer   int     `json:"no_answer"`
 	P50        float64 `json:"p50_ms"` // of what was done
 	P99        float64 `json:"p99_ms"`
@@ -35,6 +36,9 @@ type row struct {
 
 	done, away vegeta.LatencyMetrics
 }
+
+// codes count answers by their status and their problem's code.
+type codes map[string]int
 
 func (r *row) add(result *vegeta.Result) {
 	r.Sent++
@@ -51,6 +55,7 @@ func (r *row) add(result *vegeta.Result) {
 		r.NoAnswer++
 	default:
 		r.Failed++
+		r.Codes[fmt.Sprint(result.Code, " ", codeOf(result.Body))]++
 	}
 }
 
@@ -84,6 +89,11 @@ func curve(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
 				r.TurnedAway, r.AwayP50, r.AwayP99, r.Limited, r.Failed, r.NoAnswer)
 		}
 		_ = table.Flush() // out is a terminal
+		for _, r := range rows[len(rows)-len(classes):] {
+			if r.Failed > 0 {
+				fmt.Fprintf(out, "other answers to %s: %v\n", r.Class, r.Codes)
+			}
+		}
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
@@ -100,7 +110,7 @@ func drive(cfg config, s *shop.Shop, rate int) []*row {
 	client := shop.Client()
 	defer client.CloseIdleConnections()
 	for i, c := range classes {
-		rows[i] = &row{Offered: rate, Class: c.name}
+		rows[i] = &row{Offered: rate, Class: c.name, Codes: codes{}}
 		pace := vegeta.Rate{Freq: c.rate, Per: time.Second}
 		if c.rate == 0 {
 			pace.Freq = rate
