@@ -42,8 +42,8 @@ var parts = []part{
 
 const (
 	page = "loadtest/BENCH.md"
-	// scratch is for pages that are not kept.
-	scratch = "loadtest/out/bench/BENCH.md"
+	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
+	scratch = "loadtest/out/bench/BENCH.txt"
 )
 
 // config says how long and how much is measured.
