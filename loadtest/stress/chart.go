@@ -69,12 +69,14 @@ func (c chart) thin(answers []spot) (dots []spot) {
 
 // pieces are a line without what would cross a time without answers.
 func (c chart) pieces(line []spot) (pieces [][]spot) {
-	for i, s := range line {
-		if i == 0 || s.at-line[i-1].at > c.step {
+	var before time.Duration
+	for _, s := range line {
+		if len(pieces) == 0 || s.at-before > c.step {
 			pieces = append(pieces, nil)
 		}
 		last := len(pieces) - 1
 		pieces[last] = append(pieces[last], s)
+		before = s.at
 	}
 	return pieces
 }
