@@ -11,7 +11,7 @@ import (
 
 func TestRow_TellsAnswersApart(t *testing.T) {
 	t.Parallel()
-	r := &row{}
+	r := &row{Codes: codes{}}
 	for _, result := range []vegeta.Result{
 		{Code: 201, Latency: 10 * time.Millisecond},
 		{Code: 201, Latency: 30 * time.Millisecond},
@@ -25,6 +25,7 @@ func TestRow_TellsAnswersApart(t *testing.T) {
 	require.Equal(t, 7, r.Sent)
 	require.InDelta(t, 1.0, r.Done, 0.01, "a second")
 	require.Equal(t, []int{1, 1, 2, 1}, []int{r.TurnedAway, r.Limited, r.Failed, r.NoAnswer})
+	require.Equal(t, codes{"503 request_timeout": 1, "500 ": 1}, r.Codes)
 	require.InDelta(t, 30, r.P99, 1)
 	require.InDelta(t, 5, r.AwayP99, 0.1, "apart from what was done")
 }
