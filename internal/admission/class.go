@@ -1,5 +1,15 @@
 package admission
 
+// Key is what the records have of a request's key.
+type Key int
+
+// The states of a key.
+const (
+	Unknown    Key = iota
+	InProgress     // another attempt has it
+	Answered
+)
+
 // Class says what a request is for. A lower one goes first.
 type Class int
 

@@ -54,18 +54,23 @@ type waiter struct {
 	turn  chan bool // receives once: whether the slot is the request's now
 }
 
-// Enter returns a slot, which its caller must leave, or nil if the request is turned away. It asks
-// whether the request's key is known only if no slot is free, while the request waits in the queue:
-// such a request is answered from its record, without the database, so it needs a place and no
-// slot. waits says that the request may wait for another attempt with its key; then it asks first.
-func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, waits bool, isKnown func(context.Context) bool) *Slot {
+// Enter returns a slot, which its caller must leave, or nil if the request is turned away. It looks
+// at the request's key only if no slot is free, while the request waits in the queue: a request
+// whose key is known is answered from its record, without the database, so it needs a place and no
+// slot. waits says that the request may wait for another attempt with its key; then it looks first.
+func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, waits bool, look func(context.Context) Key) *Slot {
 	slot := &Slot{limiter: l, account: account}
-	admitted := false
-	if waits && isKnown(ctx) {
+	key, admitted := Unknown, false
+	if waits {
+		key = look(ctx)
+	}
+	if key == InProgress {
 		class, admitted = Begun, slot.takePlace(&l.waiting)
+	} else if key == Answered {
+		class, admitted = Begun, slot.takePlace(&l.replays)
 	} else if w := l.takeOrQueue(slot, class); w == nil {
 		admitted = true
-	} else if !waits && isKnown(ctx) {
+	} else if !waits && look(ctx) != Unknown {
 		class, admitted = Begun, l.giveUp(w) || slot.takePlace(&l.replays)
 	} else {
 		admitted = l.wait(ctx, w)

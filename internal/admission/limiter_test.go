@@ -18,8 +18,9 @@ const slots, each = 10, 8
 
 var ada, bob, eve = uuid.New(), uuid.New(), uuid.New()
 
-func isUnknown(context.Context) bool { return false }
-func isKnown(context.Context) bool   { return true }
+func isUnknown(context.Context) Key    { return Unknown }
+func isInProgress(context.Context) Key { return InProgress }
+func isAnswered(context.Context) Key   { return Answered }
 
 func enter(t *testing.T, l *Limiter, class Class, account uuid.UUID) *Slot {
 	t.Helper()
@@ -140,15 +141,15 @@ func TestLimiter_AnswersKnownKeysWithoutASlot(t *testing.T) {
 		require.NotNil(t, enter(t, l, Change, bob))
 		var known []*Slot
 		for range maxReplays / 2 {
-			s := l.Enter(t.Context(), Change, ada, false, isKnown)
+			s := l.Enter(t.Context(), Change, ada, false, isAnswered)
 			require.NotNil(t, s)
 			known = append(known, s)
 		}
-		require.Nil(t, l.Enter(t.Context(), Change, ada, false, isKnown), "one account has half of them at most")
-		require.NotNil(t, l.Enter(t.Context(), Change, bob, false, isKnown))
+		require.Nil(t, l.Enter(t.Context(), Change, ada, false, isAnswered), "one account has half of them at most")
+		require.NotNil(t, l.Enter(t.Context(), Change, bob, false, isAnswered))
 		require.EqualValues(t, maxReplays/2+1, l.Stats().Admitted[Begun])
 		known[0].Leave()
-		require.NotNil(t, l.Enter(t.Context(), Change, ada, false, isKnown))
+		require.NotNil(t, l.Enter(t.Context(), Change, ada, false, isAnswered))
 	})
 }
 
@@ -177,7 +178,7 @@ func TestSlot_IsFreeWhileItsRequestIsParked(t *testing.T) {
 func TestSlot_IsNotTakenByWhoWaits(t *testing.T) {
 	t.Parallel()
 	l := New(slots)
-	slot := l.Enter(t.Context(), Change, ada, true, isKnown)
+	slot := l.Enter(t.Context(), Change, ada, true, isInProgress)
 	require.Equal(t, []int{0, 1}, []int{l.Stats().InUse, l.Stats().Waiting})
 	slot.Leave()
 	slot = l.Enter(t.Context(), Change, ada, true, isUnknown)
@@ -201,7 +202,9 @@ func TestLimiter_TurnsPaymentsAwayThatWouldKeepTheirSlots(t *testing.T) {
 		began := time.Now()
 		require.Nil(t, enter(t, l, Money, ada))
 		require.Equal(t, began, time.Now())
-		require.NotNil(t, l.Enter(t.Context(), Money, ada, false, isKnown), "a payment that has an answer")
+		require.NotNil(t, l.Enter(t.Context(), Money, ada, false, isAnswered), "a payment that has an answer")
+		require.NotNil(t, l.Enter(t.Context(), Money, ada, true, isAnswered), "the same, of a client that would wait")
+		require.Nil(t, l.Enter(t.Context(), Money, ada, true, isInProgress))
 		require.NotNil(t, enter(t, l, Change, ada))
 		require.NotNil(t, enter(t, l, Money, bob))
 		last.Leave()

@@ -52,7 +52,7 @@ func TestAdmission_FreesTheSlotWhileTheProviderIsAsked(t *testing.T) {
 func TestAdmission_KeepsTheReplicaReady(t *testing.T) {
 	t.Parallel()
 	r := serveSeeded(t, testConfig(t))
-	unknown := func(context.Context) bool { return false }
+	unknown := func(context.Context) admission.Key { return admission.Unknown }
 	account := uuid.New()
 	for slot := r.admission.Enter(t.Context(), admission.List, account, false, unknown); slot != nil; {
 		slot = r.admission.Enter(t.Context(), admission.List, account, false, unknown)

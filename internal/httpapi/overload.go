@@ -60,8 +60,8 @@ func (s *Server) limitLoad(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, x := r.Context(), exchangeOf(r.Context())
-		isKnown := func(ctx context.Context) bool { return s.isKnown(ctx, r) }
-		slot := s.cfg.Admission.Enter(ctx, classFor(r), x.account, asksToWait(r), isKnown)
+		look := func(ctx context.Context) admission.Key { return s.lookAtKey(ctx, r) }
+		slot := s.cfg.Admission.Enter(ctx, classFor(r), x.account, asksToWait(r), look)
 		if slot == nil {
 			s.fail(w, r, errOverloaded)
 			return
@@ -71,17 +71,23 @@ func (s *Server) limitLoad(next http.Handler) http.Handler {
 	})
 }
 
-// isKnown reports whether the records have the request's key, so that it needs no more than an
-// answer. What only the authority knows is not looked up: that costs what it should save.
-func (s *Server) isKnown(ctx context.Context, r *http.Request) bool {
+// lookAtKey says what the records have of the request's key. What only the authority knows is not
+// looked up: that costs what it should save.
+func (s *Server) lookAtKey(ctx context.Context, r *http.Request) admission.Key {
 	key, present, problem := idempotency.ParseKey(r.Header)
 	if !present || problem != nil || s.policyOf(r) == nil {
-		return false
+		return admission.Unknown
 	}
 	ctx, cancel := context.WithTimeout(ctx, keyLookupTimeout)
 	defer cancel()
 	record, err := idempotency.Lookup(ctx, s.cfg.Store, exchangeOf(ctx).account.String(), key)
-	return err == nil && record != nil
+	switch {
+	case err != nil || record == nil:
+		return admission.Unknown
+	case record.Status == idempotency.StatusInProgress:
+		return admission.InProgress
+	}
+	return admission.Answered
 }
 
 // asksToWait reports whether a request may wait for another attempt with its key (RFC 7240). It

@@ -37,7 +37,7 @@ func setupCrowded(t *testing.T) *crowded {
 // fill takes all slots until the test ends, or the function is called.
 func (s *crowded) fill() (free func()) {
 	s.t.Helper()
-	unknown := func(context.Context) bool { return false }
+	unknown := func(context.Context) admission.Key { return admission.Unknown }
 	var slots []*admission.Slot
 	for slot := s.enter(unknown); slot != nil; slot = s.enter(unknown) {
 		slots = append(slots, slot)
@@ -50,8 +50,8 @@ func (s *crowded) fill() (free func()) {
 	}
 }
 
-func (s *crowded) enter(isKnown func(context.Context) bool) *admission.Slot {
-	return s.limiter.Enter(s.ctx, admission.Change, s.account, false, isKnown)
+func (s *crowded) enter(look func(context.Context) admission.Key) *admission.Slot {
+	return s.limiter.Enter(s.ctx, admission.Change, s.account, false, look)
 }
 
 func TestOverload_LeavesNothingOfWhatIsTurnedAway(t *testing.T) {
@@ -126,12 +126,14 @@ func TestOverload_TurnsAwaySoon(t *testing.T) {
 	t.Parallel()
 	s := setupCrowded(t)
 	s.fill()
-	unknown := func(context.Context) bool { return false }
+	unknown := func(context.Context) admission.Key { return admission.Unknown }
 	ctx, leave := context.WithCancel(s.ctx)
 	var queued sync.WaitGroup
-	for range 40 { // more than the queue takes
+	const filled = 40 // as many as the last class finds no room behind
+	for range filled {
 		queued.Go(func() { s.limiter.Enter(ctx, admission.Begun, s.account, false, unknown) })
 	}
+	s.eventually(func() bool { return s.limiter.Stats().Queued == filled }, "they wait")
 	quickest := time.Hour
 	for range 10 { // the machine may be slow, the limiter is not
 		began := time.Now()
