@@ -106,7 +106,7 @@ func (d *Driver) checkAllPorts(ctx context.Context) error {
 // buildImage puts static binaries that are built here into an empty image: no registry is needed
 // for that. The build context is nothing but the binaries.
 func (d *Driver) buildImage(ctx context.Context) error {
-	if err := d.Build(ctx, "linux"); err != nil {
+	if err := d.Build(ctx, "CGO_ENABLED=0", "GOOS=linux"); err != nil {
 		return err
 	}
 	t := d.Step("image", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
-// programs are ours that this stack needs. Both drivers run the same static binaries.
+// programs are ours that this stack needs.
 func (d *Deployment) programs() []string {
 	list := []string{"oncepay", "pspsim", "stack"}
 	if d.Console {
@@ -27,26 +27,29 @@ func (d *Deployment) BinDir() string { return filepath.Join(d.Dir, "bin") }
 // Program is the path of one of our programs.
 func (d *Deployment) Program(name string) string { return filepath.Join(d.BinDir(), name) }
 
-// Build compiles our programs for this machine, or for the Docker engine's when goos is linux.
-func (d *Deployment) Build(ctx context.Context, goos string) error {
+// Build compiles our programs, with these variables added to the environment.
+func (d *Deployment) Build(ctx context.Context, env ...string) error {
 	t := d.Step("build", "")
 	if err := os.MkdirAll(d.BinDir(), 0o755); err != nil {
 		return t.Failed(err)
 	}
+	// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
+	// -v: the programs' packages are named as they are compiled.
 	// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
+	args := []string{"build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
 	for _, name := range d.programs() {
 		args = append(args, "./cmd/"+name)
 	}
+	progress := &buildProgress{step: t, told: t.begun}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = d.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos)
-	out, err := cmd.CombinedOutput()
+	cmd.Dir, cmd.Env = d.Root, append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = progress, progress
+	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) {
 		return t.Failed(errors.New("the go command is not on PATH"))
 	}
 	if err != nil {
-		return t.Failed(fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out))
+		return t.Failed(fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), progress.complaints.String()))
 	}
 	t.Done(strings.Join(d.programs(), ", "))
 	return nil

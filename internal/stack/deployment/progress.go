@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -23,8 +24,13 @@ type Step struct {
 // Step begins a step. One that takes long gets a line before it is done.
 func (d *Deployment) Step(name, where string) Step {
 	t := Step{d: d, name: name, where: where, begun: time.Now()}
-	t.slow = time.AfterFunc(slowStep, func() { d.Printf("  %-*s %-17s …\n", d.NameWidth(), name, where) })
+	t.slow = time.AfterFunc(slowStep, func() { t.Going("") })
 	return t
+}
+
+// Going prints how far a step that takes long has come.
+func (t Step) Going(how string) {
+	t.d.Printf("%s\n", strings.TrimRight(fmt.Sprintf("  %-*s %-17s … %s", t.d.NameWidth(), t.name, t.where, how), " "))
 }
 
 // Part is a step of its own that began with this one.

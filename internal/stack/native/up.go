@@ -55,7 +55,7 @@ func (d *Driver) ensureStores(ctx context.Context) error {
 	stores.Go(func() error { return d.ensure(ctx, d.Primary()) })
 	stores.Go(func() error { return d.ensureRedis(ctx) })
 	stores.Go(func() error {
-		if err := d.Build(ctx, ""); err != nil {
+		if err := d.Build(ctx); err != nil {
 			return err
 		}
 		if d.Direct {
