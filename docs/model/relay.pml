@@ -1,6 +1,6 @@
 // The outbox: from the commit of an event to the stream. Positions are drawn in
 // order, and committed in any order. Code: internal/outbox/relay.go,
-// internal/postgres/outbox.go.
+// internal/postgres/uncommitted.go.
 //
 // Three transactions write one event each. Two relays stand ready; a lease ends at
 // any time, since every delay is a pause.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -84,18 +83,6 @@ func columnsOf(events []outbox.Event) (c columns) {
 		c.subjects = append(c.subjects, e.Subject)
 	}
 	return c
-}
-
-// refuse records a dead letter, unless the event has had its effect meanwhile.
-func (i *Inbox) refuse(ctx context.Context, group outbox.Group, event outbox.Event, reason string) (attempts int, err error) {
-	n, err := write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int32, error) {
-		return q.RefuseEvent(ctx, dbsqlc.RefuseEventParams{Consumer: group.Name, Position: event.Position, EventID: event.ID,
-			Reason: reason, MaxAttempts: outbox.MaxAttempts})
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
-	return int(n), err
 }
 
 // refusal marks errors that are the fault of the data.

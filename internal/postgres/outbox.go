@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,24 +14,8 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-const (
-	// writersPoll and writersPollMax are how often Read looks whether transactions have ended: soon
-	// at first, as most take milliseconds.
-	writersPoll, writersPollMax = time.Millisecond, 50 * time.Millisecond
-
-	// writersSQL names the transactions that have written to the outbox and not ended. Each locks
-	// the table before it draws a position. (sqlc does not know pg_locks.)
-	writersSQL = `SELECT virtualtransaction::text FROM pg_locks
-		WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		  AND relation = 'outbox'::regclass AND mode = 'RowExclusiveLock' AND granted`
-
-	// replayTimeout bounds a replay, which reads the whole outbox.
-	replayTimeout = 2 * time.Minute
-)
-
-// errRestored says that new events get positions that the cursor has passed, so they would never be
-// published.
-var errRestored = errors.New("outbox_id_seq is behind the outbox's cursor, as after a restore without sequences: set it to max(id)")
+// replayTimeout bounds a replay, which reads the whole outbox.
+const replayTimeout = 2 * time.Minute
 
 // Outbox is the relays' view of the database, safe for concurrent use.
 type Outbox struct {
@@ -82,52 +65,6 @@ func (o *Outbox) Read(ctx context.Context, after int64, limit int) (events []out
 		return err
 	})
 	return events, last, err
-}
-
-// readSettled reads the events up to the last position that was drawn, once every transaction has
-// ended that may have drawn one of these: what is not there then will never be. Each statement has
-// a snapshot of its own.
-func readSettled(ctx context.Context, tx pgx.Tx, after int64, limit int) ([]outbox.Event, int64, error) {
-	q := dbsqlc.New(tx)
-	last, err := q.LastDrawnPosition(ctx)
-	if err == nil && last < after {
-		err = fmt.Errorf("%w: position %d is drawn, %d is published", errRestored, last, after)
-	}
-	if err != nil || last == after {
-		return nil, after, err
-	}
-	if err := awaitWriters(ctx, tx); err != nil {
-		return nil, after, fmt.Errorf("wait for transactions that write to the outbox: %w", err)
-	}
-	rows, err := q.EventsBetween(ctx, dbsqlc.EventsBetweenParams{After: after, Last: last, BatchSize: int32(limit)})
-	if len(rows) == limit {
-		last = rows[limit-1].ID
-	}
-	return eventsOf(rows), last, err
-}
-
-// awaitWriters waits until all transactions have ended that have written to the outbox by now.
-func awaitWriters(ctx context.Context, tx pgx.Tx) error {
-	awaited, err := writers(ctx, tx)
-	for pause := writersPoll; err == nil && len(awaited) > 0; pause = min(2*pause, writersPollMax) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-		var now []string
-		now, err = writers(ctx, tx)
-		awaited = slices.DeleteFunc(awaited, func(w string) bool { return !slices.Contains(now, w) })
-	}
-	return err
-}
-
-func writers(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	rows, err := tx.Query(ctx, writersSQL)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 func eventsOf(rows []dbsqlc.Outbox) []outbox.Event {
@@ -185,14 +122,6 @@ func (o *Outbox) Missing(ctx context.Context, group outbox.Group, after, last in
 	return eventsOf(rows), err
 }
 
-// DueDeadLetters implements [outbox.GroupStore].
-func (o *Outbox) DueDeadLetters(ctx context.Context) ([]outbox.Event, error) {
-	rows, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Outbox, error) {
-		return q.TakeDueDeadLetters(ctx)
-	})
-	return eventsOf(rows), err
-}
-
 // Lag implements [outbox.GroupStore].
 func (o *Outbox) Lag(ctx context.Context, group outbox.Group) (outbox.Lag, error) {
 	row, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.ConsumerLagRow, error) {
@@ -200,29 +129,6 @@ func (o *Outbox) Lag(ctx context.Context, group outbox.Group) (outbox.Lag, error
 	})
 	return outbox.Lag{Cursor: row.Position, Events: row.Events, Oldest: seconds(row.OldestSeconds),
 		Retrying: row.Retrying, Dead: row.Dead}, err
-}
-
-// DeadLetters implements [outbox.Admin].
-func (o *Outbox) DeadLetters(ctx context.Context, limit int) ([]outbox.DeadLetter, error) {
-	rows, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.ListDeadLettersRow, error) {
-		return q.ListDeadLetters(ctx, int32(limit))
-	})
-	letters := make([]outbox.DeadLetter, len(rows))
-	for i, row := range rows {
-		letters[i] = outbox.DeadLetter{Group: row.Consumer, Position: row.Position, Type: row.Type, Subject: row.Subject,
-			Age: seconds(row.AgeSeconds), Attempts: int(row.Attempts), RetryAt: row.RetryAt, LastError: row.LastError}
-	}
-	return letters, err
-}
-
-// Retry implements [outbox.Admin].
-func (o *Outbox) Retry(ctx context.Context, positions []int64) ([]int64, error) {
-	if positions == nil {
-		positions = []int64{} // not NULL
-	}
-	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]int64, error) {
-		return q.RetryDeadLetters(ctx, positions)
-	})
 }
 
 // Replay implements [outbox.Admin] by one statement, which may take longer than others.
