@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -18,13 +19,20 @@ const (
 )
 
 // heartbeat renews a lease while a handler runs, and cancels the handler if the lease is lost
-// or may be about to end.
+// or may be about to end. Its goroutine starts with the first renewal: most handlers have
+// returned before.
 type heartbeat struct {
 	store   Store
 	pending Record
 	lease   time.Duration
+	began   time.Time
+	ctx     context.Context         // of the handler
 	cancel  context.CancelCauseFunc // of the handler
-	halt    context.CancelFunc
+	timer   *time.Timer
+
+	mu      sync.Mutex
+	stopped bool
+	halt    context.CancelFunc // nil until the goroutine has started
 	done    chan struct{}
 	lost    error // why the lease was given up; read after done is closed
 }
@@ -33,30 +41,47 @@ type heartbeat struct {
 // this process's monotonic clock, before the store was asked: the lease does not end earlier
 // than we believe.
 func startHeartbeat(ctx context.Context, store Store, pending Record, lease time.Duration, began time.Time, cancel context.CancelCauseFunc) *heartbeat {
-	ctx, halt := context.WithCancel(context.WithoutCancel(ctx)) // a handler past its deadline still holds its key
-	h := &heartbeat{store: store, pending: pending, lease: lease, cancel: cancel, halt: halt, done: make(chan struct{})}
-	go func() {
-		defer close(h.done)
-		if h.lost = h.run(ctx, began); h.lost != nil {
-			h.cancel(h.lost)
-		}
-	}()
+	h := &heartbeat{store: store, pending: pending, lease: lease, began: began, ctx: ctx, cancel: cancel}
+	h.timer = time.AfterFunc(time.Until(began.Add(lease/beatFraction)), h.start)
 	return h
+}
+
+// start runs in a goroutine of the timer.
+func (h *heartbeat) start() {
+	h.mu.Lock()
+	if h.stopped {
+		h.mu.Unlock()
+		return
+	}
+	ctx, halt := context.WithCancel(context.WithoutCancel(h.ctx)) // a handler past its deadline still holds its key
+	defer halt()
+	h.halt, h.done = halt, make(chan struct{})
+	h.mu.Unlock()
+	defer close(h.done)
+	if h.lost = h.run(ctx); h.lost != nil {
+		h.cancel(h.lost)
+	}
 }
 
 // stop ends the heartbeat, waits until it has ended, and returns why the lease was given up,
 // if it was. It may be called again.
 func (h *heartbeat) stop() error {
-	h.halt()
-	<-h.done
+	h.timer.Stop()
+	h.mu.Lock()
+	h.stopped = true
+	halt := h.halt
+	h.mu.Unlock()
+	if halt != nil {
+		halt()
+		<-h.done
+	}
 	return h.lost
 }
 
-func (h *heartbeat) run(ctx context.Context, began time.Time) error {
-	safeUntil := h.safeUntil(began)
-	wait := time.Until(began.Add(h.lease / beatFraction))
-	for pause(ctx, wait) {
-		began = time.Now()
+func (h *heartbeat) run(ctx context.Context) error {
+	safeUntil := h.safeUntil(h.began)
+	for wait := time.Duration(0); pause(ctx, wait); {
+		began := time.Now()
 		err := h.beat(ctx, safeUntil)
 		switch {
 		case ctx.Err() != nil:
