@@ -37,6 +37,7 @@ var parts = []part{
 	{"orders", true, orders},
 	{"overload", true, overload},
 	{"growth", true, growth},
+	{"millions", true, millions},
 	{"sizes", true, sizes},
 }
 
@@ -61,6 +62,7 @@ type config struct {
 	rates       string        // of orders, offered to the service
 	window      time.Duration // in which growth is measured
 	more        int           // orders between the two windows
+	kept        int           // thousands of orders in a database that is full
 	sized       int           // orders and payments whose bytes are measured
 	redisCalls  int           // of redis-benchmark
 }
@@ -75,15 +77,16 @@ func main() {
 }
 
 func parseConfig(args []string) (config, error) {
-	cfg := config{args: args, limit: 20 * time.Minute, connections: []int{32, 128}, clients: 32, skus: 1000, rates: "100,200,400,800,1600",
+	cfg := config{args: args, limit: time.Hour, connections: []int{32, 128}, clients: 32, skus: 1000, rates: "100,200,400,800,1600",
 		sized: 4000, redisCalls: 100_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
-	only := flags.String("parts", "", "some of middleware, orders, overload, growth, sizes; with commas between (default all)")
+	only := flags.String("parts", "", "some of middleware, orders, overload, growth, millions, sizes; with commas between (default all)")
 	flags.StringVar(&cfg.page, "page", "", "the page to write (default "+page+" if all parts run, otherwise "+scratch+")")
 	flags.IntVar(&cfg.rounds, "rounds", 3, "how often each measurement is made")
 	flags.DurationVar(&cfg.step, "for", 3*time.Second, "how long one measurement takes")
 	flags.DurationVar(&cfg.window, "window", time.Minute, "growth: how long is measured before and after")
+	flags.IntVar(&cfg.kept, "kept", 5000, "millions: `thousands` of orders that are kept, and twice as many keys")
 	flags.IntVar(&cfg.more, "more", 60, "growth: `thousands` of orders between")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -91,7 +94,7 @@ func parseConfig(args []string) (config, error) {
 	cfg.more *= 1000
 	if cfg.quick {
 		cfg.limit, cfg.rounds, cfg.step, cfg.connections, cfg.skus = 5*time.Minute, 1, 200*time.Millisecond, []int{32}, 50
-		cfg.rates, cfg.window, cfg.more, cfg.sized, cfg.redisCalls = "200", time.Second/2, 100, 100, 2000
+		cfg.rates, cfg.window, cfg.more, cfg.kept, cfg.sized, cfg.redisCalls = "200", time.Second/2, 100, 10, 100, 2000
 	}
 	for _, p := range parts {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), p.name) {
@@ -101,8 +104,8 @@ func parseConfig(args []string) (config, error) {
 	if *only != "" && len(cfg.parts) != len(strings.Split(*only, ",")) {
 		return cfg, fmt.Errorf("-parts: %q is not among the parts", *only)
 	}
-	if cfg.rounds < 1 || cfg.step <= 0 || cfg.window <= 0 || cfg.more < 1 {
-		return cfg, errors.New("-rounds, -for, -window and -more must be above zero")
+	if cfg.rounds < 1 || cfg.step <= 0 || cfg.window <= 0 || cfg.more < 1 || cfg.kept < 1 {
+		return cfg, errors.New("-rounds, -for, -window, -more and -kept must be above zero")
 	}
 	if cfg.page == "" {
 		cfg.page = scratch

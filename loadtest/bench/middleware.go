@@ -100,27 +100,15 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 }
 
 func measureServer(ctx context.Context, server *server, redis *localserver.Server, connections int, period time.Duration, key func(connection, n int) string) (sample, error) {
-	pids := map[string]int{"server": server.cmd.Process.Pid, "redis": redis.Process.PID}
-	before := map[string]time.Duration{}
-	for name, pid := range pids {
-		used, err := localserver.CPUTime(pid)
-		if err != nil {
-			return nil, err
-		}
-		before[name] = used
-	}
-	n, rate, err := drive(ctx, server.addr, connections, period, key)
+	var rate float64
+	s, err := costing(map[string][]int{"server": {server.cmd.Process.Pid}, "redis": {redis.Process.PID}}, func() (n int, err error) {
+		n, rate, err = drive(ctx, server.addr, connections, period, key)
+		return n, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	s := sample{"rate": rate}
-	for name, pid := range pids {
-		used, err := localserver.CPUTime(pid)
-		if err != nil {
-			return nil, err
-		}
-		s[name] = perRequest(used-before[name], n)
-	}
+	s["rate"] = rate
 	return s, nil
 }
 

@@ -91,24 +91,21 @@ var tiers = []struct {
 	{"provider", []string{stack.PSP}},
 }
 
-// cpu is what each tier has used since it started.
-func (s *system) cpu() (map[string]time.Duration, error) {
-	used := map[string]time.Duration{}
-	for _, tier := range tiers {
-		for _, service := range tier.services {
-			d, err := localserver.CPUTime(s.State.Service(service).Process.PID)
-			if err != nil {
-				return nil, err
-			}
-			used[tier.name] += d
-		}
-	}
-	return used, nil
-}
-
 // costing does something n times, and returns the CPU time in µs that each tier used for each.
 func (s *system) costing(do func() (n int, err error)) (sample, error) {
-	before, err := s.cpu()
+	pids := map[string][]int{}
+	for _, tier := range tiers {
+		for _, service := range tier.services {
+			pids[tier.name] = append(pids[tier.name], s.State.Service(service).Process.PID)
+		}
+	}
+	return costing(pids, do)
+}
+
+// costing does something n times, and returns the CPU time in µs that each group of processes used
+// for each.
+func costing(pids map[string][]int, do func() (n int, err error)) (sample, error) {
+	before, err := cpuTimes(pids)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +113,13 @@ func (s *system) costing(do func() (n int, err error)) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.cpu()
+	after, err := cpuTimes(pids)
 	if err != nil {
 		return nil, err
 	}
 	cost := sample{}
-	for tier, used := range after {
-		cost[tier] = perRequest(used-before[tier], n)
+	for name, used := range after {
+		cost[name] = perRequest(used-before[name], n)
 	}
 	return cost, nil
 }
@@ -130,6 +127,21 @@ func (s *system) costing(do func() (n int, err error)) (sample, error) {
 // perRequest is in µs.
 func perRequest(used time.Duration, n int) float64 {
 	return float64(used.Microseconds()) / float64(max(n, 1))
+}
+
+// cpuTimes is what each group of processes has used since it started.
+func cpuTimes(pids map[string][]int) (map[string]time.Duration, error) {
+	used := map[string]time.Duration{}
+	for name, group := range pids {
+		for _, pid := range group {
+			d, err := localserver.CPUTime(pid)
+			if err != nil {
+				return nil, err
+			}
+			used[name] += d
+		}
+	}
+	return used, nil
 }
 
 func (s *system) databaseURL() string { return stack.PostgresURL(s.PostgresPrimary()) }
