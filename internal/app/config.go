@@ -40,8 +40,8 @@ type Config struct {
 	// OpsAddr is where /livez, /readyz and /metrics are. It is a port of its own, because they are
 	// not for the public.
 	OpsAddr string `env:"OPS_ADDR" envDefault:"127.0.0.1:9081"`
-	// TrustedProxies are the networks whose X-Forwarded-For is believed: by default only what runs
-	// beside us.
+	// TrustedProxies are the networks whose X-Forwarded-For and X-Request-Start are believed: by
+	// default only this machine.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" envDefault:"127.0.0.0/8,::1/128"`
 
 	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name. It has no
@@ -56,8 +56,9 @@ type Config struct {
 	// redis+sentinel://host:port,host:port/master-name or redis+cluster://host:port,host:port, and
 	// with rediss for TLS. Events go through it, too.
 	RedisURL string `env:"REDIS_URL"`
-	// Store says what decides quickly on idempotency keys: redis, or postgres, which needs no Redis
-	// and costs more round trips to the database. PostgreSQL decides finally either way.
+	// Store says where the records of idempotency keys are kept: redis, or postgres, which needs
+	// Redis only for events and costs more round trips to the database. PostgreSQL decides finally
+	// either way.
 	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
 	// PSPURL is the payment provider's base URL.
@@ -66,53 +67,54 @@ type Config struct {
 	// comes after the call must fit into PaymentDeadline.
 	PSPTimeout time.Duration `env:"PSP_TIMEOUT" envDefault:"45s"`
 	// WebhookSecret is what the provider signs its events with: whsec_ and base64 (Standard
-	// Webhooks). Without one they are refused, and unknown outcomes wait for the client or the
-	// reconciler.
+	// Webhooks). Without it, provider events are refused, and unknown outcomes wait for the client
+	// or the reconciler.
 	WebhookSecret string `env:"PSP_WEBHOOK_SECRET"`
 
-	// Lease is how long a key stays taken after its holder fell silent, so how long a crash delays
-	// the retry. The holder says every third of it that it is alive, so slow handlers don't need a
-	// long one.
+	// Lease is how long a key stays taken after the last heartbeat of its attempt, and so how long
+	// a crash delays the retry. A heartbeat comes every third of the lease, so slow handlers don't
+	// need a long one.
 	Lease time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
-	// PaymentTTL is how long the answer to a movement of money is kept: a weekend's worth of
-	// retries.
+	// PaymentTTL is how long the answer to a movement of money is kept: long enough for retries
+	// after a weekend.
 	PaymentTTL time.Duration `env:"IDEMPOTENCY_PAYMENT_TTL" envDefault:"48h"`
 	// OrderTTL is how long all other answers are kept: no shopper retries on the next day. It must
 	// be 30m or more, so that a kept answer outlives all copies of its request.
 	OrderTTL time.Duration `env:"IDEMPOTENCY_ORDER_TTL" envDefault:"24h"`
-	// TombstoneTTL is how long it is remembered that a key moved money, after its answer has
-	// expired: the same request then gets 409 instead of moving money again. 90 days, because a
-	// dispute or a forgotten batch job brings old requests back after weeks. It must be 30m or
-	// more, and not be below IDEMPOTENCY_PAYMENT_TTL.
+	// TombstoneTTL is how long it is remembered that a key moved money, counted from its answer:
+	// when the answer has expired, the same request gets 409 instead of moving money again. 90
+	// days, because a dispute or a forgotten batch job brings old requests back after weeks. It
+	// must be at least 30m, and at least IDEMPOTENCY_PAYMENT_TTL.
 	TombstoneTTL time.Duration `env:"IDEMPOTENCY_TOMBSTONE_TTL" envDefault:"2160h"`
 	// PaymentDeadline bounds a handler that moves money: one call to the provider within
 	// PSPTimeout, and the transactions before and after it.
 	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
 	// OrderDeadline bounds all other handlers, which take milliseconds. It is short because nginx
-	// passes over a paused replica only after the longest time that a request may take.
+	// gives up on a paused replica only after the longest time that a request may take.
 	OrderDeadline time.Duration `env:"ORDER_DEADLINE" envDefault:"5s"`
 
-	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to pay in peace.
+	// UnpaidOrderTTL is how long an unpaid order holds its stock: long enough to pay without hurry.
 	UnpaidOrderTTL time.Duration `env:"UNPAID_ORDER_TTL" envDefault:"30m"`
-	// ExpiryInterval is how often unpaid orders are looked for that have held it for too long. The
-	// query is cheap, and stock that is free again should be for sale.
+	// ExpiryInterval is how often the expirer looks for orders that are unpaid for longer than
+	// UnpaidOrderTTL. The query is cheap, and released stock should soon be for sale.
 	ExpiryInterval time.Duration `env:"EXPIRY_INTERVAL" envDefault:"5s"`
 	// ReconcileGrace is how long a payment may be processing before the reconciler asks the
 	// provider itself: longer than PSPTimeout, so that it does not fence handlers that are about to
 	// succeed.
 	ReconcileGrace time.Duration `env:"RECONCILE_GRACE" envDefault:"1m"`
-	// ReconcileInterval is how often such payments are looked for. Few are, so the query costs
-	// little.
+	// ReconcileInterval is how often the reconciler looks for payments that are processing for
+	// longer than ReconcileGrace. There are few, so the query costs little.
 	ReconcileInterval time.Duration `env:"RECONCILE_INTERVAL" envDefault:"5s"`
-	// SettleDeadline is when a payment that is still processing is reported as overdue: after
-	// several attempts of the reconciler, when a person should ask the provider.
+	// SettleDeadline is the time after which a payment that is still processing is reported as
+	// overdue. By then the reconciler has tried several times, and a person should ask the
+	// provider.
 	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
-	// PurgeInterval is how often keys are deleted whose answers need not be kept any longer, and
-	// old events. Often, so that each pass is short.
+	// PurgeInterval is how often expired keys and old events are deleted. It is short, so that each
+	// pass has little to delete.
 	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
-	// OutboxRetention is how long events are kept that every consumer group has had, so how far
-	// back they can be published again for others (oncepay outbox replay): a week, so that an
-	// incident of the weekend can be repaired.
+	// OutboxRetention is how long events are kept, and so how far back oncepay outbox replay can
+	// publish them again. An event that a consumer group has not handled is kept longer. A week, so
+	// that an incident of the weekend can be repaired.
 	OutboxRetention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h"`
 
 	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would
@@ -125,11 +127,11 @@ type Config struct {
 	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318,
 	// that takes traces over HTTP. Without one, no traces are made.
 	OTLPEndpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
-	// OTLPTracesEndpoint is the whole URL instead, only for traces.
+	// OTLPTracesEndpoint is the whole URL for traces; OTEL_EXPORTER_OTLP_ENDPOINT is then ignored.
 	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"`
 	// OTLPProtocol is the protocol of the collector; only this one is supported.
 	OTLPProtocol string `env:"OTEL_EXPORTER_OTLP_PROTOCOL" envDefault:"http/protobuf"`
-	// TelemetryDisabled makes no traces even with a collector.
+	// TelemetryDisabled turns traces off, even with a collector.
 	TelemetryDisabled bool `env:"OTEL_SDK_DISABLED"`
 
 	// StartupDeadline bounds the wait for PostgreSQL and its schema. After it the process exits, so
