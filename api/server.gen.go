@@ -177,7 +177,7 @@ type Balance struct {
 	Currency string `json:"currency"`
 }
 
-// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 type ClientTimestamp = string
 
 // Customer defines model for Customer.
@@ -341,17 +341,17 @@ type Payment struct {
 
 // PaymentCreate defines model for PaymentCreate.
 type PaymentCreate struct {
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
 	Method PaymentMethod `json:"method"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
@@ -464,14 +464,14 @@ type Refund struct {
 type RefundCreate struct {
 	Amount *Money `json:"amount,omitempty"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 type RequestNonce = string
 
 // SKU Example: tee-black
@@ -492,10 +492,10 @@ type TopUp struct {
 type TopUpCreate struct {
 	Amount Money `json:"amount"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
@@ -536,8 +536,8 @@ type CreateCustomerParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -547,14 +547,14 @@ type CreateCustomerParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // UpdateCustomerParams defines parameters for UpdateCustomer.
 type UpdateCustomerParams struct {
-	// IdempotencyKey As elsewhere, but this change may also be made without a key.
+	// IdempotencyKey As for other routes, but this change may also be made without a key.
 	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -566,8 +566,8 @@ type CreateTopUpParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -577,14 +577,14 @@ type CreateTopUpParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // ListOrdersParams defines parameters for ListOrders.
 type ListOrdersParams struct {
-	// Limit How many at the most
+	// Limit How many at most
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before
@@ -602,8 +602,8 @@ type CreateOrderParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -613,8 +613,8 @@ type CreateOrderParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -626,8 +626,8 @@ type UpdateOrderParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -637,8 +637,8 @@ type UpdateOrderParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -650,8 +650,8 @@ type CreatePaymentParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -661,8 +661,8 @@ type CreatePaymentParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -674,8 +674,8 @@ type CreateRefundParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -685,14 +685,14 @@ type CreateRefundParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // ListProductsParams defines parameters for ListProducts.
 type ListProductsParams struct {
-	// Limit How many at the most
+	// Limit How many at most
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before

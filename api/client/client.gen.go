@@ -178,7 +178,7 @@ type Balance struct {
 	Currency string `json:"currency"`
 }
 
-// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 type ClientTimestamp = string
 
 // Customer defines model for Customer.
@@ -342,17 +342,17 @@ type Payment struct {
 
 // PaymentCreate defines model for PaymentCreate.
 type PaymentCreate struct {
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
 	Method PaymentMethod `json:"method"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, its digits together or in the groups in which cards show them, with spaces or hyphens between.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
@@ -465,14 +465,14 @@ type Refund struct {
 type RefundCreate struct {
 	Amount *Money `json:"amount,omitempty"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 type RequestNonce = string
 
 // SKU Example: tee-black
@@ -493,10 +493,10 @@ type TopUp struct {
 type TopUpCreate struct {
 	Amount Money `json:"amount"`
 
-	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. Nothing in it is refused for its looks
+	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
@@ -537,8 +537,8 @@ type CreateCustomerParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -548,14 +548,14 @@ type CreateCustomerParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // UpdateCustomerParams defines parameters for UpdateCustomer.
 type UpdateCustomerParams struct {
-	// IdempotencyKey As elsewhere, but this change may also be made without a key.
+	// IdempotencyKey As for other routes, but this change may also be made without a key.
 	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -567,8 +567,8 @@ type CreateTopUpParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -578,14 +578,14 @@ type CreateTopUpParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // ListOrdersParams defines parameters for ListOrders.
 type ListOrdersParams struct {
-	// Limit How many at the most
+	// Limit How many at most
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before
@@ -603,8 +603,8 @@ type CreateOrderParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -614,8 +614,8 @@ type CreateOrderParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -627,8 +627,8 @@ type UpdateOrderParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -638,8 +638,8 @@ type UpdateOrderParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -651,8 +651,8 @@ type CreatePaymentParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -662,8 +662,8 @@ type CreatePaymentParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
@@ -675,8 +675,8 @@ type CreateRefundParams struct {
 	//
 	// While a request with the key is being processed, this one or another, the
 	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
-	// wait=<seconds>` (RFC 7240) the request waits until that one has finished,
-	// or until the time is up: 30 s at the most for payments, refunds and
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
 	// top-ups, 5 s for everything else. Then the same request gets the kept
 	// answer; another request gets 422 `idempotency_key_reused`, and never has
 	// an effect under this key. If no answer was kept, the request is executed.
@@ -686,14 +686,14 @@ type CreateRefundParams struct {
 	// gets it again. After that, a key of a payment, refund or top-up is still
 	// remembered until 90 days have passed: the same request gets 409
 	// `idempotency_key_expired` with the path of what it led to in `resource`,
-	// another request gets 422, and nothing is done. Any other key may be used
-	// anew.
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // ListProductsParams defines parameters for ListProducts.
 type ListProductsParams struct {
-	// Limit How many at the most
+	// Limit How many at most
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before
@@ -862,8 +862,8 @@ type ClientInterface interface {
 	// GetIdempotencyKey Ask what became of the request with this key
 	//
 	// For clients that can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect,
-	// as far as keys are remembered. Keys of payments, refunds and top-ups are
+	// that the key is unknown: no request with it has had an effect, unless
+	// the key is no longer remembered. Keys of payments, refunds and top-ups are
 	// remembered for 90 days, all others for 24 hours. A request that has not
 	// arrived yet, or whose record was lost, may still have an effect: to be
 	// sure, send the request again. While the store that knows which requests are
@@ -979,9 +979,9 @@ type ClientInterface interface {
 
 	// ReceiveProviderEventWithBody Receive a provider event about a charge or a refund
 	//
-	// For the payment provider alone, which signs what it sends by the rules of
+	// For the payment provider alone. It signs its events by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
-	// comes again has no effect, so it may be sent until it is answered.
+	// is sent again has no effect, so it may be sent until it is answered.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -990,9 +990,9 @@ type ClientInterface interface {
 
 	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	//
-	// For the payment provider alone, which signs what it sends by the rules of
+	// For the payment provider alone. It signs its events by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
-	// comes again has no effect, so it may be sent until it is answered.
+	// is sent again has no effect, so it may be sent until it is answered.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1135,8 +1135,8 @@ func (c *Client) GetWallet(ctx context.Context, customerID CustomerID, reqEditor
 // GetIdempotencyKey Ask what became of the request with this key
 //
 // For clients that can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect,
-// as far as keys are remembered. Keys of payments, refunds and top-ups are
+// that the key is unknown: no request with it has had an effect, unless
+// the key is no longer remembered. Keys of payments, refunds and top-ups are
 // remembered for 90 days, all others for 24 hours. A request that has not
 // arrived yet, or whose record was lost, may still have an effect: to be
 // sure, send the request again. While the store that knows which requests are
@@ -1412,9 +1412,9 @@ func (c *Client) PutProduct(ctx context.Context, sku SKU, body PutProductJSONReq
 
 // ReceiveProviderEventWithBody Receive a provider event about a charge or a refund
 //
-// For the payment provider alone, which signs what it sends by the rules of
+// For the payment provider alone. It signs its events by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
-// comes again has no effect, so it may be sent until it is answered.
+// is sent again has no effect, so it may be sent until it is answered.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1433,9 +1433,9 @@ func (c *Client) ReceiveProviderEventWithBody(ctx context.Context, params *Recei
 
 // ReceiveProviderEvent Receive a provider event about a charge or a refund
 //
-// For the payment provider alone, which signs what it sends by the rules of
+// For the payment provider alone. It signs its events by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
-// comes again has no effect, so it may be sent until it is answered.
+// is sent again has no effect, so it may be sent until it is answered.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2411,8 +2411,8 @@ type ClientWithResponsesInterface interface {
 	// GetIdempotencyKeyWithResponse Ask what became of the request with this key
 	//
 	// For clients that can't or don't want to send the request again. A 404 says
-	// that nothing is known of the key: no request with it has had an effect,
-	// as far as keys are remembered. Keys of payments, refunds and top-ups are
+	// that the key is unknown: no request with it has had an effect, unless
+	// the key is no longer remembered. Keys of payments, refunds and top-ups are
 	// remembered for 90 days, all others for 24 hours. A request that has not
 	// arrived yet, or whose record was lost, may still have an effect: to be
 	// sure, send the request again. While the store that knows which requests are
@@ -2540,9 +2540,9 @@ type ClientWithResponsesInterface interface {
 
 	// ReceiveProviderEventWithBodyWithResponse Receive a provider event about a charge or a refund
 	//
-	// For the payment provider alone, which signs what it sends by the rules of
+	// For the payment provider alone. It signs its events by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
-	// comes again has no effect, so it may be sent until it is answered.
+	// is sent again has no effect, so it may be sent until it is answered.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2551,9 +2551,9 @@ type ClientWithResponsesInterface interface {
 
 	// ReceiveProviderEventWithResponse Receive a provider event about a charge or a refund
 	//
-	// For the payment provider alone, which signs what it sends by the rules of
+	// For the payment provider alone. It signs its events by the rules of
 	// [Standard Webhooks](https://www.standardwebhooks.com). An event that
-	// comes again has no effect, so it may be sent until it is answered.
+	// is sent again has no effect, so it may be sent until it is answered.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3686,8 +3686,8 @@ func (c *ClientWithResponses) GetWalletWithResponse(ctx context.Context, custome
 // GetIdempotencyKeyWithResponse Ask what became of the request with this key
 //
 // For clients that can't or don't want to send the request again. A 404 says
-// that nothing is known of the key: no request with it has had an effect,
-// as far as keys are remembered. Keys of payments, refunds and top-ups are
+// that the key is unknown: no request with it has had an effect, unless
+// the key is no longer remembered. Keys of payments, refunds and top-ups are
 // remembered for 90 days, all others for 24 hours. A request that has not
 // arrived yet, or whose record was lost, may still have an effect: to be
 // sure, send the request again. While the store that knows which requests are
@@ -3911,9 +3911,9 @@ func (c *ClientWithResponses) PutProductWithResponse(ctx context.Context, sku SK
 
 // ReceiveProviderEventWithBodyWithResponse Receive a provider event about a charge or a refund
 //
-// For the payment provider alone, which signs what it sends by the rules of
+// For the payment provider alone. It signs its events by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
-// comes again has no effect, so it may be sent until it is answered.
+// is sent again has no effect, so it may be sent until it is answered.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3928,9 +3928,9 @@ func (c *ClientWithResponses) ReceiveProviderEventWithBodyWithResponse(ctx conte
 
 // ReceiveProviderEventWithResponse Receive a provider event about a charge or a refund
 //
-// For the payment provider alone, which signs what it sends by the rules of
+// For the payment provider alone. It signs its events by the rules of
 // [Standard Webhooks](https://www.standardwebhooks.com). An event that
-// comes again has no effect, so it may be sent until it is answered.
+// is sent again has no effect, so it may be sent until it is answered.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
