@@ -30,7 +30,7 @@ first_order=$(field first .id)
 send elsewhere POST "$BASE_URL/v1/orders/$first_order/payments" -H "Idempotency-Key: pay-$run" -d "$pay"
 expect_problem elsewhere 422 idempotency_key_reused
 
-say "While the first request still runs, nothing is decided: 409. It may yet be refused and free its key."
+say "While the first request still runs, nothing is decided: 409. It may still be refused, which frees its key."
 place_order
 start slow POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d '{"method":{"type":"card","token":"tok_slow_2s"}}'
 held() { records "slow-$run" | grep -q .; }

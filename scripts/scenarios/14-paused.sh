@@ -4,7 +4,7 @@
 # resumes, with the provider's answer. It must not write anything, and its client must get the
 # settled answer.
 . "$(dirname "$0")/lib.sh"
-scenario "A replica is paused past its lease: its successor pays once, and it changes nothing when it resumes"
+scenario "A replica is paused past its lease: another one settles the payment, and the first one, resumed, changes nothing"
 shop
 place_order
 key=pay-$run

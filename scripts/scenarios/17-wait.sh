@@ -17,7 +17,7 @@ wait_until "the provider has charged the card" charged
 say "The same at api-2, with Prefer: wait=20."
 start patient POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=20' -d "$pay"
 
-say "Another request with the key may wait, too: the key may yet be free for it."
+say "Another request with the key may wait, too: if the first one is refused, the key is free."
 start other POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -H 'Prefer: wait=20' -d '{"method":{"type":"wallet"}}'
 
 say "And the first one once more, with Prefer: wait=1: 409."

@@ -6,7 +6,7 @@
 scenario "Records in PostgreSQL: all scenarios pass as they do with Redis"
 
 store=postgres
-[ "$IDEMPOTENCY_STORE" = redis ] || store=redis # asked for on such a stack, it shows the other way round
+[ "$IDEMPOTENCY_STORE" = redis ] || store=redis # on such a stack, show the records in Redis instead
 # 21 and 24 are about other servers, and bring their own stacks, too.
 others=$(cd scripts/scenarios && printf '%s\n' [0-9][0-9]-*.sh | cut -c 1-2 | grep -vE '^(20|21|24)$')
 

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 scenario "Sentinel failover with lost writes: the same answers, one charge, and service within seconds"
 
-# server ROLE: where the Redis is that Sentinel holds for the master, or the replica.
+# server ROLE: the address of the Redis that is the master or the replica, by what Sentinel says.
 server() { $STACK status | awk -v role="$1" '$NF == role { print $2 }'; }
 appointed() { [ "$(server master)" = "$replica" ]; }
 charged() { probe "$PSP_URL/v1/charges?reference=$order" | jq -e '.data | length == 1'; }

@@ -18,7 +18,7 @@ for i in 1 2 3 4 5 6; do
   expect_problem "order$i" 422 unknown_product
 done
 
-say "Now the product comes, and api-1 resumes with its copies."
+say "Now the product is created, and api-1 resumes with its copies."
 quietly send product PUT "$BASE_URL/v1/products/$new" \
   -d '{"name":"New","price":{"amount":100,"currency":"USD"},"stock":100}'
 heal

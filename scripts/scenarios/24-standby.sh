@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ "${STACK_POSTGRES:-}" = sync-standby ] || exec env -u STACK STACK_POSTGRES=sync-standby STACK_DRIVER=native STACK_DIR=.stack-standby \
   PORT_OFFSET="$((${PORT_OFFSET:-6000} + 1400))" IDEMPOTENCY_STORE=redis LEASE_SECONDS=3 "$here/../with-stack.sh" "$here/$(basename "$0")"
 . "$here/lib.sh"
-scenario "PostgreSQL fails over under orders: every answer that was seen is kept, and nothing is done twice"
+scenario "PostgreSQL fails over while orders are placed: every answer that a client saw is kept, and nothing is done twice"
 
 orders=20
 # server ROLE: the PostgreSQL that has a role, if it is ready.
