@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	// fillBatches is how many statements fill each table: one for each first digit of a key, so that
-	// the index of random keys grows at one place at a time.
+	// fillBatches is how many statements fill each table: one for each first digit of a key, so
+	// that the index of random keys grows at one place at a time.
 	fillBatches = 16
-	// purgeBegins is how long the purgers take at most to look for work: once a minute, with jitter.
+	// purgeBegins is how long the purgers take at most to look for work: once a minute, with
+	// jitter.
 	purgeBegins = 2 * time.Minute
 	// purgeEnds bounds the wait for their end, and drainEnds that for the effects of a backlog.
 	purgeEnds, drainEnds = 10 * time.Minute, 10 * time.Minute
@@ -103,7 +104,8 @@ func statement(name string, values ...string) string {
 
 // fill inserts rows as orders of many days have left them.
 func (f filled) fill(ctx context.Context) error {
-	// Constraints were checked when such orders were placed; and a loss of this database does no harm.
+	// Constraints were checked when such orders were placed; and a loss of this database does no
+	// harm.
 	if err := f.execute(ctx, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
 		return err
 	}
