@@ -345,7 +345,7 @@ func TestBreaker_LooksUp(t *testing.T) {
 // what the outages cost: those that were under way, and then one for each pause.
 func TestBreaker_LimitsTheCostOfOutages(t *testing.T) {
 	t.Parallel()
-	const crowd, outage, timeout = 64, 20 * time.Second, 100 * time.Millisecond
+	const crowd, outage, timeout = 16, 10 * time.Second, 100 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t)
 		var away atomic.Bool
@@ -370,7 +370,7 @@ func TestBreaker_LimitsTheCostOfOutages(t *testing.T) {
 				}
 			})
 		}
-		for range 3 {
+		for range 2 {
 			time.Sleep(time.Second)
 			cost.Store(0)
 			away.Store(true)
