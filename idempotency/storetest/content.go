@@ -40,16 +40,16 @@ func contentCases(run cases) {
 		existing, err := b.Store.Acquire(t.Context(), pending, long)
 		require.NoError(t, err)
 		require.Nil(t, existing)
-		require.Equal(t, pending.TraceParent, b.look(t, "key").TraceParent)
+		require.Equal(t, pending.TraceParent, b.find(t, "key").TraceParent)
 
 		finished := done(pending, "answer")
 		finished.TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" // an earlier one's
 		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
-		require.Equal(t, finished.TraceParent, b.look(t, "key").TraceParent)
+		require.Equal(t, finished.TraceParent, b.find(t, "key").TraceParent)
 	})
 	run("a record without a trace parent has none", func(t *testing.T, b *bench) {
 		require.NoError(t, b.Store.Complete(t.Context(), done(b.held(t, "key", long), "answer"), long))
-		require.Empty(t, b.look(t, "key").TraceParent)
+		require.Empty(t, b.find(t, "key").TraceParent)
 	})
 	run("scope and key together name a record", func(t *testing.T, b *bench) {
 		base := b.scope
@@ -74,13 +74,13 @@ func contentCases(run cases) {
 		finished.Response.Body[0] = 'X'
 		finished.Response.Header.Set("Content-Type", "changed")
 
-		met := b.look(t, "key")
+		met := b.find(t, "key")
 		require.Equal(t, "answer", string(met.Response.Body))
 		require.Equal(t, "text/plain", met.Response.Header.Get("Content-Type"))
 		met.Response.Body[0] = 'Y'
 		met.Response.Header.Set("Content-Type", "changed")
-		require.Equal(t, "answer", string(b.look(t, "key").Response.Body))
-		require.Equal(t, "text/plain", b.look(t, "key").Response.Header.Get("Content-Type"))
+		require.Equal(t, "answer", string(b.find(t, "key").Response.Body))
+		require.Equal(t, "text/plain", b.find(t, "key").Response.Header.Get("Content-Type"))
 	})
 }
 
@@ -89,8 +89,7 @@ func (b *bench) requireKept(t *testing.T, key string, want idempotency.Response)
 	finished := b.held(t, key, long)
 	finished.Status, finished.Response = idempotency.StatusCompleted, want
 	require.NoError(t, b.Store.Complete(t.Context(), finished, long))
-	got := b.look(t, key)
-	require.NotNil(t, got)
+	got := b.find(t, key)
 	require.Equal(t, want.StatusCode, got.Response.StatusCode)
 	require.Equal(t, want.BodyOmitted, got.Response.BodyOmitted)
 	require.Len(t, got.Response.Header, len(want.Header))
@@ -127,8 +126,7 @@ func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
 	}
 	run("a record of another version is readable", func(t *testing.T, b *bench) {
 		b.Plant(t, b.scope, "key", []byte(olderCompleted))
-		met := b.look(t, "key")
-		require.NotNil(t, met)
+		met := b.find(t, "key")
 		require.Equal(t, idempotency.StatusCompleted, met.Status)
 		require.Equal(t, olderFingerprint, met.Fingerprint.String())
 		require.Equal(t, 201, met.Response.StatusCode)
@@ -141,7 +139,7 @@ func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
 		require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)
 		require.ErrorIs(t, b.Store.Complete(t.Context(), done(pending, "x"), long), idempotency.ErrLost)
 		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
-		require.Equal(t, idempotency.StatusInProgress, b.look(t, "key").Status)
+		require.Equal(t, idempotency.StatusInProgress, b.find(t, "key").Status)
 	})
 	for name, data := range corrupt {
 		run("corrupt: "+name, func(t *testing.T, b *bench) {

@@ -114,6 +114,14 @@ func (b *bench) look(t *testing.T, key string) *idempotency.Record {
 	return existing
 }
 
+// find is look for a record that must be there.
+func (b *bench) find(t *testing.T, key string) *idempotency.Record {
+	t.Helper()
+	existing := b.look(t, key)
+	require.NotNil(t, existing, "the store has no record of %s", key)
+	return existing
+}
+
 // takeover waits until the key's short lifetime has ended, and returns the record of the new
 // owner that holds it then.
 func (b *bench) takeover(t *testing.T, key string) idempotency.Record {
