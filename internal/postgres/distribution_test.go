@@ -63,10 +63,10 @@ func TestDistribution_ByAccountNeedsWhatThePageNames(t *testing.T) {
 	require.ElementsMatch(t, withoutAccount.tables, names(`SELECT relname::text FROM pg_class c WHERE relname IN (`+tablesSQL+`)
 		AND relnamespace = 'public'::regnamespace AND NOT EXISTS (`+accountOf+`)`), "tables")
 	require.ElementsMatch(t, withoutAccount.keys, names(`SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-		WHERE i.indisunique AND c.relname IN (`+tablesSQL+`) AND NOT EXISTS (`+accountOf+` AND attnum = ANY (i.indkey::int2[]))`), "unique keys")
+		WHERE i.indisunique AND c.relname IN (`+tablesSQL+`) AND NOT EXISTS (`+accountOf+` AND attnum = ANY (i.indkey::int2[]))`), "unique keys without account_id: add it, or name the key here and in docs/capacity.md")
 	require.ElementsMatch(t, withoutAccount.references, names(`SELECT f.conname::text FROM pg_constraint f JOIN pg_class c ON c.oid = f.conrelid
 		JOIN pg_class r ON r.oid = f.confrelid
-		WHERE f.contype = 'f' AND c.relname IN (`+tablesSQL+`) AND NOT r.relname = ANY ($1) AND NOT EXISTS (`+accountOf+` AND attnum = ANY (f.conkey))`), "foreign keys")
+		WHERE f.contype = 'f' AND c.relname IN (`+tablesSQL+`) AND NOT r.relname = ANY ($1) AND NOT EXISTS (`+accountOf+` AND attnum = ANY (f.conkey))`), "foreign keys without account_id: add it, or name the key here and in docs/capacity.md")
 
 	page, err := os.ReadFile("../../docs/capacity.md")
 	require.NoError(t, err)

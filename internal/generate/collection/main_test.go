@@ -29,7 +29,7 @@ func TestStories_CallEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	for _, item := range spec.Paths.Map() {
 		for _, operation := range item.Operations() {
-			require.True(t, called[operation.OperationID], operation.OperationID)
+			require.True(t, called[operation.OperationID], "no request of api/stories.yaml calls %s", operation.OperationID)
 		}
 	}
 }
