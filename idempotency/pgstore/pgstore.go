@@ -145,10 +145,7 @@ func (s *Store) Extend(ctx context.Context, pending idempotency.Record, lease ti
 
 // Complete implements [idempotency.Store].
 func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.Duration) error {
-	headers, body, err := encode(done.Response)
-	if err != nil {
-		return fmt.Errorf("complete: %w", err)
-	}
+	headers, body := encode(done.Response)
 	return s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
 		s.sql.complete, done.Scope, done.Key, string(done.Owner), atLeastMicrosecond(ttl), string(done.Status),
 		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, done.TraceParent,

@@ -112,7 +112,6 @@ func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
 
 // encode returns a response's headers and body for the table: neither is NULL once a record
 // is finished.
-func encode(response idempotency.Response) (header string, body []byte, err error) {
-	data, err := headers.Marshal(response.Header)
-	return string(data), append([]byte{}, response.Body...), err
+func encode(response idempotency.Response) (header string, body []byte) {
+	return string(headers.Marshal(response.Header)), append([]byte{}, response.Body...)
 }

@@ -7,20 +7,58 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// Marshal returns a JSON object of arrays of strings; nil is an empty object.
-func Marshal(header http.Header) ([]byte, error) {
-	if header == nil {
-		return []byte("{}"), nil
+// Marshal returns a JSON object of arrays of strings, with sorted names; nil is an empty object.
+// It does so without reflection: every answer that is kept pays for it.
+func Marshal(header http.Header) []byte {
+	out := make([]byte, 0, 128)
+	separator := byte('{')
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		out = append(AppendText(append(out, separator), name), ':')
+		separator = ','
+		out = appendList(out, header[name])
 	}
-	data, err := json.Marshal(convert(header, widen))
-	if err != nil {
-		return nil, fmt.Errorf("encode response headers: %w", err)
+	if separator == '{' {
+		out = append(out, '{')
 	}
-	return data, nil
+	return append(out, '}')
+}
+
+func appendList(out []byte, values []string) []byte {
+	if values == nil {
+		return append(out, "null"...)
+	}
+	out = append(out, '[')
+	for i, value := range values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = AppendText(out, value)
+	}
+	return append(out, ']')
+}
+
+// AppendText appends a JSON string of characters with the numbers of the bytes, as
+// [json.Marshal] would escape it.
+func AppendText(out []byte, text string) []byte {
+	out = append(out, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			out = fmt.Appendf(out, `\u%04x`, c)
+		default:
+			out = utf8.AppendRune(out, rune(c))
+		}
+	}
+	return append(out, '"')
 }
 
 // Unmarshal is the inverse of Marshal.
@@ -36,7 +74,14 @@ func Unmarshal(data []byte) (http.Header, error) {
 			}
 		}
 	}
-	return convert(header, narrow), nil
+	if !isASCII(header) { // which is rare
+		for _, values := range header {
+			for i := range values {
+				values[i] = narrow(values[i])
+			}
+		}
+	}
+	return header, nil
 }
 
 // Size returns how many bytes the headers take on the wire.
@@ -47,21 +92,6 @@ func Size(header http.Header) (bytes int) {
 		}
 	}
 	return bytes
-}
-
-// convert copies only headers that are not ASCII, which are rare.
-func convert(header http.Header, each func(string) string) http.Header {
-	if isASCII(header) {
-		return header
-	}
-	converted := make(http.Header, len(header))
-	for name, values := range header {
-		converted[name] = make([]string, len(values))
-		for i, value := range values {
-			converted[name][i] = each(value)
-		}
-	}
-	return converted
 }
 
 func isASCII(header http.Header) bool {
@@ -75,14 +105,6 @@ func isASCII(header http.Header) bool {
 		}
 	}
 	return true
-}
-
-func widen(value string) string {
-	var b strings.Builder
-	for i := range len(value) {
-		b.WriteRune(rune(value[i]))
-	}
-	return b.String()
 }
 
 func narrow(value string) string {
