@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
 # two replicas, and the console's buttons in a browser; then, with the machine to themselves, a short load
-# test, the benchmark's quick form and a fault campaign of two minutes, these two on stacks of their own.
+# test, the benchmark's quick form and a fault campaign of a minute, these two on stacks of their own.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
