@@ -261,6 +261,8 @@ func TestConflict_RetryAfterGrowsWithTheAttempt(t *testing.T) {
 			})
 		})
 	}
+	dead := idempotency.Record{CreatedAt: time.Now().Add(-time.Minute), ExpiresAt: time.Now().Add(4200 * time.Millisecond)}
+	require.Equal(t, "5", conflict(t, dead, 15*time.Second).Header().Get("Retry-After"), "its lease ends then, unless its holder lives")
 	require.Equal(t, "1", conflict(t, idempotency.Record{}, time.Minute).Header().Get("Retry-After"), "a record without times")
 }
 

@@ -14,7 +14,7 @@ func (c *call) answer(existing *Record) {
 	c.check.Original = existing.TraceParent
 	switch {
 	case isInProgress(existing):
-		c.reject(ResultConflict, InProgress(RetryAfter(existing.CreatedAt, c.policy.Lease)))
+		c.reject(ResultConflict, InProgress(RetryAfter(existing.CreatedAt, c.leaseLeft(existing))))
 	case existing.Fingerprint != c.pending.Fingerprint:
 		c.reject(ResultMismatch, KeyReused())
 	case existing.Response.BodyOmitted, !c.servable(existing.Response.Header, existing.Response.Body):
@@ -25,6 +25,12 @@ func (c *call) answer(existing *Record) {
 	default:
 		c.replay(existing.Response)
 	}
+}
+
+// leaseLeft is when the key is free if its holder has died meanwhile: nobody should ask later
+// than that. The clock that wrote the record may differ from ours.
+func (c *call) leaseLeft(pending *Record) time.Duration {
+	return min(time.Until(pending.ExpiresAt), c.policy.Lease)
 }
 
 // servable reports whether a stored answer is within the limit, which may have been higher

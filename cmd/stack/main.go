@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -76,6 +77,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 		return stack.ServeProxy(ctx, s.control, s.PortOffset, os.Stderr)
 	case "probe":
 		return stack.Probe(ctx, words[1:]...)
+	}
+	if len(words) > 1 && slices.Contains([]string{"up", "down", "status", "watch"}, words[0]) {
+		return fmt.Errorf("stack %s takes no %q", words[0], words[1])
 	}
 	s.Out, s.Console = out, !s.noConsole
 	it, err := stack.New(s.Options)

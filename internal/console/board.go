@@ -126,11 +126,8 @@ func (h health) remedies() (commands []string) {
 		}
 	}
 	for _, name := range []string{stack.Postgres, stack.Redis, stack.PSP, stack.API1, stack.API2, stack.Nginx} {
-		switch h.Services[name].State {
-		case "paused":
-			commands = append(commands, "resume "+name)
-		case "stopped":
-			commands = append(commands, "start "+name)
+		if remedy := h.Services[name].Remedy; remedy != "" {
+			commands = append(commands, remedy)
 		}
 	}
 	return commands

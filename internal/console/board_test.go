@@ -40,7 +40,7 @@ func TestMend_EndsEveryFaultWithTheStoresFirst(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
 	c.board.services = []stack.ServiceStatus{
-		{Name: stack.API1, State: "paused"}, {Name: stack.API2, State: "not ready"}, {Name: stack.Redis, State: "stopped"}, {Name: stack.Nginx, State: "ready"},
+		{Name: stack.API1, State: "paused", Remedy: "resume api-1"}, {Name: stack.API2, State: "not ready"}, {Name: stack.Redis, State: "stopped", Remedy: "start redis"}, {Name: stack.Nginx, State: "ready"},
 	}
 	c.board.faults = []string{"api-1 → redis: partition", "nginx → api-2: slow-300ms"}
 	status, said := c.press("/mend", nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -133,7 +134,7 @@ func (s *Server) perform(d demo) {
 	defer cancel()
 	done, err := s.mend(ctx)
 	if len(done) > 0 {
-		s.stage.say("Mended first: %v.", done)
+		s.stage.say("Mended first: %s.", strings.Join(done, ", "))
 	}
 	if err == nil {
 		err = d.run(ctx, s, &s.stage)

@@ -111,7 +111,11 @@ func crashDemo(ctx context.Context, s *Server, on *stage) error {
 	if err != nil {
 		return err
 	}
-	on.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
+	if paid.Replay {
+		on.say("The provider has told the outcome before the retry came. %s answers %d.", paid.ServedBy, paid.Status)
+	} else {
+		on.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
+	}
 	if _, err := s.command(ctx, "start "+worker); err != nil {
 		return err
 	}

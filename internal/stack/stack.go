@@ -199,6 +199,11 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 	if len(services) == 0 {
 		services = s.Services()
 	}
+	for _, name := range services {
+		if !slices.Contains(s.Services(), name) {
+			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
+		}
+	}
 	return s.driver.Logs(ctx, out, services, follow)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/deployment"
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
+	"github.com/oncepay/oncepay/internal/stack/switchboard"
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
@@ -25,6 +26,8 @@ type ServiceStatus struct {
 	ID string
 	// Why is the reason when a running service is not ready, or what a ready one does without.
 	Why string
+	// Remedy is the command of `stack` that has it run again; empty: it runs.
+	Remedy string
 	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
 	// PostgreSQL: primary or standby.
 	Role string
@@ -71,6 +74,7 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 		status.Role = "standby"
 	}
 	if c.State != deployment.Running {
+		status.Remedy = s.remedy(name, c.State)
 		return status
 	}
 	missing, err := s.ask(ctx, name)
@@ -80,6 +84,20 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
 	}
 	return status
+}
+
+// remedy is the command that has a service run again.
+func (s *Stack) remedy(name, state string) string {
+	_, err := switchboard.Parse("start", name)
+	switch {
+	case state == deployment.Paused:
+		return "resume " + name
+	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
+		return "follow " + Postgres
+	case err != nil:
+		return "up"
+	}
+	return "start " + name
 }
 
 func (s *Stack) ask(ctx context.Context, name string) (missing []string, err error) {
@@ -99,7 +117,7 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	}
 	s.Printf("%s driver, %s\n", s.State.Data.Driver, s.Dir)
 	for _, one := range services {
-		state, why := one.explain()
+		state, why := one.explain(s.dirFlag())
 		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.NameWidth(), one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
 		s.Printf("%s\n", strings.TrimRight(text, " "))
 	}
@@ -109,13 +127,12 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	return nil
 }
 
-// explain returns the state as a person reads it, with the reason or the way out.
-func (one ServiceStatus) explain() (state, why string) {
+// explain returns the state as a person reads it, with the reason or the way out. The flags are
+// those of `stack` for this stack.
+func (one ServiceStatus) explain(flags string) (state, why string) {
 	switch {
-	case one.State == deployment.Stopped:
-		return one.State, "end this: stack start " + one.Name
-	case one.State == deployment.Paused:
-		return one.State, "end this: stack resume " + one.Name
+	case one.Remedy != "":
+		return one.State, "end this: stack " + one.Remedy + flags
 	case one.State == "ready" && one.Why != "":
 		return "degraded", one.Why
 	}

@@ -47,7 +47,7 @@ func TestStatus_SaysWhatAReplicaDoesWithout(t *testing.T) {
 			s := newStack(t, Options{})
 			s.Offset = s.options.PortOffset
 			replica(t, s, c.code, c.answer)
-			state, why := s.statusOf(stacktest.Context(t), API1, deployment.Condition{State: deployment.Running}).explain()
+			state, why := s.statusOf(stacktest.Context(t), API1, deployment.Condition{State: deployment.Running}).explain("")
 			require.Equal(t, []string{c.state, c.why}, []string{state, why})
 		})
 	}
@@ -56,8 +56,12 @@ func TestStatus_SaysWhatAReplicaDoesWithout(t *testing.T) {
 func TestStatus_SaysHowToEndAFault(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{})
-	for state, want := range map[string]string{deployment.Stopped: "end this: stack start redis", deployment.Paused: "end this: stack resume redis"} {
-		_, why := s.statusOf(context.Background(), Redis, deployment.Condition{State: state}).explain()
-		require.Equal(t, want, why)
+	s.Postgres, s.Promoted, s.Ended = "standby", PostgresStandby, true
+	for _, c := range []struct{ name, state, want string }{
+		{Redis, deployment.Stopped, "start redis"}, {Redis, deployment.Paused, "resume redis"}, {Postgres, deployment.Stopped, "follow postgres"},
+		{PostgresStandby, deployment.Stopped, "start postgres-standby"}, {Proxy, deployment.Stopped, "up"},
+	} {
+		_, why := s.statusOf(context.Background(), c.name, deployment.Condition{State: c.state}).explain(" --dir x")
+		require.Equal(t, "end this: stack "+c.want+" --dir x", why)
 	}
 }

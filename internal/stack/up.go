@@ -148,13 +148,18 @@ func hint(err error) error {
 	return err
 }
 
+// dirFlag is the flag of `stack` for this stack, after a space; empty for the default one.
+func (s *Stack) dirFlag() string {
+	if s.Dir == filepath.Join(s.Root, ".stack") {
+		return ""
+	}
+	return " --dir " + s.Dir
+}
+
 // summary is what `up` prints at its end.
 func (s *Stack) summary(took time.Duration) string {
 	url := s.URL()
-	command := "go run ./cmd/stack"
-	if s.Dir != filepath.Join(s.Root, ".stack") {
-		command += " --dir " + s.Dir
-	}
+	command := "go run ./cmd/stack" + s.dirFlag()
 	return strings.NewReplacer("URL", url, "PSP", s.Addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
 Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
 %sThe API in a browser: URL/docs
