@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -99,6 +100,10 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 
 // serveMend ends every fault, and starts and resumes what does not run.
 func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
+	if s.stage.isRunning() { // what it breaks belongs to its story
+		respond(w, "", errors.New("a demonstration is running; it mends everything at its end"))
+		return
+	}
 	done, err := s.mend(context.WithoutCancel(r.Context()))
 	said := "Everything is well already."
 	if len(done) > 0 {

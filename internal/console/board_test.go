@@ -48,3 +48,23 @@ func TestMend_EndsEveryFaultWithTheStoresFirst(t *testing.T) {
 	require.Equal(t, []string{"heal nginx api-2", "heal api-1 redis", "start redis", "resume api-1"}, c.board.commands())
 	require.Contains(t, said, "start redis")
 }
+
+func TestMend_WaitsForADemonstration(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	c.board.services = []stack.ServiceStatus{{Name: stack.API1, State: "stopped", Remedy: "start api-1"}}
+	require.NoError(t, c.stage.begin(demos[0]))
+	status, said := c.press("/mend", nil)
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, said, "a demonstration is running")
+	require.Empty(t, c.board.commands())
+}
+
+func TestShopper_SaysAtOnceThatNobodyCanOrder(t *testing.T) {
+	t.Parallel()
+	c := newTestConsole(t, never)
+	c.board.services = []stack.ServiceStatus{{Name: stack.Nginx, State: "stopped", Remedy: "start nginx"}}
+	status, said := c.press("/shopper", url.Values{"button": {shopperButtons[0].Name}, "token": {"tok_visa"}})
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, said, "stack start nginx")
+}

@@ -63,6 +63,12 @@ func (st *stage) end(err error) {
 	st.running, st.err, st.took = false, err, time.Since(st.began)
 }
 
+func (st *stage) isRunning() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.running
+}
+
 // say adds a line to the story.
 func (st *stage) say(format string, args ...any) {
 	st.mu.Lock()

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -119,6 +120,9 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 
 // newPurchase places an order and remembers how it will be paid.
 func (s *Server) newPurchase(ctx context.Context, token string) (purchase, error) {
+	if remedy := s.look(ctx).Services[stack.Nginx].Remedy; remedy != "" {
+		return purchase{}, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
+	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	order, err := s.patient.order(ctx, "tee-black")
