@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// mostTurnedAway is the share of repeated requests that may be turned away although they have
-	// an answer: nginx does not know them, and on a machine whose processors are all taken Redis
-	// may be too slow to tell. Without precedence it is nearly all of them.
+	// mostTurnedAway is the share of requests that may be turned away although there is room for
+	// them. They may be repeated requests that have an answer: nginx does not know them, and on a
+	// machine whose processors are all taken Redis may be too slow to tell. They may be orders
+	// beside payments that only wait. Without the safeguards it is nearly all of them.
 	mostTurnedAway = 0.25
-	// fewestRepeats make a share.
-	fewestRepeats = 50
+	// fewest make a share.
+	fewest = 50
 )
 
-// overloads finds what overload may not do: leave something of what was turned away, and turn away
-// what is answered without the database.
+// overloads finds what overload may not do: leave something of what was turned away, turn away what
+// is answered without the database, and turn away orders because payments wait.
 func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Release, runs []faultRun) []books.Violation {
 	records := make([]string, len(releases))
 	for i, r := range releases {
@@ -29,20 +30,25 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 	}
 	sentTwice := func(a journal.Attempt) bool { return passedOn(a, runs) }
 	found := verify.TurnedAwayLeftNothing(attempts, b, records, sentTwice)
-	all, away := verify.AnsweredAgain(attempts, func(a journal.Attempt) bool { return underOverloadAlone(a, runs) })
-	if all >= fewestRepeats && float64(away) > mostTurnedAway*float64(all) {
+	all, away := verify.AnsweredAgain(attempts, func(a journal.Attempt) bool { return under(fault.Overloads, a, runs) })
+	if tooMany(away, all) {
 		found = append(found, books.Broken(verify.AnsweredFirst, "of %d requests that had an answer, %d were turned away", all, away))
+	}
+	all, away = verify.SlowPayersOrders(attempts, func(a journal.Attempt) bool { return under(fault.PaymentsWait, a, runs) })
+	if tooMany(away, all) {
+		found = append(found, books.Broken(verify.RoomLeft, "of %d orders beside payments that waited, %d were turned away", all, away))
 	}
 	return found
 }
 
-// underOverloadAlone says whether an attempt met overload and no other fault, nor what one has
-// left: an answer that Redis has lost is one for the database.
-func underOverloadAlone(a journal.Attempt, runs []faultRun) bool {
-	meets := func(r faultRun) bool { return r.Injected < a.Return && r.Healed > a.Invoke }
-	overload := func(r faultRun) bool { return r.breaks(fault.Overloads) && meets(r) }
+func tooMany(away, all int) bool { return all >= fewest && float64(away) > mostTurnedAway*float64(all) }
+
+// under says whether an attempt met this damage and no other fault, nor what one has left: an
+// answer that Redis has lost is one for the database.
+func under(damage fault.Damage, a journal.Attempt, runs []faultRun) bool {
+	does := func(r faultRun) bool { return r.breaks(damage) && r.Injected < a.Return && r.Healed > a.Invoke }
 	other := func(r faultRun) bool {
-		return !r.breaks(fault.Overloads) && r.Injected < a.Return && r.Healed+nginxRecovers > a.Invoke
+		return !r.breaks(damage) && r.Injected < a.Return && r.Healed+nginxRecovers > a.Invoke
 	}
-	return slices.ContainsFunc(runs, overload) && !slices.ContainsFunc(runs, other)
+	return slices.ContainsFunc(runs, does) && !slices.ContainsFunc(runs, other)
 }

@@ -45,6 +45,34 @@ func TestOverloads_WantsRepeatedRequestsAnswered(t *testing.T) {
 	require.Empty(t, overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd, flush}), "another fault had just ended")
 }
 
+// slowPayers are so many orders in the tenth second, some of which were turned away.
+func slowPayers(all, away int) []journal.Attempt {
+	var attempts []journal.Attempt
+	for n := range all {
+		a := journal.Attempt{Key: fmt.Sprint(n), Purpose: journal.SlowPayer, Operation: "order", Status: 201, Invoke: 10 * time.Second, Return: 10*time.Second + 1}
+		if n < away {
+			a.Status, a.Code = 503, "overloaded"
+		}
+		payment := a
+		payment.Operation, payment.Status, payment.Code = "payment", 503, "overloaded"
+		attempts = append(attempts, a, payment)
+	}
+	return attempts
+}
+
+func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
+	t.Parallel()
+	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	found := overloads(slowPayers(100, 30), books.Books{}, nil, []faultRun{slow})
+	require.Len(t, found, 1)
+	require.Equal(t, verify.RoomLeft, found[0].Rule)
+	require.Contains(t, found[0].Detail, "of 100 orders beside payments that waited, 30")
+
+	require.Empty(t, overloads(slowPayers(100, 25), books.Books{}, nil, []faultRun{slow}), "a few")
+	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 12 * time.Second}
+	require.Empty(t, overloads(slowPayers(100, 30), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
+}
+
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
 	t.Parallel()
 	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}

@@ -11,6 +11,7 @@ import (
 var clientKinds = []Kind{
 	{Name: "overload", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).overload},
 	{Name: "retry storm", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).retryStorm},
+	{Name: "slow payments", Victim: Clients, Breaks: []Damage{PaymentsWait}, draw: (*Scheduler).slowPayments},
 	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
 }
 
@@ -19,6 +20,9 @@ const (
 	crowd = 300
 	// storm is how many clients repeat what they sent without pauses.
 	storm = 150
+	// payers is how many pay at once with a card that takes the provider long: far more than the
+	// database connections of a replica, and more than the places in which one account may wait.
+	payers = 220
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60
 )
@@ -28,6 +32,12 @@ func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) 
 
 // retryStorm has clients repeat their orders while it lasts.
 func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
+
+// slowPayments has many clients order and pay at one replica while it lasts.
+func (s *Scheduler) slowPayments() *Run {
+	replica := s.replica()
+	return s.gathering(func(ctx context.Context, name string, size int) int { return s.target.Pay(ctx, name, replica, size) }, payers)
+}
 
 // gathering counts the requests.
 func (s *Scheduler) gathering(gather func(context.Context, string, int) int, size int) *Run {

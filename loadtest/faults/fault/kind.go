@@ -56,6 +56,7 @@ const (
 	RedisDown    Damage = "Redis is down"    // nothing listens: what moves money is refused
 	RedisLoses   Damage = "Redis loses data" // and with it events that were published
 	Overloads    Damage = "more is asked than can be done"
+	PaymentsWait Damage = "hundreds of payments wait for the provider"
 	RelayRepeats Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 

@@ -29,6 +29,9 @@ type Target struct {
 	// Crowd and Storm have many clients order at once, under this name, until ctx ends, and return
 	// how many requests they sent. Those of a storm repeat theirs without a pause.
 	Crowd, Storm func(ctx context.Context, name string, size int) (sent int)
+	// Pay has many clients order and pay with a slow card at one replica, until ctx ends, and
+	// returns how many requests they sent.
+	Pay func(ctx context.Context, name, replica string, size int) (sent int)
 	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and
 	// returns how many were told whether they got it.
 	OpenSale func(ctx context.Context, name string) error

@@ -63,6 +63,7 @@ const (
 	Patient      Purpose = "patient"       // its client waits for the answer of another attempt
 	Crowd        Purpose = "crowd"         // one of many more requests than the replicas can serve
 	RetryStorm   Purpose = "retry storm"   // one of many that are repeated without a pause
+	SlowPayer    Purpose = "slow payer"    // one of hundreds whose payment takes the provider long
 	Sale         Purpose = "sale"          // one of many buyers of the few units of one product
 )
 

@@ -32,6 +32,21 @@ func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []
 	return found
 }
 
+// SlowPayersOrders counts the orders that were sent by clients with slow payments, and how many of
+// them were turned away. Those that counts does not take are left out.
+func SlowPayersOrders(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
+	for _, a := range attempts {
+		if a.Purpose != journal.SlowPayer || a.Operation != "order" || !counts(a) {
+			continue
+		}
+		all++
+		if a.Outcome() == journal.TurnedAway {
+			turnedAway++
+		}
+	}
+	return all, turnedAway
+}
+
 // AnsweredAgain counts the requests among attempts whose answer a client had seen before they were
 // sent, and how many of them were turned away. Those that counts does not take are left out.
 func AnsweredAgain(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {

@@ -15,11 +15,14 @@ import (
 // answered.
 const stormPatience = 300 * time.Millisecond
 
+// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
+const slowPayment = "tok_slow_2s"
+
 // Crowd has size more clients order at nginx without a pause until ctx ends, and returns how many
 // orders they sent. They leave at once; only what succeeded they send a second time, as a client
 // does that lost the answer. The name keeps the keys of several crowds apart.
 func (c *Clients) Crowd(ctx context.Context, name string, size int) (sent int) {
-	return c.gather(ctx, name, size, journal.Crowd, func(ctx context.Context, r Request) int {
+	return c.gather(ctx, name, size, journal.Crowd, func(ctx context.Context, _ *action, r Request) int {
 		if c.abandon(ctx, r) != journal.Succeeded {
 			return 1
 		}
@@ -31,7 +34,7 @@ func (c *Clients) Crowd(ctx context.Context, name string, size int) (sent int) {
 // Storm has size more clients order, each of which repeats its request, without a pause and before
 // it is answered, until the answer is final or ctx ends. What is undecided then is for Finish.
 func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
-	return c.gather(ctx, name, size, journal.RetryStorm, func(_ context.Context, r Request) int {
+	return c.gather(ctx, name, size, journal.RetryStorm, func(_ context.Context, _ *action, r Request) int {
 		r.Patience = stormPatience
 		c.open.add(r, false)
 		for number := 1; ; number++ {
@@ -44,9 +47,27 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 	})
 }
 
+// Pay has size more clients order at one replica, and pay with a card for which the provider takes
+// slowPayment, until ctx ends. They retry as clients should. It returns how many requests there
+// were.
+func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
+	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
+		r.Via = replica
+		placed := a.call(ctx, r, a.fork())
+		if placed.Resource == "" {
+			return 1
+		}
+		card := map[string]any{"method": map[string]any{"type": "card", "token": slowPayment}}
+		payment := a.request(r.Account, "payment", "/orders/"+placed.Resource+"/payments", card)
+		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", r.Via, r.Purpose
+		a.call(ctx, payment, a.fork())
+		return 2
+	})
+}
+
 // gather has each of the clients place one order after the other, and adds up what they sent.
 func (c *Clients) gather(ctx context.Context, name string, size int, purpose journal.Purpose,
-	place func(context.Context, Request) int,
+	place func(context.Context, *action, Request) int,
 ) int {
 	var requests atomic.Int64
 	var group sync.WaitGroup
@@ -58,7 +79,7 @@ func (c *Clients) gather(ctx context.Context, name string, size int, purpose jou
 				r := a.order(c.shop.Accounts[0], a.ampleItems())
 				r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
 				r.Via, r.Purpose = nginx, purpose
-				requests.Add(int64(place(context.WithoutCancel(ctx), r)))
+				requests.Add(int64(place(context.WithoutCancel(ctx), a, r)))
 			}
 		})
 	}

@@ -117,6 +117,24 @@ func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
+func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	sent := c.Pay(ctx, "one", api2, 5)
+	require.Greater(t, sent, 5)
+	require.Len(t, wire.Journal.Attempts(), sent)
+	operations := map[string]int{}
+	for _, a := range wire.Journal.Attempts() {
+		require.Equal(t, []any{api2, journal.SlowPayer}, []any{a.Via, a.Purpose})
+		operations[a.Operation]++
+	}
+	require.Equal(t, operations["order"], operations["payment"])
+	require.Empty(t, c.open.list(true), "all are answered")
+}
+
 func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
