@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -23,6 +24,8 @@ const (
 	// payers is how many pay at once with a card that takes the provider long: far more than the
 	// database connections of a replica, and more than the places in which one account may wait.
 	payers = 220
+	// payersStay is how long they do: until most of them have paid twice.
+	payersStay = 6 * time.Second
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60
 )
@@ -36,7 +39,9 @@ func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm
 // slowPayments has many clients order and pay at one replica while it lasts.
 func (s *Scheduler) slowPayments() *Run {
 	replica := s.replica()
-	return s.gathering(func(ctx context.Context, name string, size int) int { return s.target.Pay(ctx, name, replica, size) }, payers)
+	r := s.gathering(func(ctx context.Context, name string, size int) int { return s.target.Pay(ctx, name, replica, size) }, payers)
+	r.Hold = payersStay
+	return r
 }
 
 // gathering counts the requests.

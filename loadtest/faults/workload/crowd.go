@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -15,8 +16,13 @@ import (
 // answered.
 const stormPatience = 300 * time.Millisecond
 
-// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
-const slowPayment = "tok_slow_2s"
+const (
+	// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
+	slowPayment = "tok_slow_2s"
+	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
+	// overload.
+	payersCome = 3 * time.Second
+)
 
 // Crowd has size more clients order at nginx without a pause until ctx ends, and returns how many
 // orders they sent. They leave at once; only what succeeded they send a second time, as a client
@@ -53,6 +59,9 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
 	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
 		r.Via = replica
+		if a.n == 0 {
+			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
+		}
 		placed := a.call(ctx, r, a.fork())
 		if placed.Resource == "" {
 			return 1

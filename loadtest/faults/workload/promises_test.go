@@ -121,7 +121,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
 	c := clientsOf(wire, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
 	sent := c.Pay(ctx, "one", api2, 5)
 	require.Greater(t, sent, 5)
