@@ -63,14 +63,14 @@ func slowPayers(all, away int) []journal.Attempt {
 func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
 	t.Parallel()
 	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
-	found := overloads(slowPayers(100, 30), books.Books{}, nil, []faultRun{slow})
+	found := overloads(slowPayers(100, 60), books.Books{}, nil, []faultRun{slow})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.RoomLeft, found[0].Rule)
-	require.Contains(t, found[0].Detail, "of 100 orders beside payments that waited, 30")
+	require.Contains(t, found[0].Detail, "of 100 orders beside payments that waited, 60")
 
-	require.Empty(t, overloads(slowPayers(100, 25), books.Books{}, nil, []faultRun{slow}), "a few")
+	require.Empty(t, overloads(slowPayers(100, 50), books.Books{}, nil, []faultRun{slow}), "a few")
 	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 12 * time.Second}
-	require.Empty(t, overloads(slowPayers(100, 30), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
+	require.Empty(t, overloads(slowPayers(100, 60), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
 }
 
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
