@@ -16,9 +16,9 @@ const (
 	// answer: nginx does not know them, and on a machine whose processors are all taken Redis may
 	// be too slow to tell. Without precedence it is nearly all of them.
 	mostRepeats = 0.25
-	// mostOrders is the share of orders that may be turned away beside payments that only wait. With
-	// the machine to itself it is 4 %, with another campaign on the same processors up to 41 %, as
-	// the orders themselves are too many then; if payments keep their slots it is 76 %.
+	// mostOrders is the share of orders that may be turned away beside payments that only wait.
+	// With the machine to itself it is 4 %. With another campaign on the same processors it is up
+	// to 41 %, as the orders themselves are too many then. If payments keep their slots it is 76 %.
 	mostOrders = 0.5
 	// fewest make a share.
 	fewest = 50
