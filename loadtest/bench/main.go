@@ -2,7 +2,7 @@
 // servers without it, latency against offered load, how the cost grows with the orders that are
 // kept, and how many bytes they take.
 //
-//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; a quarter of an hour
+//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; an hour at most
 //	go run ./loadtest/bench -quick             # the same for an instant each, into loadtest/out: does it run?
 //	go run ./loadtest/bench -parts growth,sizes
 //
@@ -85,7 +85,7 @@ func parseConfig(args []string) (config, error) {
 	flags.StringVar(&cfg.page, "page", "", "the page to write (default "+page+" if all parts run, otherwise "+scratch+")")
 	flags.IntVar(&cfg.rounds, "rounds", 3, "how often each measurement is made")
 	flags.DurationVar(&cfg.step, "for", 3*time.Second, "how long one measurement takes")
-	flags.DurationVar(&cfg.window, "window", time.Minute, "growth: how long is measured before and after")
+	flags.DurationVar(&cfg.window, "window", time.Minute, "growth, millions: how long is measured each time")
 	flags.IntVar(&cfg.kept, "kept", 5000, "millions: `thousands` of orders that are kept, and twice as many keys")
 	flags.IntVar(&cfg.more, "more", 60, "growth: `thousands` of orders between")
 	if err := flags.Parse(args); err != nil {

@@ -329,7 +329,7 @@ func millionsSection(b *bench, orders []sample, purge time.Duration, service, fl
 	f := filled{bench: b}
 	command := "go run ./loadtest/bench -parts millions"
 	s := section{title: "Millions of rows", text: fmt.Sprintf(`New orders at %d/s for %s each: on an empty database; with %s orders and %s keys, which statements have inserted;
-and while %s keys that have expired are purged, which took %.0f s. Then %s events come at once, half of them orders that were
+and, unless the run is quick, while %s keys that have expired are purged, for %.0f s. Then %s events come at once, half of them orders that were
 placed and half payments that succeeded, while nothing else is asked of the service. pgbench sends the statements of the
 relay and of both consumer groups, in batches of the same size and side by side, on a database without the service. It does
 not publish the events, which the service does on the same cores.`,

@@ -17,15 +17,12 @@ import (
 // Marshal returns a JSON object of arrays of strings, with sorted names; nil is an empty object.
 // It does so without reflection: every answer that is kept pays for it.
 func Marshal(header http.Header) []byte {
-	out := make([]byte, 0, 128)
-	separator := byte('{')
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		out = append(AppendText(append(out, separator), name), ':')
-		separator = ','
-		out = appendList(out, header[name])
-	}
-	if separator == '{' {
-		out = append(out, '{')
+	out := append(make([]byte, 0, 128), '{')
+	for i, name := range slices.Sorted(maps.Keys(header)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendList(append(appendText(out, name), ':'), header[name])
 	}
 	return append(out, '}')
 }
@@ -39,14 +36,14 @@ func appendList(out []byte, values []string) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = AppendText(out, value)
+		out = appendText(out, value)
 	}
 	return append(out, ']')
 }
 
-// AppendText appends a JSON string of characters with the numbers of the bytes, as
+// appendText appends a JSON string of characters with the numbers of the bytes, as
 // [json.Marshal] would escape it.
-func AppendText(out []byte, text string) []byte {
+func appendText(out []byte, text string) []byte {
 	out = append(out, '"')
 	for i := range len(text) {
 		switch c := text[i]; {
