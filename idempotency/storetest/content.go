@@ -28,6 +28,21 @@ func contentCases(run cases) {
 			b.requireKept(t, string(rune('a'+i)), idempotency.Response{StatusCode: 200, Body: []byte(body)})
 		}
 	})
+	run("a finished record whose answer looks like a record in progress stays as it is", func(t *testing.T, b *bench) {
+		for i, body := range []string{"", "x"} {
+			pending := b.held(t, string(rune('a'+i)), long)
+			likeness := `"status":"InProgress","owner":"` + string(pending.Owner) + `"`
+			finished := done(pending, body+likeness)
+			finished.Response.Header = http.Header{"Location": {likeness}, "Etag": {`",` + likeness}}
+			if body == "" {
+				finished.Response.Body = nil
+			}
+			require.NoError(t, b.Store.Complete(t.Context(), finished, long))
+			require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)
+			require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
+			require.Equal(t, string(finished.Response.Body), string(b.find(t, pending.Key).Response.Body))
+		}
+	})
 	run("status, headers and an omitted body come back", func(t *testing.T, b *bench) {
 		b.requireKept(t, "key", idempotency.Response{
 			StatusCode: 303, BodyOmitted: true,

@@ -79,6 +79,25 @@ func TestPeriodic_RunsAgainAtOnceWhileThereIsWork(t *testing.T) {
 	})
 }
 
+func TestPeriodic_RestsAfterWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{answer: func(int) (int, error) { return 1, nil }}
+		p := NewPeriodic("test", Schedule{Rest: 9}.Or(time.Minute, 1), func(ctx context.Context) (int, error) {
+			defer time.Sleep(10 * time.Millisecond)
+			return r.pass(ctx)
+		})
+		p.Start(t.Context())
+		time.Sleep(2 * time.Minute)
+		p.Stop()
+		passes := r.passes()
+		require.Greater(t, len(passes), 500)
+		for i := 1; i < len(passes); i++ {
+			require.Equal(t, 100*time.Millisecond, passes[i].Sub(passes[i-1]))
+		}
+	})
+}
+
 func TestPeriodic_LogsAFailedPassAndTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,19 +35,30 @@ var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
 // and queries. It never looks at fields that the fingerprint excludes: those may change between a
 // request and its retry, and a retry must not be refused for what the first attempt did not have.
 func containsCardNumber(text string) bool {
-	digits := 0
-	for i := range len(text) {
-		if isDigit(text[i]) {
-			digits++
-		}
-	}
-	if digits < minCardDigits { // nearly all texts
+	if !hasManyDigits(text) {
 		return false
 	}
 	text = uuidText.ReplaceAllString(text, "x")
 	for _, at := range digitRun.FindAllStringIndex(text, -1) {
 		if anyCardNumber(digitGroups(text, at[0], at[1])) {
 			return true
+		}
+	}
+	return false
+}
+
+// hasManyDigits reports whether there are as many digits as a card number has without a letter
+// between them. Nearly all texts do not, also few IDs and UUIDs, and need no further look.
+func hasManyDigits(text string) bool {
+	digits := 0
+	for i := range len(text) {
+		switch c := text[i] | 0x20; { // in lower case
+		case isDigit(text[i]):
+			if digits++; digits == minCardDigits {
+				return true
+			}
+		case c >= 'a' && c <= 'z':
+			digits = 0
 		}
 	}
 	return false

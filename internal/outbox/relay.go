@@ -29,6 +29,10 @@ const (
 	// upkeepInterval is how often the groups' cursors are moved and lost events are looked for.
 	upkeepInterval = time.Second
 
+	// hurriedUpkeeps is how often that is done within the interval at most while the stream is full:
+	// upkeep makes room, and a long backlog fills it many times a second.
+	hurriedUpkeeps = 20
+
 	// advanceTimeout bounds telling the store what is published, and how much longer Stop takes.
 	advanceTimeout = 5 * time.Second
 )
@@ -74,6 +78,7 @@ type Relay struct {
 	read      int64     // the position up to which there is nothing else to publish
 	pace      pace      // of passes with events
 	kept      time.Time // when upkeep was done
+	warned    time.Time // when it was last said that the stream is full
 	room      int64     // how many entries the stream may grow by until the next upkeep
 	marks     map[string]mark
 
@@ -180,7 +185,7 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if err := r.lease(ctx); err != nil {
 		return 0, err
 	}
-	if time.Since(r.kept) >= r.cfg.Upkeep {
+	if r.isUpkeepDue() {
 		if err := r.keepUp(ctx); err != nil {
 			return 0, err
 		}
@@ -199,6 +204,11 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 		r.read = last
 	}
 	return len(events), err
+}
+
+func (r *Relay) isUpkeepDue() bool {
+	age := time.Since(r.kept)
+	return age >= r.cfg.Upkeep || r.room <= 0 && age >= r.cfg.Upkeep/hurriedUpkeeps
 }
 
 // lease takes the lease, or renews it when half of it is over.

@@ -22,7 +22,8 @@ func (r *Relay) keepUp(ctx context.Context) error {
 		return fmt.Errorf("ask for the state of the stream: %w", err)
 	}
 	r.kept = time.Now()
-	if r.room = r.cfg.MaxLen - state.Length; r.room <= 0 {
+	if r.room = r.cfg.MaxLen - state.Length; r.room <= 0 && time.Since(r.warned) >= r.cfg.Upkeep {
+		r.warned = r.kept
 		r.cfg.Logger.WarnContext(ctx, "outbox: events wait, because the stream is full of events that consumers have not handled",
 			"length", state.Length)
 	}

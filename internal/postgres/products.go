@@ -70,6 +70,7 @@ func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]
 func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
 	var taken []dbsqlc.TakeStockParams
 	for _, item := range inLockOrder(order.Items) {
+		tx.takes = append(tx.takes, product{tx.account, item.SKU})
 		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
 			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency})
 	}

@@ -42,6 +42,7 @@ type Store struct {
 	pool          *pgxpool.Pool
 	unpaidFor     time.Duration
 	eventsWritten func()
+	turns         *turns
 }
 
 var _ checkout.Store = (*Store)(nil)
@@ -51,7 +52,7 @@ func NewStore(pool *pgxpool.Pool, options Options) *Store {
 	if options.UnpaidFor == 0 {
 		options.UnpaidFor = DefaultUnpaidFor
 	}
-	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten}
+	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten, turns: newTurns()}
 }
 
 // query is one statement.

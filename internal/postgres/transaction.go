@@ -34,7 +34,9 @@ type transaction struct {
 	claims  bool             // whether this transaction claims a key, when it writes
 	// isAbandoned reports whether the client is gone; nil: that makes no difference.
 	isAbandoned func() bool
-	events      bool // whether there is something for the relay to publish
+	events      bool      // whether there is something for the relay to publish
+	takes       []product // whose stock it takes, in lock order
+	leave       func()    // ends its turn at them; nil: it has none
 }
 
 // begin takes a connection and queues the start of a transaction. The caller must close it.
@@ -99,6 +101,9 @@ func (tx *transaction) commitAnd(ctx context.Context, read func() error) error {
 	if err := tx.finish(); err != nil {
 		return translate("load", err)
 	}
+	if len(tx.takes) > 0 {
+		tx.leave = tx.store.turns.take(ctx, tx.takes)
+	}
 	var tag string
 	tx.queue.Queue("commit").Exec(func(result pgconn.CommandTag) error {
 		tag = result.String()
@@ -134,6 +139,9 @@ func (tx *transaction) rollback(ctx context.Context) {
 // close rolls back unless the transaction has ended, and returns the connection to the pool, which
 // discards it unless it is idle and healthy.
 func (tx *transaction) close(ctx context.Context) {
+	if tx.leave != nil {
+		defer tx.leave()
+	}
 	if tx.conn == nil {
 		return // it was lost, and there was no other
 	}
