@@ -78,8 +78,11 @@ func (r *Record) UnmarshalBinary(data []byte) error {
 		return fmt.Errorf("%w: no line of metadata", ErrCorrupt)
 	}
 	var m metadata
-	if err := json.Unmarshal(line, &m); err != nil {
-		return fmt.Errorf("%w: metadata: %w", ErrCorrupt, err)
+	if !m.parsePlain(string(line)) {
+		m = metadata{}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("%w: metadata: %w", ErrCorrupt, err)
+		}
 	}
 	fingerprint, err := parseFingerprint(m.Fingerprint)
 	if err != nil {

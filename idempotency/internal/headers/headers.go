@@ -60,6 +60,9 @@ func appendText(out []byte, text string) []byte {
 
 // Unmarshal is the inverse of Marshal.
 func Unmarshal(data []byte) (http.Header, error) {
+	if header, ok := unmarshalPlain(string(data)); ok {
+		return header, nil
+	}
 	var header http.Header
 	if err := json.Unmarshal(data, &header); err != nil {
 		return nil, fmt.Errorf("decode response headers: %w", err)
@@ -79,6 +82,35 @@ func Unmarshal(data []byte) (http.Header, error) {
 		}
 	}
 	return header, nil
+}
+
+// unmarshalPlain reads what Marshal has written of names and values that need no escapes, as nearly
+// all do. It returns false for all else.
+func unmarshalPlain(data string) (http.Header, bool) {
+	if strings.ContainsFunc(data, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' }) {
+		return nil, false
+	}
+	header, rest, ok := http.Header{}, "", false
+	if rest, ok = strings.CutPrefix(data, "{"); !ok || rest == "}" {
+		return header, ok
+	}
+	for {
+		name, list, isName := strings.Cut(rest, `":["`)
+		values, after, isList := strings.Cut(list, `"]`)
+		if !isName || !isList || len(name) == 0 || name[0] != '"' || strings.ContainsAny(name[1:], `"`) {
+			return nil, false
+		}
+		header[name[1:]] = strings.Split(values, `","`)
+		if strings.Count(values, `"`) != 2*(len(header[name[1:]])-1) {
+			return nil, false
+		}
+		if after == "}" {
+			return header, true
+		}
+		if rest, ok = strings.CutPrefix(after, ","); !ok {
+			return nil, false
+		}
+	}
 }
 
 // Size returns how many bytes the headers take on the wire.

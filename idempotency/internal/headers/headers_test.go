@@ -40,3 +40,27 @@ func TestSize_CountsNamesAndValues(t *testing.T) {
 	require.Zero(t, headers.Size(nil))
 	require.Equal(t, len("A: 1\r\nA: 22\r\nBc: \r\n"), headers.Size(http.Header{"A": {"1", "22"}, "Bc": {""}, "None": {}}))
 }
+
+// FuzzUnmarshal compares it with encoding/json, on headers in ASCII.
+func FuzzUnmarshal(f *testing.F) {
+	for _, data := range []string{
+		`{}`, `{"A":["x"]}`, `{"A":["x","y",""],"B":[", :"]}`, `{"A":[],"B":["y"]}`, `{"A":null}`, `{"A":["x", "y"]}`, `{"A":["\"]}`,
+		`{"A":["x"]`, `{"A":["x"],}`, `{"A":["x""y"]}`, `{"A":["x"],"A":["y"]}`, `{"A":["]}`, `{"A":["x"]]}`, `{"":["x"]}`, `{"A":["x"]}}`,
+	} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		for i := range len(data) {
+			if data[i] > 0x7f || data[i] == '\\' {
+				return
+			}
+		}
+		var want http.Header
+		err := json.Unmarshal([]byte(data), &want)
+		got, gotErr := headers.Unmarshal([]byte(data))
+		require.Equal(t, err != nil, gotErr != nil, "%v %v", err, gotErr)
+		if err == nil {
+			require.Equal(t, want, got)
+		}
+	})
+}
