@@ -59,7 +59,7 @@ type config struct {
 	connections []int         // to a middleware
 	clients     int           // of the service, at its limit
 	skus        int
-	rates       string        // of orders, offered to the service
+	offered     []float64     // rates of orders, as multiples of the limit
 	window      time.Duration // in which growth is measured
 	more        int           // orders between the two windows
 	kept        int           // thousands of orders in a database that is full
@@ -77,7 +77,7 @@ func main() {
 }
 
 func parseConfig(args []string) (config, error) {
-	cfg := config{args: args, limit: time.Hour, connections: []int{32, 128}, clients: 32, skus: 1000, rates: "100,200,400,800,1600",
+	cfg := config{args: args, limit: time.Hour, connections: []int{32, 128}, clients: 32, skus: 1000, offered: []float64{0.25, 0.5, 1, 2, 4, 10},
 		sized: 4000, redisCalls: 100_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
@@ -94,7 +94,7 @@ func parseConfig(args []string) (config, error) {
 	cfg.more *= 1000
 	if cfg.quick {
 		cfg.limit, cfg.rounds, cfg.step, cfg.connections, cfg.skus = 5*time.Minute, 1, 200*time.Millisecond, []int{32}, 50
-		cfg.rates, cfg.window, cfg.more, cfg.kept, cfg.sized, cfg.redisCalls = "200", time.Second/2, 100, 10, 100, 2000
+		cfg.offered, cfg.window, cfg.more, cfg.kept, cfg.sized, cfg.redisCalls = []float64{0.25}, time.Second/2, 100, 10, 100, 2000
 	}
 	for _, p := range parts {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), p.name) {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 )
@@ -24,12 +26,22 @@ type offered struct {
 	Limited    int     `json:"rate_limited"`
 	Failed     int     `json:"failed"`
 	NoAnswer   int     `json:"no_answer"`
+	Cores      float64 `json:"client_cores"` // that the load generator used, for all classes together
 }
 
-// overload draws the curve that loadtest/bench/overload measures.
+// overload draws the curve that loadtest/bench/overload measures, at multiples of the limit.
 func overload(ctx context.Context, b *bench) (section, error) {
 	step := 2 * b.cfg.step
-	cmd := exec.CommandContext(ctx, "go", "run", "./loadtest/bench/overload", "-rates", b.cfg.rates, "-for", step.String())
+	limit, err := b.limit(ctx, step)
+	if err != nil {
+		return section{}, err
+	}
+	rates := make([]string, len(b.cfg.offered))
+	for i, multiple := range b.cfg.offered {
+		rates[i] = fmt.Sprintf("%.0f", max(1, multiple*limit))
+	}
+	args := []string{"-rates", strings.Join(rates, ","), "-for", step.String()}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./loadtest/bench/overload"}, args...)...)
 	cmd.Stdout, cmd.Stderr = b.out, os.Stderr
 	cmd.Env = append(os.Environ(), "BASE_URL="+b.system.URL(), "BENCH_OUT="+b.bin)
 	if err := cmd.Run(); err != nil {
@@ -43,17 +55,33 @@ func overload(ctx context.Context, b *bench) (section, error) {
 	if err := json.Unmarshal(text, &rows); err != nil {
 		return section{}, fmt.Errorf("read the curve: %w", err)
 	}
-	return overloadSection(b, rows, fmt.Sprintf("go run ./loadtest/bench/overload -rates %s -for %s", b.cfg.rates, step))
+	return overloadSection(b, rows, limit, "go run ./loadtest/bench/overload "+strings.Join(args, " "))
 }
 
-func overloadSection(b *bench, rows []offered, command string) (section, error) {
-	s := section{title: "Latency against offered load", text: `Requests come at the offered rate, answered or not. Only new orders grow; the other classes come at a steady rate beside
-them. Latencies are of what was answered with success.`}
-	t := table{command: command, header: []string{"orders/s offered", "class", "done/s", "p50 ms", "p99 ms", "503 overloaded", "429", "other", "no answer"}}
+// limit is how many orders a second are done when each client sends its next one at once.
+func (b *bench) limit(ctx context.Context, period time.Duration) (float64, error) {
+	s, err := b.openShop(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := b.attack(ctx, "warm up", s.NewOrders(), 0, period); err != nil {
+		return 0, err
+	}
+	found, err := b.attack(ctx, "the limit", s.NewOrders(), 0, period)
+	fmt.Fprintf(b.out, "  limit: %s orders/s\n", number(found["rate"]))
+	return found["rate"], err
+}
+
+func overloadSection(b *bench, rows []offered, limit float64, command string) (section, error) {
+	s := section{title: "Latency against offered load", text: fmt.Sprintf(`Requests come at the offered rate, answered or not, up to %.0f × the limit of %s orders/s, which %d clients reached just
+before. Only new orders grow; the other classes come at a steady rate beside them. Latencies are of what was answered with
+success. The load generator takes its share of the same cores, as the table says, and so do the refusals of nginx and the
+replicas: both are missing to what is done.`, slices.Max(b.cfg.offered), number(limit), b.cfg.clients)}
+	t := table{command: command, header: []string{"orders/s offered", "client's cores", "class", "done/s", "p50 ms", "p99 ms", "503 overloaded", "429", "other", "no answer"}}
 	p50, p99 := map[string]plotter.XYs{}, map[string]plotter.XYs{}
 	var classes []string
 	for _, r := range rows {
-		t.add(number(r.Rate), r.Class, number(r.Done), number(r.P50), number(r.P99), fmt.Sprint(r.TurnedAway), fmt.Sprint(r.Limited), fmt.Sprint(r.Failed), fmt.Sprint(r.NoAnswer))
+		t.add(number(r.Rate), fmt.Sprintf("%.2f", r.Cores), r.Class, number(r.Done), number(r.P50), number(r.P99), fmt.Sprint(r.TurnedAway), fmt.Sprint(r.Limited), fmt.Sprint(r.Failed), fmt.Sprint(r.NoAnswer))
 		if !slices.Contains(classes, r.Class) {
 			classes = append(classes, r.Class)
 		}

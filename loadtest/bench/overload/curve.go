@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -33,6 +34,7 @@ type row struct {
 	P99        float64 `json:"p99_ms"`
 	AwayP50    float64 `json:"turned_away_p50_ms"`
 	AwayP99    float64 `json:"turned_away_p99_ms"`
+	Cores      float64 `json:"client_cores"` // that the load of all classes took from the machine
 
 	done, away vegeta.LatencyMetrics
 }
@@ -109,6 +111,7 @@ func drive(cfg config, s *shop.Shop, rate int) []*row {
 	var group sync.WaitGroup
 	client := shop.Client()
 	defer client.CloseIdleConnections()
+	began, used := time.Now(), usedCPU()
 	for i, c := range classes {
 		rows[i] = &row{Offered: rate, Class: c.name, Codes: codes{}}
 		pace := vegeta.Rate{Freq: c.rate, Per: time.Second}
@@ -123,5 +126,15 @@ func drive(cfg config, s *shop.Shop, rate int) []*row {
 		})
 	}
 	group.Wait()
+	for _, r := range rows {
+		r.Cores = (usedCPU() - used).Seconds() / time.Since(began).Seconds()
+	}
 	return rows
+}
+
+// usedCPU is the CPU time of this process.
+func usedCPU() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only for another argument
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
