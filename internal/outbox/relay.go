@@ -29,8 +29,8 @@ const (
 	// upkeepInterval is how often the groups' cursors are moved and lost events are looked for.
 	upkeepInterval = time.Second
 
-	// hurriedUpkeeps is how often that is done within the interval at most while the stream is full:
-	// upkeep makes room, and a long backlog fills it many times a second.
+	// hurriedUpkeeps is how often that is done within the interval at most while the stream is
+	// full: upkeep makes room, and a long backlog fills it many times a second.
 	hurriedUpkeeps = 20
 
 	// advanceTimeout bounds telling the store what is published, and how much longer Stop takes.

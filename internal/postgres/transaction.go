@@ -34,9 +34,10 @@ type transaction struct {
 	claims  bool             // whether this transaction claims a key, when it writes
 	// isAbandoned reports whether the client is gone; nil: that makes no difference.
 	isAbandoned func() bool
-	events      bool      // whether there is something for the relay to publish
-	takes       []product // whose stock it takes, in lock order
-	leave       func()    // ends its turn at them; nil: it has none
+	events      bool // whether there is something for the relay to publish
+
+	takes []product // whose stock it takes, in lock order
+	leave func()    // ends its turn at them; nil: it has none
 }
 
 // begin takes a connection and queues the start of a transaction. The caller must close it.

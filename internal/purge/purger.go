@@ -27,9 +27,9 @@ const (
 	// statement with the same event must still find the event in the inbox.
 	inboxMargin = time.Minute
 
-	// purgeBatch keeps a deletion at a few milliseconds, and purgeRest leaves the database to others
-	// for most of the time: nobody waits for a deletion. Two replicas still delete several thousand
-	// keys a second.
+	// purgeBatch keeps a deletion at a few milliseconds, and purgeRest leaves the database to
+	// others for most of the time: nobody waits for a deletion. Two replicas still delete several
+	// thousand keys a second.
 	purgeBatch, purgeRest = 200, 9
 )
 

@@ -1,12 +1,18 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 )
+
+// levers ends the page. It is written by hand, and no .md: its links are those of the page.
+//
+//go:embed levers.txt
+var levers string
 
 // section is what a part found.
 type section struct {
@@ -53,5 +59,6 @@ Made by %s on %s, in %s.
 			fmt.Fprintf(&text, "\n![%s](%s)\n", p.alt, filepath.ToSlash(path))
 		}
 	}
+	text.WriteString("\n" + levers)
 	return text.String()
 }
