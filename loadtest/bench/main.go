@@ -2,7 +2,7 @@
 // servers without it, latency against offered load, how the cost grows with the orders that are
 // kept, and how many bytes they take.
 //
-//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; an hour at most
+//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; 21 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each, into loadtest/out: does it run?
 //	go run ./loadtest/bench -parts growth,sizes
 //
