@@ -28,8 +28,8 @@ const (
 	// enough for a deployment that mends the cause.
 	MaxAttempts = 10
 
-	// ConsumerBatch is how many events have their effect in one transaction at most.
-	ConsumerBatch = 500
+	// consumerBatch is how many events have their effect in one transaction at most.
+	consumerBatch = 500
 )
 
 // Subscription says what a consumer group does with which events.
@@ -137,7 +137,7 @@ func (c *Consumer) takeOver(ctx context.Context) error {
 	}
 	for start := "0-0"; ; {
 		entries, next, err := c.client.XAutoClaim(ctx, &redis.XAutoClaimArgs{Stream: c.stream, Group: c.sub.Name,
-			Consumer: c.name, MinIdle: c.cfg.Takeover, Start: start, Count: ConsumerBatch}).Result()
+			Consumer: c.name, MinIdle: c.cfg.Takeover, Start: start, Count: consumerBatch}).Result()
 		if err != nil {
 			return fmt.Errorf("take over events: %w", err)
 		}
@@ -162,7 +162,7 @@ func (c *Consumer) readOwn(ctx context.Context) error {
 // read takes a batch after an ID and handles it. A negative block does not wait.
 func (c *Consumer) read(ctx context.Context, after string, block time.Duration) (n int, err error) {
 	streams, err := c.client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: c.sub.Name, Consumer: c.name,
-		Streams: []string{c.stream, after}, Count: ConsumerBatch, Block: block}).Result()
+		Streams: []string{c.stream, after}, Count: consumerBatch, Block: block}).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, nil
 	}

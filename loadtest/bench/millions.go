@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/bench/shop"
 )
@@ -207,8 +206,12 @@ func (f filled) drain(ctx context.Context) (service, floor drained, err error) {
 	return service, floor, err
 }
 
-// anyAccount is that of the events of a backlog, which nobody looks up.
-const anyAccount = "00000000-0000-7000-8000-000000000000"
+const (
+	// anyAccount is that of the events of a backlog, which nobody looks up.
+	anyAccount = "00000000-0000-7000-8000-000000000000"
+	// The service's batches: internal/outbox has them, which load tests do not import.
+	relayBatch, consumerBatch = 1000, 500
+)
 
 // drainFloor has pgbench do what a relay and the two consumer groups do with PostgreSQL, side by
 // side, with arrays that each statement reads itself.
@@ -274,26 +277,26 @@ func drainScripts() (map[string]script, error) {
 		queries += string(text) + "\n"
 	}
 	relay, err := pgbenchOf(queries, map[string]string{
-		"after": ":n - " + fmt.Sprint(outbox.DefaultBatch), "last": "2000000000", "batch_size": fmt.Sprint(outbox.DefaultBatch),
-		"owner": "'" + anyAccount + "'", "before": ":n - " + fmt.Sprint(outbox.DefaultBatch), "position": ":n", "lease_seconds": "10",
+		"after": ":n - " + fmt.Sprint(relayBatch), "last": "2000000000", "batch_size": fmt.Sprint(relayBatch),
+		"owner": "'" + anyAccount + "'", "before": ":n - " + fmt.Sprint(relayBatch), "position": ":n", "lease_seconds": "10",
 	}, "EventsBetween", "AdvanceOutbox")
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]script{"relay": {fmt.Sprintf("\\set n :n + %d\n", outbox.DefaultBatch) + relay, outbox.DefaultBatch}}
+	all := map[string]script{"relay": {fmt.Sprintf("\\set n :n + %d\n", relayBatch) + relay, relayBatch}}
 	for name, consumer := range map[string]struct{ query, group, event string }{
 		"confirmations": {"ConfirmOrders", "order-confirmations", "order.placed"},
 		"notices":       {"NoticeWarehouse", "warehouse-notices", "payment.succeeded"},
 	} {
 		column := func(name string) string {
-			return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*outbox.ConsumerBatch, consumer.event)
+			return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*consumerBatch, consumer.event)
 		}
 		text, err := pgbenchOf(queries, map[string]string{"consumer": "'" + consumer.group + "'", "positions": column("id"),
 			"event_ids": column("event_id"), "account_ids": column("account_id"), "order_ids": column("subject")}, consumer.query)
 		if err != nil {
 			return nil, err
 		}
-		all[name] = script{fmt.Sprintf("\\set n :n + %d\n", 2*outbox.ConsumerBatch) + text, 2 * outbox.ConsumerBatch}
+		all[name] = script{fmt.Sprintf("\\set n :n + %d\n", 2*consumerBatch) + text, 2 * consumerBatch}
 	}
 	return all, nil
 }
