@@ -57,7 +57,7 @@ redis() (
 
 redis_answer() {
   local head size line
-  IFS= read -r -t 5 head
+  IFS= read -r -t 5 head || return 1 # also if the connection was accepted by a proxy, and closed
   head=${head%$'\r'}
   case $head in
     '*'*) for ((size = ${head#?}; size > 0; size--)); do redis_answer && echo; done ;;
