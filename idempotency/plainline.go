@@ -8,8 +8,8 @@ import (
 )
 
 // plainLine reads a line of metadata in the notation of [Record.MarshalBinary], whose texts need no
-// escapes. That is what nearly every record is, and takes a fifth of the time of encoding/json,
-// which reads all others.
+// escapes. Nearly every record is such a line. All others are read by encoding/json, which takes
+// longer.
 type plainLine struct {
 	rest   string
 	failed bool // the line is another one

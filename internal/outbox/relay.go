@@ -29,9 +29,9 @@ const (
 	// upkeepInterval is how often the groups' cursors are moved and lost events are looked for.
 	upkeepInterval = time.Second
 
-	// hurriedUpkeeps is how often that is done within the interval at most while the stream is
-	// full: upkeep makes room, and a long backlog fills it many times a second.
-	hurriedUpkeeps = 20
+	// hurriedLooks is how often within that interval a full stream is looked at and trimmed: a
+	// long backlog fills it several times a second. That costs the database nothing.
+	hurriedLooks = 20
 
 	// advanceTimeout bounds telling the store what is published, and how much longer Stop takes.
 	advanceTimeout = 5 * time.Second
@@ -78,6 +78,7 @@ type Relay struct {
 	read      int64     // the position up to which there is nothing else to publish
 	pace      pace      // of passes with events
 	kept      time.Time // when upkeep was done
+	looked    time.Time // when the state of the stream was asked for
 	warned    time.Time // when it was last said that the stream is full
 	room      int64     // how many entries the stream may grow by until the next upkeep
 	marks     map[string]mark
@@ -185,7 +186,7 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if err := r.lease(ctx); err != nil {
 		return 0, err
 	}
-	if r.isUpkeepDue() {
+	if r.isLookDue() {
 		if err := r.keepUp(ctx); err != nil {
 			return 0, err
 		}
@@ -206,9 +207,8 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	return len(events), err
 }
 
-func (r *Relay) isUpkeepDue() bool {
-	age := time.Since(r.kept)
-	return age >= r.cfg.Upkeep || r.room <= 0 && age >= r.cfg.Upkeep/hurriedUpkeeps
+func (r *Relay) isLookDue() bool {
+	return time.Since(r.kept) >= r.cfg.Upkeep || r.room <= 0 && time.Since(r.looked) >= r.cfg.Upkeep/hurriedLooks
 }
 
 // lease takes the lease, or renews it when half of it is over.

@@ -14,20 +14,24 @@ type mark struct {
 	entry    EntryID
 }
 
-// keepUp looks how much room the stream has, and does the upkeep. When that fails, it is done
-// later: publishing does not depend on it.
+// keepUp looks how much room the stream has, and does the upkeep, of which it only trims between
+// two times. When that fails, it is done later: publishing does not depend on it.
 func (r *Relay) keepUp(ctx context.Context) error {
 	state, err := r.stream.State(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the state of the stream: %w", err)
 	}
-	r.kept = time.Now()
+	r.looked = time.Now()
 	if r.room = r.cfg.MaxLen - state.Length; r.room <= 0 && time.Since(r.warned) >= r.cfg.Upkeep {
-		r.warned = r.kept
+		r.warned = r.looked
 		r.cfg.Logger.WarnContext(ctx, "outbox: events wait, because the stream is full of events that consumers have not handled",
 			"length", state.Length)
 	}
-	if err := r.upkeep(ctx, state); err != nil && ctx.Err() == nil {
+	work := r.trim
+	if time.Since(r.kept) >= r.cfg.Upkeep {
+		r.kept, work = r.looked, r.upkeep
+	}
+	if err := work(ctx, state); err != nil && ctx.Err() == nil {
 		r.troubles.Add(1)
 		r.cfg.Logger.WarnContext(ctx, "outbox: can't look what consumer groups have had", "error", err)
 	}

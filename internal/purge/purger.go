@@ -72,7 +72,7 @@ type Purger struct {
 // New returns a purger.
 func New(store Store, options Options) *Purger {
 	schedule := options.Schedule.Or(purgeInterval, purgeBatch)
-	schedule.Rest = purgeRest
+	schedule.Rest = cmp.Or(schedule.Rest, purgeRest)
 	p := &Purger{store: store, batch: schedule.Batch, eventsKept: cmp.Or(options.EventsKept, DefaultEventsKept)}
 	p.Periodic = background.NewPeriodic("purger", schedule, p.RunOnce)
 	return p

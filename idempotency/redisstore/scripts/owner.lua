@@ -5,9 +5,9 @@ local stored = redis.call('GET', KEYS[1])
 if stored then
   absent = false
   local finish = string.find(stored, '\n', 1, true)
-  -- Nearly always the record is held, and is seen without decoding it, which takes three times as
-  -- long. In progress it is a single line, and JSON escapes each quotation mark within a text: no
-  -- text looks like these two members.
+  -- Nearly always the record is held, and that is seen without decoding it. In progress it is a
+  -- single line, and JSON escapes each quotation mark within a text: no text looks like these two
+  -- members.
   held = finish == #stored and string.find(stored, '"status":"InProgress"', 1, true) ~= nil
     and string.find(stored, '"owner":"' .. ARGV[1] .. '"', 1, true) ~= nil
   if not held then

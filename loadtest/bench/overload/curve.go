@@ -126,8 +126,9 @@ func drive(cfg config, s *shop.Shop, rate int) []*row {
 		})
 	}
 	group.Wait()
+	cores := (usedCPU() - used).Seconds() / time.Since(began).Seconds()
 	for _, r := range rows {
-		r.Cores = (usedCPU() - used).Seconds() / time.Since(began).Seconds()
+		r.Cores = cores
 	}
 	return rows
 }
