@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -177,6 +178,28 @@ func words(t *testing.T, path string) string {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// TestOverload_SaysWhatWasSent: the client on the same cores may not manage what is offered.
+func TestOverload_SaysWhatWasSent(t *testing.T) {
+	t.Parallel()
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md"), offered: []float64{1, 10}}}
+	var rows []offered
+	text := `[{"offered": 100, "class": "new order", "sent_per_second": 99.5, "done_per_second": 90, "p50_ms": 2},
+		{"offered": 1000, "class": "new order", "sent_per_second": 340, "done_per_second": 70, "p50_ms": 3},
+		{"offered": 1000, "class": "list", "sent_per_second": 19, "done_per_second": 1, "p50_ms": 4}]`
+	require.NoError(t, json.Unmarshal([]byte(text), &rows))
+	s, err := overloadSection(b, rows, 100, "go run it")
+	require.NoError(t, err)
+	require.Contains(t, s.text, "3.4 × the limit at most")
+	table := strings.Join(strings.Fields(s.tables[0].String()), " ")
+	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 |", "| list | 19.0 | 1.00 |"} {
+		require.Contains(t, table, want)
+	}
+	drawn, err := os.ReadFile(s.plots[0].path)
+	require.NoError(t, err)
+	require.Contains(t, string(drawn), "new orders sent a second")
+	require.Equal(t, map[float64]float64{100: 99.5, 1000: 340}, sentOrders(rows), "where the curves have their points")
 }
 
 func TestPlots_AreWritten(t *testing.T) {

@@ -23,7 +23,7 @@ const rest = 3 * time.Second
 type row struct {
 	Offered    int     `json:"offered"` // new orders a second
 	Class      string  `json:"class"`
-	Sent       int     `json:"sent"`
+	Sent       float64 `json:"sent_per_second"` // at high rates fewer than the class's rate
 	Done       float64 `json:"done_per_second"`
 	TurnedAway int     `json:"turned_away"` // 503 overloaded
 	Limited    int     `json:"rate_limited"`
@@ -68,6 +68,7 @@ func codeOf(body []byte) string {
 }
 
 func (r *row) close(step time.Duration) {
+	r.Sent /= step.Seconds()
 	r.Done /= step.Seconds()
 	if r.Done > 0 {
 		r.P50, r.P99 = ms(r.done.Quantile(0.5)), ms(r.done.Quantile(0.99))
@@ -82,12 +83,12 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // curve drives one rate after the other and prints a row for each class.
 func curve(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "offered/s\tclass\tdone/s\tp50 ms\tp99 ms\tturned away\tp50 ms\tp99 ms\t429\tother\tno answer\t")
+	fmt.Fprintln(table, "offered/s\tclass\tsent/s\tdone/s\tp50 ms\tp99 ms\tturned away\tp50 ms\tp99 ms\t429\tother\tno answer\t")
 	var rows []*row
 	for _, rate := range cfg.rates {
 		for _, r := range drive(cfg, s, rate) {
 			rows = append(rows, r)
-			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.1f\t%.1f\t%d\t%.1f\t%.1f\t%d\t%d\t%d\t\n", r.Offered, r.Class, r.Done, r.P50, r.P99,
+			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.0f\t%.1f\t%.1f\t%d\t%.1f\t%.1f\t%d\t%d\t%d\t\n", r.Offered, r.Class, r.Sent, r.Done, r.P50, r.P99,
 				r.TurnedAway, r.AwayP50, r.AwayP99, r.Limited, r.Failed, r.NoAnswer)
 		}
 		_ = table.Flush() // out is a terminal

@@ -5,7 +5,8 @@
 //	go run ./loadtest/bench/overload -rates 400,800 -for 5s
 //	go run ./loadtest/bench/overload -retries 400           # 30 s of four times that rate, by clients that retry
 //
-// The load generator shares the machine with the stack: what it costs, the stack lacks.
+// The load generator shares the machine with the stack: what it costs, the stack lacks. A rate ends
+// on time, even if not all that is offered was sent until then: sent/s is what was.
 package main
 
 import (
