@@ -234,6 +234,17 @@ func TestPods_OfOursHaveFewRights(t *testing.T) {
 	})
 }
 
+// TestReplica_RequestsTheMemoryItWasSeenToUse: a pod above its request is the first to be evicted.
+func TestReplica_RequestsTheMemoryItWasSeenToUse(t *testing.T) {
+	t.Parallel()
+	const measured = 92 << 20 // docs/operations.md#capacity
+	each(t, func(t *testing.T, _ string, all objects) {
+		memory := all.pods()["Deployment oncepay"].Spec.Containers[0].Resources
+		require.GreaterOrEqual(t, memory.Requests.Memory().Value(), int64(measured))
+		require.Greater(t, memory.Limits.Memory().Value(), memory.Requests.Memory().Value())
+	})
+}
+
 // What a replica needs is set once: in the ConfigMap or in the Secret.
 func TestSettings_ExistAndAreComplete(t *testing.T) {
 	t.Parallel()
