@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -106,7 +108,7 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 		{method: "POST", path: "/v1/orders", key: key, body: order},
 		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`},
 	} {
-		s.abandon(r)
+		s.abandon(r, (*net.TCPConn).Close)
 		require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
 	}
 	require.Equal(t, before, s.footprint())
@@ -114,21 +116,43 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 	s.post("/v1/orders", key, order, http.StatusCreated)
 }
 
-// abandon sends a request and closes its connection while the request waits to be authenticated.
-func (s *shop) abandon(r request) {
+// TestAttempt_WhoseClientHasHalfClosedIsNotExecuted: who only stops sending looks like who is gone,
+// but can read the answer.
+func TestAttempt_WhoseClientHasHalfClosedIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(cfg *httpapi.Config) { cfg.AuthCacheTTL = 0 })
+	r := request{method: "POST", path: "/v1/orders", key: newKey(), body: orderOf(s.customer().ID, "tee-black", 1)}
+	before := s.footprint()
+	conn := s.abandon(r, (*net.TCPConn).CloseWrite)
+	defer func() { _ = conn.Close() }()
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	var problem api.Problem
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&problem))
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.Equal(t, "request_abandoned", problem.Code)
+	require.Equal(t, before, s.footprint())
+	s.post(r.path, r.key, r.body, http.StatusCreated)
+}
+
+// abandon sends a request and leaves while the request waits to be authenticated.
+func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
 	s.t.Helper()
 	tx, err := s.pool.Begin(s.ctx)
 	require.NoError(s.t, err)
 	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys")
 	require.NoError(s.t, err)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
+	dialled, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
 	require.NoError(s.t, err)
+	conn := dialled.(*net.TCPConn)
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
 		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, r.key, len(r.body), r.body)
 	require.NoError(s.t, err)
 	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
-	require.NoError(s.t, conn.Close())
+	require.NoError(s.t, leave(conn))
 	require.NoError(s.t, tx.Rollback(s.ctx))
+	return conn
 }
 
 // TestKey_ThatMovedMoneyLeavesATombstone shows what a client sees after the answer has expired.

@@ -67,7 +67,7 @@ var groups = []group{
 		{"newer_attempt_refused", 409, "Another copy of this request, or a newer one with its idempotency key, was refused, so this one was not executed. Send it again if it is still wanted.",
 			"Another copy of the request was refused, so this one was not executed.", "Send the request again if it is still wanted."},
 		{"request_abandoned", 503, "The client closed the connection before the request was executed. Nothing was done.",
-			"The client closed the connection before the request was executed. Nothing was done.", thenRetry},
+			"The client closed or half-closed the connection before the request was executed. Nothing was done.", thenRetry},
 		{"request_too_old", 503, "The request waited too long before it was executed. Nothing was done. Send it again.",
 			"The request waited for too long before it was executed. Nothing was done.", thenRetry},
 	}},
