@@ -30,7 +30,7 @@ func nginxTimeouts(t *testing.T) (list []nginxTimeout) {
 	t.Helper()
 	conf, err := os.ReadFile("../../deploy/nginx/nginx.conf")
 	require.NoError(t, err)
-	location := regexp.MustCompile(`(?s)location (~ )?(\S+) \{\s+proxy_pass http://oncepay;\s+proxy_read_timeout (\w+);`)
+	location := regexp.MustCompile(`(?s)location (~ )?(\S+) \{\s+proxy_pass http://oncepay(?:_slow)?;\s+proxy_read_timeout (\w+);`)
 	for _, found := range location.FindAllStringSubmatch(string(conf), -1) {
 		read, err := time.ParseDuration(found[3])
 		require.NoError(t, err)

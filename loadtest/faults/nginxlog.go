@@ -14,9 +14,9 @@ import (
 
 // calledDead is a line of nginx's error log (ngx_log.c) about a replica that it takes out of use
 // for fail_timeout: it did not answer in time, closed the connection, or refused it. "no live
-// upstreams" says that both are out.
+// upstreams" is not among them: it says that all are busy (max_conns).
 var calledDead = regexp.MustCompile(`(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[\w+\] .*?` +
-	`(upstream timed out|upstream prematurely closed|connect\(\) failed|recv\(\) failed|no live upstreams)`)
+	`(upstream timed out|upstream prematurely closed|connect\(\) failed|recv\(\) failed)`)
 
 // replicasAvailable finds the moments at which nginx called a replica dead that no fault had
 // broken.

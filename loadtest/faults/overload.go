@@ -20,12 +20,15 @@ const (
 	// With the machine to itself it is 4 %. With another campaign on the same processors it is up
 	// to 41 %, as the orders themselves are too many then. If payments keep their slots it is 76 %.
 	mostOrders = 0.5
+	// mostOthers is the share of requests that may be turned away beside some that never finish.
+	mostOthers = 0.1
 	// fewest make a share.
 	fewest = 50
 )
 
 // overloads finds what overload may not do: leave something of what was turned away, turn away what
-// is answered without the database, and turn away orders because payments wait.
+// is answered without the database, turn away orders because payments wait, and turn away anything
+// because requests stay unfinished.
 func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Release, runs []faultRun) []books.Violation {
 	records := make([]string, len(releases))
 	for i, r := range releases {
@@ -40,6 +43,10 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 	all, away = verify.SlowPayersOrders(attempts, func(a journal.Attempt) bool { return under(fault.PaymentsWait, a, runs) })
 	if tooMany(away, all, mostOrders) {
 		found = append(found, books.Broken(verify.RoomLeft, "of %d orders beside payments that waited, %d were turned away", all, away))
+	}
+	all, away = verify.ThroughNginx(attempts, func(a journal.Attempt) bool { return under(fault.StaysUnfinished, a, runs) })
+	if tooMany(away, all, mostOthers) {
+		found = append(found, books.Broken(verify.OnlyWholeCount, "of %d requests beside unfinished ones, %d were turned away", all, away))
 	}
 	return found
 }

@@ -73,6 +73,26 @@ func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
 	require.Empty(t, overloads(slowPayers(100, 60), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
 }
 
+func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
+	t.Parallel()
+	halves := faultRun{Breaks: []fault.Damage{fault.StaysUnfinished}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	attempts := func(away int, via string) []journal.Attempt {
+		all := repeated(100, away)
+		for i := range all {
+			all[i].Via = via
+		}
+		return all
+	}
+	found := overloads(attempts(11, "nginx"), books.Books{}, nil, []faultRun{halves})
+	require.Len(t, found, 1)
+	require.Equal(t, verify.OnlyWholeCount, found[0].Rule)
+	require.Contains(t, found[0].Detail, "of 100 requests beside unfinished ones, 11")
+
+	require.Empty(t, overloads(attempts(10, "nginx"), books.Books{}, nil, []faultRun{halves}), "a few")
+	require.Empty(t, overloads(attempts(11, "api-1"), books.Books{}, nil, []faultRun{halves}), "nginx was not asked")
+	require.Empty(t, overloads(attempts(11, "nginx"), books.Books{}, nil, nil), "there were none")
+}
+
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
 	t.Parallel()
 	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}

@@ -18,7 +18,7 @@ func TestRenderNginx_MovesEveryAddress(t *testing.T) {
 	t.Parallel()
 	conf, err := renderNginx(stacktest.RepoFile(t, nginxConf), &topology.Topology{Offset: 1000})
 	require.NoError(t, err)
-	for _, want := range []string{"listen 127.0.0.1:9080 ", "server 127.0.0.1:21081 max_fails", "server 127.0.0.1:21082 max_fails",
+	for _, want := range []string{"listen 127.0.0.1:9080 ", "server 127.0.0.1:21081 max_conns", "server 127.0.0.1:21082 max_conns",
 		"    access_log passed_on.log passed_on if="} {
 		require.Contains(t, conf, want)
 	}

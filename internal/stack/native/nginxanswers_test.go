@@ -158,6 +158,64 @@ func requireProblem(t *testing.T, name string, resp *http.Response, body []byte,
 	require.NotEmpty(t, p.Title+p.Detail+p.Error, name)
 }
 
+// TestNginx_UnfinishedRequestsTakeNothing: a request counts once all of it has arrived.
+func TestNginx_UnfinishedRequestsTakeNothing(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t)
+	ok := func(http.ResponseWriter, *http.Request) {}
+	b.replica(t, topology.API1, ok)
+	b.replica(t, topology.API2, ok)
+	const payments = "/v1/orders/x/payments"
+	for path, unfinished := range map[string]int{"/v1/orders": 600, payments: 1100} { // more than nginx lets through
+		for range unfinished {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{")
+			require.NoError(t, err)
+		}
+	}
+	for _, path := range []string{"/v1/orders", payments} {
+		resp, body := b.exchange(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		require.Equal(t, 200, resp.StatusCode, "%s: %s", path, body)
+	}
+}
+
+// TestNginx_TurnsAwayWhatNoReplicaHasRoomFor lets one request through to each address of a replica.
+func TestNginx_TurnsAwayWhatNoReplicaHasRoomFor(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t,
+		[2]string{"20081 max_conns=224 ", "20081 max_conns=1 "}, [2]string{"20082 max_conns=224 ", "20082 max_conns=1 "},
+		[2]string{"20081 backup max_conns=32 ", "20081 backup max_conns=1 "},
+		[2]string{"20082 backup max_conns=32 ", "20082 backup max_conns=1 "})
+	const room = 4
+	arrived, finish := make(chan bool, room), make(chan bool)
+	busy := func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/payments") {
+			return
+		}
+		arrived <- true
+		<-finish
+	}
+	b.replica(t, topology.API1, busy)
+	b.replica(t, topology.API2, busy)
+	var running sync.WaitGroup
+	for range room {
+		running.Go(func() {
+			resp, _ := b.exchange(t, plainRequest)
+			require.Equal(t, 200, resp.StatusCode)
+		})
+		<-arrived
+	}
+	resp, body := b.exchange(t, plainRequest)
+	requireProblem(t, "one too many", resp, body, 503, "overloaded")
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	resp, _ = b.exchange(t, "GET /v1/orders/x/payments HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.Equal(t, 200, resp.StatusCode, "what moves money has room of its own")
+	close(finish)
+	running.Wait()
+}
+
 const plainRequest = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 
 func TestNginx_AnswersForSilentReplicasInTheAPIsShape(t *testing.T) {
@@ -199,7 +257,7 @@ func TestNginx_WithoutConnectionsLeftAnswersInTheAPIsShape(t *testing.T) {
 // (ngx_http_request.c, ngx_http_finalize_request).
 func TestNginx_ClosesAnUnfinishedRequestWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	b := setupNginx(t, [2]string{"client_max_body_size 1m;", "client_max_body_size 1m; client_header_timeout 200ms; client_body_timeout 200ms;"})
+	b := setupNginx(t, [2]string{"client_header_timeout 10s;", "client_header_timeout 200ms;"}, [2]string{"client_body_timeout 10s;", "client_body_timeout 200ms;"})
 	for _, raw := range []string{"POST /a HTTP/1.1\r\nHost: x\r\n", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"} {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
 		require.NoError(t, err)
@@ -258,9 +316,9 @@ func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
 	require.EqualValues(t, sent, asked.Load(), "an answer is not passed on")
 }
 
-func TestNginx_BoundsTheRequestsOfAnAccount(t *testing.T) {
+func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 	t.Parallel()
-	b := setupNginx(t, [2]string{"limit_conn quick_account 384;", "limit_conn quick_account 1;"})
+	b := setupNginx(t, [2]string{"limit_conn quick_key 384;", "limit_conn quick_key 1;"})
 	arrived, finish := make(chan bool, 2), make(chan bool)
 	busy := func(http.ResponseWriter, *http.Request) {
 		arrived <- true
@@ -268,20 +326,22 @@ func TestNginx_BoundsTheRequestsOfAnAccount(t *testing.T) {
 	}
 	b.replica(t, topology.API1, busy)
 	b.replica(t, topology.API2, busy)
-	request := func(account string) string {
-		return "GET /v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + account + "\r\n\r\n"
+	request := func(credentials string) string {
+		return "GET /v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: " + credentials + "\r\n\r\n"
 	}
 	var running sync.WaitGroup
-	for _, account := range []string{"one", "other"} {
+	for _, credentials := range []string{"Bearer one", "Bearer other"} {
 		running.Go(func() {
-			resp, _ := b.exchange(t, request(account))
+			resp, _ := b.exchange(t, request(credentials))
 			require.Equal(t, 200, resp.StatusCode)
 		})
 		<-arrived
 	}
-	resp, body := b.exchange(t, request("one"))
-	requireProblem(t, "a second request of one account", resp, body, 503, "overloaded")
-	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	for _, credentials := range []string{"Bearer one", "bearer one", "BEARER   one"} {
+		resp, body := b.exchange(t, request(credentials))
+		requireProblem(t, credentials, resp, body, 503, "overloaded")
+		require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	}
 	close(finish)
 	running.Wait()
 }

@@ -13,6 +13,7 @@ var clientKinds = []Kind{
 	{Name: "overload", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).overload},
 	{Name: "retry storm", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).retryStorm},
 	{Name: "slow payments", Victim: Clients, Breaks: []Damage{PaymentsWait}, draw: (*Scheduler).slowPayments},
+	{Name: "unfinished requests", Victim: Clients, Breaks: []Damage{StaysUnfinished}, draw: (*Scheduler).unfinishedRequests},
 	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
 }
 
@@ -26,6 +27,11 @@ const (
 	payers = 220
 	// payersStay is how long they do: until most of them have paid twice.
 	payersStay = 6 * time.Second
+	// unfinished is how many requests never arrive whole: more than nginx lets through to the replicas,
+	// of each of the two kinds that it counts.
+	unfinished = 2400
+	// unfinishedStay is shorter than nginx waits for the rest of a body.
+	unfinishedStay = 5 * time.Second
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60
 )
@@ -41,6 +47,13 @@ func (s *Scheduler) slowPayments() *Run {
 	replica := s.replica()
 	r := s.gathering(func(ctx context.Context, name string, size int) int { return s.target.Pay(ctx, name, replica, size) }, payers)
 	r.Hold = payersStay
+	return r
+}
+
+// unfinishedRequests has clients without an API key send half of a request while it lasts.
+func (s *Scheduler) unfinishedRequests() *Run {
+	r := s.gathering(func(ctx context.Context, _ string, size int) int { return s.target.LeaveUnfinished(ctx, size) }, unfinished)
+	r.Hold = unfinishedStay
 	return r
 }
 

@@ -53,11 +53,12 @@ type Damage string
 
 // The damages.
 const (
-	RedisDown    Damage = "Redis is down"    // nothing listens: what moves money is refused
-	RedisLoses   Damage = "Redis loses data" // and with it events that were published
-	Overloads    Damage = "more is asked than can be done"
-	PaymentsWait Damage = "hundreds of payments wait for the provider"
-	RelayRepeats Damage = "a relay publishes twice" // it died after publishing, before advancing
+	RedisDown       Damage = "Redis is down"    // nothing listens: what moves money is refused
+	RedisLoses      Damage = "Redis loses data" // and with it events that were published
+	Overloads       Damage = "more is asked than can be done"
+	PaymentsWait    Damage = "hundreds of payments wait for the provider"
+	StaysUnfinished Damage = "thousands of requests stay unfinished"
+	RelayRepeats    Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 
 // needs adds a need to kinds.

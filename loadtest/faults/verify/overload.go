@@ -47,6 +47,21 @@ func SlowPayersOrders(attempts []journal.Attempt, counts func(journal.Attempt) b
 	return all, turnedAway
 }
 
+// ThroughNginx counts the attempts through nginx, and how many of them were turned away. Those that
+// counts does not take are left out.
+func ThroughNginx(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
+	for _, a := range attempts {
+		if a.Via != "nginx" || !counts(a) {
+			continue
+		}
+		all++
+		if a.Outcome() == journal.TurnedAway {
+			turnedAway++
+		}
+	}
+	return all, turnedAway
+}
+
 // AnsweredAgain counts the requests among attempts whose answer a client had seen before they were
 // sent, and how many of them were turned away. Those that counts does not take are left out.
 func AnsweredAgain(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {

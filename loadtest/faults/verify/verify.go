@@ -27,6 +27,7 @@ const (
 	TurnedAwayClean  books.Rule = "a request that was turned away left nothing behind"
 	AnsweredFirst    books.Rule = "what was answered is answered again under overload"
 	RoomLeft         books.Rule = "payments that wait for the provider leave room for orders"
+	OnlyWholeCount   books.Rule = "requests that never finish take nothing from others"
 	ReplicaAvailable books.Rule = "nginx never calls a healthy replica dead"
 	Resources        books.Rule = "no goroutine, connection or waiter leaks"
 	Recovery         books.Rule = "service back in 10 s after healing, 5 s after a death"
@@ -40,7 +41,7 @@ const (
 var Rules = []books.Rule{
 	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, SoldOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
-	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, ReplicaAvailable,
+	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
 

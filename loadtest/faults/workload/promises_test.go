@@ -135,6 +135,22 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
+func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	fake, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Equal(t, 10, c.LeaveUnfinished(ctx, 10))
+	require.Error(t, ctx.Err(), "it lasted until then")
+	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
+	fake.mu.Lock()
+	defer fake.mu.Unlock()
+	for _, s := range fake.seen {
+		require.Equal(t, "{", s.body)
+	}
+}
+
 func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
