@@ -38,7 +38,7 @@ send payment GET "$BASE_URL/v1/payments/$payment"
 expect "refunded of the payment, once" "$(field payment '.refunded.amount == .amount.amount')" true
 expect_charges "$order" "succeeded, attempts 1"
 
-say "An unsigned event is refused, whatever it says."
+say "An unsigned event is refused: it says that a card was declined which was charged."
 place_order
 send pending POST "$BASE_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key-2" -d '{"method":{"type":"card","token":"tok_charged_silent"}}'
 expect_problem pending 503 payment_outcome_unknown
@@ -46,6 +46,10 @@ quietly send look GET "$BASE_URL/v1/idempotency-keys/$key-2"
 payment=$(basename "$(field look .resource)")
 send forged POST "$BASE_URL/v1/webhooks/psp" -H "webhook-id: evt_$run" -H "webhook-timestamp: $(date +%s)" \
   -H 'webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=' \
-  -d '{"type":"charge.succeeded","data":{"id":"ch_forged","idempotency_key":"payment-'"$payment"'","amount":5000,"currency":"USD"}}'
+  -d '{"type":"charge.declined","data":{"id":"ch_forged","idempotency_key":"payment-'"$payment"'","amount":5000,"currency":"USD"}}'
 expect_problem forged 401 invalid_signature
-expect_order "$order" paying
+
+say "Nothing believed it. Without an event and without a retry, the reconciler asks the provider."
+wait_until "the order is paid" paid
+expect_order "$order" paid
+expect_charges "$order" "succeeded, attempts 1"
