@@ -28,8 +28,13 @@ const (
 // that the clocks of proxy, replica and database may differ by half an hour.
 const refusalKept = 2 * checkout.MaxAttemptAge
 
-// maxDecisions bounds how often a command decides anew in one request. The client may retry.
-const maxDecisions = 10
+const (
+	// maxDecisions bounds how often a command decides anew in one request. The client may retry.
+	maxDecisions = 10
+	// maxLockFree is how many of them lock nothing before they write. If others change the same
+	// product all the time, such as its price, a command that locks nothing may lose each time.
+	maxLockFree = 3
+)
 
 // command loads, decides and queues the writes of one transaction.
 type command[T any] func(context.Context, *transaction) (T, error)
@@ -60,13 +65,17 @@ func once[T any](ctx context.Context, s *Store, call checkout.Call,
 }
 
 // onceUpToDate is once for a command that decides on what it has read without a lock. If that has
-// changed when it writes, the commit fails and keeps nothing, and the command decides again. Each
-// time somebody else's commit has succeeded, so this ends.
+// changed when it writes, the commit fails and keeps nothing, and the command decides again: after
+// maxLockFree times on products that it has locked.
 func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
 	render checkout.Render[T], run command[T],
 ) (answer checkout.Answer, err error) {
-	for range maxDecisions {
-		if answer, err = once(ctx, s, call, render, run); !errors.Is(err, errOutdated) {
+	for n := range maxDecisions {
+		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (T, error) {
+			tx.locks = n >= maxLockFree
+			return run(ctx, tx)
+		})
+		if !errors.Is(err, errOutdated) {
 			break
 		}
 	}

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -168,25 +170,71 @@ func TestPlaceOrder_SellsTheLastUnitThatComesBack(t *testing.T) {
 	require.Zero(t, b.stock("limited-print"))
 }
 
-// TestPlaceOrder_GivesUpWhenAllChangesEachTime: the request then keeps nothing, and its key is
-// free.
-func TestPlaceOrder_GivesUpWhenAllChangesEachTime(t *testing.T) {
+// TestPlaceOrder_LocksItsProductsAfterSomeDecisions: the last decision cannot be outdated.
+func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	call, wanted := b.call("k", 1), wants(b.customer().ID, "tee-black", 1)
-	runs, decide := 0, placeOrder(wanted)
-	_, err := onceUpToDate(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+	runs, decide := 0, placeOrder(wants(b.customer().ID, "tee-black", 1))
+	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
 		order, err := decide(ctx, tx)
-		runs++
-		_, _, putErr := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "tee-black", Name: "Tee", Price: usd(int64(runs)), Stock: plenty})
-		require.NoError(t, putErr)
+		if runs++; runs <= maxLockFree {
+			b.putPrice("tee-black", int64(runs))
+			return order, err
+		}
+		_, locked := b.pool.Exec(b.ctx, "SELECT FROM products WHERE sku = 'tee-black' FOR UPDATE NOWAIT")
+		require.ErrorContains(t, locked, "could not obtain lock")
 		return order, err
+	})
+	require.Equal(t, usd(maxLockFree), decode[checkout.Order](t, answer, err).Total)
+	require.Equal(t, maxLockFree+1, runs)
+	require.EqualValues(t, plenty-1, b.stock("tee-black"))
+}
+
+// putPrice sets the price of a product, and its stock to plenty.
+func (b *bundle) putPrice(sku string, cents int64) {
+	b.t.Helper()
+	_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty})
+	require.NoError(b.t, err)
+}
+
+func TestPlaceOrder_SucceedsWhileAPriceChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.customer().ID
+	ctx, stop := context.WithCancel(b.ctx)
+	var group sync.WaitGroup
+	for n := range 2 {
+		group.Go(func() {
+			for cents := int64(n + 1); ctx.Err() == nil; cents++ {
+				b.putPrice("tee-black", cents)
+			}
+		})
+	}
+	for range 10 {
+		answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", 1), render)
+		if assert.NoError(t, err) {
+			assert.Equal(t, 201, answer.Status)
+		}
+	}
+	stop()
+	group.Wait()
+}
+
+// TestOnceUpToDate_GivesUpWhenAllChangesEachTime: the request then keeps nothing, and its key is
+// free.
+func TestOnceUpToDate_GivesUpWhenAllChangesEachTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	call, runs := b.call("k", 1), 0
+	_, err := onceUpToDate(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+		runs++
+		return checkout.Order{}, errors.Join(tx.load(ctx), checkout.Unavailable("commit", errOutdated))
 	})
 	requireUnavailable(t, err)
 	require.ErrorIs(t, err, errOutdated)
 	require.Equal(t, maxDecisions, runs)
 	require.Zero(t, b.count("orders")+b.count("idempotency_keys"))
-	answer, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	answer, err := b.PlaceOrder(b.ctx, call, wants(b.customer().ID, "tee-black", 1), render)
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 }

@@ -55,8 +55,16 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 	})
 }
 
+// readProducts locks the products if the transaction locks. They are then locked before the key,
+// against the usual order: another attempt with the key that has claimed it and waits for one of
+// them is a deadlock. PostgreSQL ends it by failing one of the two, whose client retries.
 func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
-	query := tx.ReadProducts(ctx, []dbsqlc.ReadProductsParams{{AccountID: tx.account, Skus: skus}})
+	var query rowsOf[dbsqlc.Product]
+	if tx.locks {
+		query = tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skus}})
+	} else {
+		query = tx.ReadProducts(ctx, []dbsqlc.ReadProductsParams{{AccountID: tx.account, Skus: skus}})
+	}
 	return func() ([]checkout.Product, error) {
 		rows, err := many(query)
 		return productsOf(rows), translate("read products", err)
@@ -70,7 +78,9 @@ func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]
 func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
 	var taken []dbsqlc.TakeStockParams
 	for _, item := range inLockOrder(order.Items) {
-		tx.takes = append(tx.takes, product{tx.account, item.SKU})
+		if !tx.locks { // or else it waits for a turn of those who wait for its locks
+			tx.takes = append(tx.takes, product{tx.account, item.SKU})
+		}
 		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
 			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency})
 	}

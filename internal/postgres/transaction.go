@@ -35,6 +35,7 @@ type transaction struct {
 	// isAbandoned reports whether the client is gone; nil: that makes no difference.
 	isAbandoned func() bool
 	events      bool // whether there is something for the relay to publish
+	locks       bool // whether products are locked when they are read
 
 	takes []product // whose stock it takes, in lock order
 	leave func()    // ends its turn at them; nil: it has none

@@ -15,6 +15,10 @@ SELECT * FROM products WHERE account_id = @account_id AND sku > @after ORDER BY 
 -- name: ReadProducts :batchmany
 SELECT * FROM products WHERE account_id = @account_id AND sku = ANY (@skus::text[]);
 
+-- name: LockProducts :batchmany
+-- In the order of the SKU's bytes, like everyone who changes several products.
+SELECT * FROM products WHERE account_id = @account_id AND sku = ANY (@skus::text[]) ORDER BY sku COLLATE "C" FOR NO KEY UPDATE;
+
 -- name: TakeStock :batchexec
 -- If the price has changed or the stock no longer suffices, the stock becomes negative, which
 -- products_stock_not_negative refuses, and nothing of the transaction is committed.

@@ -27,8 +27,8 @@ const (
 	payers = 220
 	// payersStay is how long they do: until most of them have paid twice.
 	payersStay = 6 * time.Second
-	// unfinished is how many requests never arrive whole: more than nginx lets through to the replicas,
-	// of each of the two kinds that it counts.
+	// unfinished is how many requests never arrive whole: more than nginx lets through, of each of
+	// the two kinds that it counts.
 	unfinished = 2400
 	// unfinishedStay is shorter than nginx waits for the rest of a body.
 	unfinishedStay = 5 * time.Second

@@ -32,7 +32,7 @@ type Target struct {
 	// Pay has many clients order and pay with a slow card at one replica, until ctx ends, and
 	// returns how many requests they sent.
 	Pay func(ctx context.Context, name, replica string, size int) (sent int)
-	// LeaveUnfinished has many clients send half of a request to nginx and wait, until ctx ends, and
+	// LeaveUnfinished has many clients send half of a request to nginx and wait, until ctx ends. It
 	// returns how many did.
 	LeaveUnfinished func(ctx context.Context, size int) (sent int)
 	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and

@@ -1426,6 +1426,80 @@ func (b *LockPaymentBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const lockProducts = `-- name: LockProducts :batchmany
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = ANY ($2::text[]) ORDER BY sku COLLATE "C" FOR NO KEY UPDATE
+`
+
+type LockProductsBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type LockProductsParams struct {
+	AccountID uuid.UUID
+	Skus      []string
+}
+
+// In the order of the SKU's bytes, like everyone who changes several products.
+func (q *Queries) LockProducts(ctx context.Context, arg []LockProductsParams) *LockProductsBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.AccountID,
+			a.Skus,
+		}
+		batch.Queue(lockProducts, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &LockProductsBatchResults{br, len(arg), false}
+}
+
+func (b *LockProductsBatchResults) Query(f func(int, []Product, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var items []Product
+		if b.closed {
+			if f != nil {
+				f(t, items, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		err := func() error {
+			rows, err := b.br.Query()
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var i Product
+				if err := rows.Scan(
+					&i.AccountID,
+					&i.Sku,
+					&i.Name,
+					&i.PriceAmount,
+					&i.PriceCurrency,
+					&i.Stock,
+					&i.CreatedAt,
+					&i.UpdatedAt,
+				); err != nil {
+					return err
+				}
+				items = append(items, i)
+			}
+			return rows.Err()
+		}()
+		if f != nil {
+			f(t, items, err)
+		}
+	}
+}
+
+func (b *LockProductsBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const lockProductsOfOrders = `-- name: LockProductsOfOrders :batchexec
 SELECT FROM products
 WHERE (products.account_id, products.sku) IN (SELECT i.account_id, i.sku FROM order_items i WHERE i.order_id = ANY ($1::uuid[]))
