@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -158,7 +159,8 @@ func requireProblem(t *testing.T, name string, resp *http.Response, body []byte,
 	require.NotEmpty(t, p.Title+p.Detail+p.Error, name)
 }
 
-// TestNginx_UnfinishedRequestsTakeNothing: a request counts once all of it has arrived.
+// TestNginx_UnfinishedRequestsTakeNothing: a request counts once all of it has arrived. The keys
+// are as long as nginx counts, and more than a zone of 1 MiB has room for.
 func TestNginx_UnfinishedRequestsTakeNothing(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t)
@@ -166,17 +168,17 @@ func TestNginx_UnfinishedRequestsTakeNothing(t *testing.T) {
 	b.replica(t, topology.API1, ok)
 	b.replica(t, topology.API2, ok)
 	const payments = "/v1/orders/x/payments"
-	for path, unfinished := range map[string]int{"/v1/orders": 600, payments: 1100} { // more than nginx lets through
-		for range unfinished {
+	for path, unfinished := range map[string]int{"/v1/orders": 3000, payments: 1100} { // more than nginx lets through
+		for n := range unfinished {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
-			_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{")
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %0250d\r\nContent-Length: 200\r\n\r\n{", path, n)
 			require.NoError(t, err)
 		}
 	}
 	for _, path := range []string{"/v1/orders", payments} {
-		resp, body := b.exchange(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		resp, body := b.exchange(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}", path, strings.Repeat("k", 250)))
 		require.Equal(t, 200, resp.StatusCode, "%s: %s", path, body)
 	}
 }
