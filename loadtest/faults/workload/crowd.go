@@ -16,6 +16,9 @@ import (
 // answered.
 const stormPatience = 300 * time.Millisecond
 
+// crowdPause is how long a client of a crowd pauses after an unknown outcome.
+const crowdPause = 100 * time.Millisecond
+
 const (
 	// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
 	slowPayment = "tok_slow_2s"
@@ -26,14 +29,18 @@ const (
 
 // Crowd has size more clients order at nginx without a pause until ctx ends, and returns how many
 // orders they sent. They leave at once; only what succeeded they send a second time, as a client
-// does that lost the answer. The name keeps the keys of several crowds apart.
+// does that lost the answer. After an unknown outcome they pause: while no replica runs, they would
+// leave more keys than Finish can decide. The name keeps the keys of several crowds apart.
 func (c *Clients) Crowd(ctx context.Context, name string, size int) (sent int) {
 	return c.gather(ctx, name, size, journal.Crowd, func(ctx context.Context, _ *action, r Request) int {
-		if c.abandon(ctx, r) != journal.Succeeded {
-			return 1
+		switch c.abandon(ctx, r) {
+		case journal.Succeeded:
+			c.abandon(ctx, r)
+			return 2
+		case journal.Unknown:
+			_ = wait.Pause(ctx, crowdPause)
 		}
-		c.abandon(ctx, r)
-		return 2
+		return 1
 	})
 }
 
