@@ -16,8 +16,9 @@ import (
 // answered.
 const stormPatience = 300 * time.Millisecond
 
-// crowdPause is how long a client of a crowd pauses after an unknown outcome.
-const crowdPause = 100 * time.Millisecond
+// crowdPause is how long a client of a crowd pauses after an unknown outcome: what nginx says in
+// Retry-After.
+const crowdPause = time.Second
 
 const (
 	// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
