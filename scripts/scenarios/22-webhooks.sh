@@ -52,4 +52,4 @@ expect_problem forged 401 invalid_signature
 say "Nothing believed it. Without an event and without a retry, the reconciler asks the provider."
 wait_until "the order is paid" paid
 expect_order "$order" paid
-expect_charges "$order" "succeeded, attempts 1"
+expect_charges "$order" "succeeded, attempts 2"
