@@ -16,9 +16,8 @@ const (
 	// requests to nginx.
 	decidedWithin = fault.Lease + 2*time.Second
 	nginxWithin   = 5 * time.Second
-	// askNginx is how often nginx is asked; a slower answer than late counts as none. The start of
-	// a replica takes all of two slow processors for a second.
-	askNginx, late = 100 * time.Millisecond, 2 * time.Second
+	// askNginx is how often nginx is asked; a slower answer than late counts as none.
+	askNginx, late = 100 * time.Millisecond, time.Second
 	// runningPayments, which the provider takes two seconds for, have been running for runningFor
 	// when their replica is killed.
 	runningPayments, runningFor = 4, 400 * time.Millisecond
