@@ -21,7 +21,7 @@ func TestWatch_ReachesAnotherReplica(t *testing.T) {
 	storetest.RunReplicas(t, func(t *testing.T) idempotency.Store {
 		pool, _ := open(t, server)
 		require.NoError(t, pgstore.Migrate(t.Context(), pool))
-		store := pgstore.New(pool)
+		store := newStore(pool)
 		t.Cleanup(store.Close)
 		return store
 	})
@@ -34,7 +34,7 @@ func TestWatch_SurvivesALostConnection(t *testing.T) {
 	way, detour := through(t, testenv.EmptyPostgres(t))
 	pool, _ := open(t, detour)
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	t.Cleanup(store.Close)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
@@ -70,7 +70,7 @@ func TestWatch_TakesNoPlaceInThePool(t *testing.T) {
 	t.Parallel()
 	pool, _ := open(t, testenv.EmptyPostgres(t)+"&pool_max_conns=1")
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	t.Cleanup(store.Close)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
@@ -89,7 +89,7 @@ func TestWithoutNotify_SendsNoNotification(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "LISTEN idempotency_records")
 	require.NoError(t, err)
 
-	quiet := pgstore.New(pool, pgstore.WithoutNotify())
+	quiet := newStore(pool, pgstore.WithoutNotify())
 	require.NoError(t, quiet.Release(t.Context(), held(t, quiet, "released", time.Minute)))
 	require.NoError(t, quiet.Complete(t.Context(), done(held(t, quiet, "completed", time.Minute)), time.Minute))
 	_, err = pool.Exec(t.Context(), "NOTIFY idempotency_records, 'the first'")
@@ -107,7 +107,7 @@ func TestWithoutNotify_SendsNoNotification(t *testing.T) {
 func TestClose_ClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	changed, stop := store.Watch("acct_1", "key")
 	defer stop()
 	storetest.RequireChange(t, changed)
@@ -116,5 +116,5 @@ func TestClose_ClosesTheConnection(t *testing.T) {
 	_, stop = store.Watch("acct_1", "key")
 	stop()
 	require.NoError(t, store.Release(t.Context(), held(t, store, "key", time.Minute)), "all else goes on")
-	pgstore.New(pool).Close()
+	newStore(pool).Close()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/pgstore"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
@@ -26,6 +27,12 @@ func open(t testing.TB, server string) (*pgxpool.Pool, *wire) {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool, w
+}
+
+// newStore makes a store for tests that are not about its timeout. A busy machine may need
+// longer than pgstore.AttemptTimeout to open a connection.
+func newStore(db pgstore.DB, opts ...pgstore.Option) *pgstore.Store {
+	return pgstore.New(db, append([]pgstore.Option{pgstore.WithAttemptTimeout(patience)}, opts...)...)
 }
 
 // through starts a proxy in front of a server, and returns it with the server's

@@ -58,7 +58,7 @@ func held(t testing.TB, store *pgstore.Store, key string, lease time.Duration) i
 func TestRecord_IsReadable(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	require.NoError(t, store.Complete(t.Context(), done(held(t, store, "k:1", time.Minute)), 48*time.Hour))
 	var status, location, body string
 	var lifetime time.Duration
@@ -73,7 +73,7 @@ func TestRecord_IsReadable(t *testing.T) {
 func TestReplay_DoesNotWrite(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	requireUntouched := func() {
 		existing, err := store.Acquire(t.Context(), pending("key"), time.Minute)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestReplay_DoesNotWrite(t *testing.T) {
 // hour off, either way.
 func TestLease_IsOnTheDatabasesClock(t *testing.T) {
 	t.Parallel()
-	store := pgstore.New(migrated(t))
+	store := newStore(migrated(t))
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		record := pending(name)
 		record.CreatedAt = time.Now().Add(off)
@@ -108,7 +108,7 @@ func TestLease_IsOnTheDatabasesClock(t *testing.T) {
 func TestAcquire_ReportsCorruptHeaders(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	require.NoError(t, store.Complete(t.Context(), done(held(t, store, "key", time.Minute)), time.Minute))
 	_, err := pool.Exec(t.Context(), `UPDATE idempotency_records SET response_headers = '[1]'`)
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAcquire_ReportsCorruptHeaders(t *testing.T) {
 // TestComplete_KeepsEmptyResponses are finished records all the same.
 func TestComplete_KeepsEmptyResponses(t *testing.T) {
 	t.Parallel()
-	store := pgstore.New(migrated(t))
+	store := newStore(migrated(t))
 	record := held(t, store, "key", time.Minute)
 	record.Status, record.Response = idempotency.StatusCompleted, idempotency.Response{StatusCode: 204}
 	require.NoError(t, store.Complete(t.Context(), record, time.Minute))
@@ -135,7 +135,7 @@ func TestComplete_KeepsEmptyResponses(t *testing.T) {
 func TestAcquire_SeesAConcurrentInsert(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store, rival := pgstore.New(pool, pgstore.WithAttemptTimeout(time.Minute)), pending("key")
+	store, rival := newStore(pool), pending("key")
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, tx.Commit(context.Background())) }()
@@ -167,7 +167,7 @@ func TestWithTable_AcceptsPlainNames(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	require.NoError(t, pgstore.Migrate(t.Context(), pool, pgstore.WithTable("other_records")))
-	ours, others := pgstore.New(pool), pgstore.New(pool, pgstore.WithTable("other_records"))
+	ours, others := newStore(pool), newStore(pool, pgstore.WithTable("other_records"))
 	held(t, ours, "key", time.Minute)
 	record := held(t, others, "key", time.Minute)
 	require.NoError(t, others.Extend(t.Context(), record, time.Minute))
@@ -183,7 +183,7 @@ func TestNew_PanicsOnNonsense(t *testing.T) {
 	for name, make := range map[string]func(){
 		"no database":  func() { pgstore.New(nil) },
 		"no timeout":   func() { pgstore.New(pool, pgstore.WithAttemptTimeout(0)) },
-		"no interval":  func() { pgstore.NewSweeper(pgstore.New(pool), pgstore.WithInterval(0)) },
+		"no interval":  func() { pgstore.NewSweeper(newStore(pool), pgstore.WithInterval(0)) },
 		"no ping":      func() { pgstore.New(pool, pgstore.WithPingInterval(0)) },
 		"quoted table": func() { pgstore.WithTable(`"Keys"`) },
 	} {

@@ -31,7 +31,7 @@ func TestSweep_DeletesAllExpiredInBatches(t *testing.T) {
 	t.Parallel()
 	pool, wire := open(t, testenv.EmptyPostgres(t))
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	held(t, store, "live", time.Hour)
 	_, err := pool.Exec(t.Context(), `INSERT INTO idempotency_records (scope, key, status, fingerprint, owner, created_at, expires_at)
 		SELECT 'acct_1', n, 'InProgress', decode(repeat('00', 32), 'hex'), repeat('0', 32), now(), now() FROM generate_series(1, 1200) n`)
@@ -49,7 +49,7 @@ func TestSweep_DeletesAllExpiredInBatches(t *testing.T) {
 func TestSweep_SkipsATakeover(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	held(t, store, "taken over", time.Hour)
 	held(t, store, "expired", time.Hour)
 	age(t, pool, "")
@@ -66,7 +66,7 @@ func TestSweep_SkipsATakeover(t *testing.T) {
 func TestSweeper_SweepsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	store := pgstore.New(pool)
+	store := newStore(pool)
 	held(t, store, "key", time.Hour)
 	age(t, pool, "")
 	sweeper := pgstore.NewSweeper(store, pgstore.WithInterval(5*time.Millisecond))
@@ -87,7 +87,7 @@ func TestSweeper_LogsFailures(t *testing.T) {
 	t.Parallel()
 	pool, _ := open(t, testenv.EmptyPostgres(t)) // without a table
 	var said lockedBuffer
-	sweeper := pgstore.NewSweeper(pgstore.New(pool), pgstore.WithInterval(5*time.Millisecond),
+	sweeper := pgstore.NewSweeper(newStore(pool), pgstore.WithInterval(5*time.Millisecond),
 		pgstore.WithSweeperLogger(slog.New(slog.NewTextHandler(&said, nil))))
 	sweeper.Start()
 	defer sweeper.Stop()

@@ -50,7 +50,7 @@ func TestStep_IsRepeatedAfterALostReply(t *testing.T) {
 	server := testenv.EmptyPostgres(t)
 	pool, _ := open(t, server)
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	direct := pgstore.New(pool)
+	direct := newStore(pool)
 	for name, step := range steps {
 		for fault, inject := range map[string]testenv.Fault{"late": {Delay: 2 * timeout}, "lost": {Lose: true}, "cut": {Cut: true}} {
 			t.Run(name+" "+fault, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestStep_ReportsAnOutage(t *testing.T) {
 	t.Parallel()
 	server, pool := outage(t)
 	server.Stop()
-	requireUnavailable(t, pool, time.Second)
+	requireUnavailable(t, pgstore.New(pool), time.Second)
 	server.Start()
 	requireServed(t, pool)
 }
@@ -89,7 +89,7 @@ func TestStep_ReportsASilentDatabase(t *testing.T) {
 	pool, _ := open(t, detour)
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
 	way.Partition()
-	requireUnavailable(t, pool, 2*pgstore.AttemptTimeout+time.Second)
+	requireUnavailable(t, pgstore.New(pool), 2*pgstore.AttemptTimeout+time.Second)
 	way.Heal()
 	requireServed(t, pool)
 }
@@ -102,9 +102,8 @@ func outage(t *testing.T) (*testenv.Server, *pgxpool.Pool) {
 	return server, pool
 }
 
-func requireUnavailable(t *testing.T, pool *pgxpool.Pool, within time.Duration) {
+func requireUnavailable(t *testing.T, store *pgstore.Store, within time.Duration) {
 	t.Helper()
-	store := pgstore.New(pool)
 	for name, step := range steps {
 		began := time.Now()
 		err := step.take(t.Context(), store, pending(name))
@@ -132,12 +131,15 @@ func TestStep_ReportsARefusingDatabase(t *testing.T) {
 	t.Parallel()
 	server := testenv.EmptyPostgres(t)
 	pool, wire := open(t, server)
-	requireUnavailable(t, pool, 2*time.Second)
+	require.NoError(t, pool.Ping(t.Context()), "connected before")
+	wire.drain()
+	requireUnavailable(t, newStore(pool), 2*time.Second)
 	require.Equal(t, len(steps)+1, wire.drain(), "an answer of the server is not asked for again")
 
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
 	readOnly, _ := open(t, server+"&default_transaction_read_only=on")
-	requireUnavailable(t, readOnly, 2*time.Second)
+	require.NoError(t, readOnly.Ping(t.Context()), "connected before")
+	requireUnavailable(t, newStore(readOnly), 2*time.Second)
 }
 
 // TestStep_IsRepeatedAfterADeadlock has PostgreSQL end the first transaction that writes. Some
@@ -155,7 +157,7 @@ func TestStep_IsRepeatedAfterADeadlock(t *testing.T) {
 				END $$;
 				CREATE TRIGGER victim BEFORE INSERT ON idempotency_records FOR EACH ROW EXECUTE FUNCTION end_the_first()`)
 			require.NoError(t, err)
-			store, record := pgstore.New(pool), pending("key")
+			store, record := newStore(pool), pending("key")
 			_, err = store.Acquire(t.Context(), record, time.Minute)
 			if again {
 				require.NoError(t, err)
@@ -173,7 +175,7 @@ func TestStep_ReportsAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := pgstore.New(migrated(t)).Acquire(ctx, pending("key"), time.Minute)
+	_, err := newStore(migrated(t)).Acquire(ctx, pending("key"), time.Minute)
 	require.ErrorIs(t, err, idempotency.ErrUnavailable)
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -185,7 +187,7 @@ func TestStep_TakesOneRoundTrip(t *testing.T) {
 	way, detour := through(t, testenv.EmptyPostgres(t))
 	pool, wire := open(t, detour+"&pool_max_conns=1")
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	handler := idempotency.New(pgstore.New(pool), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope()).Handler(
+	handler := idempotency.New(newStore(pool), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope()).Handler(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/fail" {
 				w.WriteHeader(http.StatusInternalServerError)
