@@ -27,8 +27,8 @@ const (
 )
 
 // backlog shows what waits to be done: requests for another one's answer, events to be published,
-// payments to be settled. What comes from the database is the same at every replica, and missing
-// while the database is away.
+// payments to be settled. What the database counts is the same at every replica, and missing while
+// the database is away.
 type backlog struct {
 	waiters    func() int
 	attempts   func() checkout.ServiceStats
@@ -39,9 +39,15 @@ type backlog struct {
 
 	mu        sync.Mutex
 	read      time.Time
-	payments  *map[checkout.Status]int  // nil: unknown; so are those below
-	unsettled *checkout.ReconcilerStats // of payments and refunds
-	events    *outbox.RelayStats        // also without a relay
+	payments  reading[map[checkout.Status]int]
+	unsettled reading[checkout.ReconcilerStats] // of payments and refunds
+	events    reading[outbox.RelayStats]
+}
+
+// reading is what was read last. A reading that failed still has what this process counts itself.
+type reading[T any] struct {
+	values   T
+	complete bool // it has what the database counts, too
 }
 
 var _ prometheus.Collector = (*backlog)(nil)
@@ -107,26 +113,31 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 	attempts := b.attempts()
 	counter(takeoversDesc, attempts.Takeovers)
 	counter(fencesDesc, attempts.FencesLost)
-	if b.payments != nil {
-		for state, n := range *b.payments {
+	if b.payments.complete {
+		for state, n := range b.payments.values {
 			metrics <- prometheus.MustNewConstMetric(paymentsDesc, prometheus.GaugeValue, float64(n), string(state))
 		}
 	}
-	if b.unsettled != nil {
-		gauge(processingDesc, float64(b.unsettled.Processing))
-		gauge(overdueDesc, float64(b.unsettled.Overdue))
-		gauge(oldestDesc, b.unsettled.Oldest.Seconds())
-		counter(settledDesc, b.unsettled.Settled)
-		counter(unknownDesc, b.unsettled.Unknown)
-		counter(overtakenDesc, b.unsettled.Overtaken)
+	unsettled := b.unsettled.values
+	counter(settledDesc, unsettled.Settled)
+	counter(unknownDesc, unsettled.Unknown)
+	counter(overtakenDesc, unsettled.Overtaken)
+	if b.unsettled.complete {
+		gauge(processingDesc, float64(unsettled.Processing))
+		gauge(overdueDesc, float64(unsettled.Overdue))
+		gauge(oldestDesc, unsettled.Oldest.Seconds())
 	}
-	if b.events != nil {
-		gauge(depthDesc, float64(b.events.Waiting))
-		gauge(lagDesc, b.events.Oldest.Seconds())
-		counter(publishedDesc, b.events.Published)
-		counter(againDesc, b.events.Republished)
-		counter(troublesDesc, b.events.Troubles)
-		for group, lag := range b.events.Lags {
+	if b.relay == nil {
+		return
+	}
+	events := b.events.values
+	counter(publishedDesc, events.Published)
+	counter(againDesc, events.Republished)
+	counter(troublesDesc, events.Troubles)
+	if b.events.complete {
+		gauge(depthDesc, float64(events.Waiting))
+		gauge(lagDesc, events.Oldest.Seconds())
+		for group, lag := range events.Lags {
 			for desc, value := range map[*prometheus.Desc]float64{behindDesc: float64(lag.Events),
 				behindForDesc: lag.Oldest.Seconds(), retryingDesc: float64(lag.Retrying), deadDesc: float64(lag.Dead)} {
 				metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, group)
@@ -135,13 +146,13 @@ func (b *backlog) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// refresh reads the figures when they are too old. Those that can't be read are unknown; the others
-// are shown.
+// refresh reads the figures when they are too old. What the database does not tell is not shown;
+// the counters of this process are, as alerts about such an outage need them.
 func (b *backlog) refresh() {
 	if time.Since(b.read) < backlogAge {
 		return
 	}
-	b.read, b.events = time.Now(), nil
+	b.read = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
 	defer cancel()
 	b.payments = figures(ctx, b.log, "payments", func(ctx context.Context) (map[checkout.Status]int, error) {
@@ -153,12 +164,11 @@ func (b *backlog) refresh() {
 	}
 }
 
-// figures returns nil if they can't be read.
-func figures[T any](ctx context.Context, log *slog.Logger, of string, read func(context.Context) (T, error)) *T {
+// figures makes a reading, and logs an error.
+func figures[T any](ctx context.Context, log *slog.Logger, of string, read func(context.Context) (T, error)) reading[T] {
 	values, err := read(ctx)
 	if err != nil {
 		log.Debug("no figures", "of", of, "error", err)
-		return nil
 	}
-	return &values
+	return reading[T]{values, err == nil}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 func TestMetrics_UnknownMethodsAreNoLabels(t *testing.T) {
@@ -51,6 +53,20 @@ func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 	r.awaitMetric("idempotency_takeovers_total 1")
 	r.awaitMetric("idempotency_fence_failures_total 1")
 	r.awaitMetric(`payments{state="succeeded"} 1`)
+}
+
+// TestMetrics_CountTroublesDuringAnOutage: alerts about the outage are made of these counters.
+func TestMetrics_CountTroublesDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresServer(t)
+	r := serveSeeded(t, configFor(t, server.URL, testenv.Redis(t)))
+	r.awaitMetric("outbox_depth 0")
+	server.Stop()
+	require.Eventually(t, func() bool {
+		metrics := r.operations("/metrics").body
+		return !strings.Contains(metrics, "\noutbox_depth ") && strings.Contains(metrics, "\noutbox_troubles_total ") &&
+			!strings.Contains(metrics, "\noutbox_troubles_total 0\n") && strings.Contains(metrics, "\nreconciler_settled_total 0\n")
+	}, patience, pause)
 }
 
 func TestMetrics_CountLostLeases(t *testing.T) {

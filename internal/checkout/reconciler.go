@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// DefaultGrace is longer than a live handler needs: it waits for the provider for 45 s at most,
-	// and then settles within SettleGrace. Taking the next attempt earlier would fence handlers
-	// that are about to succeed, and their clients would have to retry.
+	// DefaultGrace is longer than a live handler needs whose payment is new: it waits for the
+	// provider for 45 s at most, and then settles within SettleGrace. Taking the next attempt
+	// earlier would fence handlers that are about to succeed, and their clients would have to
+	// retry.
 	DefaultGrace = time.Minute
 
 	// DefaultBackoff spreads the requests to a provider that has problems.
@@ -41,8 +42,8 @@ const (
 	// would take the connections that requests need.
 	reconcileBatch = 5
 
-	// askTimeout bounds one request to the provider. With the time to settle it is shorter than
-	// DefaultGrace, so that reconcilers don't fence each other.
+	// askTimeout bounds all that a pass asks the provider about one payment or refund. With the
+	// time to settle it is shorter than DefaultGrace, so that reconcilers don't fence each other.
 	askTimeout = 45 * time.Second
 )
 
@@ -168,7 +169,8 @@ func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
 	return int(settled.Load()), errors.Join(append(errs, paymentsErr, refundsErr)...)
 }
 
-// Stats counts what is unsettled, in the store, and adds what this process did.
+// Stats counts what is unsettled, in the store, and adds what this process did. What it did is
+// right even if Stats returns an error.
 func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 	unsettled, err := r.store.CountUnsettled(ctx, r.options.Deadline)
 	return ReconcilerStats{Unsettled: unsettled, Settled: r.settled.Load(), Unknown: r.unknown.Load(),
