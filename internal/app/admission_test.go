@@ -24,6 +24,16 @@ func (g *askedGateway) Charge(context.Context, checkout.ChargeRequest) (r checko
 	return r
 }
 
+func (g *askedGateway) FindCharge(context.Context, checkout.ChargeRequest) (r checkout.GatewayResult) {
+	g.during = append(g.during, g.limiter.Stats())
+	return r
+}
+
+func (g *askedGateway) FindRefund(context.Context, checkout.RefundRequest) (r checkout.GatewayResult) {
+	g.during = append(g.during, g.limiter.Stats())
+	return r
+}
+
 func (g *askedGateway) Refund(context.Context, checkout.RefundRequest) (r checkout.GatewayResult) {
 	g.during = append(g.during, g.limiter.Stats())
 	return r
@@ -36,10 +46,12 @@ func TestAdmission_FreesTheSlotWhileTheProviderIsAsked(t *testing.T) {
 	slot := limiter.Enter(t.Context(), admission.Money, uuid.New(), false, nil)
 	ctx := admission.WithSlot(t.Context(), slot)
 	parkingGateway{asked}.Charge(ctx, checkout.ChargeRequest{})
+	parkingGateway{asked}.FindCharge(ctx, checkout.ChargeRequest{})
 	parkingGateway{asked}.Refund(ctx, checkout.RefundRequest{})
+	parkingGateway{asked}.FindRefund(ctx, checkout.RefundRequest{})
 	parkingGateway{asked}.Charge(t.Context(), checkout.ChargeRequest{}) // the reconciler has no slot
-	require.Len(t, asked.during, 3)
-	for _, stats := range asked.during[:2] {
+	require.Len(t, asked.during, 5)
+	for _, stats := range asked.during[:4] {
 		require.Zero(t, stats.InUse)
 		require.Equal(t, 1, stats.Waiting)
 	}

@@ -86,8 +86,9 @@ type Config struct {
 	// days, because a dispute or a forgotten batch job brings old requests back after weeks. It
 	// must be at least 30m, and at least IDEMPOTENCY_PAYMENT_TTL.
 	TombstoneTTL time.Duration `env:"IDEMPOTENCY_TOMBSTONE_TTL" envDefault:"2160h"`
-	// PaymentDeadline bounds a handler that moves money: one call to the provider within
-	// PSPTimeout, and the transactions before and after it.
+	// PaymentDeadline bounds a handler that moves money: a call to the provider within PSPTimeout,
+	// a second one if a later attempt has to look the first one up, and the transactions before and
+	// after them.
 	PaymentDeadline time.Duration `env:"PAYMENT_DEADLINE" envDefault:"60s"`
 	// OrderDeadline bounds all other handlers, which take milliseconds. It is short because nginx
 	// gives up on a paused replica only after the longest time that a request may take.

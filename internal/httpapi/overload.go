@@ -3,14 +3,16 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/admission"
 )
 
-// keyLookupTimeout bounds the look at a key when no slot is free. It takes as long only if Redis
-// does not answer.
+// keyLookupTimeout bounds the look at a key when no slot is free. It takes as long only if the
+// store does not answer, or if more keys are looked at than Config.Lookups allows.
 const keyLookupTimeout = 250 * time.Millisecond
 
 // errOverloaded says nothing about older attempts with the same key: the client finds out by the
@@ -80,6 +82,10 @@ func (s *Server) lookAtKey(ctx context.Context, r *http.Request) admission.Key {
 	}
 	ctx, cancel := context.WithTimeout(ctx, keyLookupTimeout)
 	defer cancel()
+	if s.lookups.Acquire(ctx, 1) != nil {
+		return admission.Unknown
+	}
+	defer s.lookups.Release(1)
 	record, err := idempotency.Lookup(ctx, s.cfg.Store, exchangeOf(ctx).account.String(), key)
 	switch {
 	case err != nil || record == nil:
@@ -91,5 +97,9 @@ func (s *Server) lookAtKey(ctx context.Context, r *http.Request) admission.Key {
 }
 
 // asksToWait reports whether a request may wait for another attempt with its key (RFC 7240). It
-// should not hold a slot meanwhile.
-func asksToWait(r *http.Request) bool { return r.Header.Get("Prefer") != "" }
+// should not hold a slot meanwhile. It may be wrong about other preferences, which costs a look-up.
+func asksToWait(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Prefer"), func(preferences string) bool {
+		return strings.Contains(strings.ToLower(preferences), "wait")
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
@@ -22,14 +23,14 @@ type crowded struct {
 	account uuid.UUID // of the requests
 }
 
-func setupCrowded(t *testing.T) *crowded {
+func setupCrowded(t *testing.T, edit ...func(*httpapi.Config)) *crowded {
 	t.Helper()
 	limiter := admission.New(10)
-	s := setup(t, func(c *httpapi.Config) {
+	s := setup(t, append(edit, func(c *httpapi.Config) {
 		if c.Replica == "api-1" {
 			c.Admission = limiter
 		}
-	})
+	})...)
 	account := value[uuid.UUID](s, "SELECT account_id FROM api_keys WHERE hash = sha256($1)", []byte(demo))
 	return &crowded{s, limiter, account}
 }
@@ -86,6 +87,48 @@ func TestOverload_ReplaysWhatWasAnswered(t *testing.T) {
 	again := s.post("/v1/orders", key, order, http.StatusCreated)
 	require.True(t, again.replayed())
 	requireSame(t, first, again)
+}
+
+// crowdedStore counts the look-ups under way. It is silent, so that they stay.
+type crowdedStore struct {
+	idempotency.Store
+	mu        sync.Mutex
+	now, most int
+}
+
+func (s *crowdedStore) Lookup(ctx context.Context, _, _ string) (*idempotency.Record, error) {
+	s.count(1)
+	defer s.count(-1)
+	<-ctx.Done()
+	return nil, idempotency.ErrUnavailable
+}
+
+func (s *crowdedStore) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += n
+	s.most = max(s.most, s.now)
+}
+
+// TestOverload_BoundsLookups: they may use connections that others need.
+func TestOverload_BoundsLookups(t *testing.T) {
+	t.Parallel()
+	const lookups = 2
+	store := &crowdedStore{}
+	s := setupCrowded(t, func(c *httpapi.Config) {
+		if c.Replica == "api-1" {
+			store.Store, c.Store, c.Lookups = c.Store, store, lookups
+		}
+	})
+	s.fill()
+	var requests sync.WaitGroup
+	for range 4 * lookups {
+		requests.Go(func() {
+			s.do(request{method: "POST", path: "/v1/orders", key: newKey(), body: "{}"}).problem(http.StatusServiceUnavailable, "overloaded")
+		})
+	}
+	requests.Wait()
+	require.Equal(t, lookups, store.most)
 }
 
 func TestOverload_LetsAnotherReplicaServe(t *testing.T) {

@@ -74,8 +74,9 @@ func (s *Server) observe(r *http.Request, check idempotency.Check) {
 }
 
 // Budgets returns, for each route that takes a key, the longest time from the end of a request to
-// its answer: its preparation, the wait that the client may prefer, and then the handler's
-// deadline. Whatever is in front of a replica must wait for longer.
+// its answer while the stores answer: its preparation, the wait that the client may prefer, and
+// then the handler's deadline. Whatever is in front of a replica must wait for longer. Stores that
+// do not answer add some seconds, and the client then gets the proxy's answer.
 func Budgets(cfg Config) map[string]time.Duration {
 	budgets := map[string]time.Duration{}
 	for route, policy := range keyedRoutes(cfg) {

@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
@@ -37,6 +40,7 @@ type Config struct {
 	RateLimit      int                // requests per second, account and replica
 	AuthCacheTTL   time.Duration      // how long a revoked API key may still work
 	Admission      *admission.Limiter // nil: everything is admitted
+	Lookups        int64              // of keys at a time, of requests without a slot; zero: any number
 
 	Lease           time.Duration // of a key without a heartbeat
 	PaymentTTL      time.Duration // how long the answer to a movement of money is kept
@@ -72,6 +76,7 @@ type Server struct {
 	routes      chi.Router
 	policies    map[string]*idempotency.Policy // by method and route pattern
 	idempotency *idempotency.Middleware
+	lookups     *semaphore.Weighted       // Config.Lookups of them
 	signature   *standardwebhooks.Webhook // nil: no event can be verified
 }
 
@@ -94,7 +99,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, policies: keyedRoutes(cfg)}
+	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, policies: keyedRoutes(cfg),
+		lookups: semaphore.NewWeighted(cmp.Or(cfg.Lookups, math.MaxInt64))}
 	s.idempotency = s.idempotent()
 	s.routes = s.router(valid)
 	return s, nil
