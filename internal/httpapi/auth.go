@@ -62,14 +62,15 @@ func (s *Server) authenticate(known *accounts) func(http.Handler) http.Handler {
 }
 
 // bearerToken reads the Authorization header (RFC 6750, section 2.1), which must have been sent
-// once.
+// once. Only spaces may stand before the token: nginx counts the requests of each key, and must
+// read the same one.
 func bearerToken(h http.Header) (string, bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
 		return "", false
 	}
 	scheme, token, found := strings.Cut(values[0], " ")
-	token = strings.TrimSpace(token)
+	token = strings.Trim(token, " ")
 	return token, found && token != "" && strings.EqualFold(scheme, "Bearer")
 }
 

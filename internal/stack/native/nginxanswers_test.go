@@ -339,7 +339,7 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 		})
 		<-arrived
 	}
-	for _, credentials := range []string{"Bearer one", "bearer one", "BEARER   one"} {
+	for _, credentials := range []string{"Bearer one", "bearer one", "BEARER   one", "Bearer one\t", "\tBearer one "} {
 		resp, body := b.exchange(t, request(credentials))
 		requireProblem(t, credentials, resp, body, 503, "overloaded")
 		require.Equal(t, "1", resp.Header.Get("Retry-After"))
