@@ -24,8 +24,9 @@ type Keeper interface {
 
 // FindLost returns the events of a stream after a position that the outbox does not have: a
 // database that was failed over or restored has lost them, with all that their transactions wrote.
-// The position is the relay's cursor at that time, as a lost event is newer than it. What was lost
-// before it was published is not found, nor is what the stream has lost, too.
+// The position is the relay's cursor at that time, as a lost event is newer than it. The whole
+// stream is read, because old events are published again after newer ones. What was lost before it
+// was published is not found, nor is what the stream has lost, too.
 func FindLost(ctx context.Context, stream NewestReader, outbox Keeper, after int64) (lost []Event, err error) {
 	seen := map[uuid.UUID]bool{} // an event may have been published twice
 	for before := (EntryID{}); ; {
@@ -34,9 +35,6 @@ func FindLost(ctx context.Context, stream NewestReader, outbox Keeper, after int
 			return lost, fmt.Errorf("read the stream: %w", err)
 		}
 		newer := newerThan(events, after)
-		if len(newer) == 0 {
-			return lost, nil
-		}
 		kept, err := outbox.Kept(ctx, positionsOf(newer))
 		if err != nil {
 			return lost, fmt.Errorf("compare the stream with the outbox: %w", err)

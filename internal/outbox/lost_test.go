@@ -44,6 +44,7 @@ func TestFindLost_NamesTheNewerEventsThatTheOutboxLacks(t *testing.T) {
 	}
 	s.publish(events...)
 	s.publish(events[6])
+	s.publish(events[0], events[3]) // as oncepay outbox replay does: old ones are the last entries
 	s.lose(events[1], events[4], events[6])
 	for _, limit := range []int64{1, 2, 1000} {
 		find := func(after int64) []outbox.Event {
