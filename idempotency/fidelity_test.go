@@ -154,6 +154,8 @@ func TestBody_ThatWasReadBeforeIsRefused(t *testing.T) {
 		"chunked, unread":    {"application/json", `{"sku":"tee"}`, true, func(r *http.Request) { _ = r.ParseForm() }, false},
 		"chunked and empty":  {"application/json", "", true, func(*http.Request) {}, false},
 		"the first byte":     {"text/plain", "body", false, func(r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) }, true},
+		"replaced by none":   {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { r.Body = http.NoBody }, true},
+		"removed":            {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { r.Body = nil }, true},
 		"a form that stayed": {"application/x-www-form-urlencoded", form, false, func(*http.Request) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,6 +136,9 @@ var errBodyConsumed = errors.New("the request's body was read before the idempot
 // readBody reads the body and puts an unread copy in its place.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
+		if isConsumed(r, nil) {
+			return nil, errBodyConsumed
+		}
 		return nil, nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))

@@ -33,7 +33,9 @@ const (
 // and Lookup fail at once with [idempotency.ErrNotSent]. Then one Acquire is sent as a
 // probe, while the others still fail. If the probe is answered, the breaker closes; if not,
 // another pause follows. [idempotency.ErrLost] and [idempotency.ErrCorrupt] are answers. An
-// Acquire whose caller cancelled it does not count.
+// Acquire whose caller cancelled it does not count. A Lookup is no probe: it may have less
+// time than an Acquire. Between a pause and the next probe Lookups are sent, and each waits
+// for its own timeout.
 //
 // Extend, Complete and Release are always sent: an owner that holds a key, or may hold it
 // because the answer to its Acquire was lost, must be able to finish. Only Acquire opens and
