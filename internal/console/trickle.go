@@ -58,22 +58,34 @@ func (t *trickle) onRetry(int, string, time.Duration) { t.count(func(b *bar) { b
 
 // serveTrickle turns it on or off.
 func (s *Server) serveTrickle(w http.ResponseWriter, _ *http.Request) {
-	if s.trickle.halt() {
+	ctx, on := s.trickle.turn(s.stopping)
+	if !on {
 		respond(w, "No more shoppers come.", nil)
 		return
 	}
-	ctx, stop := context.WithCancel(s.stopping)
-	s.trickle.mu.Lock()
-	s.trickle.stop = stop
-	s.trickle.mu.Unlock()
 	s.background.Go(func() { s.runTrickle(ctx) })
 	respond(w, "A shopper comes every "+trickleInterval.String()+", for as long as a page is open.", nil)
 }
 
-// halt reports whether it was on.
-func (t *trickle) halt() bool {
+// turn turns it on, or off if it is on. The context ends when it is turned off.
+func (t *trickle) turn(parent context.Context) (ctx context.Context, on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.off() {
+		return nil, false
+	}
+	ctx, t.stop = context.WithCancel(parent)
+	return ctx, true
+}
+
+func (t *trickle) halt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.off()
+}
+
+// off reports whether it was on. It needs the lock.
+func (t *trickle) off() bool {
 	if t.stop == nil {
 		return false
 	}
