@@ -47,7 +47,7 @@ type Config struct {
 	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name. It has no
 	// default, because a wrong database is worse than none.
 	DatabaseURL string `env:"DATABASE_URL"`
-	// DatabaseMaxConns bounds the connections of one replica. 20 serve some thousand requests a
+	// DatabaseMaxConns bounds the connections of one replica. 20 serve about a thousand requests a
 	// second, and two replicas, a migration and a psql stay well below PostgreSQL's default of 100.
 	// They also bound how many requests are worked on at a time; the others wait or get 503
 	// overloaded.
@@ -61,7 +61,7 @@ type Config struct {
 	// either way.
 	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
-	// PSPURL is the payment provider's base URL.
+	// PSPURL is the base URL of the payment provider, which has to have the API of pspsim.
 	PSPURL string `env:"PSP_URL"`
 	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what
 	// comes after the call must fit into PaymentDeadline.
@@ -123,7 +123,7 @@ type Config struct {
 	// ask PostgreSQL.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
 	// RateLimit is how many requests a second each account may send to each replica. It stops
-	// runaway clients and is no quota.
+	// runaway clients and is no quota. All provider events together count as one account.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
 	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318,
