@@ -80,7 +80,7 @@ func overloadSection(b *bench, rows []offered, limit float64, command string) (s
 them were answered or not. The load generator may not manage to send what is offered: it sent %.1f × the limit at most.
 Only new orders grow; the other classes come at a steady rate beside them, and sent/s is of the row's class. Latencies are
 of what was answered with success. The load generator takes its share of the same cores, as the table says, and so do the
-refusals of nginx and the replicas: both are missing to what is done.`,
+refusals of nginx and the replicas: both reduce the rate of completed requests.`,
 		slices.Max(b.cfg.offered), number(limit), b.cfg.clients, slices.Max(slices.Collect(maps.Values(sent)))/limit)}
 	t := table{command: command, header: []string{"orders/s offered", "client's cores", "class", "sent/s", "done/s", "p50 ms", "p99 ms", "503 overloaded", "429", "other", "no answer"}}
 	p50, p99 := map[string]plotter.XYs{}, map[string]plotter.XYs{}

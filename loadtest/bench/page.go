@@ -41,8 +41,8 @@ Made by %s on %s, in %s.
 
 - Machine: %s.
 - Load of the machine when it began, of others: %s. Above zero, rates and latencies are worse than they would be alone.
-- Figures are the median of the rounds (%d, of %s for each measurement), with the extremes in brackets. What is compared takes
-  turns in each round.
+- Figures are the median of the rounds (%d, of %s for each measurement), with the extremes in brackets. The systems that are
+  compared are measured in turn in each round.
 - CPU is user and system time of all threads and child processes, from /proc, in µs per request.
 - The client runs on the same cores, so rates are those of this machine with everything on it.
 `, "`"+strings.Join(append([]string{"go run ./loadtest/bench"}, cfg.args...), " ")+"`", began.Format(time.DateOnly), time.Since(began).Round(time.Second), here.text, here.load, cfg.rounds, cfg.step)

@@ -39,7 +39,7 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 	var page bytes.Buffer
 	require.NoError(t, writeOverview(&page, paths))
 	for _, want := range []string{
-		"2 runs, 1h0m0s of load in all: 120 faults (120 per hour)", "120\u202f000 attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
+		"2 runs, 1h0m0s of load in all: 120 fault runs (120 per hour)", "120\u202f000 client attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
 		"| abc | 1 | 30m0s | 100 | 60\u202f000 | 20\u202f000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
 		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
 		"| replica kill | 120 | 18 |  | 4.0 s |", "| seed 2 | 3 | 5 |", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",

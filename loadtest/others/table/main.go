@@ -45,7 +45,7 @@ var rows = []row{
 	{"orders charged more than once", func(r report) int { return r.Score.DoubleCharges }},
 	{"charges without a payment", func(r report) int { return r.Score.ChargesWithoutPayment }},
 	{"**keys with a lost acknowledgement**", func(r report) int { return r.Score.LostAnswers }},
-	{"keys refused, and done all the same", func(r report) int { return r.Score.RefusedYetDone }},
+	{"keys refused, although the effect happened", func(r report) int { return r.Score.RefusedYetDone }},
 	{"**keys with two different answers**", func(r report) int { return r.Score.TwoAnswers }},
 	{"keys with a 2xx to another request", func(r report) int { return r.Score.OtherRequest }},
 	{"keys with another account's answer", func(r report) int { return r.Score.OtherAccount }},
