@@ -15,10 +15,12 @@ type Class int
 
 // The classes, in the order in which they are served.
 const (
-	Begun  Class = iota // finishes what was begun: provider events, look-ups
-	Money               // payments, refunds, top-ups
-	Change              // orders and all other changes
-	List                // lists, and reads that nobody waits for
+	// Begun finishes what was begun: provider events, requests whose key is known, and reads of a
+	// key, an order or a payment.
+	Begun  Class = iota
+	Money        // payments, refunds, top-ups
+	Change       // orders, all other changes, and reads of one product, customer or wallet
+	List         // lists
 	classes
 )
 

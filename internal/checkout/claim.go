@@ -26,8 +26,8 @@ type Claim struct {
 	// TombstoneTTL is how long it is remembered that the key was used, for what moves money. Zero:
 	// as long as the answer.
 	TombstoneTTL time.Duration
-	// AttemptedAt is when this attempt began, by the clock of the proxy or of the replica. Once an
-	// attempt was refused, no older one may act.
+	// AttemptedAt is when the client attempt began, by the clock of the proxy or of the replica.
+	// Once one was refused, no older one may act.
 	AttemptedAt time.Time
 	TraceParent string // names the request in a trace; may be empty
 }

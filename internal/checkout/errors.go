@@ -26,12 +26,13 @@ type Error struct {
 	Code    string
 	Message string
 
-	// Retryable errors change nothing, and the client may use the same key again. All others are
-	// final and are kept under the key.
+	// The answer of a Retryable error is not kept under the key. All others are final and are kept.
 	Retryable  bool
 	RetryAfter time.Duration // a hint; zero says nothing
-	Since      time.Time     // instead: since when that runs which is in the way; by the store's clock
-	Resource   string        // path of what the error is about; may be empty
+	// Since is when the thing that blocks this command began, by the store's clock. If it is set,
+	// it counts instead of RetryAfter.
+	Since    time.Time
+	Resource string // path of what the error is about; may be empty
 
 	cause error
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// An attempt is one copy of a request at one replica. A proxy that passes a request on to a second
-// replica makes a second copy, and the first one may still wait in the socket of a replica that is
-// paused. Once the client has seen a refusal, the first copy must not act: the store compares the
-// times of the attempts, and a copy whose client is gone is not executed at all. The time is noted
-// before the look at the connection, so that a pause between the two makes no copy look newer.
+// A proxy that passes a request on to a second replica makes a second copy of it, and the first
+// copy may still wait in the socket of a replica that is paused. Once the client has seen a
+// refusal, the first copy must not act: the store compares the times of the client attempts, and a
+// copy whose client is gone is not executed at all. The time is noted before the look at the
+// connection, so that a pause between the two makes no copy look newer.
 //
 // Times of the proxy and of replicas are compared with each other, so their clocks must agree to
 // within the shortest time after which the proxy passes a request on, which is seconds.
 
-// headerRequestStart is when the proxy received the request: "t=" and seconds since 1970 with
-// milliseconds. All copies that one proxy makes of a request have the same time.
+// headerRequestStart is when the proxy first passed the request on: "t=" and seconds since 1970
+// with milliseconds. All copies that one proxy makes of a request have the same time.
 const headerRequestStart = "X-Request-Start"
 
 var (
@@ -34,7 +34,7 @@ var (
 		detail: "The request waited too long before it was executed. Nothing was done. Send it again."}
 )
 
-// timeAttempt notes when the attempt began: as a trusted proxy says, else now.
+// timeAttempt notes when the client attempt began: as a trusted proxy says, else now.
 func (s *Server) timeAttempt(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()

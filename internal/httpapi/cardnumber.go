@@ -48,7 +48,8 @@ func containsCardNumber(text string) bool {
 }
 
 // hasManyDigits reports whether there are as many digits as a card number has without a letter
-// between them. Nearly all texts do not, also few IDs and UUIDs, and need no further look.
+// between them. Nearly all texts have fewer, and so do most IDs and UUIDs; they need no further
+// look.
 func hasManyDigits(text string) bool {
 	digits := 0
 	for i := range len(text) {

@@ -29,7 +29,7 @@ const (
 type exchange struct {
 	requestID string
 	account   uuid.UUID // of the API key; zero until authenticated
-	// attemptedAt is when this attempt began; see timeAttempt.
+	// attemptedAt is when this client attempt began; see timeAttempt.
 	attemptedAt time.Time
 }
 

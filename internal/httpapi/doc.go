@@ -3,10 +3,11 @@
 //
 // A request passes these stages, each of which may end it with a problem (RFC 9457):
 //
-//	request ID → client IP → access log → recover → body limit → timeout →
-//	authenticate → rate limit → validate → idempotency → handler
+//	request ID → time of the client attempt → client IP → access log → recover → body limit →
+//	(route) → timeout → authenticate → rate limit → admission → validate → stale copies →
+//	idempotency → handler
 //
-// Those up to the timeout wrap the router. The others begin once a route is found, so that an
+// Those up to the body limit wrap the router. The others begin once a route is found, so that an
 // unknown path is 404 and a wrong method 405 for everybody, and each route's pattern is known to
 // them. A request that is rejected before the idempotency stage never uses up its key.
 //

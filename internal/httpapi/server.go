@@ -109,8 +109,9 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Wait returns when the idempotency store has everything from the requests that have ended. It
-// takes seconds at most. Call it after [http.Server.Shutdown] and before closing the store.
+// Wait ends the repetition of steps at the idempotency store, and returns when the last of them has
+// ended, after a few seconds at most. Call it after [http.Server.Shutdown] and before closing the
+// store.
 func (s *Server) Wait() { s.idempotency.Wait() }
 
 // Waiting returns how many requests wait for another one with their key.

@@ -2,10 +2,10 @@ package localserver
 
 import "time"
 
-// CPUTime is the CPU time, of all threads, that a process and its children have used since they
-// started, and those children that have ended. So the difference between two calls is all that a
-// server of several processes has done meanwhile. Its resolution is a hundredth of a second. It
-// returns errors.ErrUnsupported where the system is not Linux.
+// CPUTime is the CPU time that a process and all its children, including those that have ended,
+// have used so far, in all threads. So the difference between two calls is all that a server of
+// several processes has done meanwhile. Its resolution is a hundredth of a second. It returns
+// errors.ErrUnsupported where the system is not Linux.
 func CPUTime(pid int) (time.Duration, error) {
 	total, err := cpuTime(pid)
 	if err != nil {

@@ -72,13 +72,15 @@ func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]
 }
 
 // takeStock queues the reservation of an order's items. Only the event follows it before the
-// commit: so the stock of a product that many want is locked for a short time, and nobody waits for
-// it who already holds the outbox, as the relay waits for those. The commit fails with errOutdated
-// if the stock no longer suffices or the price is another one.
+// commit. A popular product is therefore locked only briefly. Nor does a transaction wait for that
+// lock after it has written to the outbox; the relay would have to wait for it. The commit fails
+// with errOutdated if the stock no longer suffices or the price is another one.
 func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
 	var taken []dbsqlc.TakeStockParams
 	for _, item := range inLockOrder(order.Items) {
-		if !tx.locks { // or else it waits for a turn of those who wait for its locks
+		// A transaction that already holds the locks must not wait for a turn: those who have the
+		// turns wait for its locks.
+		if !tx.locks {
 			tx.takes = append(tx.takes, product{tx.account, item.SKU})
 		}
 		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),

@@ -1,16 +1,24 @@
 // Package postgres keeps the shop in PostgreSQL. It is also the authority on idempotency keys: a
 // key's row is written by the transaction whose effect it records, so the two can't disagree.
 //
-// Each exported method of [Store] is one transaction, and all that write have one shape and two
-// round trips:
+// What a client or the provider wants to be changed is a transaction of two round trips:
 //
 //  1. begin, look whether the key is taken, lock and load what the decision needs;
 //  2. after a pure decision of package checkout: claim the key and keep the answer
 //     under it, write rows, ledger entries and event, commit.
 //
-// Rows are locked in one order, so that no two commands deadlock: order, payment, refund, customer,
-// wallet, key, products by SKU. Products are read without a lock, and changed last. Everything is
-// read and written within an account; what belongs to another one is not found.
+// An operation at the provider has one such transaction before the call and one after it. A
+// decision that came too late is made again, in another transaction. Orders expire in a transaction
+// without a key. All other methods of [Store] are one statement each: reads, and what takes, puts
+// off or purges rows.
+//
+// Rows are locked in one order, so that commands do not deadlock: order, payment, refund, customer,
+// wallet, key, products by SKU. Products are read without a lock, and changed last. The exception
+// is an order whose decisions keep coming too late; see readProducts.
+//
+// What a client asks for is read and written within its account; what belongs to another one is not
+// found. The reconciler, the expirer and the purger look for work in all accounts. A provider event
+// names only the payment or the refund, which tells the account.
 package postgres
 
 import (

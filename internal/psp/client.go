@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// dialTimeout: a provider that can't be reached in this time is away, and it leaves most of the
-	// caller's deadline unused for a retry.
+	// dialTimeout: a provider that can't be reached in this time is away. It is short, so the
+	// caller still has most of its deadline left.
 	dialTimeout = 3 * time.Second
 	// tlsTimeout is dialTimeout again, for the handshake's two round trips.
 	tlsTimeout = 3 * time.Second

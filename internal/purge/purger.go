@@ -23,8 +23,8 @@ const (
 	// service. It leaves them time to notice, over a holiday, that they lost some.
 	DefaultEventsKept = 7 * 24 * time.Hour
 
-	// inboxMargin is far longer than the statement that applies a dead letter runs: another
-	// statement with the same event must still find the event in the inbox.
+	// inboxMargin is far longer than it takes to apply a dead letter: a second statement with the
+	// same event must still find it in the inbox.
 	inboxMargin = time.Minute
 
 	// purgeBatch keeps a deletion at a few milliseconds, and purgeRest leaves the database to
