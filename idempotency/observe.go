@@ -22,7 +22,7 @@ const (
 	ResultIncomplete  Result = "incomplete"  // the handler ran, but its record could not be finished at once
 )
 
-// Check is what an observer gets, once for each request.
+// Check is what an observer gets, once for each request; see [WithObserver].
 type Check struct {
 	Key, Scope string
 	Result     Result

@@ -34,8 +34,9 @@ func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error
 	return func(m *Middleware) { m.writeError = write }
 }
 
-// WithObserver sets a function that is called for each request, before its answer is sent. It
-// is called from many goroutines at once and must be quick.
+// WithObserver sets a function that is called once for each request with a key, or without a
+// required one: before its answer is sent, unless the answer is streamed. It is called from many
+// goroutines at once and must be quick.
 func WithObserver(observe func(*http.Request, Check)) Option {
 	return func(m *Middleware) { m.observe = observe }
 }

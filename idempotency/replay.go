@@ -57,7 +57,7 @@ func (c *call) reject(result Result, e *Error) {
 	c.writeError(c.w, c.r, e)
 }
 
-// report calls the observer, before the answer is sent.
+// report calls the observer, before the answer is sent unless that was streamed.
 func (c *call) report(result Result) {
 	c.check.Result = result
 	c.check.Duration = time.Since(c.began) - c.handling - c.check.Waited

@@ -79,8 +79,8 @@ func (s *Store) statements() statements {
 	}
 }
 
-// scanRecord reads a row of acquireSQL. ExpiresAt is on this process's clock, computed from the
-// time that remains on the database's.
+// scanRecord reads a row of acquireSQL or lookupSQL. ExpiresAt is on this process's clock, computed
+// from the time that remains on the database's.
 func scanRecord(row pgx.CollectableRow) (idempotency.Record, error) {
 	var (
 		r           idempotency.Record
