@@ -46,7 +46,7 @@ func (c *call) respond() {
 // overflow finishes the record of an answer that is final but too large. One that is not
 // final still holds the key until the handler returns.
 func (c *call) overflow() {
-	if _, final := c.outcome(c.out.code); final {
+	if _, final := c.finalStatus(c.out.code); final {
 		c.finish(c.out.withoutBody())
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-func (c *call) outcome(code int) (Status, bool) {
+// finalStatus reports whether an answer is kept, and with which status.
+func (c *call) finalStatus(code int) (Status, bool) {
 	if c.claim.released.Load() || c.keepFor() <= 0 {
 		return "", false
 	}
-	return outcomeOf(code)
+	return statusOf(code)
 }
 
 // keepFor is how long the answer is kept from now on. The record ends up to one lease before
@@ -30,7 +31,7 @@ func (c *call) keepFor() time.Duration {
 func (c *call) finish(response Response) {
 	c.finished = true
 	step := c.release
-	if status, final := c.outcome(response.StatusCode); final {
+	if status, final := c.finalStatus(response.StatusCode); final {
 		done := c.pending
 		done.Status, done.Response, done.TraceParent = status, response, c.claim.origin()
 		step = func(ctx context.Context) error { return c.store.Complete(ctx, done, c.keepFor()) }

@@ -70,10 +70,10 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// outcomeOf reports whether an answer is final, and with which status it is kept. Answers that
+// statusOf reports whether an answer is final, and with which status it is kept. Answers that
 // allow a retry are not final: 5xx, 408 Request Timeout, 425 Too Early and 429 Too Many
 // Requests.
-func outcomeOf(code int) (Status, bool) {
+func statusOf(code int) (Status, bool) {
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		return "", false

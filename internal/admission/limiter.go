@@ -31,7 +31,7 @@ type Limiter struct {
 	mu                   sync.Mutex
 	slots                share
 	waiting, replays     share     // places
-	queue                []*waiter // in the order of arrival
+	queue                []*queued // in the order of arrival
 	queued               share
 	admitted, turnedAway [classes]int64
 }
@@ -47,11 +47,11 @@ func New(slots int) *Limiter {
 // mostOf is what one account gets of something.
 func mostOf(all int) int { return all - max(1, all/5) }
 
-// waiter is a request in the queue.
-type waiter struct {
-	class Class
-	slot  *Slot
-	turn  chan bool // receives once: whether the slot is the request's now
+// queued is a request in the queue.
+type queued struct {
+	class    Class
+	slot     *Slot
+	admitted chan bool // receives once: whether the slot is the request's now
 }
 
 // Enter returns a slot, which its caller must leave, or nil if the request is turned away. It looks
@@ -68,12 +68,12 @@ func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, wai
 		class, admitted = Begun, slot.takePlace(&l.waiting)
 	} else if key == Answered {
 		class, admitted = Begun, slot.takePlace(&l.replays)
-	} else if w := l.takeOrQueue(slot, class); w == nil {
+	} else if q := l.takeOrQueue(slot, class); q == nil {
 		admitted = true
 	} else if !waits && look(ctx) != Unknown {
-		class, admitted = Begun, l.giveUp(w) || slot.takePlace(&l.replays)
+		class, admitted = Begun, l.giveUp(q) || slot.takePlace(&l.replays)
 	} else {
-		admitted = l.wait(ctx, w)
+		admitted = l.wait(ctx, q)
 	}
 	l.count(class, admitted)
 	if !admitted {
@@ -82,18 +82,18 @@ func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, wai
 	return slot
 }
 
-// takeOrQueue returns nil when the request has its slot, or else a waiter: in the queue, or turned
-// away already. That is decided at once, because a client that has no chance should not wait for
-// its answer. What may wait for the provider needs a place for that beforehand: without one it
+// takeOrQueue returns nil when the request has its slot, or else a request that is queued, or
+// turned away already. That is decided at once, because a client that has no chance should not wait
+// for its answer. What may wait for the provider needs a place for that beforehand: without one it
 // would keep its slot.
-func (l *Limiter) takeOrQueue(slot *Slot, class Class) *waiter {
+func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &waiter{class, slot, make(chan bool, 1)}
+	q := &queued{class, slot, make(chan bool, 1)}
 	if class == Money {
 		if !l.waiting.take(slot.account) {
-			w.turn <- false
-			return w
+			q.admitted <- false
+			return q
 		}
 		slot.place = &l.waiting
 	}
@@ -103,12 +103,12 @@ func (l *Limiter) takeOrQueue(slot *Slot, class Class) *waiter {
 		return nil
 	case l.hasRoom(class, slot.account):
 		l.queued.force(slot.account)
-		l.queue = append(l.queue, w)
+		l.queue = append(l.queue, q)
 	default:
 		slot.leavePlace()
-		w.turn <- false
+		q.admitted <- false
 	}
-	return w
+	return q
 }
 
 // hasRoom reports whether the queue takes one more of a class. The last class may fill a quarter of
@@ -120,27 +120,27 @@ func (l *Limiter) hasRoom(class Class, account uuid.UUID) bool {
 }
 
 // wait reports whether the slot came before the request's patience ended, or its client left.
-func (l *Limiter) wait(ctx context.Context, w *waiter) bool {
+func (l *Limiter) wait(ctx context.Context, q *queued) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case admitted := <-w.turn:
+	case admitted := <-q.admitted:
 		return admitted
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return l.giveUp(w)
+	return l.giveUp(q)
 }
 
 // giveUp ends a wait. It reports whether the slot has come at the last moment.
-func (l *Limiter) giveUp(w *waiter) bool {
+func (l *Limiter) giveUp(q *queued) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.remove(w) {
-		w.slot.leavePlace()
+	if l.remove(q) {
+		q.slot.leavePlace()
 		return false
 	}
-	return <-w.turn
+	return <-q.admitted
 }
 
 // release hands a slot to who waits: of those whose account may have one more, the first class,
@@ -148,28 +148,28 @@ func (l *Limiter) giveUp(w *waiter) bool {
 func (l *Limiter) release(account uuid.UUID) {
 	l.slots.put(account)
 	for {
-		able := slices.DeleteFunc(slices.Clone(l.queue), func(w *waiter) bool { return !l.slots.has(w.slot.account) })
+		able := slices.DeleteFunc(slices.Clone(l.queue), func(q *queued) bool { return !l.slots.has(q.slot.account) })
 		if len(able) == 0 {
 			return
 		}
-		next := slices.MinFunc(able, func(a, b *waiter) int {
+		next := slices.MinFunc(able, func(a, b *queued) int {
 			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(l.slots.held[a.slot.account], l.slots.held[b.slot.account]))
 		})
 		l.remove(next)
 		l.slots.force(next.slot.account)
 		next.slot.active = true
-		next.turn <- true
+		next.admitted <- true
 	}
 }
 
-// remove takes a waiter out of the queue. It reports whether it was there.
-func (l *Limiter) remove(w *waiter) bool {
-	i := slices.Index(l.queue, w)
+// remove takes a request out of the queue. It reports whether it was there.
+func (l *Limiter) remove(q *queued) bool {
+	i := slices.Index(l.queue, q)
 	if i < 0 {
 		return false
 	}
 	l.queue = slices.Delete(l.queue, i, i+1)
-	l.queued.put(w.slot.account)
+	l.queued.put(q.slot.account)
 	return true
 }
 

@@ -104,7 +104,7 @@ func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, chan
 	return s.store.UpdateOrder(ctx, call, id, change, render)
 }
 
-// PayOrder pays an order in full. The call must carry a claim. A card payment has three steps, and
+// PayOrder pays an order in full. The call must carry a claim. A card payment has three phases, and
 // a retry continues where an earlier attempt stopped: it asks the provider for the same charge
 // again, under the same provider key.
 func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error) {
@@ -187,8 +187,8 @@ func overtaken(answer Answer, err error) bool {
 }
 
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
-// lease: a retry, the reconciler or a webhook may know it meanwhile. Otherwise the outcome is
-// unknown, and no attempt is running.
+// lease: a retry, the reconciler or a provider event may have settled the operation meanwhile.
+// Otherwise the outcome is unknown, and no attempt is running.
 func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T, putOff putOff[T], unknown *Error) (Answer, error) {
 	ctx, cancel := settling(ctx)
 	defer cancel()

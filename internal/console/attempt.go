@@ -9,7 +9,7 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// attempt is one request that a shopper sent, with what became of it.
+// attempt is a client attempt: one request that a shopper sent, with what became of it.
 type attempt struct {
 	ID    int
 	Trace string // 32 hex digits
@@ -72,8 +72,8 @@ func (a attempt) dead() []string {
 		}
 	}
 	// The last spans come some moments after the answer.
-	settled := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second
-	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !settled || replica == a.ServedBy })
+	complete := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second
+	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !complete || replica == a.ServedBy })
 }
 
 // outcome is what the client got, in words.
@@ -93,8 +93,8 @@ func (a attempt) outcome() string {
 	return fmt.Sprintf("%d", a.Status)
 }
 
-// replayer says which tier had the answer: PostgreSQL if it was asked after Redis. Before that, it
-// is asked who the client is.
+// replayer says which tier had the answer: PostgreSQL if it was asked after Redis. An earlier query
+// only authenticates the client.
 func (a attempt) replayer() string {
 	last := ""
 	for _, c := range a.Calls {

@@ -20,8 +20,8 @@ func wireRefund(r checkout.Refund) api.Refund {
 		Status: api.PaymentStatus(r.Status), CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
 }
 
-// RenderPayment makes the answer to a payment. A handler, a webhook or a reconciler may settle it.
-// A final error contains the ID of the request that ctx belongs to.
+// RenderPayment makes the answer to a payment. A handler, a provider event or the reconciler may
+// settle it. A final error contains the ID of the request that ctx belongs to.
 func RenderPayment(ctx context.Context) checkout.Render[checkout.Payment] {
 	return created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
 }

@@ -106,12 +106,12 @@ func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetK
 	return tx.GetKey(ctx, []dbsqlc.GetKeyParams{{AccountID: tx.account, Key: key}})
 }
 
-// keep renders the outcome, keeps it under the key and commits. Of a refusal it keeps only that the
+// keep renders the answer, keeps it under the key and commits. Of a refusal it keeps only that the
 // key was refused. It returns any other retryable error, and commits nothing.
 func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 	render checkout.Render[T], value T, err error,
 ) (checkout.Answer, error) {
-	answer, err := outcome(render, value, err)
+	answer, err := answerTo(render, value, err)
 	if err != nil {
 		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
 	}
@@ -140,8 +140,8 @@ func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err 
 	return err
 }
 
-// outcome is the answer to a value or to a final error.
-func outcome[T any](render checkout.Render[T], value T, err error) (checkout.Answer, error) {
+// answerTo is the answer to a value or to a final error.
+func answerTo[T any](render checkout.Render[T], value T, err error) (checkout.Answer, error) {
 	var refused *checkout.Error
 	switch {
 	case err == nil:

@@ -61,7 +61,7 @@ func (o *Outbox) Read(ctx context.Context, after int64, limit int) (events []out
 	}
 	defer conn.Release()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		events, last, err = readSettled(ctx, tx, after, limit)
+		events, last, err = readCommitted(ctx, tx, after, limit)
 		return err
 	})
 	return events, last, err

@@ -12,7 +12,7 @@ import (
 // A key in progress whose operation is at the payment provider is taken over: any request with the
 // same fingerprint continues it with the next attempt number, and the fence stops the attempts
 // before it. Whether the replica of the first attempt still runs is not asked; while it does, its
-// lease in the first tier keeps others away.
+// lease in the accelerator keeps others away.
 
 // resumption queues the next attempt of what a key in progress began. No row means that there is
 // nothing to resume.

@@ -36,8 +36,8 @@ type product struct {
 
 // turn is that of one product.
 type turn struct {
-	places chan struct{} // has an element for each transaction whose turn it is
-	wanted int           // by how many transactions, also of those whose turn it is
+	holders chan struct{} // has an element for each transaction whose turn it is
+	wanted  int           // by how many transactions, also of those whose turn it is
 }
 
 func newTurns() *turns { return &turns{of: map[product]*turn{}} }
@@ -54,7 +54,7 @@ func (t *turns) take(ctx context.Context, products []product) (leave func()) {
 	}
 	return func() {
 		for _, p := range taken {
-			<-t.want(p, 0).places
+			<-t.want(p, 0).holders
 			t.want(p, -1)
 		}
 	}
@@ -64,12 +64,12 @@ func (t *turns) take(ctx context.Context, products []product) (leave func()) {
 func (t *turns) enter(ctx context.Context, p product) bool {
 	turn := t.want(p, 1)
 	select {
-	case turn.places <- struct{}{}:
+	case turn.holders <- struct{}{}:
 		return true
 	default:
 	}
 	select {
-	case turn.places <- struct{}{}:
+	case turn.holders <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		t.want(p, -1)
@@ -83,7 +83,7 @@ func (t *turns) want(p product, more int) *turn {
 	defer t.mu.Unlock()
 	wanted := t.of[p]
 	if wanted == nil {
-		wanted = &turn{places: make(chan struct{}, turnsAtATime)}
+		wanted = &turn{holders: make(chan struct{}, turnsAtATime)}
 		t.of[p] = wanted
 	}
 	if wanted.wanted += more; wanted.wanted == 0 {

@@ -32,10 +32,10 @@ const (
 // published.
 var errRestored = errors.New("outbox_id_seq is behind the outbox's cursor, as after a restore without sequences: set it to max(id)")
 
-// readSettled reads the events up to the last position that was drawn, once every transaction has
+// readCommitted reads the events up to the last position that was drawn, once every transaction has
 // ended that may have drawn one of these: what is not there then will never be. Each statement has
 // a snapshot of its own.
-func readSettled(ctx context.Context, tx pgx.Tx, after int64, limit int) ([]outbox.Event, int64, error) {
+func readCommitted(ctx context.Context, tx pgx.Tx, after int64, limit int) ([]outbox.Event, int64, error) {
 	q := dbsqlc.New(tx)
 	last, err := q.LastDrawnPosition(ctx)
 	if err == nil && last < after {

@@ -48,7 +48,7 @@ func openJournal(path string, replay func(line []byte) error) (j *journal, torn 
 	if err != nil {
 		return nil, 0, fmt.Errorf("read journal %s: %w", path, err)
 	}
-	if err := settleFile(file, end); err != nil {
+	if err := cutAndSync(file, end); err != nil {
 		return nil, 0, fmt.Errorf("prepare journal %s: %w", path, err)
 	}
 	return &journal{file: file, end: end, synced: end}, torn, nil
@@ -72,9 +72,9 @@ func readLines(r io.Reader, replay func(line []byte) error) (end, torn int64, er
 	}
 }
 
-// settleFile cuts the file at end and makes the file and its name durable. What was replayed may
+// cutAndSync cuts the file at end, and makes the file and its name durable. What was replayed may
 // have been written but not synced by a killed process.
-func settleFile(file *os.File, end int64) error {
+func cutAndSync(file *os.File, end int64) error {
 	if err := file.Truncate(end); err != nil {
 		return err
 	}

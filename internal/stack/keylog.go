@@ -68,20 +68,21 @@ func (l logLine) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s%-8s %s %s", head, strings.ToLower(l.Level), l.Message, trouble))
 }
 
-// attempt names one request at one replica: nginx passes a request on with its ID.
-type attempt struct{ replica, requestID string }
+// requestCopy names one copy of a request: nginx may pass a request on to another replica, with its
+// ID.
+type requestCopy struct{ replica, requestID string }
 
-func (l logLine) attempt() attempt { return attempt{l.Replica, l.RequestID} }
+func (l logLine) requestCopy() requestCopy { return requestCopy{l.Replica, l.RequestID} }
 
-// keyLog picks the lines of all attempts with a key out of what is written to it. The line that
-// names the key is neither the first nor the last of its attempt, so the lines of the attempts
+// keyLog picks the lines of all copies of requests with a key out of what is written to it. The
+// line that names the key is neither the first nor the last of its copy, so the lines of the copies
 // that still run are kept.
 type keyLog struct {
 	key     string
 	found   func(logLine)
 	rest    []byte // of a line that is not whole yet
-	running map[attempt][]logLine
-	ours    map[attempt]bool
+	running map[requestCopy][]logLine
+	ours    map[requestCopy]bool
 }
 
 var _ io.Writer = (*keyLog)(nil)
@@ -106,9 +107,9 @@ func (k *keyLog) take(text []byte) {
 	if json.Unmarshal(text[begin:], &line) != nil || line.RequestID == "" {
 		return
 	}
-	of := line.attempt()
+	of := line.requestCopy()
 	if k.running == nil {
-		k.running, k.ours = map[attempt][]logLine{}, map[attempt]bool{}
+		k.running, k.ours = map[requestCopy][]logLine{}, map[requestCopy]bool{}
 	}
 	k.running[of] = append(k.running[of], line)
 	k.ours[of] = k.ours[of] || line.Key == k.key

@@ -34,7 +34,7 @@ func TestKeyLog_HasEveryLineOfTheKeysAttempts(t *testing.T) {
 			"06:51:31.900  api-1  one-one-  error    request failed internal boom",
 			"06:51:32.000  api-1  one-one-  key      acquired     POST /v1/orders (1.2 ms)",
 			"06:51:33.000  api-1  one-one-  answer   500          POST /v1/orders (7.0 ms) to 10.1.2.3",
-		}, lines, "request one-one-one at api-2 is another attempt, and has not that key")
+		}, lines, "request one-one-one at api-2 is another copy, and has not that key")
 		require.Empty(t, log.running)
 		require.Empty(t, strings.TrimSpace(string(log.rest)))
 	}

@@ -28,7 +28,7 @@ func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.up) }
 func (s *Stack) up(ctx context.Context) error {
 	begun := time.Now()
 	isNew := s.driver == nil
-	why, err := s.settle(ctx)
+	why, err := s.decide(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (s *Stack) up(ctx context.Context) error {
 	return nil
 }
 
-// settle decides driver, ports and environment, or keeps those of the stack that is up, and writes
+// decide chooses driver, ports and environment, or keeps those of the stack that is up, and writes
 // them down.
-func (s *Stack) settle(ctx context.Context) (why string, err error) {
+func (s *Stack) decide(ctx context.Context) (why string, err error) {
 	name, why := s.State.Data.Driver, "as before"
 	if name != "" {
 		err = s.checkAgainstWhatIsUp()

@@ -18,33 +18,33 @@ func newStack(t *testing.T, opts Options) *Stack {
 	return s
 }
 
-// settled is what `up` decides first.
-func (s *Stack) settled(t *testing.T) error {
+// decided is what `up` decides first.
+func (s *Stack) decided(t *testing.T) error {
 	t.Helper()
-	_, err := s.settle(stacktest.Context(t))
+	_, err := s.decide(stacktest.Context(t))
 	return err
 }
 
 func TestProgram_NeedsTheNativeDriver(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{Driver: Compose, ReplicaProgram: "/another"})
-	require.ErrorContains(t, s.settled(t), "native")
+	require.ErrorContains(t, s.decided(t), "native")
 }
 
 func TestDirect_IsDecidedAtTheFirstUp(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{Driver: Native})
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	s.options.Direct = true
-	require.ErrorContains(t, s.settled(t), "take it down first")
+	require.ErrorContains(t, s.decided(t), "take it down first")
 	s = newStack(t, Options{Driver: Compose, Direct: true})
-	require.ErrorContains(t, s.settled(t), "only the native driver")
+	require.ErrorContains(t, s.decided(t), "only the native driver")
 }
 
 func TestUp_LaterCommandsKnowWhatItDecided(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{Direct: true, Driver: Native})
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	later, err := New(Options{Dir: s.Dir})
 	require.NoError(t, err)
 	require.Equal(t, s.Topology, later.Topology)
@@ -55,39 +55,39 @@ func TestUp_LaterCommandsKnowWhatItDecided(t *testing.T) {
 func TestRedisKind_IsChosenAtTheFirstUp(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{Redis: Sentinel, Driver: Compose})
-	require.ErrorContains(t, s.settled(t), "only the native driver")
+	require.ErrorContains(t, s.decided(t), "only the native driver")
 
 	s = newStack(t, Options{Redis: Sentinel})
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	require.Equal(t, Native, s.State.Data.Driver)
 	require.Contains(t, s.Services(), RedisReplica)
 
 	s.options.Redis = "" // as a later command has it
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	require.True(t, s.IsReplicated())
 
 	s.options.Redis = Single
-	require.ErrorContains(t, s.settled(t), "take it down first")
+	require.ErrorContains(t, s.decided(t), "take it down first")
 }
 
 func TestKill_NeedsAReplicaOfRedis(t *testing.T) {
 	t.Parallel()
 	s, ctx := newStack(t, Options{Driver: Native}), stacktest.Context(t)
-	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.settled(t) }))
+	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.decided(t) }))
 	require.ErrorContains(t, s.Do(ctx, "kill", RedisReplica), "--redis sentinel")
 }
 
 func TestConsole_StaysUntilDown(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{Console: true, Driver: Native})
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	s.options.Console = false
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	later, err := New(Options{Dir: s.Dir})
 	require.NoError(t, err)
 	require.Equal(t, "http://"+s.Addr(Console), later.ConsoleURL())
 
 	s = newStack(t, Options{Console: true, Driver: Compose})
-	require.NoError(t, s.settled(t))
+	require.NoError(t, s.decided(t))
 	require.Empty(t, s.ConsoleURL(), "the native driver alone has one")
 }

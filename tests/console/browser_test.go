@@ -138,7 +138,7 @@ func eval[T any](p *page, expression string) T {
 }
 
 // gist is what helps to understand why a wait was in vain.
-const gist = `["#notice", "#summary", "#trickle", "#attempts-you", "#story", "#tiers"]
+const gist = `["#message", "#summary", "#trickle", "#attempts-you", "#story", "#tiers"]
 	.map(s => s + ": " + (document.querySelector(s)?.innerText ?? "").replaceAll(/\s+/g, " ").slice(0, 700)).join("\n")`
 
 // until waits until a JavaScript expression is true; until then it may also throw.
@@ -186,7 +186,7 @@ func (p *page) shoot(name, selector string) {
 	if *pictures == "" {
 		return
 	}
-	eval[bool](p, `(document.querySelector("header").style.position = "static", document.querySelector("#notice").textContent = "", true)`)
+	eval[bool](p, `(document.querySelector("header").style.position = "static", document.querySelector("#message").textContent = "", true)`)
 	clip := eval[cdppage.Viewport](p, fmt.Sprintf(`(r => ({x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}))
 		(document.querySelector(%q).getBoundingClientRect())`, selector))
 	shot, err := chromedp.Call(p.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Clip: &clip, CaptureBeyondViewport: new(true)})

@@ -105,10 +105,10 @@ func (p *page) pay(button, token string) {
 	p.t.Helper()
 	before := eval[string](p, newest+`?.id ?? ""`)
 	eval[string](p, fmt.Sprintf(`document.querySelector("select[name=token]").value = %q`, token))
-	eval[string](p, clearNotice)
+	eval[string](p, clearMessage)
 	p.click(fmt.Sprintf(`.shopper button[value=%q]`, button))
-	p.untilSays("#notice", "Sent")
-	p.until(fmt.Sprintf(`%s.id != %q && document.querySelector("#notice").textContent.endsWith("key " + %[1]s.querySelector(".key code").textContent)`, newest, before))
+	p.untilSays("#message", "Sent")
+	p.until(fmt.Sprintf(`%s.id != %q && document.querySelector("#message").textContent.endsWith("key " + %[1]s.querySelector(".key code").textContent)`, newest, before))
 }
 
 // retryUntilPaid retries as a client does, for as long as an answer says that a retry may help:
@@ -209,14 +209,14 @@ func losesItsFence(t *testing.T, p *page) {
 	p.untilTiersAgree()
 }
 
-const clearNotice = `document.querySelector("#notice").textContent = ""`
+const clearMessage = `document.querySelector("#message").textContent = ""`
 
 // command presses a button of the switchboard, and waits until it has taken effect.
 func (p *page) command(command string) {
 	p.t.Helper()
-	eval[string](p, clearNotice)
+	eval[string](p, clearMessage)
 	p.click(fmt.Sprintf(`button[value=%q]`, command))
-	p.untilSays("#notice", command+": done")
+	p.untilSays("#message", command+": done")
 }
 
 func trickles(t *testing.T, p *page) {
@@ -314,7 +314,7 @@ func switches(t *testing.T, p *page) {
 	p.command("pause api-2")
 	p.command("partition api-1 redis")
 	p.click(`form[action="/mend"] button`)
-	p.untilSays("#notice", "Done: heal api-1 redis, resume api-2")
+	p.untilSays("#message", "Done: heal api-1 redis, resume api-2")
 	p.untilSays("#summary", "all is well")
 }
 
@@ -331,5 +331,5 @@ func copies(t *testing.T, p *page) {
 	eval[bool](p, `(document.querySelectorAll(".board [data-copy]").forEach(b => b.click()), true)`)
 	p.until(fmt.Sprintf(`copied.length == %d`, len(commands)))
 	require.Equal(t, commands, eval[[]string](p, `copied`))
-	p.untilSays("#notice", "Copied: "+commands[len(commands)-1])
+	p.untilSays("#message", "Copied: "+commands[len(commands)-1])
 }

@@ -1,12 +1,12 @@
 "use strict";
 // The page sends its buttons as forms and shows what the server sends. It knows nothing else.
 
-const notice = document.getElementById("notice");
+const message = document.getElementById("message");
 const link = document.getElementById("link");
 
 function say(text, failed) {
-  notice.textContent = text;
-  notice.className = failed ? "bad" : "good";
+  message.textContent = text;
+  message.className = failed ? "bad" : "good";
 }
 
 const focusable = "button, summary, [tabindex]";
