@@ -162,7 +162,7 @@ func TestPeriodic_EndsWithItsContext(t *testing.T) {
 		p, _ := newPeriodic(r.pass)
 		cancel()
 		p.Start(ctx)
-		<-p.task.Done()
+		<-p.task.done
 		require.Empty(t, r.passes())
 		p.Stop()
 	})

@@ -42,10 +42,3 @@ func (t *Task) Stop() {
 	cancel()
 	<-done
 }
-
-// Done is closed when the function has returned. It is nil before the start.
-func (t *Task) Done() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.done
-}

@@ -7,10 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxDataBytes is the largest event: the outbox takes no larger one. Usual ones have some hundred
-// bytes.
-const MaxDataBytes = 64 << 10
-
 // Event says that something happened.
 type Event struct {
 	Position  int64     // in the outbox; orders the events of one subject

@@ -63,7 +63,7 @@ func (s *Store) CountUnsettled(ctx context.Context, deadline time.Duration) (che
 	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Unsettled, error) {
 		row, err := q.CountUnsettled(ctx, deadline.Seconds())
 		return checkout.Unsettled{Processing: int(row.Processing), Overdue: int(row.Overdue),
-			Oldest: time.Duration(row.OldestSeconds * float64(time.Second))}, translate("count what is unsettled", err)
+			Oldest: seconds(row.OldestSeconds)}, translate("count what is unsettled", err)
 	})
 }
 
