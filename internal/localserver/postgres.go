@@ -207,8 +207,13 @@ func postgresArgs(dir string, port int, fsync bool) []string {
 }
 
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
-func PostgresURL(addr string) string {
-	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + databaseName + "?sslmode=disable"
+func PostgresURL(addr string) string { return urlOf(addr, databaseName) }
+
+// serverURL is the connection URL of a database that every server has.
+func serverURL(addr string) string { return urlOf(addr, "postgres") }
+
+func urlOf(addr, database string) string {
+	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + database + "?sslmode=disable"
 }
 
 // PingPostgres asks whether a server answers, which a standby does without its primary, too.
@@ -222,7 +227,7 @@ func PingPostgres(ctx context.Context, addr string) error {
 func EnsureDatabase(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+":"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	conn, err := pgx.Connect(ctx, serverURL(addr))
 	if err != nil {
 		return err
 	}

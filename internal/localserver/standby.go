@@ -49,7 +49,7 @@ func Promote(ctx context.Context, addr string) error {
 }
 
 func onServer(ctx context.Context, addr string, statements ...string) error {
-	conn, err := pgx.Connect(ctx, "postgres://"+databaseName+"@"+addr+"/postgres?sslmode=disable")
+	conn, err := pgx.Connect(ctx, serverURL(addr))
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL at %s: %w", addr, err)
 	}

@@ -25,7 +25,7 @@ type dockerInstance struct {
 	address   string
 	port      *localserver.Port // held while the container is stopped, too
 	toURL     func(addr string) string
-	ping      func(context.Context, *dockerInstance) error
+	ping      func(ctx context.Context, addr string) error
 }
 
 var _ instance = (*dockerInstance)(nil)
@@ -33,7 +33,7 @@ var _ instance = (*dockerInstance)(nil)
 // run starts a container with one published port, chosen by us so that it stays the same over a
 // stop, and waits for the server.
 func (d *docker) run(ctx context.Context, port string, req testcontainers.ContainerRequest, toURL func(string) string,
-	ping func(context.Context, *dockerInstance) error,
+	ping func(ctx context.Context, addr string) error,
 ) (instance, error) {
 	engine, err := d.provider.DaemonHost(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (i *dockerInstance) start(ctx context.Context) error {
 func (i *dockerInstance) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error { return i.ping(ctx, i) })
+	return wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error { return i.ping(ctx, i.address) })
 }
 
 // pause tries again: on a busy machine the kernel may not have frozen every process by the time

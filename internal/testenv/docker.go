@@ -13,6 +13,8 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 const (
@@ -118,7 +120,7 @@ func (d *docker) name() string { return "docker" }
 func (d *docker) close() error { return d.provider.Close() }
 
 func (d *docker) startPostgres(ctx context.Context) (instance, error) {
-	const name = "oncepay" // database, owner and password
+	const name = "oncepay" // database, owner and password, as localserver.PostgresURL has them
 	return d.run(ctx, "5432/tcp", testcontainers.ContainerRequest{
 		Image: d.postgresImage,
 		Env:   map[string]string{"POSTGRES_USER": name, "POSTGRES_PASSWORD": name, "POSTGRES_DB": name},
@@ -126,9 +128,7 @@ func (d *docker) startPostgres(ctx context.Context) (instance, error) {
 			"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200",
 			"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		},
-	}, func(addr string) string {
-		return "postgres://" + name + ":" + name + "@" + addr + "/" + name + "?sslmode=disable"
-	}, func(ctx context.Context, c *dockerInstance) error { return pingPostgres(ctx, c.url()) })
+	}, localserver.PostgresURL, localserver.PingPostgres)
 }
 
 func (d *docker) startRedis(ctx context.Context, settings ...string) (instance, error) {
@@ -137,7 +137,5 @@ func (d *docker) startRedis(ctx context.Context, settings ...string) (instance, 
 		Cmd: append([]string{
 			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
 		}, settings...),
-	}, func(addr string) string {
-		return "redis://" + addr + "/0"
-	}, func(ctx context.Context, c *dockerInstance) error { return pingRedis(ctx, c.addr()) })
+	}, localserver.RedisURL, localserver.PingRedis)
 }

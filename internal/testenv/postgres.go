@@ -10,8 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which pgtestdb connects with
 	"github.com/peterldowns/pgtestdb"
-
-	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // Postgres returns the URL of a migrated database of its own. It is a copy of a template, made in
@@ -70,18 +68,6 @@ func pgtestdbConfig(raw string) (pgtestdb.Config, error) {
 		// goleak's to find.
 		ForceTerminateConnections: true,
 	}, nil
-}
-
-// pingPostgres asks once.
-func pingPostgres(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return conn.Ping(ctx)
 }
 
 // postgresVersion returns a version such as "17.2", or "(unknown version)".

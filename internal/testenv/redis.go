@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
@@ -67,15 +65,6 @@ func reportRedis(ctx context.Context, b backend, i instance) {
 // redisClient makes a client without the library's own retries.
 func redisClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
-}
-
-// pingRedis asks once.
-func pingRedis(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	client := redisClient(addr)
-	defer func() { _ = client.Close() }()
-	return client.Ping(ctx).Err()
 }
 
 // redisVersion returns a version such as "7.0.15", or "(unknown version)".

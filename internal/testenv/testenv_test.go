@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 func TestMain(m *testing.M) { Main(m, NoLeaks()) }
@@ -41,7 +43,7 @@ func TestPostgresServer_KeepsItsDataOverAStop(t *testing.T) {
 	server := PostgresServer(t)
 	execute(t, server.URL, "CREATE TABLE kept AS SELECT 42 AS n")
 	server.Stop()
-	require.Error(t, pingPostgres(testContext(t), server.URL))
+	require.Error(t, localserver.PingPostgres(testContext(t), server.Addr))
 	server.Start()
 	require.Equal(t, 42, count(t, server.URL, "SELECT n FROM kept"))
 	require.Equal(t, 1, count(t, server.URL, "SELECT count(*) FROM schema_migrations"))
@@ -66,12 +68,12 @@ func TestRedisServer_StopsStartsAndPauses(t *testing.T) {
 	server.Pause()
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	require.ErrorContains(t, pingRedis(short, server.Addr), "timeout")
+	require.ErrorContains(t, localserver.PingRedis(short, server.Addr), "timeout")
 	server.Resume()
-	require.NoError(t, pingRedis(ctx, server.Addr))
+	require.NoError(t, localserver.PingRedis(ctx, server.Addr))
 
 	server.Stop()
-	require.Error(t, pingRedis(ctx, server.Addr))
+	require.Error(t, localserver.PingRedis(ctx, server.Addr))
 	server.Start()
 	require.ErrorIs(t, openRedis(t, server.URL).Get(ctx, "k").Err(), redis.Nil, "Redis starts empty")
 }
