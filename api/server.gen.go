@@ -344,14 +344,14 @@ type PaymentCreate struct {
 	// ClientTimestamp Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	ClientTimestamp *ClientTimestamp `json:"client_timestamp,omitempty"`
 
-	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
+	// Method A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between the groups in which cards show it.
 	Method PaymentMethod `json:"method"`
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
 }
 
-// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between its groups of digits.
+// PaymentMethod A card needs a `token` of the provider, and a wallet has none. A card number is refused, also with spaces or hyphens between the groups in which cards show it.
 type PaymentMethod struct {
 	// Token Example: tok_visa
 	Token *string    `json:"token,omitempty"`
