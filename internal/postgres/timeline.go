@@ -21,7 +21,7 @@ type Timeline struct {
 // String is short, and differs for different timelines of one deployment.
 func (t Timeline) String() string { return fmt.Sprintf("%08x.%d", t.System&math.MaxUint32, t.Number) }
 
-// Beginning says that this process was the first to meet a timeline.
+// Beginning says that this process was the first to meet a timeline, or one that begins anew.
 type Beginning struct {
 	Timeline
 	Published int64 // the relay's cursor then: events after it that are in the stream may be lost
@@ -37,11 +37,15 @@ const (
 		to_regclass('timelines') IS NOT NULL FROM pg_control_system()`
 
 	// beginTimelineSQL is one statement: whoever finds the row finds the positions moved, too. Who
-	// comes at the same time waits for it.
+	// comes at the same time waits for it. A timeline whose sequence is behind the cursor begins
+	// anew, as after a restore without sequences: the relay would not publish positions that the
+	// cursor has passed.
 	beginTimelineSQL = `WITH begun AS (
 		INSERT INTO timelines (system, number, published) SELECT $1, $2, position FROM outbox_cursor
-		ON CONFLICT DO NOTHING RETURNING published
-	) SELECT published, setval('outbox_id_seq', coalesce(pg_sequence_last_value('outbox_id_seq'), 0) + $3) FROM begun`
+		ON CONFLICT (system, number) DO UPDATE SET begun_at = now(), published = EXCLUDED.published
+			WHERE coalesce(pg_sequence_last_value('outbox_id_seq'), 0) < EXCLUDED.published
+		RETURNING published
+	) SELECT published, setval('outbox_id_seq', greatest(coalesce(pg_sequence_last_value('outbox_id_seq'), 0), published) + $3) FROM begun`
 )
 
 // timelines follows the timeline of a pool's connections. A connection is looked at before it is
@@ -75,7 +79,7 @@ func (t *timelines) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// note writes a timeline down, unless it is known.
+// note writes a timeline down, unless it is known and the positions are ahead of the cursor.
 func (t *timelines) note(ctx context.Context, conn *pgx.Conn, now Timeline) error {
 	begun := Beginning{Timeline: now}
 	var position int64

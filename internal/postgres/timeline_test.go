@@ -39,7 +39,31 @@ func TestTimeline_MovesThePositionsOnceBeforeAnythingIsWritten(t *testing.T) {
 	_, err := pool.Exec(t.Context(), "UPDATE outbox_cursor SET position = 3; SELECT setval('outbox_id_seq', 5)")
 	require.NoError(t, err)
 	promoted(t, url)
+	requireMovedOnce(t, url, 3, 5)
+}
 
+// TestTimeline_BeginsAnewBehindTheCursor: a restore without sequences begins no other timeline.
+func TestTimeline_BeginsAnewBehindTheCursor(t *testing.T) {
+	t.Parallel()
+	for name, sequence := range map[string]string{
+		"drawn before": "SELECT setval('outbox_id_seq', 5)",
+		"never drawn":  "SELECT setval('outbox_id_seq', 1, false)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := testenv.Postgres(t)
+			pool := open(t, url)
+			_, err := pool.Exec(t.Context(), "UPDATE outbox_cursor SET position = 2000000000; "+sequence)
+			require.NoError(t, err)
+			requireMovedOnce(t, url, 2_000_000_000, 2_000_000_000)
+		})
+	}
+}
+
+// requireMovedOnce draws positions in several processes that connect at the same time. They begin
+// with the gap after the last position, and one process is told where the cursor was.
+func requireMovedOnce(t *testing.T, url string, published, last int64) {
+	t.Helper()
 	var seen followed
 	var drawing sync.WaitGroup
 	var mu sync.Mutex
@@ -63,10 +87,10 @@ func TestTimeline_MovesThePositionsOnceBeforeAnythingIsWritten(t *testing.T) {
 	}
 	drawing.Wait()
 	slices.Sort(positions)
-	require.EqualValues(t, 5+positionGap+1, positions[0])
-	require.EqualValues(t, 5+positionGap+16, positions[15], "moved once")
+	require.Equal(t, last+positionGap+1, positions[0])
+	require.Equal(t, last+positionGap+16, positions[15], "moved once")
 	require.Len(t, seen.begun, 1)
-	require.EqualValues(t, 3, seen.begun[0].Published)
+	require.Equal(t, published, seen.begun[0].Published)
 	require.GreaterOrEqual(t, len(seen.followed), 4)
 	for _, timeline := range seen.followed {
 		require.Equal(t, seen.begun[0].Timeline, timeline)

@@ -30,7 +30,7 @@ const (
 
 // errRestored says that new events get positions that the cursor has passed, so they would never be
 // published.
-var errRestored = errors.New("outbox_id_seq is behind the outbox's cursor, as after a restore without sequences: see the alert RelayFails")
+var errRestored = errors.New("outbox_id_seq is behind the outbox's cursor, as after a restore without sequences: stop all replicas and start them again")
 
 // readCommitted reads the events up to the last position that was drawn, once every transaction has
 // ended that may have drawn one of these: what is not there then will never be. Each statement has
