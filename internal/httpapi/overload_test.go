@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,46 +90,42 @@ func TestOverload_ReplaysWhatWasAnswered(t *testing.T) {
 	requireSame(t, first, again)
 }
 
-// crowdedStore counts the look-ups under way. It is silent, so that they stay.
-type crowdedStore struct {
+// heldStore counts look-ups, and answers them once it is released.
+type heldStore struct {
 	idempotency.Store
-	mu        sync.Mutex
-	now, most int
+	lookups atomic.Int64
+	release chan struct{}
 }
 
-func (s *crowdedStore) Lookup(ctx context.Context, _, _ string) (*idempotency.Record, error) {
-	s.count(1)
-	defer s.count(-1)
-	<-ctx.Done()
+func (s *heldStore) Lookup(context.Context, string, string) (*idempotency.Record, error) {
+	s.lookups.Add(1)
+	<-s.release
 	return nil, idempotency.ErrUnavailable
-}
-
-func (s *crowdedStore) count(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now += n
-	s.most = max(s.most, s.now)
 }
 
 // TestOverload_BoundsLookups: they may use connections that others need.
 func TestOverload_BoundsLookups(t *testing.T) {
 	t.Parallel()
 	const lookups = 2
-	store := &crowdedStore{}
+	store := &heldStore{release: make(chan struct{})}
 	s := setupCrowded(t, func(c *httpapi.Config) {
 		if c.Replica == "api-1" {
 			store.Store, c.Store, c.Lookups = c.Store, store, lookups
 		}
 	})
 	s.fill()
-	var requests sync.WaitGroup
+	answers := make(chan reply)
 	for range 4 * lookups {
-		requests.Go(func() {
-			s.do(request{method: "POST", path: "/v1/orders", key: newKey(), body: "{}"}).problem(http.StatusServiceUnavailable, "overloaded")
-		})
+		go func() { answers <- s.do(request{method: "POST", path: "/v1/orders", key: newKey(), body: "{}"}) }()
 	}
-	requests.Wait()
-	require.Equal(t, lookups, store.most)
+	for n := range 4 * lookups {
+		if n == 3*lookups { // all but those that are held
+			require.EqualValues(t, lookups, store.lookups.Load())
+			close(store.release)
+		}
+		answer := <-answers
+		answer.problem(http.StatusServiceUnavailable, "overloaded")
+	}
 }
 
 func TestOverload_LetsAnotherReplicaServe(t *testing.T) {

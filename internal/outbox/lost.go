@@ -34,16 +34,17 @@ func FindLost(ctx context.Context, stream NewestReader, outbox Keeper, after int
 		if events, before, err = stream.Newest(ctx, before, lostBatch); err != nil {
 			return lost, fmt.Errorf("read the stream: %w", err)
 		}
-		newer := newerThan(events, after)
-		kept, err := outbox.Kept(ctx, positionsOf(newer))
-		if err != nil {
-			return lost, fmt.Errorf("compare the stream with the outbox: %w", err)
-		}
-		for _, event := range newer {
-			if !kept[event.ID] && !seen[event.ID] {
-				lost = append(lost, event)
+		if newer := newerThan(events, after); len(newer) > 0 {
+			kept, err := outbox.Kept(ctx, positionsOf(newer))
+			if err != nil {
+				return lost, fmt.Errorf("compare the stream with the outbox: %w", err)
 			}
-			seen[event.ID] = true
+			for _, event := range newer {
+				if !kept[event.ID] && !seen[event.ID] {
+					lost = append(lost, event)
+				}
+				seen[event.ID] = true
+			}
 		}
 		if before == (EntryID{}) {
 			return lost, nil
