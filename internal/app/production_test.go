@@ -2,7 +2,9 @@ package app
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,9 +19,12 @@ func safe() Config {
 		DatabaseURL:   "postgres://a:hunter2@db.example.com/shop?sslmode=verify-full",
 		RedisURL:      "rediss://a:hunter2@redis.example.com/0",
 		PSPURL:        "https://provider.example.com",
-		WebhookSecret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", // 24 bytes
+		WebhookSecret: whsec(strings.Repeat("s", minSecretBytes)),
 	}
 }
+
+// whsec is a secret of Standard Webhooks.
+func whsec(secret string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(secret)) }
 
 func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
@@ -49,7 +54,7 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
 		},
 		"PSP_URL":            {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
-		"PSP_WEBHOOK_SECRET": {refused: []string{publishedSecret, "whsec_MA==", "whsec_!"}, accepted: []string{""}},
+		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
 	} {
 		for _, value := range values.refused {
 			cfg := safe()
@@ -71,7 +76,7 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 func TestProduction_NamesAllSettingsAtOnce(t *testing.T) {
 	t.Parallel()
 	err := Config{Environment: Production, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider",
-		WebhookSecret: publishedSecret}.checkProduction()
+		WebhookSecret: whsec(published)}.checkProduction()
 	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
 		require.ErrorContains(t, err, variable)
 	}
