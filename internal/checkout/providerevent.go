@@ -41,7 +41,7 @@ const (
 // recorded already MUST lead to VerdictDuplicate and to no change.
 type ProviderEventStore interface {
 	// SettlePaymentByProviderEvent settles a card payment that is processing, of any account and at
-	// any attempt, like SettleCardPayment of [Store]. The verdict is that of [Payment.Match] on the
+	// any attempt, like SettleCardPayment of [Store]. The verdict is that of [Operation.Match] on the
 	// locked payment, or VerdictUnknown.
 	SettlePaymentByProviderEvent(ctx context.Context, payment uuid.UUID, e ProviderEvent, render Render[Payment]) (Verdict, error)
 	// SettleRefundByProviderEvent does the same for a refund.
@@ -75,24 +75,4 @@ func subjectID(e ProviderEvent, object, prefix string) (uuid.UUID, bool) {
 	text, ok := strings.CutPrefix(e.Subject, prefix)
 	id, err := uuid.Parse(text)
 	return id, ok && err == nil && e.Object == object
-}
-
-// Match compares an event with the payment. It conflicts with a payment that was settled with
-// another outcome, or that has another charge at the provider.
-func (p Payment) Match(e ProviderEvent) Verdict { return match(e, p.Amount, p.Status, p.ProviderID) }
-
-// Match compares an event with the refund.
-func (r Refund) Match(e ProviderEvent) Verdict { return match(e, r.Amount, r.Status, r.ProviderID) }
-
-func match(e ProviderEvent, amount Money, status Status, providerID string) Verdict {
-	declined := e.Result.Outcome == OutcomeDeclined
-	switch {
-	case e.Amount != amount:
-		return VerdictConflicting
-	case status == StatusProcessing:
-		return VerdictSettled
-	case status == StatusDeclined && declined, status == StatusSucceeded && !declined && providerID == e.Result.ProviderID:
-		return VerdictConfirmed
-	}
-	return VerdictConflicting
 }

@@ -36,12 +36,40 @@ const (
 	maxLockFree = 3
 )
 
-// command loads, decides and queues the writes of one transaction.
-type command[T any] func(context.Context, *transaction) (T, error)
+// command queues what a decision needs to know, and returns the decision. It is made once that is
+// loaded.
+type command[T any] func(context.Context, *transaction) decision[T]
+
+// decision is one of package checkout. An error is final if there are changes, too.
+type decision[T any] func() (T, checkout.Changes, *checkout.Error)
+
+// decided is what a decision led to, or why there is no value.
+type decided[T any] struct {
+	value   T
+	changes checkout.Changes
+	err     error
+}
+
+// decide makes the first round trip, and then the decision.
+func decide[T any](ctx context.Context, tx *transaction, run command[T]) decided[T] {
+	decision := run(ctx, tx)
+	if err := tx.load(ctx); err != nil {
+		return decided[T]{err: err}
+	}
+	return made(decision())
+}
+
+func made[T any](value T, changes checkout.Changes, refused *checkout.Error) decided[T] {
+	d := decided[T]{value: value, changes: changes}
+	if refused != nil {
+		d.err = refused
+	}
+	return d
+}
 
 // once runs a command that is one transaction, under the call's key if it has one. A final error is
-// kept under the key like any other answer and what the command had queued is dropped, so a paused
-// attempt can never commit later. The key may be found taken by the first look or by the commit.
+// kept under the key like any other answer, so a paused attempt can never commit later. The key may
+// be found taken by the first look or by the commit.
 func once[T any](ctx context.Context, s *Store, call checkout.Call,
 	render checkout.Render[T], run command[T],
 ) (checkout.Answer, error) {
@@ -53,11 +81,7 @@ func once[T any](ctx context.Context, s *Store, call checkout.Call,
 	}
 	defer tx.close(ctx)
 	tx.probeKey(ctx, call)
-	value, err := run(ctx, tx)
-	if err != nil {
-		tx.drop()
-	}
-	answer, err := keep(ctx, tx, call, render, value, err)
+	answer, err := keep(ctx, tx, call, render, decide(ctx, tx, run))
 	if errors.Is(err, errKeyTaken) {
 		return tx.kept(ctx, call)
 	}
@@ -71,7 +95,7 @@ func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
 	render checkout.Render[T], run command[T],
 ) (answer checkout.Answer, err error) {
 	for n := range maxDecisions {
-		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (T, error) {
+		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[T] {
 			tx.locks = n >= maxLockFree
 			return run(ctx, tx)
 		})
@@ -106,14 +130,18 @@ func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetK
 	return tx.GetKey(ctx, []dbsqlc.GetKeyParams{{AccountID: tx.account, Key: key}})
 }
 
-// keep renders the answer, keeps it under the key and commits. Of a refusal it keeps only that the
-// key was refused. It returns any other retryable error, and commits nothing.
+// keep renders the answer, keeps it under the key with what follows from the decision, and commits.
+// Of a refusal it keeps only that the key was refused. It returns any other retryable error, and
+// commits nothing.
 func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
-	render checkout.Render[T], value T, err error,
+	render checkout.Render[T], d decided[T],
 ) (checkout.Answer, error) {
-	answer, err := answerTo(render, value, err)
+	answer, err := answerTo(render, d.value, d.err)
 	if err != nil {
 		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
+	}
+	if err := tx.write(ctx, d.changes); err != nil {
+		return checkout.Answer{}, err
 	}
 	if call.Claim != nil {
 		if err := tx.keepAnswer(ctx, *call.Claim, answer); err != nil {

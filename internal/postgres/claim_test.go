@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -192,16 +191,20 @@ func TestReply_IsKeptForItsTTL(t *testing.T) {
 	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
 }
 
-func TestFinalError_DropsWhatWasQueued(t *testing.T) {
+// TestOnce_WritesChangesWithWhatIsKept: a final error may have changes, such as a decline. What the
+// client may correct has none.
+func TestOnce_WritesChangesWithWhatIsKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	answer, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
-		return order, &checkout.Error{Code: "second_thoughts"}
-	})
-	requireRefused(t, "second_thoughts", answer, err)
+	expire := func(key string, refused *checkout.Error) result {
+		return resultOf(once(b.ctx, b.Store, b.call(key, 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+			return order, checkout.ExpireOrder(order, order.UpdatedAt), refused
+		})))
+	}
+	requireCode(t, "email_taken", expire("refused", checkout.EmailTaken()).err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
-	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
+	require.Equal(t, "second_thoughts", expire("final", &checkout.Error{Code: "second_thoughts"}).code())
+	require.Equal(t, checkout.OrderExpired, b.orderStatus(order.ID))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys WHERE key = 'final'"))
 }

@@ -103,26 +103,22 @@ func (b *bundle) onlyOrder(customer uuid.UUID) uuid.UUID {
 	return orders[0].ID
 }
 
-// loadOrder makes the first round trip, which locks an order.
-func (tx *transaction) loadOrder(ctx context.Context, id uuid.UUID) error {
-	lockOrder := tx.lockOrder(ctx, id)
-	if err := tx.load(ctx); err != nil {
-		return err
+// locking is a command that decides on a locked order.
+func (b *bundle) locking(order uuid.UUID, decide func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error)) command[checkout.Order] {
+	return func(ctx context.Context, tx *transaction) decision[checkout.Order] {
+		tx.lockOrder(ctx, order)
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) { return decide(tx) }
 	}
-	_, err := lockOrder()
-	return err
 }
 
 func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
+	_, err := once(b.ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(tx *transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		require.True(t, value[bool](b, "SELECT pg_terminate_backend($1)", tx.conn.Conn().PgConn().PID()))
-		return order, nil
-	})
+		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
+	}))
 	requireUnavailable(t, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 	require.Zero(t, b.count("idempotency_keys"))
@@ -131,12 +127,13 @@ func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 func TestCommit_ThatRollsBackIsAnError(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) (string, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.finish())
-		_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
-		require.Error(t, err)
-		return "done", nil // as if the error had been overlooked
+	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) decision[string] {
+		return func() (string, checkout.Changes, *checkout.Error) {
+			require.NoError(t, tx.finish())
+			_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
+			require.Error(t, err)
+			return "done", checkout.Changes{}, nil // as if the error had been overlooked
+		}
 	})
 	require.ErrorContains(t, err, "ROLLBACK")
 }
@@ -146,11 +143,10 @@ func TestTransaction_WithACancelledContextLeavesNothing(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	ctx, cancel := context.WithCancel(b.ctx)
-	_, err := once(ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.loadOrder(ctx, order.ID))
+	_, err := once(ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		cancel()
-		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
-	})
+		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
+	}))
 	requireUnavailable(t, err)
 	require.Zero(t, b.count("idempotency_keys"))
 	b.pay(order, checkout.MethodCard) // its lock is free

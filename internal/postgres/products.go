@@ -58,42 +58,40 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 // readProducts locks the products if the transaction locks. They are then locked before the key,
 // against the usual order: another attempt with the key that has claimed it and waits for one of
 // them is a deadlock. PostgreSQL ends it by failing one of the two, whose client retries.
-func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
+func (tx *transaction) readProducts(ctx context.Context, skus []string) *[]checkout.Product {
 	var query rowsOf[dbsqlc.Product]
 	if tx.locks {
 		query = tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skus}})
 	} else {
 		query = tx.ReadProducts(ctx, []dbsqlc.ReadProductsParams{{AccountID: tx.account, Skus: skus}})
 	}
-	return func() ([]checkout.Product, error) {
+	return loaded(tx, func() ([]checkout.Product, error) {
 		rows, err := many(query)
 		return productsOf(rows), translate("read products", err)
-	}
+	})
 }
 
-// takeStock queues the reservation of an order's items. Only the event follows it before the
-// commit. A popular product is therefore locked only briefly. Nor does a transaction wait for that
-// lock after it has written to the outbox; the relay would have to wait for it. The commit fails
-// with errOutdated if the stock no longer suffices or the price is another one.
-func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
-	var taken []dbsqlc.TakeStockParams
-	for _, item := range inLockOrder(order.Items) {
+// takeStock queues the reservation of an order's items. The commit fails with errOutdated if the
+// stock no longer suffices or the price is another one.
+func (tx *transaction) takeStock(ctx context.Context, items []checkout.OrderItem) {
+	taken := make([]dbsqlc.TakeStockParams, len(items))
+	for i, item := range inLockOrder(items) {
 		// A transaction that already holds the locks must not wait for a turn: those who have the
 		// turns wait for its locks.
 		if !tx.locks {
 			tx.takes = append(tx.takes, product{tx.account, item.SKU})
 		}
-		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
-			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency})
+		taken[i] = dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
+			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency}
 	}
 	tx.TakeStock(ctx, taken)
 }
 
 // returnStock queues the return of an order's items.
-func (tx *transaction) returnStock(ctx context.Context, order checkout.Order) {
-	var returned []dbsqlc.AddStockParams
-	for _, item := range inLockOrder(order.Items) {
-		returned = append(returned, dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity)})
+func (tx *transaction) returnStock(ctx context.Context, items []checkout.OrderItem) {
+	returned := make([]dbsqlc.AddStockParams, len(items))
+	for i, item := range inLockOrder(items) {
+		returned[i] = dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity)}
 	}
 	tx.AddStock(ctx, returned)
 }

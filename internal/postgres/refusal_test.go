@@ -120,9 +120,10 @@ func TestRefusal_StandsWhenTheNextAttemptFails(t *testing.T) {
 	wanted := wants(b.customer().ID, "no-such", 1)
 	_, err := b.PlaceOrder(b.ctx, older, wanted, render)
 	requireCode(t, "unknown_product", err)
-	_, err = once(b.ctx, b.Store, newer, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		return checkout.Order{}, checkout.Unavailable("test", context.DeadlineExceeded)
+	_, err = once(b.ctx, b.Store, newer, render, func(context.Context, *transaction) decision[checkout.Order] {
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
+			return checkout.Order{}, checkout.Changes{}, checkout.Unavailable("test", context.DeadlineExceeded)
+		}
 	})
 	requireCode(t, "service_unavailable", err)
 	_, err = b.PlaceOrder(b.ctx, older, wanted, render)
