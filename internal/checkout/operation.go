@@ -39,6 +39,9 @@ func (o Operation) MaySettle(attempt int32) bool {
 	return o.Status == StatusProcessing && o.Attempt == attempt
 }
 
+// age is that of the operation when its newest attempt began, by the store's clock.
+func (o Operation) age() time.Duration { return o.UpdatedAt.Sub(o.CreatedAt) }
+
 // settled is the operation after the provider's answer, which must not be unknown.
 func (o Operation) settled(result GatewayResult, now time.Time) Operation {
 	o.Status, o.ProviderID, o.UpdatedAt = StatusSucceeded, result.ProviderID, now

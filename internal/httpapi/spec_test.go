@@ -21,7 +21,7 @@ import (
 
 func testServer(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
-	cfg := Config{Service: checkout.NewService(nil, nil), Store: memstore.New(), Logger: slog.New(slog.DiscardHandler),
+	cfg := Config{Service: checkout.NewService(noStore{}, nil), Store: memstore.New(), Logger: slog.New(slog.DiscardHandler),
 		Replica: "api-1", RateLimit: 1000, Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
 	if change != nil {
@@ -30,6 +30,17 @@ func testServer(t *testing.T, change func(*Config)) *Server {
 	s, err := New(cfg)
 	require.NoError(t, err)
 	return s
+}
+
+// noStore is for requests that do not reach a store.
+type noStore struct{ checkout.Store }
+
+func (noStore) CardPayments() (none checkout.Operations[checkout.NewPayment, checkout.Payment]) {
+	return none
+}
+
+func (noStore) CardRefunds() (none checkout.Operations[checkout.NewRefund, checkout.Refund]) {
+	return none
 }
 
 // described walks the operations of the API description.

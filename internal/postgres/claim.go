@@ -28,84 +28,6 @@ const (
 // that the clocks of proxy, replica and database may differ by half an hour.
 const refusalKept = 2 * checkout.MaxAttemptAge
 
-const (
-	// maxDecisions bounds how often a command decides anew in one request. The client may retry.
-	maxDecisions = 10
-	// maxLockFree is how many of them lock nothing before they write. If others change the same
-	// product all the time, such as its price, a command that locks nothing may lose each time.
-	maxLockFree = 3
-)
-
-// command queues what a decision needs to know, and returns the decision. It is made once that is
-// loaded.
-type command[T any] func(context.Context, *transaction) decision[T]
-
-// decision is one of package checkout. An error is final if there are changes, too.
-type decision[T any] func() (T, checkout.Changes, *checkout.Error)
-
-// decided is what a decision led to, or why there is no value.
-type decided[T any] struct {
-	value   T
-	changes checkout.Changes
-	err     error
-}
-
-// decide makes the first round trip, and then the decision.
-func decide[T any](ctx context.Context, tx *transaction, run command[T]) decided[T] {
-	decision := run(ctx, tx)
-	if err := tx.load(ctx); err != nil {
-		return decided[T]{err: err}
-	}
-	return made(decision())
-}
-
-func made[T any](value T, changes checkout.Changes, refused *checkout.Error) decided[T] {
-	d := decided[T]{value: value, changes: changes}
-	if refused != nil {
-		d.err = refused
-	}
-	return d
-}
-
-// once runs a command that is one transaction, under the call's key if it has one. A final error is
-// kept under the key like any other answer, so a paused attempt can never commit later. The key may
-// be found taken by the first look or by the commit.
-func once[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (checkout.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Answer{}, err
-	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	answer, err := keep(ctx, tx, call, render, decide(ctx, tx, run))
-	if errors.Is(err, errKeyTaken) {
-		return tx.kept(ctx, call)
-	}
-	return answer, err
-}
-
-// onceUpToDate is once for a command that decides on what it has read without a lock. If that has
-// changed when it writes, the commit fails and keeps nothing, and the command decides again: after
-// maxLockFree times on products that it has locked.
-func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (answer checkout.Answer, err error) {
-	for n := range maxDecisions {
-		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[T] {
-			tx.locks = n >= maxLockFree
-			return run(ctx, tx)
-		})
-		if !errors.Is(err, errOutdated) {
-			break
-		}
-	}
-	return answer, err
-}
-
 // probeKey queues a look whether the key may be claimed, which the transaction does when it writes.
 // Without a key it only reads the database's clock.
 func (tx *transaction) probeKey(ctx context.Context, call checkout.Call) {
@@ -144,7 +66,7 @@ func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 		return checkout.Answer{}, err
 	}
 	if call.Claim != nil {
-		if err := tx.keepAnswer(ctx, *call.Claim, answer); err != nil {
+		if err := tx.keepAnswer(ctx, *call.Claim, answer, stateAfter(d.err)); err != nil {
 			return checkout.Answer{}, err
 		}
 	}
@@ -182,17 +104,22 @@ func answerTo[T any](render checkout.Render[T], value T, err error) (checkout.An
 	}
 }
 
+// stateAfter is the state of a key whose answer is kept.
+func stateAfter(final error) string {
+	if final != nil {
+		return keyFailed
+	}
+	return keyCompleted
+}
+
 // keepAnswer queues the answer to be kept under the key. The key is claimed with it, unless phase
 // one has claimed it.
-func (tx *transaction) keepAnswer(ctx context.Context, claim checkout.Claim, answer checkout.Answer) error {
+func (tx *transaction) keepAnswer(ctx context.Context, claim checkout.Claim, answer checkout.Answer, state string) error {
 	header, err := json.Marshal(answer.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
 	}
-	status, state := int32(answer.Status), keyFailed
-	if answer.Status >= 200 && answer.Status < 300 {
-		state = keyCompleted
-	}
+	status := int32(answer.Status)
 	body := answer.Body
 	if body == nil {
 		body = []byte{} // an empty body is one, too; NULL means no answer yet

@@ -175,9 +175,9 @@ func TestCardOperation_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := b.BeginCardPayment(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
+	_, err := b.CardPayments().Begin(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
 	require.ErrorIs(t, err, errNoClaim)
-	_, err = b.SettleCardPayment(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
+	_, err = b.CardPayments().Settle(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
 	require.ErrorIs(t, err, errNoClaim)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 }

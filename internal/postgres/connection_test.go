@@ -50,11 +50,11 @@ func TestOperation_HasOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 		}},
 		{"card payment", 4, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
 			call, wanted := b.call(key, 1), checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodCard, Token: "tok_visa"}
-			begun, err := store.BeginCardPayment(b.ctx, call, wanted, render)
+			begun, err := store.CardPayments().Begin(b.ctx, call, wanted, render)
 			if err != nil || begun.Answer != nil {
 				return err
 			}
-			_, err = store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+			_, err = store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
 			return err
 		}},
 	} {
@@ -200,7 +200,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		},
 		"pay": func() (err error) {
 			if begun.Value.ID == uuid.Nil {
-				begun, err = store.BeginCardPayment(b.ctx, call, wanted, render)
+				begun, err = store.CardPayments().Begin(b.ctx, call, wanted, render)
 			}
 			return err
 		},
@@ -211,7 +211,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		require.NoError(t, request(), name)
 	}
 	b.endSessions(store)
-	answer, err := store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	answer, err := store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 	require.Equal(t, 2, b.count("orders"))
 	b.requireBooks()
@@ -249,10 +249,10 @@ func TestWrite_ThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	store, w := b.wired()
-	_, err := store.TakePayments(b.ctx, time.Hour, 1)
+	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
 	require.NoError(t, err)
 	w.cut(1, true)
-	_, err = store.TakePayments(b.ctx, time.Hour, 1)
+	_, err = store.CardPayments().Take(b.ctx, time.Hour, 1)
 	requireUnavailable(t, err)
 }
 
@@ -262,6 +262,6 @@ func TestWrite_IsRepeatedWhenTheServerEndedTheSession(t *testing.T) {
 	b := setup(t)
 	store := b.impolite()
 	b.endSessions(store)
-	_, err := store.TakePayments(b.ctx, time.Hour, 1)
+	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
 	require.NoError(t, err)
 }

@@ -123,7 +123,7 @@ func TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", 1)
 	begun := inParallel(8, func(int) checkout.Payment {
-		begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
 		require.NoError(t, err)
 		return begun.Value
 	})

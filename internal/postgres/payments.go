@@ -30,8 +30,8 @@ func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted ch
 	})
 }
 
-// cardPayments are operations at the provider; see operations.
-func cardPayments(s *Store) operations[checkout.NewPayment, checkout.Payment] {
+// CardPayments keeps card payments.
+func (s *Store) CardPayments() checkout.Operations[checkout.NewPayment, checkout.Payment] {
 	return operations[checkout.NewPayment, checkout.Payment]{store: s, begin: beginCardPayment, settle: settleCardPayment,
 		resume: (*transaction).resumePayment, find: findPayment, take: takePayments, putOff: (*dbsqlc.Queries).PutOffPayment}
 }

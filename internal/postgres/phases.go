@@ -14,7 +14,7 @@ import (
 // second is a network call outside of any transaction. In between, the key's row is in progress and
 // points to the payment or refund. Any number of attempts may run; only the newest one may settle.
 
-// operations are one kind of operation at the provider, of type T: what a request W begins.
+// operations implements [checkout.Operations].
 type operations[W any, T interface{ Common() checkout.Operation }] struct {
 	store *Store
 	begin func(W) command[T]

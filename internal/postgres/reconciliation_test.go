@@ -111,7 +111,7 @@ func TestCountPayments_IsByState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts(),
 		"what is settled is counted for an hour")
-	_, err = b.SettleCardPayment(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
+	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
 	require.NoError(t, err)
 	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
 	require.NoError(t, err)

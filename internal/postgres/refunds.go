@@ -22,8 +22,8 @@ func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted c
 	})
 }
 
-// cardRefunds are operations at the provider; see operations.
-func cardRefunds(s *Store) operations[checkout.NewRefund, checkout.Refund] {
+// CardRefunds keeps card refunds.
+func (s *Store) CardRefunds() checkout.Operations[checkout.NewRefund, checkout.Refund] {
 	return operations[checkout.NewRefund, checkout.Refund]{store: s, begin: beginCardRefund, settle: settleCardRefund,
 		resume: (*transaction).resumeRefund, find: findRefund, take: takeRefunds, putOff: putOffRefund}
 }

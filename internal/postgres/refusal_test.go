@@ -50,20 +50,20 @@ func (b *bundle) refusals() map[string]struct {
 		"order being paid": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet}, render)
 		}, "order_being_paid", func() {
-			_, err := b.SettleCardPayment(b.ctx, busy.call, busy.begun, declined, render)
+			_, err := b.CardPayments().Settle(b.ctx, busy.call, busy.begun, declined, render)
 			require.NoError(b.t, err)
 		}},
 		"payment processing": {func(call checkout.Call) (checkout.Answer, error) {
-			begun, err := b.BeginCardRefund(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
+			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
 			switch {
 			case err != nil:
 				return checkout.Answer{}, err
 			case begun.Answer != nil:
 				return *begun.Answer, nil
 			}
-			return b.SettleCardRefund(b.ctx, call, begun.Value, approved, render)
+			return b.CardRefunds().Settle(b.ctx, call, begun.Value, approved, render)
 		}, "payment_processing", func() {
-			_, err := b.SettleCardPayment(b.ctx, paying.call, paying.begun, approved, render)
+			_, err := b.CardPayments().Settle(b.ctx, paying.call, paying.begun, approved, render)
 			require.NoError(b.t, err)
 		}},
 	}

@@ -90,10 +90,10 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 		}, 2},
 		{"settle a card payment too late", func() func() error {
 			c := b.beginCardPayment(newID().String())
-			_, err := b.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+			_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved, render)
 			require.NoError(t, err)
 			return func() error {
-				_, err := store.SettleCardPayment(b.ctx, c.call, c.begun, approved, render)
+				_, err := store.CardPayments().Settle(b.ctx, c.call, c.begun, approved, render)
 				return err
 			}
 		}, 2},
@@ -101,7 +101,7 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 			payment := b.pay(b.order(customer, 1), checkout.MethodCard)
 			return func() error {
 				call, refund := fast.beginCardRefund(newID().String(), checkout.NewRefund{PaymentID: payment.ID})
-				_, err := store.SettleCardRefund(b.ctx, call, refund, approved, render)
+				_, err := store.CardRefunds().Settle(b.ctx, call, refund, approved, render)
 				return err
 			}
 		}, 4},
