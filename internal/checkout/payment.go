@@ -32,8 +32,8 @@ type NewPayment struct {
 	Token   string // for MethodCard
 }
 
-// PayFromWallet decides the payment of an order from its customer's wallet, both locked. It succeeds
-// at once.
+// PayFromWallet decides the payment of an order from its customer's wallet, both locked. It
+// succeeds at once.
 func PayFromWallet(order Order, wallet Wallet, id uuid.UUID, now time.Time) (Payment, Changes, *Error) {
 	if refused := order.checkPayable(); refused != nil {
 		return Payment{}, Changes{}, refused

@@ -52,9 +52,10 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, store: s, conn: conn, account: account}, nil
 }
 
-// load is the first round trip: it begins the transaction, sends all that is queued and reads it. It
-// returns errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken. What has
-// no key ends here if its client is gone. A replica that is paused later on loses the transaction.
+// load is the first round trip: it begins the transaction, sends all that is queued and reads the
+// results. It returns errKeyTaken, and nothing may be decided, when the key that was to be claimed
+// is taken. What has no key ends here if its client is gone. A replica that is paused later on
+// loses the transaction.
 func (tx *transaction) load(ctx context.Context) error {
 	err := tx.open(ctx)
 	if err == nil {
