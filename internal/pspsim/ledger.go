@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -193,19 +194,30 @@ func (l *ledger) put(next entry) {
 	}
 }
 
-// list returns the settled entries that match, oldest first, and only what is on disk: an audit
-// must not show a charge that a crash could still take back.
+// list returns the settled entries that match, oldest first.
 func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
+	found, _, err := l.page(0, math.MaxInt, match)
+	return found, err
+}
+
+// page returns the first of the settled entries that match, oldest first and at most limit of them,
+// and where the next page begins; 0: this is the last one. It returns only what is on disk: an audit
+// must not show a charge that a crash could still take back.
+func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, next int, err error) {
 	l.mu.Lock()
-	found := []entry{}
-	for _, e := range l.settled {
-		if match(e) {
+	found = []entry{}
+	for i := from; i < len(l.settled) && next == 0; i++ {
+		switch e := l.settled[i]; {
+		case !match(e):
+		case len(found) == limit:
+			next = i
+		default:
 			found = append(found, *e)
 		}
 	}
 	position := l.journal.position()
 	l.mu.Unlock()
-	return found, l.journal.sync(position)
+	return found, next, l.journal.sync(position)
 }
 
 // check reports whether the ledger can still write.
