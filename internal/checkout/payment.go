@@ -50,11 +50,18 @@ type NewPayment struct {
 	Token   string // for MethodCard
 }
 
-// StartPayment decides the payment of an order; a wallet payment succeeds at once, a card payment
-// has to be charged first.
-func StartPayment(id uuid.UUID, order Order, wanted NewPayment, now time.Time) (Payment, *Error) {
+// MaxDeclines is how many card payments of one order may be declined. A shopper has a few cards and
+// mistypes some of them; more of them are card testing: somebody tries out which stolen cards work.
+const MaxDeclines = 20
+
+// StartPayment decides the payment of an order, of which so many payments were declined; a wallet
+// payment succeeds at once, a card payment has to be charged first.
+func StartPayment(id uuid.UUID, order Order, declines int64, wanted NewPayment, now time.Time) (Payment, *Error) {
 	if err := order.CheckPayable(); err != nil {
 		return Payment{}, err
+	}
+	if wanted.Method == MethodCard && declines >= MaxDeclines {
+		return Payment{}, conflict("too_many_declines", "%d card payments of the order were declined, so it takes no more. Nothing was charged.", MaxDeclines)
 	}
 	payment := Payment{ID: id, OrderID: order.ID, CustomerID: order.CustomerID, Method: wanted.Method,
 		Amount: order.Total, Refunded: Money{Currency: order.Total.Currency},

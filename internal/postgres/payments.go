@@ -35,7 +35,7 @@ func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted ch
 		if err != nil {
 			return checkout.Payment{}, err
 		}
-		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
+		payment, refused := checkout.StartPayment(newID(), order, 0, wanted, tx.now) // the wallet asks no provider
 		if refused != nil {
 			return checkout.Payment{}, refused
 		}
@@ -54,6 +54,7 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 ) (checkout.Begun[checkout.Payment], error) {
 	start := func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
 		lockOrder := tx.lockOrder(ctx, wanted.OrderID)
+		countDeclines := tx.CountDeclines(ctx, []dbsqlc.CountDeclinesParams{{AccountID: tx.account, OrderID: wanted.OrderID}})
 		if err := tx.load(ctx); err != nil {
 			return checkout.Payment{}, err
 		}
@@ -61,7 +62,11 @@ func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted
 		if err != nil {
 			return checkout.Payment{}, err
 		}
-		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
+		declines, err := one(countDeclines)
+		if err != nil {
+			return checkout.Payment{}, translate("count the declines", err)
+		}
+		payment, refused := checkout.StartPayment(newID(), order, declines, wanted, tx.now)
 		if refused != nil {
 			return checkout.Payment{}, refused
 		}
