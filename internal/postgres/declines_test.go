@@ -68,8 +68,8 @@ func TestDeclines_OfAnOrderAreLimited(t *testing.T) {
 	b.requireBooks()
 }
 
-// TestDeclines_AreCountedBehindTheOrdersLock has a payment wait for the order until the last decline
-// that is allowed is committed.
+// TestDeclines_AreCountedBehindTheOrdersLock has a payment wait for the order until the last
+// decline that is allowed is committed.
 func TestDeclines_AreCountedBehindTheOrdersLock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

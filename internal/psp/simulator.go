@@ -119,8 +119,8 @@ func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, 
 	return s.do(request)
 }
 
-// get lists what was sent under the key, which is one entry at most: an order or an account may have
-// more than a reply holds.
+// get lists what was sent under the key, which is one entry at most: an order may have more than a
+// reply holds.
 func (s *Simulator) get(ctx context.Context, path, key string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -31,5 +31,6 @@
 //	tok_slow_<N>s             charges at once, answers N seconds (1 to 60) later
 //	tok_charged_no_answer     charges, and hangs up on the key's first arrival
 //	tok_charged_silent        the same, and sends no event
+//	tok_charged_revoked       the same, and is unknown when the key arrives again
 //	tok_error_first           500 on the key's first arrival, before charging
 package pspsim

@@ -100,8 +100,7 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// The key comes first: a reused key must not get "unknown token", which says that nothing
-	// was ever charged.
+	// The key comes first: a reused key must not get "unknown token".
 	e, err := l.find(key, p)
 	if err != nil {
 		return entry{}, 0, err
@@ -117,8 +116,11 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	}
 	position := l.journal.append(append(line, '\n'))
 	l.put(e)
-	if reused {
+	switch token, _ := parseToken(e.Source); {
+	case reused:
 		return entry{}, position, errKeyReused
+	case token.revoked && e.Attempts > 1:
+		return entry{}, position, errUnknownToken
 	}
 	return e, position, nil
 }
@@ -201,8 +203,8 @@ func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
 }
 
 // page returns the first of the settled entries that match, oldest first and at most limit of them,
-// and where the next page begins; 0: this is the last one. It returns only what is on disk: an audit
-// must not show a charge that a crash could still take back.
+// and where the next page begins; 0: this is the last one. It returns only what is on disk: an
+// audit must not show a charge that a crash could still take back.
 func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, next int, err error) {
 	l.mu.Lock()
 	found = []entry{}

@@ -66,6 +66,9 @@ func (a *action) buy(ctx context.Context, account string) {
 	if placed.Resource == "" {
 		return
 	}
+	if a.chance(testsCards) {
+		a.testCards(ctx, account, placed.Resource)
+	}
 	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": a.method()})
 	var paid journal.Attempt
 	if a.chance(regretted) {
@@ -266,7 +269,7 @@ func (a *action) refund(account, payment string) Request {
 // method is a wallet, or a card of any temper.
 func (a *action) method() map[string]any {
 	tokens := []string{"tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_declined", "tok_insufficient_funds",
-		"tok_charged_no_answer", "tok_charged_silent", "tok_error_first", "tok_slow_1s"}
+		"tok_charged_no_answer", "tok_charged_silent", "tok_charged_revoked", "tok_error_first", "tok_slow_1s"}
 	if a.random.IntN(3) == 0 {
 		return map[string]any{"type": "wallet"}
 	}
