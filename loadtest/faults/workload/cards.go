@@ -11,15 +11,15 @@ import (
 // takes.
 const testsCards = 0.02
 
-// testCards has cards of an order declined, one after the other.
-func (a *action) testCards(ctx context.Context, account, order string) {
+// testCards has cards of an order declined, one after the other. It returns the next one, whose
+// charge has to be looked up among those.
+func (a *action) testCards(ctx context.Context, account, order string) (next map[string]any) {
 	for i := range books.MaxDeclines - 3 + a.random.IntN(6) {
-		r := a.request(account, "payment", "/orders/"+order+"/payments", card("tok_declined"))
+		r := a.request(account, "payment", "/orders/"+order+"/payments", map[string]any{"method": card("tok_declined")})
 		r.Key += fmt.Sprintf("-declined-%d", i)
 		a.do(ctx, r)
 	}
+	return card("tok_charged_revoked")
 }
 
-func card(token string) map[string]any {
-	return map[string]any{"method": map[string]any{"type": "card", "token": token}}
-}
+func card(token string) map[string]any { return map[string]any{"type": "card", "token": token} }

@@ -66,10 +66,11 @@ func (a *action) buy(ctx context.Context, account string) {
 	if placed.Resource == "" {
 		return
 	}
+	method := a.method()
 	if a.chance(testsCards) {
-		a.testCards(ctx, account, placed.Resource)
+		method = a.testCards(ctx, account, placed.Resource)
 	}
-	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": a.method()})
+	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": method})
 	var paid journal.Attempt
 	if a.chance(regretted) {
 		paid = a.payAndCancel(ctx, payment, a.cancel(account, placed.Resource))
@@ -273,7 +274,7 @@ func (a *action) method() map[string]any {
 	if a.random.IntN(3) == 0 {
 		return map[string]any{"type": "wallet"}
 	}
-	return map[string]any{"type": "card", "token": tokens[a.random.IntN(len(tokens))]}
+	return card(tokens[a.random.IntN(len(tokens))])
 }
 
 func (a *action) customer(account string) string {
