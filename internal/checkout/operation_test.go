@@ -60,11 +60,16 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 	}{
 		{1, 0, approved, absent, OutcomeApproved, "ask"},
 		{1, 0, absent, approved, OutcomeDeclined, "ask"},
-		{2, maxSendAge, approved, absent, OutcomeApproved, "ask"},
-		{2, time.Hour, absent, approved, OutcomeApproved, "ask, look up"},
-		{2, time.Hour, absent, absent, OutcomeUnknown, "ask, look up"},
-		{2, maxSendAge + 1, approved, absent, OutcomeDeclined, "look up"},
-		{1, maxSendAge + 1, declined, approved, OutcomeApproved, "look up"},
+		{2, maxBlindAge, approved, absent, OutcomeApproved, "ask"},
+		{2, maxBlindAge, absent, approved, OutcomeApproved, "ask, look up"},
+		{2, maxBlindAge, absent, absent, OutcomeUnknown, "ask, look up"},
+		{2, maxBlindAge + 1, declined, approved, OutcomeApproved, "look up"},
+		{2, maxBlindAge + 1, declined, noAnswer, OutcomeUnknown, "look up"},
+		{2, maxSendAge, approved, absent, OutcomeApproved, "look up, ask"},
+		{2, maxSendAge + 1, approved, absent, OutcomeUnknown, "look up"},
+		{2, minAbsentAge, approved, absent, OutcomeUnknown, "look up"},
+		{2, minAbsentAge + 1, approved, absent, OutcomeDeclined, "look up"},
+		{1, minAbsentAge + 1, declined, approved, OutcomeApproved, "look up"},
 	} {
 		payment := in(charging, func(p *Payment) { p.Attempt, p.UpdatedAt = c.attempt, begun.Add(c.age) })
 		refund := in(refunding, func(r *Refund) { r.Attempt, r.UpdatedAt = c.attempt, begun.Add(c.age) })

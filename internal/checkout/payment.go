@@ -48,11 +48,19 @@ func PayFromWallet(order Order, wallet Wallet, id uuid.UUID, now time.Time) (Pay
 	return payment, changes, nil
 }
 
-// BeginCardPayment decides whether the provider may be asked to charge a locked order. Until it has
-// answered, the order can be neither paid otherwise nor cancelled.
-func BeginCardPayment(order Order, wanted NewPayment, id uuid.UUID, now time.Time) (Payment, Changes, *Error) {
+// MaxDeclines is how many card payments of one order may be declined. A shopper has a few cards and
+// mistypes some of them; more of them are card testing: somebody tries out which stolen cards work.
+const MaxDeclines = 20
+
+// BeginCardPayment decides whether the provider may be asked to charge a locked order, of which so
+// many payments were declined. Until it has answered, the order can be neither paid otherwise nor
+// cancelled.
+func BeginCardPayment(order Order, declines int64, wanted NewPayment, id uuid.UUID, now time.Time) (Payment, Changes, *Error) {
 	if refused := order.checkPayable(); refused != nil {
 		return Payment{}, Changes{}, refused
+	}
+	if declines >= MaxDeclines {
+		return Payment{}, Changes{}, conflict("too_many_declines", "%d card payments of the order were declined, so it takes no more. Nothing was charged.", MaxDeclines)
 	}
 	payment := newPayment(order, MethodCard, StatusProcessing, id, now)
 	payment.Token = wanted.Token

@@ -16,6 +16,7 @@ func moved(kind string, subject uuid.UUID, debit, credit string, amount int64) [
 var (
 	approved = GatewayResult{Outcome: OutcomeApproved, ProviderID: "at-provider"}
 	declined = GatewayResult{Outcome: OutcomeDeclined, DeclineCode: "card_declined"}
+	noAnswer = GatewayResult{Outcome: OutcomeUnknown}
 )
 
 // charging is a card payment of the pending order, at its second attempt.
@@ -51,7 +52,7 @@ func TestPayment_IsForAPendingOrder(t *testing.T) {
 		OrderCancelled: "order_cancelled", OrderExpired: "order_expired"} {
 		value, changes, refused := PayFromWallet(inStatus(status), rich, newID, now)
 		requireRefused(t, code, status == OrderPaying, value, changes, refused)
-		value, changes, refused = BeginCardPayment(inStatus(status), NewPayment{Token: "tok_visa"}, newID, now)
+		value, changes, refused = BeginCardPayment(inStatus(status), 0, NewPayment{Token: "tok_visa"}, newID, now)
 		requireRefused(t, code, status == OrderPaying, value, changes, refused)
 	}
 }
@@ -59,8 +60,12 @@ func TestPayment_IsForAPendingOrder(t *testing.T) {
 func TestBeginCardPayment_KeepsTheOrderForTheProvidersAnswer(t *testing.T) {
 	t.Parallel()
 	payment := in(charging, func(p *Payment) { p.ID, p.Attempt, p.CreatedAt, p.UpdatedAt = newID, 1, now, now })
-	value, changes, refused := BeginCardPayment(pending, NewPayment{OrderID: orderN, Method: MethodCard, Token: "tok_visa"}, newID, now)
+	wanted := NewPayment{OrderID: orderN, Method: MethodCard, Token: "tok_visa"}
+	value, changes, refused := BeginCardPayment(pending, MaxDeclines-1, wanted, newID, now)
 	requireDecided(t, payment, Changes{CreatedPayment: &payment, ChangedOrder: becoming(OrderPaying)}, value, changes, refused)
+
+	value, changes, refused = BeginCardPayment(pending, MaxDeclines, wanted, newID, now)
+	requireRefused(t, "too_many_declines", false, value, changes, refused)
 }
 
 func TestSettleCardPayment_Approved(t *testing.T) {

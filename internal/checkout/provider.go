@@ -8,10 +8,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxSendAge is how old a payment or refund may be when it is sent to the provider. Providers
-// forget idempotency keys after 24 h (Stripe API reference, "Idempotent requests"); after that the
-// same request would move the money again.
-const maxSendAge = 23 * time.Hour
+// How old a payment or refund is when an attempt at it is taken, by the store's clock, decides what
+// the attempt does at the provider.
+const (
+	// maxBlindAge is how old it may be to be sent again without a look-up: every provider remembers
+	// idempotency keys for longer, and nothing that was sent is under way for longer.
+	maxBlindAge = time.Hour
+	// maxSendAge is how old it may be to be sent at all. Providers forget idempotency keys after
+	// 24 h (Stripe API reference, "Idempotent requests").
+	maxSendAge = 23 * time.Hour
+	// minAbsentAge is how old it is when nothing that was sent can arrive any more, so that what the
+	// provider does not have was never done.
+	minAbsentAge = 24 * time.Hour
+)
 
 // operation is a payment or a refund.
 type operation interface{ Common() Operation }
@@ -38,14 +47,20 @@ func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund,
 		lookUp: func(ctx context.Context, r Refund) GatewayResult { return g.FindRefund(ctx, r.instruction()) }}
 }
 
-// send asks the provider for an operation, or only looks it up when it is too old to be sent. It
-// never returns that the operation is absent: a rejection settles the first attempt, because
-// nothing was sent before it. After a later attempt it may be that an earlier one has moved the
-// money, which the provider's books show, or still will.
+// send makes one attempt: it asks the provider, or looks the operation up. It never returns that
+// the operation is absent. A rejection settles the first attempt, because nothing was sent before
+// it. After a later attempt it may be that an earlier one has moved the money, which the provider's
+// books show, or still will.
 func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
 	at := value.Common()
-	if at.age() > maxSendAge {
-		return k.lookUp(ctx, value).declinedIfAbsent()
+	if at.age() > maxBlindAge {
+		found := k.lookUp(ctx, value)
+		switch {
+		case at.age() > minAbsentAge:
+			return found.declinedIfAbsent()
+		case at.age() > maxSendAge || found.Outcome != OutcomeAbsent:
+			return found.unknownIfAbsent()
+		}
 	}
 	result := k.ask(ctx, value)
 	switch {

@@ -82,7 +82,7 @@ func TestProblemOf_RetryAfterGrowsWithWhatIsInTheWay(t *testing.T) {
 			time.Sleep(time.Until(began.Add(c.after)))
 			_, _, refused := checkout.BeginCardRefund(payment, checkout.NewRefund{}, uuid.New(), time.Now())
 			_, _, cancelled := checkout.UpdateOrder(order, checkout.OrderChange{Cancel: true}, time.Now())
-			_, _, unpaid := checkout.BeginCardPayment(order, checkout.NewPayment{}, uuid.New(), time.Now())
+			_, _, unpaid := checkout.BeginCardPayment(order, 0, checkout.NewPayment{}, uuid.New(), time.Now())
 			for _, err := range []error{unpaid, refused, cancelled, checkout.KeyInProgressSince(began)} {
 				require.Equal(t, c.want, problemOf(err).retryAfter, "%v after %s", err, c.after)
 			}

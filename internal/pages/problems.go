@@ -128,6 +128,8 @@ var groups = []group{
 			"The order was not paid in time.", thenSameReply},
 		{"payment_declined", 402, "The payment was declined (card_declined). Nothing was charged.",
 			"The provider declined the card. Nothing was charged.", thenSameReply},
+		{"too_many_declines", 409, "20 card payments of the order were declined, so it takes no more. Nothing was charged.",
+			"So many card payments of the order were declined that it takes no more of them: that many are card testing. It can be paid from the wallet, or cancelled.", thenSameReply},
 		{"insufficient_funds", 402, "The wallet does not cover the order. Nothing was charged.",
 			"The wallet does not cover the order. Nothing was charged.", thenSameReply},
 		{"payment_not_succeeded", 409, "The payment is declined; only a succeeded one can be refunded.",

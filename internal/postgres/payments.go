@@ -39,8 +39,9 @@ func (s *Store) CardPayments() checkout.Operations[checkout.NewPayment, checkout
 func beginCardPayment(wanted checkout.NewPayment) command[checkout.Payment] {
 	return func(ctx context.Context, tx *transaction) decision[checkout.Payment] {
 		order := tx.lockOrder(ctx, wanted.OrderID)
+		declines := tx.countDeclines(ctx, wanted.OrderID)
 		return func() (checkout.Payment, checkout.Changes, *checkout.Error) {
-			return checkout.BeginCardPayment(*order, wanted, newID(), tx.now)
+			return checkout.BeginCardPayment(*order, *declines, wanted, newID(), tx.now)
 		}
 	}
 }
@@ -67,6 +68,14 @@ func takePayments(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePayment
 			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}
 	}
 	return taken, err
+}
+
+func (tx *transaction) countDeclines(ctx context.Context, order uuid.UUID) *int64 {
+	query := tx.CountDeclines(ctx, []dbsqlc.CountDeclinesParams{{AccountID: tx.account, OrderID: order}})
+	return loaded(tx, func() (int64, error) {
+		declines, err := one(query)
+		return declines, translate("count the declines", err)
+	})
 }
 
 func (tx *transaction) lockPayment(ctx context.Context, id uuid.UUID) *checkout.Payment {

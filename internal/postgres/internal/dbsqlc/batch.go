@@ -164,6 +164,58 @@ func (b *ClaimKeyBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const countDeclines = `-- name: CountDeclines :batchone
+SELECT count(*) FROM payments WHERE account_id = $1 AND order_id = $2 AND status = 'declined'
+`
+
+type CountDeclinesBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type CountDeclinesParams struct {
+	AccountID uuid.UUID
+	OrderID   uuid.UUID
+}
+
+// Sent behind LockOrder, as a statement of its own: it sees what the transactions committed that the lock waited for.
+func (q *Queries) CountDeclines(ctx context.Context, arg []CountDeclinesParams) *CountDeclinesBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.AccountID,
+			a.OrderID,
+		}
+		batch.Queue(countDeclines, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &CountDeclinesBatchResults{br, len(arg), false}
+}
+
+func (b *CountDeclinesBatchResults) QueryRow(f func(int, int64, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var count int64
+		if b.closed {
+			if f != nil {
+				f(t, count, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&count)
+		if f != nil {
+			f(t, count, err)
+		}
+	}
+}
+
+func (b *CountDeclinesBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const customerExists = `-- name: CustomerExists :batchone
 SELECT EXISTS (SELECT FROM customers WHERE account_id = $1 AND id = $2)
 `
