@@ -10,6 +10,9 @@ type Changes struct {
 	ChangedWallet   *Wallet
 	CreatedTopUp    *TopUp
 
+	CreatedProduct *Product
+	ChangedProduct *Product
+
 	CreatedOrder  *Order
 	ChangedOrder  *Order
 	TakenStock    []OrderItem // at these prices; what is no longer for sale like this must not be written

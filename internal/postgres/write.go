@@ -31,6 +31,8 @@ func (tx *transaction) write(ctx context.Context, c checkout.Changes) (err error
 	if c.ChangedOrder != nil {
 		err = tx.updateOrder(ctx, *c.ChangedOrder)
 	}
+	writeRow(ctx, tx, c.CreatedProduct, (*transaction).insertProduct)
+	writeRow(ctx, tx, c.ChangedProduct, (*transaction).updateProduct)
 	if len(c.TakenStock) > 0 {
 		tx.takeStock(ctx, c.TakenStock)
 	}
