@@ -10,7 +10,8 @@ import (
 // Store keeps the shop. Each method is one transaction.
 //
 // A method that takes a [Call] MUST do all of this in that one transaction: claim the call's key,
-// make the change, write its ledger entries and events, and keep the rendered answer under the key.
+// load what the operation's decision needs, write its [Changes], and keep the rendered answer under
+// the key.
 // A key that is already taken MUST lead to the kept answer with Replayed set, to [ErrKeyReused],
 // [ErrKeyInProgress] or [ExpiredKey], and to no change. A final [Error] MUST be kept under the key
 // like any answer, with nothing else written. A retryable one that is a refusal MUST leave the key

@@ -58,7 +58,7 @@ func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetK
 func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 	render checkout.Render[T], d decided[T],
 ) (checkout.Answer, error) {
-	answer, err := answerTo(render, d.value, d.err)
+	answer, state, err := answerTo(render, d)
 	if err != nil {
 		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
 	}
@@ -66,7 +66,7 @@ func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
 		return checkout.Answer{}, err
 	}
 	if call.Claim != nil {
-		if err := tx.keepAnswer(ctx, *call.Claim, answer, stateAfter(d.err)); err != nil {
+		if err := tx.keepAnswer(ctx, *call.Claim, answer, state); err != nil {
 			return checkout.Answer{}, err
 		}
 	}
@@ -90,26 +90,18 @@ func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err 
 	return err
 }
 
-// answerTo is the answer to a value or to a final error.
-func answerTo[T any](render checkout.Render[T], value T, err error) (checkout.Answer, error) {
+// answerTo is the answer to a value or to a final error, and the state of the key that keeps it.
+func answerTo[T any](render checkout.Render[T], d decided[T]) (checkout.Answer, string, error) {
 	var refused *checkout.Error
 	switch {
-	case err == nil:
-		return render(value, nil), nil
-	case errors.As(err, &refused) && !refused.Retryable:
+	case d.err == nil:
+		return render(d.value, nil), keyCompleted, nil
+	case errors.As(d.err, &refused) && !refused.Retryable:
 		var none T
-		return render(none, refused), nil
+		return render(none, refused), keyFailed, nil
 	default:
-		return checkout.Answer{}, err
+		return checkout.Answer{}, "", d.err
 	}
-}
-
-// stateAfter is the state of a key whose answer is kept.
-func stateAfter(final error) string {
-	if final != nil {
-		return keyFailed
-	}
-	return keyCompleted
 }
 
 // keepAnswer queues the answer to be kept under the key. The key is claimed with it, unless phase
