@@ -36,15 +36,29 @@ type CustomerChange struct {
 	Email *string
 }
 
-// Apply is the customer with the change made.
-func (c Customer) Apply(change CustomerChange) Customer {
+// CreateCustomer decides a new customer, whose wallet is empty.
+func CreateCustomer(wanted NewCustomer, emailTaken bool, id uuid.UUID, now time.Time) (Customer, Changes, *Error) {
+	if emailTaken {
+		return Customer{}, Changes{}, EmailTaken()
+	}
+	customer := Customer{ID: id, Name: wanted.Name, Email: wanted.Email, CreatedAt: now, UpdatedAt: now}
+	wallet := Wallet{CustomerID: id, Balance: Money{Currency: WalletCurrency}, UpdatedAt: now}
+	return customer, Changes{CreatedCustomer: &customer, CreatedWallet: &wallet, Events: []Event{CustomerCreated(customer)}}, nil
+}
+
+// UpdateCustomer decides a change of a locked customer.
+func UpdateCustomer(customer Customer, change CustomerChange, emailTaken bool, now time.Time) (Customer, Changes, *Error) {
+	if emailTaken {
+		return Customer{}, Changes{}, EmailTaken()
+	}
 	if change.Name != nil {
-		c.Name = *change.Name
+		customer.Name = *change.Name
 	}
 	if change.Email != nil {
-		c.Email = *change.Email
+		customer.Email = *change.Email
 	}
-	return c
+	customer.UpdatedAt = now
+	return customer, Changes{ChangedCustomer: &customer, Events: []Event{CustomerUpdated(customer)}}, nil
 }
 
 // EmailTaken is retryable: nothing was written, the client corrects the address and may keep its

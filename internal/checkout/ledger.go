@@ -4,7 +4,6 @@ import "github.com/google/uuid"
 
 // LedgerTransaction is one movement of money in double entry: its entries sum to zero.
 type LedgerTransaction struct {
-	ID      uuid.UUID
 	Kind    string    // such as "card_payment"
 	Subject uuid.UUID // the payment, refund or top-up that caused it
 	Entries []LedgerEntry
@@ -27,28 +26,28 @@ const (
 // WalletLedger is the ledger account of a customer's wallet.
 func WalletLedger(customer uuid.UUID) string { return "wallet:" + customer.String() }
 
-func move(id uuid.UUID, kind string, subject uuid.UUID, debit, credit string, amount Money) LedgerTransaction {
-	return LedgerTransaction{ID: id, Kind: kind, Subject: subject, Entries: []LedgerEntry{
-		{Account: debit, Amount: amount}, {Account: credit, Amount: amount.Negated()}}}
+func move(kind string, subject uuid.UUID, debit, credit string, amount Money) []LedgerTransaction {
+	return []LedgerTransaction{{Kind: kind, Subject: subject, Entries: []LedgerEntry{
+		{Account: debit, Amount: amount}, {Account: credit, Amount: amount.Negated()}}}}
 }
 
-// Ledger is the movement of a succeeded payment.
-func (p Payment) Ledger(id uuid.UUID) LedgerTransaction {
+// ledger is the movement of a succeeded payment.
+func (p Payment) ledger() []LedgerTransaction {
 	if p.Method == MethodWallet {
-		return move(id, "wallet_payment", p.ID, WalletLedger(p.CustomerID), ledgerSales, p.Amount)
+		return move("wallet_payment", p.ID, WalletLedger(p.CustomerID), ledgerSales, p.Amount)
 	}
-	return move(id, "card_payment", p.ID, ledgerProvider, ledgerSales, p.Amount)
+	return move("card_payment", p.ID, ledgerProvider, ledgerSales, p.Amount)
 }
 
-// Ledger is the movement of a succeeded refund of this payment.
-func (r Refund) Ledger(id uuid.UUID, payment Payment) LedgerTransaction {
+// ledger is the movement of a succeeded refund of this payment.
+func (r Refund) ledger(payment Payment) []LedgerTransaction {
 	if payment.Method == MethodWallet {
-		return move(id, "wallet_refund", r.ID, ledgerSales, WalletLedger(payment.CustomerID), r.Amount)
+		return move("wallet_refund", r.ID, ledgerSales, WalletLedger(payment.CustomerID), r.Amount)
 	}
-	return move(id, "card_refund", r.ID, ledgerSales, ledgerProvider, r.Amount)
+	return move("card_refund", r.ID, ledgerSales, ledgerProvider, r.Amount)
 }
 
-// Ledger is the movement of a top-up.
-func (t TopUp) Ledger(id uuid.UUID) LedgerTransaction {
-	return move(id, "top_up", t.ID, ledgerFunding, WalletLedger(t.CustomerID), t.Amount)
+// ledger is the movement of a top-up.
+func (t TopUp) ledger() []LedgerTransaction {
+	return move("top_up", t.ID, ledgerFunding, WalletLedger(t.CustomerID), t.Amount)
 }

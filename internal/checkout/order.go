@@ -70,10 +70,10 @@ type OrderChange struct {
 	Cancel          bool
 }
 
-// Place decides an order: every item must be known, in stock and of one currency. The products are
-// those of the wanted SKUs that exist, as they were read. The store checks price and stock again
-// when it commits.
-func Place(id uuid.UUID, wanted NewOrder, products []Product, now time.Time, unpaidFor time.Duration) (Order, *Error) {
+// PlaceOrder decides an order: every item must be known, in stock and of one currency. The products
+// are those of the wanted SKUs that exist, as they were read. The store checks price and stock
+// again when it commits.
+func PlaceOrder(wanted NewOrder, products []Product, id uuid.UUID, now time.Time, unpaidFor time.Duration) (Order, Changes, *Error) {
 	order := Order{ID: id, CustomerID: wanted.CustomerID, Status: OrderPending,
 		CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(unpaidFor)}
 	bySKU := make(map[string]Product, len(products))
@@ -83,16 +83,16 @@ func Place(id uuid.UUID, wanted NewOrder, products []Product, now time.Time, unp
 	for _, w := range wanted.Items {
 		product, known := bySKU[w.SKU]
 		if !known {
-			return Order{}, unknownProduct(w.SKU)
+			return Order{}, Changes{}, unknownProduct(w.SKU)
 		}
 		if product.Stock < int64(w.Quantity) {
-			return Order{}, conflict("out_of_stock", "Only %d of %s left; nothing was reserved.", product.Stock, w.SKU)
+			return Order{}, Changes{}, conflict("out_of_stock", "Only %d of %s left; nothing was reserved.", product.Stock, w.SKU)
 		}
 		if err := order.add(product, w.Quantity); err != nil {
-			return Order{}, err
+			return Order{}, Changes{}, err
 		}
 	}
-	return order, nil
+	return order, Changes{CreatedOrder: &order, TakenStock: order.Items, Events: []Event{OrderEvent("placed", order)}}, nil
 }
 
 func (o *Order) add(product Product, quantity int32) *Error {
@@ -113,36 +113,46 @@ func (o *Order) add(product Product, quantity int32) *Error {
 	return nil
 }
 
-// Apply decides a change of an order.
-func (o Order) Apply(change OrderChange, now time.Time) (Order, *Error) {
-	if o.Status == OrderCancelled || o.Status == OrderExpired {
-		return Order{}, conflict("order_"+string(o.Status), "The order is %s and can't be changed.", o.Status)
+// UpdateOrder decides a change of a locked order. A cancelled one returns its stock.
+func UpdateOrder(order Order, change OrderChange, now time.Time) (Order, Changes, *Error) {
+	if order.Status == OrderCancelled || order.Status == OrderExpired {
+		return Order{}, Changes{}, conflict("order_"+string(order.Status), "The order is %s and can't be changed.", order.Status)
 	}
 	if change.ShippingAddress != nil {
-		o.ShippingAddress = change.ShippingAddress
+		order.ShippingAddress = change.ShippingAddress
 	}
-	if change.Cancel {
-		switch o.Status {
-		case OrderPending:
-			o.Status = OrderCancelled
-		case OrderPaying:
-			return Order{}, payingNow(o.UpdatedAt)
-		default:
-			return Order{}, conflict("order_already_paid", "The order is paid; refund it instead of cancelling it.")
-		}
+	if !change.Cancel {
+		order.UpdatedAt = now
+		return order, Changes{ChangedOrder: &order, Events: []Event{OrderEvent("updated", order)}}, nil
 	}
-	o.UpdatedAt = now
-	return o, nil
+	switch order.Status {
+	case OrderPending:
+		changes := order.end(OrderCancelled, now)
+		return *changes.ChangedOrder, changes, nil
+	case OrderPaying:
+		return Order{}, Changes{}, payingNow(order.UpdatedAt)
+	default:
+		return Order{}, Changes{}, conflict("order_already_paid", "The order is paid; refund it instead of cancelling it.")
+	}
 }
 
-// Expire is an unpaid order whose time is up.
-func (o Order) Expire(now time.Time) Order {
-	o.Status, o.UpdatedAt = OrderExpired, now
-	return o
+// ExpireOrder decides what follows for a locked, unpaid order when its time is up.
+func ExpireOrder(order Order, now time.Time) Changes { return order.end(OrderExpired, now) }
+
+// end is the end of an unpaid order, which returns its stock.
+func (o Order) end(status OrderStatus, now time.Time) Changes {
+	ended := o.as(status, now)
+	return Changes{ChangedOrder: ended, ReturnedStock: o.Items, Events: []Event{OrderEvent(string(status), *ended)}}
 }
 
-// CheckPayable says whether a payment of the order may start.
-func (o Order) CheckPayable() *Error {
+// as is the order in another status.
+func (o Order) as(status OrderStatus, now time.Time) *Order {
+	o.Status, o.UpdatedAt = status, now
+	return &o
+}
+
+// checkPayable returns why a payment of the order may not start.
+func (o Order) checkPayable() *Error {
 	switch o.Status {
 	case OrderPending:
 		return nil
@@ -153,14 +163,6 @@ func (o Order) CheckPayable() *Error {
 	default:
 		return conflict("order_already_paid", "The order is already paid.")
 	}
-}
-
-// AfterRefund is the status of a paid order of which this much was refunded.
-func (o Order) AfterRefund(refunded Money) OrderStatus {
-	if refunded.Amount >= o.Total.Amount {
-		return OrderRefunded
-	}
-	return OrderPartiallyRefunded
 }
 
 // payingNow is retryable: the state settles by itself, in either direction.

@@ -15,32 +15,14 @@ const (
 	MethodWallet Method = "wallet"
 )
 
-// Status is a state of a payment or a refund.
-type Status string
-
-// The states of a payment or a refund. Processing means that the provider may or may not have moved
-// the money: an unknown outcome is no failure.
-const (
-	StatusProcessing Status = "processing"
-	StatusSucceeded  Status = "succeeded"
-	StatusDeclined   Status = "declined"
-)
-
 // Payment pays one order in full.
 type Payment struct {
-	ID          uuid.UUID
-	OrderID     uuid.UUID
-	CustomerID  uuid.UUID
-	Method      Method
-	Token       string // the provider's token of the card; never a card number
-	Amount      Money
-	Refunded    Money // includes refunds that are still processing
-	Status      Status
-	DeclineCode string
-	ProviderID  string // the provider's charge; empty for the wallet
-	Attempt     int32  // the fence: only the newest attempt may settle
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	Operation
+	OrderID    uuid.UUID
+	CustomerID uuid.UUID
+	Method     Method
+	Token      string // the provider's token of the card; never a card number
+	Refunded   Money  // includes refunds that are still processing
 }
 
 // NewPayment asks for the payment of an order.
@@ -50,28 +32,63 @@ type NewPayment struct {
 	Token   string // for MethodCard
 }
 
-// StartPayment decides the payment of an order; a wallet payment succeeds at once, a card payment
-// has to be charged first.
-func StartPayment(id uuid.UUID, order Order, wanted NewPayment, now time.Time) (Payment, *Error) {
-	if err := order.CheckPayable(); err != nil {
-		return Payment{}, err
+// PayFromWallet decides the payment of an order from its customer's wallet, both locked. It
+// succeeds at once.
+func PayFromWallet(order Order, wallet Wallet, id uuid.UUID, now time.Time) (Payment, Changes, *Error) {
+	if refused := order.checkPayable(); refused != nil {
+		return Payment{}, Changes{}, refused
 	}
-	payment := Payment{ID: id, OrderID: order.ID, CustomerID: order.CustomerID, Method: wanted.Method,
-		Amount: order.Total, Refunded: Money{Currency: order.Total.Currency},
-		Status: StatusSucceeded, Attempt: 1, CreatedAt: now, UpdatedAt: now}
-	if wanted.Method == MethodCard {
-		payment.Status, payment.Token = StatusProcessing, wanted.Token
+	payment := newPayment(order, MethodWallet, StatusSucceeded, id, now)
+	wallet, refused := wallet.debit(payment.Amount, now)
+	if refused != nil {
+		return Payment{}, Changes{}, refused
 	}
-	return payment, nil
+	changes := payment.succeeded(order)
+	changes.CreatedPayment, changes.ChangedWallet = &payment, &wallet
+	return payment, changes, nil
 }
 
-// Settle is the payment after the provider's answer, which must not be unknown.
-func (p Payment) Settle(result GatewayResult, now time.Time) Payment {
-	p.Status, p.ProviderID, p.UpdatedAt = StatusSucceeded, result.ProviderID, now
-	if result.Outcome == OutcomeDeclined {
-		p.Status, p.DeclineCode = StatusDeclined, result.DeclineCode
+// MaxDeclines is how many card payments of one order may be declined. A shopper has a few cards and
+// mistypes some of them; more of them are card testing: somebody tries out which stolen cards work.
+const MaxDeclines = 20
+
+// BeginCardPayment decides whether the provider may be asked to charge a locked order, of which so
+// many payments were declined. Until it has answered, the order can be neither paid otherwise nor
+// cancelled.
+func BeginCardPayment(order Order, declines int64, wanted NewPayment, id uuid.UUID, now time.Time) (Payment, Changes, *Error) {
+	if refused := order.checkPayable(); refused != nil {
+		return Payment{}, Changes{}, refused
 	}
-	return p
+	if declines >= MaxDeclines {
+		return Payment{}, Changes{}, conflict("too_many_declines", "%d card payments of the order were declined, so it takes no more. Nothing was charged.", MaxDeclines)
+	}
+	payment := newPayment(order, MethodCard, StatusProcessing, id, now)
+	payment.Token = wanted.Token
+	return payment, Changes{CreatedPayment: &payment, ChangedOrder: order.as(OrderPaying, now)}, nil
+}
+
+// SettleCardPayment decides what follows from the provider's answer, which must not be unknown, to
+// a payment that is processing. The order of a declined one may be paid by other means.
+func SettleCardPayment(order Order, payment Payment, result GatewayResult, now time.Time) (Payment, Changes, *Error) {
+	payment.Operation = payment.settled(result, now)
+	if payment.Status == StatusDeclined {
+		return Payment{}, Changes{SettledPayment: &payment, ChangedOrder: order.as(OrderPending, now),
+			Events: []Event{PaymentEvent(payment)}}, Declined(payment.DeclineCode)
+	}
+	changes := payment.succeeded(order)
+	changes.SettledPayment = &payment
+	return payment, changes, nil
+}
+
+// newPayment is the payment of an order in full.
+func newPayment(order Order, method Method, status Status, id uuid.UUID, now time.Time) Payment {
+	return Payment{Operation: Operation{ID: id, Amount: order.Total, Status: status, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+		OrderID: order.ID, CustomerID: order.CustomerID, Method: method, Refunded: Money{Currency: order.Total.Currency}}
+}
+
+// succeeded is what follows from a succeeded payment of the order.
+func (p Payment) succeeded(order Order) Changes {
+	return Changes{ChangedOrder: order.as(OrderPaid, p.UpdatedAt), Ledger: p.ledger(), Events: []Event{PaymentEvent(p)}}
 }
 
 // What the provider's keys begin with; our ID follows.

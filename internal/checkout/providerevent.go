@@ -1,11 +1,6 @@
 package checkout
 
-import (
-	"context"
-	"strings"
-
-	"github.com/google/uuid"
-)
+import "context"
 
 // The objects of a [ProviderEvent].
 const (
@@ -36,29 +31,15 @@ const (
 	VerdictDuplicate   Verdict = "duplicate"   // the event was received before
 )
 
-// ProviderEventStore is what a [Service] needs of a store to handle provider events. Each method
-// MUST record the event by its ID in the transaction of what follows from it. An event that is
-// recorded already MUST lead to VerdictDuplicate and to no change.
-type ProviderEventStore interface {
-	// SettlePaymentByProviderEvent settles a card payment that is processing, of any account and at
-	// any attempt, like SettleCardPayment of [Store]. The verdict is that of [Payment.Match] on the
-	// locked payment, or VerdictUnknown.
-	SettlePaymentByProviderEvent(ctx context.Context, payment uuid.UUID, e ProviderEvent, render Render[Payment]) (Verdict, error)
-	// SettleRefundByProviderEvent does the same for a refund.
-	SettleRefundByProviderEvent(ctx context.Context, refund uuid.UUID, e ProviderEvent, render Render[Refund]) (Verdict, error)
-	// RecordProviderEvent records an event that leads to nothing: VerdictUnknown.
-	RecordProviderEvent(ctx context.Context, e ProviderEvent) (Verdict, error)
-}
-
 // HandleProviderEvent settles what a provider event is about. The answers that are kept under the
 // clients' keys are rendered as a handler would have rendered them.
 func (s *Service) HandleProviderEvent(ctx context.Context, e ProviderEvent, payment Render[Payment], refund Render[Refund]) (Verdict, error) {
 	if e.isUsable() {
-		if id, ok := subjectID(e, ObjectCharge, chargeKeyPrefix); ok {
-			return s.store.SettlePaymentByProviderEvent(ctx, id, e, payment)
+		if id, ok := s.payments.subject(e); ok {
+			return s.payments.store.SettleByEvent(ctx, id, e, payment)
 		}
-		if id, ok := subjectID(e, ObjectRefund, refundKeyPrefix); ok {
-			return s.store.SettleRefundByProviderEvent(ctx, id, e, refund)
+		if id, ok := s.refunds.subject(e); ok {
+			return s.refunds.store.SettleByEvent(ctx, id, e, refund)
 		}
 	}
 	return s.store.RecordProviderEvent(ctx, e)
@@ -68,31 +49,4 @@ func (s *Service) HandleProviderEvent(ctx context.Context, e ProviderEvent, paym
 // settle a payment that cannot be refunded.
 func (e ProviderEvent) isUsable() bool {
 	return e.Result.Outcome == OutcomeDeclined || (e.Result.Outcome == OutcomeApproved && e.Result.ProviderID != "")
-}
-
-// subjectID reads our ID from the provider's key; see Payment.charge.
-func subjectID(e ProviderEvent, object, prefix string) (uuid.UUID, bool) {
-	text, ok := strings.CutPrefix(e.Subject, prefix)
-	id, err := uuid.Parse(text)
-	return id, ok && err == nil && e.Object == object
-}
-
-// Match compares an event with the payment. It conflicts with a payment that was settled with
-// another outcome, or that has another charge at the provider.
-func (p Payment) Match(e ProviderEvent) Verdict { return match(e, p.Amount, p.Status, p.ProviderID) }
-
-// Match compares an event with the refund.
-func (r Refund) Match(e ProviderEvent) Verdict { return match(e, r.Amount, r.Status, r.ProviderID) }
-
-func match(e ProviderEvent, amount Money, status Status, providerID string) Verdict {
-	declined := e.Result.Outcome == OutcomeDeclined
-	switch {
-	case e.Amount != amount:
-		return VerdictConflicting
-	case status == StatusProcessing:
-		return VerdictSettled
-	case status == StatusDeclined && declined, status == StatusSucceeded && !declined && providerID == e.Result.ProviderID:
-		return VerdictConfirmed
-	}
-	return VerdictConflicting
 }

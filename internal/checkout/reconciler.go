@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/oncepay/oncepay/internal/background"
 )
 
@@ -47,13 +45,6 @@ const (
 	askTimeout = 45 * time.Second
 )
 
-// Taken is an attempt that a reconciler has taken, with the call that began it. Of the call's claim
-// key, fingerprint and operation are known: settling needs no more.
-type Taken[T any] struct {
-	Call  Call
-	Value T
-}
-
 // Unsettled counts payments and refunds that are processing, by the store's clock.
 type Unsettled struct {
 	Processing int
@@ -63,20 +54,8 @@ type Unsettled struct {
 
 // ReconcileStore is what a [Reconciler] needs of a store.
 type ReconcileStore interface {
-	// TakePayments returns at most limit card payments that are processing and that no attempt
-	// works on: the time to which they were put off has come, or no attempt was taken for as long
-	// as the grace. For each it MUST commit the next attempt, so that no other attempt can settle,
-	// and it MUST skip locked ones.
-	TakePayments(ctx context.Context, grace time.Duration, limit int) ([]Taken[Payment], error)
-	// SettleCardPayment and PutOffPayment are those of [Store].
-	PutOffPayment(ctx context.Context, account uuid.UUID, payment Payment, wait time.Duration) error
-	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Answer, error)
-
-	// TakeRefunds, PutOffRefund and SettleCardRefund do the same for refunds.
-	TakeRefunds(ctx context.Context, grace time.Duration, limit int) ([]Taken[Refund], error)
-	PutOffRefund(ctx context.Context, account uuid.UUID, refund Refund, wait time.Duration) error
-	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Answer, error)
-
+	CardPayments() Operations[NewPayment, Payment]
+	CardRefunds() Operations[NewRefund, Refund]
 	// CountUnsettled counts what is processing, and what of it is past the deadline.
 	CountUnsettled(ctx context.Context, deadline time.Duration) (Unsettled, error)
 }
@@ -117,8 +96,10 @@ type Reconciler struct {
 	*background.Periodic
 	store                       ReconcileStore
 	options                     ReconcilerOptions
-	payments                    line[Payment]
-	refunds                     line[Refund]
+	payments                    kind[NewPayment, Payment]
+	refunds                     kind[NewRefund, Refund]
+	renderPayment               Render[Payment]
+	renderRefund                Render[Refund]
 	settled, unknown, overtaken atomic.Int64
 }
 
@@ -132,18 +113,8 @@ func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[P
 	options.Deadline = cmp.Or(options.Deadline, DefaultDeadline)
 	options.Schedule = options.Schedule.Or(reconcileInterval, reconcileBatch)
 	r := &Reconciler{store: store, options: options,
-		payments: line[Payment]{
-			take:   store.TakePayments,
-			ask:    func(ctx context.Context, p Payment) GatewayResult { return sendCharge(ctx, gateway, p) },
-			settle: store.SettleCardPayment, render: renderPayment, putOff: store.PutOffPayment,
-			describe: func(p Payment) attempt { return attempt{"payment", p.ID, p.Attempt, p.UpdatedAt.Sub(p.CreatedAt)} },
-		},
-		refunds: line[Refund]{
-			take:   store.TakeRefunds,
-			ask:    func(ctx context.Context, f Refund) GatewayResult { return sendRefund(ctx, gateway, f) },
-			settle: store.SettleCardRefund, render: renderRefund, putOff: store.PutOffRefund,
-			describe: func(f Refund) attempt { return attempt{"refund", f.ID, f.Attempt, f.UpdatedAt.Sub(f.CreatedAt)} },
-		}}
+		payments: cardPayments(store.CardPayments(), gateway), renderPayment: renderPayment,
+		refunds: cardRefunds(store.CardRefunds(), gateway), renderRefund: renderRefund}
 	r.Periodic = background.NewPeriodic("reconciler", options.Schedule, r.RunOnce)
 	return r
 }
@@ -151,8 +122,8 @@ func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[P
 // RunOnce takes a batch of what is due and drives all of it forward side by side. It returns how
 // many it settled. An unknown outcome is no error.
 func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
-	payments, paymentsErr := due(ctx, r, r.payments)
-	refunds, refundsErr := due(ctx, r, r.refunds)
+	payments, paymentsErr := due(ctx, r, r.payments, r.renderPayment)
+	refunds, refundsErr := due(ctx, r, r.refunds, r.renderRefund)
 	drives := slices.Concat(payments, refunds)
 	errs := make([]error, len(drives))
 	var settled atomic.Int64
@@ -177,78 +148,56 @@ func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 		Overtaken: r.overtaken.Load()}, err
 }
 
-// line is how one kind of operation is driven forward.
-type line[T any] struct {
-	take     func(ctx context.Context, grace time.Duration, limit int) ([]Taken[T], error)
-	ask      func(ctx context.Context, value T) GatewayResult
-	settle   func(ctx context.Context, call Call, value T, result GatewayResult, render Render[T]) (Answer, error)
-	render   Render[T]
-	putOff   putOff[T]
-	describe func(T) attempt
-}
-
-// putOff makes an operation due after the wait.
-type putOff[T any] func(ctx context.Context, account uuid.UUID, value T, wait time.Duration) error
-
-// attempt is what the log says of an operation.
-type attempt struct {
-	kind   string
-	id     uuid.UUID
-	number int32
-	age    time.Duration // of the operation when the attempt was taken, by the store's clock
-}
-
 // due takes the next attempts of what is due, and returns what is to be done for each.
-func due[T any](ctx context.Context, r *Reconciler, l line[T]) ([]func(context.Context) (bool, error), error) {
-	taken, err := l.take(ctx, r.options.Grace, r.options.Batch)
+func due[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], render Render[T]) ([]func(context.Context) (bool, error), error) {
+	taken, err := k.store.Take(ctx, r.options.Grace, r.options.Batch)
 	drives := make([]func(context.Context) (bool, error), len(taken))
 	for i, t := range taken {
-		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, l, t) }
+		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, k, t, render) }
 	}
 	return drives, err
 }
 
 // drive asks the provider and settles, and reports whether it did. What it learned is written down
 // even if the pass has been ended meanwhile.
-func drive[T any](ctx context.Context, r *Reconciler, l line[T], taken Taken[T]) (bool, error) {
-	result := ask(ctx, l, taken.Value)
+func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], taken Taken[T], render Render[T]) (bool, error) {
+	at := taken.Value.Common()
+	log := r.options.Log.With("kind", k.name, "id", at.ID, "attempt", at.Attempt, "age", at.age())
+	result := ask(ctx, k, taken.Value)
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	at := l.describe(taken.Value)
 	if result.Outcome == OutcomeUnknown {
 		r.unknown.Add(1)
-		wait := r.backoff(at.number)
-		r.report(ctx, at, wait, result.Cause)
-		return false, failed("put off", at, l.putOff(ctx, taken.Call.Account, taken.Value, wait))
+		wait := r.backoff(at.Attempt)
+		r.report(ctx, log, at, wait, result.Cause)
+		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken.Call.Account, taken.Value, wait))
 	}
-	answer, err := l.settle(ctx, taken.Call, taken.Value, result, l.render)
+	answer, err := k.store.Settle(ctx, taken.Call, taken.Value, result, render)
 	switch {
 	case overtaken(answer, err):
 		r.overtaken.Add(1)
 		return false, nil
 	case err != nil:
-		return false, failed("settle", at, err)
+		return false, failed("settle", k.name, at, err)
 	}
 	r.settled.Add(1)
-	r.options.Log.InfoContext(ctx, "reconciled", "kind", at.kind, "id", at.id, "attempt", at.number,
-		"outcome", result.Outcome, "age", at.age)
+	log.InfoContext(ctx, "reconciled", "outcome", result.Outcome)
 	return true, nil
 }
 
-func ask[T any](ctx context.Context, l line[T], value T) GatewayResult {
+func ask[W any, T operation](ctx context.Context, k kind[W, T], value T) GatewayResult {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return l.ask(ctx, value)
+	return k.send(ctx, value)
 }
 
 // report logs an unknown outcome, as an error once it is past the deadline.
-func (r *Reconciler) report(ctx context.Context, at attempt, wait time.Duration, cause error) {
+func (r *Reconciler) report(ctx context.Context, log *slog.Logger, at Operation, wait time.Duration, cause error) {
 	level, message := slog.LevelWarn, "outcome still unknown"
-	if at.age > r.options.Deadline {
+	if at.age() > r.options.Deadline {
 		level, message = slog.LevelError, "outcome unknown past the deadline"
 	}
-	r.options.Log.Log(ctx, level, message, "kind", at.kind, "id", at.id, "attempt", at.number, "age", at.age,
-		"again_in", wait, "error", cause)
+	log.Log(ctx, level, message, "again_in", wait, "error", cause)
 }
 
 // backoff is the time until the next attempt: a random part of a time that doubles, so that many
@@ -261,9 +210,9 @@ func (r *Reconciler) backoff(attempt int32) time.Duration {
 	return rand.N(max(1, min(ceiling, r.options.MaxBackoff)))
 }
 
-func failed(doing string, at attempt, err error) error {
+func failed(doing, kind string, at Operation, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s %s: %w", doing, at.kind, at.id, err)
+	return fmt.Errorf("%s %s %s: %w", doing, kind, at.ID, err)
 }

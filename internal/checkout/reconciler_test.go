@@ -37,3 +37,6 @@ func TestReconciler_DefaultGraceExceedsAnAttempt(t *testing.T) {
 
 // nopReconcileStore has nothing to reconcile.
 type nopReconcileStore struct{ ReconcileStore }
+
+func (nopReconcileStore) CardPayments() Operations[NewPayment, Payment] { return nil }
+func (nopReconcileStore) CardRefunds() Operations[NewRefund, Refund]    { return nil }

@@ -8,17 +8,10 @@ import (
 
 // Refund refunds a payment or a part of it, to where it was paid from.
 type Refund struct {
-	ID          uuid.UUID
-	PaymentID   uuid.UUID
-	OrderID     uuid.UUID
-	Amount      Money
-	Status      Status
-	DeclineCode string
-	ProviderID  string // the provider's refund; empty for the wallet
-	ChargeID    string // the provider's charge that is refunded; empty for the wallet
-	Attempt     int32  // the fence: only the newest attempt may settle
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	Operation
+	PaymentID uuid.UUID
+	OrderID   uuid.UUID
+	ChargeID  string // the provider's charge that is refunded; empty for the wallet
 }
 
 // NewRefund asks for a refund.
@@ -27,9 +20,55 @@ type NewRefund struct {
 	Amount    *Money // nil: all that is left
 }
 
-// StartRefund decides a refund. The payment must be locked, because what is refunded of it, settled
-// or processing, must never exceed it.
-func StartRefund(id uuid.UUID, payment Payment, wanted NewRefund, now time.Time) (Refund, *Error) {
+// PaidOrder is a payment with its order.
+type PaidOrder struct {
+	Order    Order
+	Payment  Payment
+	Refunded Money // of the payment, without refunds that are processing
+}
+
+// RefundToWallet decides a refund of a wallet payment. The order, the payment and the customer's
+// wallet are locked. The refund succeeds at once.
+func RefundToWallet(paid PaidOrder, wallet Wallet, wanted NewRefund, id uuid.UUID, now time.Time) (Refund, Changes, *Error) {
+	refund, refused := newRefund(paid.Payment, wanted, StatusSucceeded, id, now)
+	if refused != nil {
+		return Refund{}, Changes{}, refused
+	}
+	if wallet, refused = wallet.credit(refund.Amount, now); refused != nil {
+		return Refund{}, Changes{}, refused
+	}
+	changes := refund.succeeded(paid)
+	changes.CreatedRefund, changes.ChangedWallet = &refund, &wallet
+	changes.RefundedPayment = paid.Payment.refundedBy(+refund.Amount.Amount, now)
+	return refund, changes, nil
+}
+
+// BeginCardRefund decides whether the provider may be asked to refund a locked payment. The amount
+// is reserved, so that refunds that are processing cannot exceed the payment together.
+func BeginCardRefund(payment Payment, wanted NewRefund, id uuid.UUID, now time.Time) (Refund, Changes, *Error) {
+	refund, refused := newRefund(payment, wanted, StatusProcessing, id, now)
+	if refused != nil {
+		return Refund{}, Changes{}, refused
+	}
+	return refund, Changes{CreatedRefund: &refund, RefundedPayment: payment.refundedBy(+refund.Amount.Amount, now)}, nil
+}
+
+// SettleCardRefund decides what follows from the provider's answer, which must not be unknown, to a
+// refund that is processing. A declined one releases its reserved amount.
+func SettleCardRefund(paid PaidOrder, refund Refund, result GatewayResult, now time.Time) (Refund, Changes, *Error) {
+	refund.Operation = refund.settled(result, now)
+	if refund.Status == StatusDeclined {
+		return Refund{}, Changes{SettledRefund: &refund, RefundedPayment: paid.Payment.refundedBy(-refund.Amount.Amount, now),
+			Events: []Event{RefundEvent(refund)}}, RefundDeclined(refund.DeclineCode)
+	}
+	changes := refund.succeeded(paid)
+	changes.SettledRefund = &refund
+	return refund, changes, nil
+}
+
+// newRefund is a refund of a payment that is locked, because what is refunded of it, settled or
+// processing, must never exceed it.
+func newRefund(payment Payment, wanted NewRefund, status Status, id uuid.UUID, now time.Time) (Refund, *Error) {
 	switch payment.Status {
 	case StatusSucceeded:
 	case StatusProcessing:
@@ -48,21 +87,23 @@ func StartRefund(id uuid.UUID, payment Payment, wanted NewRefund, now time.Time)
 	if amount.Amount > left.Amount || left.Amount == 0 {
 		return Refund{}, unprocessable("refund_exceeds_payment", "Only %d %s of the payment are left to refund.", left.Amount, left.Currency)
 	}
-	refund := Refund{ID: id, PaymentID: payment.ID, OrderID: payment.OrderID, Amount: amount,
-		Status: StatusSucceeded, ChargeID: payment.ProviderID, Attempt: 1, CreatedAt: now, UpdatedAt: now}
-	if payment.Method == MethodCard {
-		refund.Status = StatusProcessing
-	}
-	return refund, nil
+	return Refund{Operation: Operation{ID: id, Amount: amount, Status: status, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+		PaymentID: payment.ID, OrderID: payment.OrderID, ChargeID: payment.ProviderID}, nil
 }
 
-// Settle is the refund after the provider's answer, which must not be unknown.
-func (r Refund) Settle(result GatewayResult, now time.Time) Refund {
-	r.Status, r.ProviderID, r.UpdatedAt = StatusSucceeded, result.ProviderID, now
-	if result.Outcome == OutcomeDeclined {
-		r.Status, r.DeclineCode = StatusDeclined, result.DeclineCode
+// succeeded is what follows from a succeeded refund.
+func (r Refund) succeeded(paid PaidOrder) Changes {
+	status := OrderPartiallyRefunded
+	if paid.Refunded.Amount+r.Amount.Amount >= paid.Order.Total.Amount {
+		status = OrderRefunded
 	}
-	return r
+	return Changes{ChangedOrder: paid.Order.as(status, r.UpdatedAt), Ledger: r.ledger(paid.Payment), Events: []Event{RefundEvent(r)}}
+}
+
+// refundedBy is the payment with so much more of it refunded, or being refunded.
+func (p Payment) refundedBy(amount int64, now time.Time) *Payment {
+	p.Refunded.Amount, p.UpdatedAt = p.Refunded.Amount+amount, now
+	return &p
 }
 
 // instruction is the provider's side of the refund; see Payment.charge.

@@ -22,8 +22,9 @@ const unknownPause = 2 * RetryHint
 // puts the store's transactions and the provider's calls in order. It is safe for concurrent use,
 // and keeps nothing but counters.
 type Service struct {
-	store   Store
-	gateway Gateway
+	store    Store
+	payments kind[NewPayment, Payment]
+	refunds  kind[NewRefund, Refund]
 
 	takeovers, fencesLost atomic.Int64
 }
@@ -41,12 +42,30 @@ type ServiceStats struct {
 
 // NewService makes a service on a store and a payment gateway.
 func NewService(store Store, gateway Gateway) *Service {
-	return &Service{store: store, gateway: gateway}
+	return &Service{store: store, payments: cardPayments(store.CardPayments(), gateway), refunds: cardRefunds(store.CardRefunds(), gateway)}
 }
 
 // Stats reads the counters.
 func (s *Service) Stats() ServiceStats {
 	return ServiceStats{Takeovers: s.takeovers.Load(), FencesLost: s.fencesLost.Load()}
+}
+
+// PutProduct creates or replaces a product.
+func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error) {
+	if err := checkPositive(wanted.Price); err != nil {
+		return Answer{}, err
+	}
+	return s.store.PutProduct(ctx, call, wanted, render)
+}
+
+// UpdateProduct changes a product.
+func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error) {
+	if change.Price != nil {
+		if err := checkPositive(*change.Price); err != nil {
+			return Answer{}, err
+		}
+	}
+	return s.store.UpdateProduct(ctx, call, sku, change, render)
 }
 
 // CreateCustomer makes a customer with an empty wallet. A taken e-mail address is a retryable
@@ -111,22 +130,7 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, re
 	if wanted.Method == MethodWallet {
 		return s.store.PayFromWallet(ctx, call, wanted, render)
 	}
-	begun, err := s.store.BeginCardPayment(ctx, call, wanted, render)
-	if err != nil {
-		return Answer{}, err
-	}
-	if begun.Answer != nil {
-		return *begun.Answer, nil
-	}
-	s.countBegun(begun.Value.Attempt)
-	result := sendCharge(ctx, s.gateway, begun.Value)
-	if result.Outcome == OutcomeUnknown {
-		unknown := outcomeUnknown("payment", fmt.Errorf("charge payment %s: %w", begun.Value.ID, result.Cause))
-		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffPayment, unknown)
-	}
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	return s.countSettled(s.store.SettleCardPayment(ctx, call, begun.Value, result, render))
+	return operate(ctx, s, s.payments, call, wanted, render)
 }
 
 // Refund refunds a payment or a part of it, to where it was paid from. The call must carry a claim.
@@ -145,35 +149,28 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, rende
 	if payment.Method == MethodWallet {
 		return s.store.RefundToWallet(ctx, call, wanted, render)
 	}
-	return s.refundToCard(ctx, call, wanted, render)
+	return operate(ctx, s, s.refunds, call, wanted, render)
 }
 
-func (s *Service) refundToCard(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error) {
-	begun, err := s.store.BeginCardRefund(ctx, call, wanted, render)
+// operate runs the three phases of an operation at the provider.
+func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, wanted W, render Render[T]) (Answer, error) {
+	begun, err := k.store.Begin(ctx, call, wanted, render)
 	if err != nil {
 		return Answer{}, err
 	}
 	if begun.Answer != nil {
 		return *begun.Answer, nil
 	}
-	s.countBegun(begun.Value.Attempt)
-	result := sendRefund(ctx, s.gateway, begun.Value)
-	if result.Outcome == OutcomeUnknown {
-		unknown := outcomeUnknown("refund", fmt.Errorf("refund %s: %w", begun.Value.ID, result.Cause))
-		return settledElsewhere(ctx, s, call, begun.Value, s.store.PutOffRefund, unknown)
-	}
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	return s.countSettled(s.store.SettleCardRefund(ctx, call, begun.Value, result, render))
-}
-
-func (s *Service) countBegun(attempt int32) {
-	if attempt > 1 {
+	if begun.Value.Common().Attempt > 1 {
 		s.takeovers.Add(1)
 	}
-}
-
-func (s *Service) countSettled(answer Answer, err error) (Answer, error) {
+	result := k.send(ctx, begun.Value)
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	if result.Outcome == OutcomeUnknown {
+		return settledElsewhere(ctx, s, k, call, begun.Value, result.Cause)
+	}
+	answer, err := k.store.Settle(ctx, call, begun.Value, result, render)
 	if overtaken(answer, err) {
 		s.fencesLost.Add(1)
 	}
@@ -189,13 +186,11 @@ func overtaken(answer Answer, err error) bool {
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
 // lease: a retry, the reconciler or a provider event may have settled the operation meanwhile.
 // Otherwise the outcome is unknown, and no attempt is running.
-func settledElsewhere[T any](ctx context.Context, s *Service, call Call, begun T, putOff putOff[T], unknown *Error) (Answer, error) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
+func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, begun T, cause error) (Answer, error) {
 	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
 	if err != nil || key.State == KeyInProgress {
-		_ = putOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
-		return Answer{}, unknown
+		_ = k.store.PutOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
+		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Common().ID, cause))
 	}
 	if key.State == KeyExpired { // this attempt was paused for longer than its answer is kept
 		return Answer{}, ExpiredKey(key.Answer.Resource)

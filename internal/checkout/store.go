@@ -10,7 +10,8 @@ import (
 // Store keeps the shop. Each method is one transaction.
 //
 // A method that takes a [Call] MUST do all of this in that one transaction: claim the call's key,
-// make the change, write its ledger entries and events, and keep the rendered answer under the key.
+// load what the operation's decision needs, write its [Changes], and keep the rendered answer under
+// the key.
 // A key that is already taken MUST lead to the kept answer with Replayed set, to [ErrKeyReused],
 // [ErrKeyInProgress] or [ExpiredKey], and to no change. A final [Error] MUST be kept under the key
 // like any answer, with nothing else written. A retryable one that is a refusal MUST leave the key
@@ -20,18 +21,16 @@ import (
 // Driver errors are returned as [Unavailable]. After one of those the transaction may have been
 // committed; a retry under the same key finds out.
 type Store interface {
-	ProviderEventStore
-
 	AccountByKeyHash(ctx context.Context, hash [32]byte) (Account, error) // ErrUnauthorized
 
 	// Key returns what is known of an idempotency key, or [ErrKeyNotFound]. A refused key, and one
 	// whose time is up, is not known.
 	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)
 
-	// PutProduct is called without a claim, because it is idempotent by nature.
-	PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error)
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
 	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)
+	PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error)
+	UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error)
 
 	Customer(ctx context.Context, account, id uuid.UUID) (Customer, error)
 	Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error)
@@ -48,22 +47,36 @@ type Store interface {
 	PayFromWallet(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error)
 	RefundToWallet(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error)
 
-	// BeginCardPayment is phase one: it commits the key as in progress, the order as paying and the
-	// payment as processing with attempt 1. A key that is in progress with the same fingerprint
-	// leads to the next attempt of the payment it began; a settled one to its answer.
-	BeginCardPayment(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Begun[Payment], error)
-	// SettleCardPayment is phase three. It changes nothing unless the payment is still processing
-	// under the same attempt; otherwise it returns the settled answer, or ErrKeyInProgress when a
-	// newer attempt is running.
-	SettleCardPayment(ctx context.Context, call Call, payment Payment, result GatewayResult, render Render[Payment]) (Answer, error)
-	// PutOffPayment makes a payment due for a [Reconciler] after the wait, unless it is settled or
-	// a newer attempt was taken.
-	PutOffPayment(ctx context.Context, account uuid.UUID, payment Payment, wait time.Duration) error
+	CardPayments() Operations[NewPayment, Payment]
+	CardRefunds() Operations[NewRefund, Refund]
 
-	// BeginCardRefund, SettleCardRefund and PutOffRefund do the same for a refund.
-	BeginCardRefund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Begun[Refund], error)
-	SettleCardRefund(ctx context.Context, call Call, refund Refund, result GatewayResult, render Render[Refund]) (Answer, error)
-	PutOffRefund(ctx context.Context, account uuid.UUID, refund Refund, wait time.Duration) error
+	// RecordProviderEvent records an event that leads to nothing: VerdictUnknown, or
+	// VerdictDuplicate if it is recorded already.
+	RecordProviderEvent(ctx context.Context, e ProviderEvent) (Verdict, error)
+}
+
+// Operations keeps one kind of operation at the payment provider.
+type Operations[W, T any] interface {
+	// Begin is phase one: it commits the key as in progress, and with it what the request begins:
+	// an operation that is processing, with attempt 1. A key that is in progress with the same
+	// fingerprint leads to the next attempt of the operation it began; a settled one to its answer.
+	Begin(ctx context.Context, call Call, wanted W, render Render[T]) (Begun[T], error)
+	// Settle is phase three. It changes nothing unless [Operation.MaySettle] lets the attempt;
+	// otherwise it returns the settled answer, or ErrKeyInProgress when a newer attempt is running.
+	Settle(ctx context.Context, call Call, begun T, result GatewayResult, render Render[T]) (Answer, error)
+	// SettleByEvent settles an operation that is processing, of any account and at any attempt, and
+	// MUST record the event by its ID in the same transaction. An event that is recorded already
+	// MUST lead to VerdictDuplicate and to no change. Otherwise the verdict is that of
+	// [Operation.Match] on the locked operation, or VerdictUnknown.
+	SettleByEvent(ctx context.Context, id uuid.UUID, e ProviderEvent, render Render[T]) (Verdict, error)
+	// PutOff makes an operation due for a [Reconciler] after the wait, unless it is settled or a
+	// newer attempt was taken.
+	PutOff(ctx context.Context, account uuid.UUID, begun T, wait time.Duration) error
+	// Take returns at most limit operations that are processing and that no attempt works on: the
+	// time to which they were put off has come, or no attempt was taken for as long as the grace.
+	// For each it MUST commit the next attempt, so that no other attempt can settle, and it MUST
+	// skip locked ones.
+	Take(ctx context.Context, grace time.Duration, limit int) ([]Taken[T], error)
 }
 
 // Key is what the authority knows of an idempotency key.
@@ -93,6 +106,13 @@ const (
 type Begun[T any] struct {
 	Value  T       // what to go on with, at its current attempt
 	Answer *Answer // not nil: the operation already has its answer
+}
+
+// Taken is an attempt that was taken for a reconciler, with the call that began the operation. Of
+// the call's claim key, fingerprint and operation are known: settling needs no more.
+type Taken[T any] struct {
+	Call  Call
+	Value T
 }
 
 // ProductPage asks for products in the order of their SKU.

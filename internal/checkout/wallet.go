@@ -31,17 +31,18 @@ type NewTopUp struct {
 	Amount     Money
 }
 
-// TopUp decides a top-up of the locked wallet.
-func (w Wallet) TopUp(id uuid.UUID, amount Money, now time.Time) (TopUp, *Error) {
-	after, refused := w.Credit(amount)
+// TopUpWallet decides a top-up of a locked wallet.
+func TopUpWallet(wallet Wallet, wanted NewTopUp, id uuid.UUID, now time.Time) (TopUp, Changes, *Error) {
+	wallet, refused := wallet.credit(wanted.Amount, now)
 	if refused != nil {
-		return TopUp{}, refused
+		return TopUp{}, Changes{}, refused
 	}
-	return TopUp{ID: id, CustomerID: w.CustomerID, Amount: amount, Balance: after.Balance, CreatedAt: now}, nil
+	topUp := TopUp{ID: id, CustomerID: wallet.CustomerID, Amount: wanted.Amount, Balance: wallet.Balance, CreatedAt: now}
+	return topUp, Changes{CreatedTopUp: &topUp, ChangedWallet: &wallet, Ledger: topUp.ledger(), Events: []Event{ToppedUp(topUp)}}, nil
 }
 
-// Credit is the locked wallet with the amount put into it.
-func (w Wallet) Credit(amount Money) (Wallet, *Error) {
+// credit is the wallet with the amount put into it.
+func (w Wallet) credit(amount Money, now time.Time) (Wallet, *Error) {
 	if amount.Currency != w.Balance.Currency {
 		return Wallet{}, w.otherCurrency(amount)
 	}
@@ -49,19 +50,19 @@ func (w Wallet) Credit(amount Money) (Wallet, *Error) {
 	if !fits || balance.Amount > MaxBalance {
 		return Wallet{}, unprocessable("balance_too_large", "The wallet can't hold that much.")
 	}
-	w.Balance = balance
+	w.Balance, w.UpdatedAt = balance, now
 	return w, nil
 }
 
-// Debit is the locked wallet with the amount taken out of it.
-func (w Wallet) Debit(amount Money) (Wallet, *Error) {
+// debit is the wallet with the amount taken out of it.
+func (w Wallet) debit(amount Money, now time.Time) (Wallet, *Error) {
 	if amount.Currency != w.Balance.Currency {
 		return Wallet{}, w.otherCurrency(amount)
 	}
 	if w.Balance.Amount < amount.Amount {
 		return Wallet{}, &Error{Kind: KindDeclined, Code: "insufficient_funds", Message: "The wallet does not cover the order. Nothing was charged."}
 	}
-	w.Balance.Amount -= amount.Amount
+	w.Balance.Amount, w.UpdatedAt = w.Balance.Amount-amount.Amount, now
 	return w, nil
 }
 

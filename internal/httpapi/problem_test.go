@@ -74,15 +74,16 @@ func TestProblemOf_RetryAfterGrowsWithWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		order := checkout.Order{Status: checkout.OrderPaying, UpdatedAt: time.Now()}
-		payment := checkout.Payment{Status: checkout.StatusProcessing, CreatedAt: time.Now()}
+		payment := checkout.Payment{Operation: checkout.Operation{Status: checkout.StatusProcessing, CreatedAt: time.Now()}}
 		began := time.Now()
 		for _, c := range []struct{ after, want time.Duration }{
 			{0, time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, idempotency.DefaultLease},
 		} {
 			time.Sleep(time.Until(began.Add(c.after)))
-			_, refused := checkout.StartRefund(uuid.New(), payment, checkout.NewRefund{}, time.Now())
-			_, cancelled := order.Apply(checkout.OrderChange{Cancel: true}, time.Now())
-			for _, err := range []error{order.CheckPayable(), refused, cancelled, checkout.KeyInProgressSince(began)} {
+			_, _, refused := checkout.BeginCardRefund(payment, checkout.NewRefund{}, uuid.New(), time.Now())
+			_, _, cancelled := checkout.UpdateOrder(order, checkout.OrderChange{Cancel: true}, time.Now())
+			_, _, unpaid := checkout.BeginCardPayment(order, 0, checkout.NewPayment{}, uuid.New(), time.Now())
+			for _, err := range []error{unpaid, refused, cancelled, checkout.KeyInProgressSince(began)} {
 				require.Equal(t, c.want, problemOf(err).retryAfter, "%v after %s", err, c.after)
 			}
 		}

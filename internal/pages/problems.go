@@ -4,6 +4,7 @@ package pages
 const (
 	thenCorrect   = "Correct the request and send it again. The same key may be used."
 	thenRetry     = "Send the same request again with the same key, after the time in Retry-After, or a second if there is none. It is executed once."
+	thenRetryKey  = thenRetry + " A change without a key may have been executed: look before you send it again."
 	thenSameReply = "The answer is kept under the key: the same request gets it again. For another attempt use a new key."
 	thenNewKey    = "Use a new key for a new request. A key names one request, with one method, path and body."
 	thenRead      = "Read the resource. For another effect use a new key."
@@ -113,7 +114,12 @@ var groups = []group{
 		{"payment_processing", 409, "The payment is still being processed; only a succeeded one can be refunded.",
 			"The payment is still being processed. Nothing was done.", thenRetry},
 		{"out_of_stock", 409, "Only 1 of tee-black left; nothing was reserved.",
-			"There is not enough stock. Nothing was reserved.", thenSameReply},
+			"There is not enough stock. Nothing was reserved or changed.", thenSameReply},
+		{"stock_too_large", 422, "There can't be more than 1000000000 of a product; nothing was changed.",
+			"The stock would be larger than 10^9 units.", thenSameReply},
+		{"precondition_failed", 412, "The product has changed since that version was read. Nothing was changed.",
+			"If-Match or If-None-Match does not hold: somebody else has changed or created the product. Nothing was changed.",
+			"Read the product and decide again. The answer is kept under the key, so use a new one."},
 		{"mixed_currencies", 422, "All items of an order must have one currency.",
 			"The items of the order have different currencies.", thenSameReply},
 		{"total_too_large", 422, "The total of the order is too large.",
@@ -128,6 +134,8 @@ var groups = []group{
 			"The order was not paid in time.", thenSameReply},
 		{"payment_declined", 402, "The payment was declined (card_declined). Nothing was charged.",
 			"The provider declined the card. Nothing was charged.", thenSameReply},
+		{"too_many_declines", 409, "20 card payments of the order were declined, so it takes no more. Nothing was charged.",
+			"So many card payments of the order were declined that it takes no more of them: that many are card testing. It can be paid from the wallet, or cancelled.", thenSameReply},
 		{"insufficient_funds", 402, "The wallet does not cover the order. Nothing was charged.",
 			"The wallet does not cover the order. Nothing was charged.", thenSameReply},
 		{"payment_not_succeeded", 409, "The payment is declined; only a succeeded one can be refunded.",
@@ -152,9 +160,9 @@ var groups = []group{
 			"The request took too long.", thenRetry},
 		{"internal_error", 500, "Something went wrong on our side. Retry with the same idempotency key.",
 			"Something failed on our side.", thenRetry},
-		{"bad_gateway", 502, "No replica could answer. Retry with the same idempotency key.",
-			"No replica could answer.", thenRetry},
-		{"gateway_timeout", 504, "No replica answered in time. Retry with the same idempotency key.",
-			"No replica answered in time.", thenRetry},
+		{"bad_gateway", 502, "No replica could answer. Retry with the same idempotency key. Without a key, the request may have been executed.",
+			"No replica could answer.", thenRetryKey},
+		{"gateway_timeout", 504, "No replica answered in time. Retry with the same idempotency key. Without a key, the request may have been executed.",
+			"No replica answered in time.", thenRetryKey},
 	}},
 }

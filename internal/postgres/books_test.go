@@ -129,22 +129,22 @@ func (s *shop) payByCard(t *rapid.T) {
 	unknown := rapid.IntRange(0, 2).Draw(t, "unknown outcomes before")
 	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		for range unknown {
-			if _, err := s.BeginCardPayment(s.ctx, call, wanted, render); err != nil {
+			if _, err := s.CardPayments().Begin(s.ctx, call, wanted, render); err != nil {
 				return checkout.Answer{}, err
 			}
 		}
-		begun, err := s.BeginCardPayment(s.ctx, call, wanted, render)
+		begun, err := s.CardPayments().Begin(s.ctx, call, wanted, render)
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.SettleCardPayment(s.ctx, call, begun.Value, result, render)
+		return s.CardPayments().Settle(s.ctx, call, begun.Value, result, render)
 	}))
 }
 
 // losePayment begins a card payment that only a reconciler will settle.
 func (s *shop) losePayment(t *rapid.T) {
 	wanted, call := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodCard, Token: "tok_visa"}, s.call(newID().String(), 1)
-	begun, err := s.BeginCardPayment(s.ctx, call, wanted, render)
+	begun, err := s.CardPayments().Begin(s.ctx, call, wanted, render)
 	if err == nil && begun.Answer == nil {
 		s.lost = append(s.lost, lost{call, wanted})
 	}
@@ -159,7 +159,7 @@ func (s *shop) reconcile(t *rapid.T) {
 	}
 	for _, l := range s.lost {
 		again := func() (checkout.Answer, error) {
-			begun, err := s.BeginCardPayment(s.ctx, l.call, l.wanted, render)
+			begun, err := s.CardPayments().Begin(s.ctx, l.call, l.wanted, render)
 			return valueOf(begun.Answer), err
 		}
 		answer, err := again()
@@ -194,11 +194,11 @@ func (s *shop) refundPayment(t *rapid.T) {
 		if payment.Method == checkout.MethodWallet {
 			return s.RefundToWallet(s.ctx, call, wanted, render)
 		}
-		begun, err := s.BeginCardRefund(s.ctx, call, wanted, render)
+		begun, err := s.CardRefunds().Begin(s.ctx, call, wanted, render)
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.SettleCardRefund(s.ctx, call, begun.Value, result, render)
+		return s.CardRefunds().Settle(s.ctx, call, begun.Value, result, render)
 	})
 }
 
@@ -226,7 +226,7 @@ func TestBooks_AreRightAfterAnyCommands(t *testing.T) {
 	b := setup(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := &shop{bundle: b, sku: newID().String(), customer: b.customer().ID}
-		_, _, err := s.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.Product{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20})
+		_, err := s.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.ProductWrite{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20}, render)
 		require.NoError(t, err)
 		t.Repeat(map[string]func(*rapid.T){
 			"place": s.placeOrder, "cancel": s.cancelOrder, "top up": s.topUpWallet, "wallet": s.payFromWallet,

@@ -28,60 +28,6 @@ const (
 // that the clocks of proxy, replica and database may differ by half an hour.
 const refusalKept = 2 * checkout.MaxAttemptAge
 
-const (
-	// maxDecisions bounds how often a command decides anew in one request. The client may retry.
-	maxDecisions = 10
-	// maxLockFree is how many of them lock nothing before they write. If others change the same
-	// product all the time, such as its price, a command that locks nothing may lose each time.
-	maxLockFree = 3
-)
-
-// command loads, decides and queues the writes of one transaction.
-type command[T any] func(context.Context, *transaction) (T, error)
-
-// once runs a command that is one transaction, under the call's key if it has one. A final error is
-// kept under the key like any other answer and what the command had queued is dropped, so a paused
-// attempt can never commit later. The key may be found taken by the first look or by the commit.
-func once[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (checkout.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Answer{}, err
-	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	value, err := run(ctx, tx)
-	if err != nil {
-		tx.drop()
-	}
-	answer, err := keep(ctx, tx, call, render, value, err)
-	if errors.Is(err, errKeyTaken) {
-		return tx.kept(ctx, call)
-	}
-	return answer, err
-}
-
-// onceUpToDate is once for a command that decides on what it has read without a lock. If that has
-// changed when it writes, the commit fails and keeps nothing, and the command decides again: after
-// maxLockFree times on products that it has locked.
-func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (answer checkout.Answer, err error) {
-	for n := range maxDecisions {
-		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (T, error) {
-			tx.locks = n >= maxLockFree
-			return run(ctx, tx)
-		})
-		if !errors.Is(err, errOutdated) {
-			break
-		}
-	}
-	return answer, err
-}
-
 // probeKey queues a look whether the key may be claimed, which the transaction does when it writes.
 // Without a key it only reads the database's clock.
 func (tx *transaction) probeKey(ctx context.Context, call checkout.Call) {
@@ -106,17 +52,21 @@ func (tx *transaction) getKey(ctx context.Context, key string) rowOf[dbsqlc.GetK
 	return tx.GetKey(ctx, []dbsqlc.GetKeyParams{{AccountID: tx.account, Key: key}})
 }
 
-// keep renders the answer, keeps it under the key and commits. Of a refusal it keeps only that the
-// key was refused. It returns any other retryable error, and commits nothing.
+// keep renders the answer, keeps it under the key with what follows from the decision, and commits.
+// Of a refusal it keeps only that the key was refused. It returns any other retryable error, and
+// commits nothing.
 func keep[T any](ctx context.Context, tx *transaction, call checkout.Call,
-	render checkout.Render[T], value T, err error,
+	render checkout.Render[T], d decided[T],
 ) (checkout.Answer, error) {
-	answer, err := answerTo(render, value, err)
+	answer, state, err := answerTo(render, d)
 	if err != nil {
 		return checkout.Answer{}, tx.keepRefusal(ctx, call, err)
 	}
+	if err := tx.write(ctx, d.changes); err != nil {
+		return checkout.Answer{}, err
+	}
 	if call.Claim != nil {
-		if err := tx.keepAnswer(ctx, *call.Claim, answer); err != nil {
+		if err := tx.keepAnswer(ctx, *call.Claim, answer, state); err != nil {
 			return checkout.Answer{}, err
 		}
 	}
@@ -140,31 +90,28 @@ func (tx *transaction) keepRefusal(ctx context.Context, call checkout.Call, err 
 	return err
 }
 
-// answerTo is the answer to a value or to a final error.
-func answerTo[T any](render checkout.Render[T], value T, err error) (checkout.Answer, error) {
+// answerTo is the answer to a value or to a final error, and the state of the key that keeps it.
+func answerTo[T any](render checkout.Render[T], d decided[T]) (checkout.Answer, string, error) {
 	var refused *checkout.Error
 	switch {
-	case err == nil:
-		return render(value, nil), nil
-	case errors.As(err, &refused) && !refused.Retryable:
+	case d.err == nil:
+		return render(d.value, nil), keyCompleted, nil
+	case errors.As(d.err, &refused) && !refused.Retryable:
 		var none T
-		return render(none, refused), nil
+		return render(none, refused), keyFailed, nil
 	default:
-		return checkout.Answer{}, err
+		return checkout.Answer{}, "", d.err
 	}
 }
 
 // keepAnswer queues the answer to be kept under the key. The key is claimed with it, unless phase
 // one has claimed it.
-func (tx *transaction) keepAnswer(ctx context.Context, claim checkout.Claim, answer checkout.Answer) error {
+func (tx *transaction) keepAnswer(ctx context.Context, claim checkout.Claim, answer checkout.Answer, state string) error {
 	header, err := json.Marshal(answer.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
 	}
-	status, state := int32(answer.Status), keyFailed
-	if answer.Status >= 200 && answer.Status < 300 {
-		state = keyCompleted
-	}
+	status := int32(answer.Status)
 	body := answer.Body
 	if body == nil {
 		body = []byte{} // an empty body is one, too; NULL means no answer yet

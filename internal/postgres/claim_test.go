@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -122,7 +121,7 @@ func TestFinalError_IsKeptAndNothingElse(t *testing.T) {
 	require.EqualValues(t, 10, b.stock("limited-print"))
 	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 
-	_, _, err = b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100})
+	_, err = b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100}, render)
 	require.NoError(t, err)
 	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
 	requireRefused(t, "out_of_stock", again, err)
@@ -176,9 +175,9 @@ func TestCardOperation_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := b.BeginCardPayment(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
+	_, err := b.CardPayments().Begin(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
 	require.ErrorIs(t, err, errNoClaim)
-	_, err = b.SettleCardPayment(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
+	_, err = b.CardPayments().Settle(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
 	require.ErrorIs(t, err, errNoClaim)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 }
@@ -192,16 +191,20 @@ func TestReply_IsKeptForItsTTL(t *testing.T) {
 	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
 }
 
-func TestFinalError_DropsWhatWasQueued(t *testing.T) {
+// TestOnce_WritesChangesWithWhatIsKept: a final error may have changes, such as a decline. What the
+// client may correct has none.
+func TestOnce_WritesChangesWithWhatIsKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	answer, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
-		return order, &checkout.Error{Code: "second_thoughts"}
-	})
-	requireRefused(t, "second_thoughts", answer, err)
+	expire := func(key string, refused *checkout.Error) result {
+		return resultOf(once(b.ctx, b.Store, b.call(key, 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+			return order, checkout.ExpireOrder(order, order.UpdatedAt), refused
+		})))
+	}
+	requireCode(t, "email_taken", expire("refused", checkout.EmailTaken()).err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
-	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
+	require.Equal(t, "second_thoughts", expire("final", &checkout.Error{Code: "second_thoughts"}).code())
+	require.Equal(t, checkout.OrderExpired, b.orderStatus(order.ID))
+	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys WHERE key = 'final'"))
 }

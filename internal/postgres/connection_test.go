@@ -50,11 +50,11 @@ func TestOperation_HasOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 		}},
 		{"card payment", 4, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
 			call, wanted := b.call(key, 1), checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodCard, Token: "tok_visa"}
-			begun, err := store.BeginCardPayment(b.ctx, call, wanted, render)
+			begun, err := store.CardPayments().Begin(b.ctx, call, wanted, render)
 			if err != nil || begun.Answer != nil {
 				return err
 			}
-			_, err = store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+			_, err = store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
 			return err
 		}},
 	} {
@@ -103,26 +103,22 @@ func (b *bundle) onlyOrder(customer uuid.UUID) uuid.UUID {
 	return orders[0].ID
 }
 
-// loadOrder makes the first round trip, which locks an order.
-func (tx *transaction) loadOrder(ctx context.Context, id uuid.UUID) error {
-	lockOrder := tx.lockOrder(ctx, id)
-	if err := tx.load(ctx); err != nil {
-		return err
+// locking is a command that decides on a locked order.
+func (b *bundle) locking(order uuid.UUID, decide func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error)) command[checkout.Order] {
+	return func(ctx context.Context, tx *transaction) decision[checkout.Order] {
+		tx.lockOrder(ctx, order)
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) { return decide(tx) }
 	}
-	_, err := lockOrder()
-	return err
 }
 
 func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.setStatus(ctx, order, checkout.OrderPaid))
+	_, err := once(b.ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(tx *transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		require.True(t, value[bool](b, "SELECT pg_terminate_backend($1)", tx.conn.Conn().PgConn().PID()))
-		return order, nil
-	})
+		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
+	}))
 	requireUnavailable(t, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 	require.Zero(t, b.count("idempotency_keys"))
@@ -131,12 +127,13 @@ func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 func TestCommit_ThatRollsBackIsAnError(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) (string, error) {
-		require.NoError(t, tx.load(ctx))
-		require.NoError(t, tx.finish())
-		_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
-		require.Error(t, err)
-		return "done", nil // as if the error had been overlooked
+	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) decision[string] {
+		return func() (string, checkout.Changes, *checkout.Error) {
+			require.NoError(t, tx.finish())
+			_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
+			require.Error(t, err)
+			return "done", checkout.Changes{}, nil // as if the error had been overlooked
+		}
 	})
 	require.ErrorContains(t, err, "ROLLBACK")
 }
@@ -146,11 +143,10 @@ func TestTransaction_WithACancelledContextLeavesNothing(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	ctx, cancel := context.WithCancel(b.ctx)
-	_, err := once(ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.loadOrder(ctx, order.ID))
+	_, err := once(ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		cancel()
-		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
-	})
+		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
+	}))
 	requireUnavailable(t, err)
 	require.Zero(t, b.count("idempotency_keys"))
 	b.pay(order, checkout.MethodCard) // its lock is free
@@ -195,7 +191,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 	for name, request := range map[string]func() error{
 		"read": func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
 		"put": func() error {
-			_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1})
+			_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1}, render)
 			return err
 		},
 		"order": func() error {
@@ -204,7 +200,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		},
 		"pay": func() (err error) {
 			if begun.Value.ID == uuid.Nil {
-				begun, err = store.BeginCardPayment(b.ctx, call, wanted, render)
+				begun, err = store.CardPayments().Begin(b.ctx, call, wanted, render)
 			}
 			return err
 		},
@@ -215,7 +211,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		require.NoError(t, request(), name)
 	}
 	b.endSessions(store)
-	answer, err := store.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	answer, err := store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 	require.Equal(t, 2, b.count("orders"))
 	b.requireBooks()
@@ -253,10 +249,10 @@ func TestWrite_ThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	store, w := b.wired()
-	_, err := store.TakePayments(b.ctx, time.Hour, 1)
+	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
 	require.NoError(t, err)
 	w.cut(1, true)
-	_, err = store.TakePayments(b.ctx, time.Hour, 1)
+	_, err = store.CardPayments().Take(b.ctx, time.Hour, 1)
 	requireUnavailable(t, err)
 }
 
@@ -266,6 +262,6 @@ func TestWrite_IsRepeatedWhenTheServerEndedTheSession(t *testing.T) {
 	b := setup(t)
 	store := b.impolite()
 	b.endSessions(store)
-	_, err := store.TakePayments(b.ctx, time.Hour, 1)
+	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
 	require.NoError(t, err)
 }

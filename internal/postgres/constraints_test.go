@@ -56,13 +56,12 @@ func TestLedger_UnbalancedMovementIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := b.call("k", nil)
-	answer, err := once(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (string, error) {
-		if err := tx.load(ctx); err != nil {
-			return "", err
+	answer, err := once(b.ctx, b.Store, call, render, func(context.Context, *transaction) decision[string] {
+		return func() (string, checkout.Changes, *checkout.Error) {
+			theft := checkout.LedgerTransaction{Kind: "theft", Subject: newID(), Entries: []checkout.LedgerEntry{
+				{Account: "sales", Amount: usd(-1)}, {Account: "mine", Amount: usd(2)}}}
+			return "done", checkout.Changes{Ledger: []checkout.LedgerTransaction{theft}}, nil
 		}
-		tx.post(ctx, checkout.LedgerTransaction{ID: newID(), Kind: "theft", Subject: newID(), Entries: []checkout.LedgerEntry{
-			{Account: "sales", Amount: usd(-1)}, {Account: "mine", Amount: usd(2)}}})
-		return "done", nil
 	})
 	var refused *pgconn.PgError
 	require.ErrorAs(t, err, &refused)

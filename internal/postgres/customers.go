@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
@@ -21,18 +22,11 @@ func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.C
 func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer,
 	render checkout.Render[checkout.Customer],
 ) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
-		checkEmail := tx.checkEmail(ctx, wanted.Email, uuid.Nil)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Customer{}, err
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
+		taken := tx.emailTaken(ctx, wanted.Email, uuid.Nil)
+		return func() (checkout.Customer, checkout.Changes, *checkout.Error) {
+			return checkout.CreateCustomer(wanted, *taken, newID(), tx.now)
 		}
-		if err := checkEmail(); err != nil {
-			return checkout.Customer{}, err
-		}
-		customer := checkout.Customer{ID: newID(), Name: wanted.Name, Email: wanted.Email, CreatedAt: tx.now, UpdatedAt: tx.now}
-		tx.insertCustomer(ctx, customer)
-		tx.insertWallet(ctx, customer.ID)
-		return customer, tx.publish(ctx, checkout.CustomerCreated(customer))
 	})
 }
 
@@ -40,56 +34,42 @@ func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted c
 func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange,
 	render checkout.Render[checkout.Customer],
 ) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Customer, error) {
-		lockCustomer := tx.lockCustomer(ctx, id)
-		checkEmail := tx.checkEmail(ctx, text(change.Email), id)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Customer{}, err
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
+		customer := tx.lockCustomer(ctx, id)
+		taken := tx.emailTaken(ctx, text(change.Email), id)
+		return func() (checkout.Customer, checkout.Changes, *checkout.Error) {
+			return checkout.UpdateCustomer(*customer, change, *taken, tx.now)
 		}
-		customer, err := lockCustomer()
-		if err != nil {
-			return checkout.Customer{}, err
-		}
-		if err := checkEmail(); err != nil {
-			return checkout.Customer{}, err
-		}
-		customer = customer.Apply(change)
-		customer.UpdatedAt = tx.now
-		tx.updateCustomer(ctx, customer)
-		return customer, tx.publish(ctx, checkout.CustomerUpdated(customer))
 	})
 }
 
-// checkEmail queues a look whether another customer has the address. The result is an error if so.
-func (tx *transaction) checkEmail(ctx context.Context, email string, except uuid.UUID) func() error {
+// emailTaken queues a look whether another customer has the address.
+func (tx *transaction) emailTaken(ctx context.Context, email string, except uuid.UUID) *bool {
 	query := tx.EmailTaken(ctx, []dbsqlc.EmailTakenParams{{AccountID: tx.account, Email: email, NotID: except}})
-	return func() error {
+	return loaded(tx, func() (bool, error) {
 		taken, err := one(query)
-		if err == nil && taken {
-			return checkout.EmailTaken()
-		}
-		return translate("look for the e-mail address", err)
-	}
+		return taken, translate("look for the e-mail address", err)
+	})
 }
 
-// customerExists queues a look at a customer. The result is an error if there is none.
-func (tx *transaction) customerExists(ctx context.Context, id uuid.UUID) func() error {
+// requireCustomer queues a look at a customer. Loading fails if there is none.
+func (tx *transaction) requireCustomer(ctx context.Context, id uuid.UUID) {
 	query := tx.CustomerExists(ctx, []dbsqlc.CustomerExistsParams{{AccountID: tx.account, ID: id}})
-	return func() error {
+	loaded(tx, func() (bool, error) {
 		exists, err := one(query)
 		if err == nil && !exists {
-			return checkout.NotFound("customer")
+			err = pgx.ErrNoRows
 		}
-		return found("customer", err)
-	}
+		return exists, found("customer", err)
+	})
 }
 
-func (tx *transaction) lockCustomer(ctx context.Context, id uuid.UUID) later[checkout.Customer] {
+func (tx *transaction) lockCustomer(ctx context.Context, id uuid.UUID) *checkout.Customer {
 	query := tx.LockCustomer(ctx, []dbsqlc.LockCustomerParams{{AccountID: tx.account, ID: id}})
-	return func() (checkout.Customer, error) {
+	return loaded(tx, func() (checkout.Customer, error) {
 		row, err := one(query)
 		return customerOf(row), found("customer", err)
-	}
+	})
 }
 
 func (tx *transaction) insertCustomer(ctx context.Context, c checkout.Customer) {

@@ -51,11 +51,6 @@ func (tx *transaction) expire(ctx context.Context, row dbsqlc.LockDueOrdersRow) 
 	if err != nil {
 		return err
 	}
-	tx.account, tx.now = row.Order.AccountID, row.Now
-	order = order.Expire(tx.now)
-	if err := tx.updateOrder(ctx, order); err != nil {
-		return err
-	}
-	tx.returnStock(ctx, order)
-	return tx.publish(ctx, checkout.OrderEvent("expired", order))
+	tx.account = row.Order.AccountID
+	return tx.write(ctx, checkout.ExpireOrder(order, row.Now))
 }

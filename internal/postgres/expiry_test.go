@@ -56,11 +56,11 @@ func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 	foreign.requireStock("tee-black", plenty)
 
 	wanted := checkout.NewPayment{OrderID: unpaid.ID, Method: checkout.MethodCard, Token: "tok_visa"}
-	begun, err := b.BeginCardPayment(b.ctx, b.call("too late", wanted), wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, b.call("too late", wanted), wanted, render)
 	require.NoError(t, err)
 	requireRefused(t, "order_expired", *begun.Answer, nil)
 
-	_, err = b.SettleCardPayment(b.ctx, paying.call, paying.begun, declined, render)
+	_, err = b.CardPayments().Settle(b.ctx, paying.call, paying.begun, declined, render)
 	require.NoError(t, err)
 	b.expire(10, 1) // no payment is in progress any more
 	require.Equal(t, checkout.OrderExpired, b.orderStatus(paying.order.ID))

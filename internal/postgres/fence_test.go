@@ -63,7 +63,7 @@ func TestReconciler_DoesNotTakeWhatAnotherAsks(t *testing.T) {
 	c := b.lostPayment(p, "k")
 	options := checkout.ReconcilerOptions{Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 	p.silent = 1
-	b.age("payments", time.Hour)
+	b.age("payments", 30*time.Minute)
 	b.reconcile(b.reconciler(p, options), 0)
 	b.age("payments", time.Second)
 	p.answers = func(call int, answer checkout.GatewayResult) checkout.GatewayResult {
@@ -128,7 +128,7 @@ func TestFence_SettlesOnceWhenTheHandlerIsFirst(t *testing.T) {
 	b, p := setup(t), &provider{}
 	c := b.beginCardPayment("k")
 	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
-		_, err := b.SettleCardPayment(b.ctx, c.call, c.begun, declined, render)
+		_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined, render)
 		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 		require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
 		return answer
@@ -173,8 +173,8 @@ func TestReconciler_LeavesTheRestToOthersWhenStopped(t *testing.T) {
 		}
 		return answer
 	}
-	options := checkout.ReconcilerOptions{Grace: time.Hour, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
-	b.age("payments", 2*time.Hour)
+	options := checkout.ReconcilerOptions{Grace: time.Minute, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	b.age("payments", 30*time.Minute)
 	n, err := b.reconciler(p, options).RunOnce(ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)

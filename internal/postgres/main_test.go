@@ -136,10 +136,10 @@ func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Paym
 		answer, err := b.PayFromWallet(b.ctx, call, wanted, render)
 		return decode[checkout.Payment](b.t, answer, err)
 	}
-	begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	answer, err := b.SettleCardPayment(b.ctx, call, begun.Value, approved, render)
+	answer, err := b.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
 	return decode[checkout.Payment](b.t, answer, err)
 }
 

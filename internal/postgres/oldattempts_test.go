@@ -45,11 +45,49 @@ func TestOldPayment_IsLookedUpAndNeverSent(t *testing.T) {
 	}
 }
 
-// TestOldPayment_IsSentWhileTheProviderRemembersTheKey is the other side of the age.
+// TestOldPayment_IsLookedUpBeforeItIsSent: this provider has charged, and has forgotten the key
+// hours before it promises.
+func TestOldPayment_IsLookedUpBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	b.begunAgo("payments", 2*time.Hour)
+	sent := p.calls
+	b.reconcile(b.impatient(p), 1)
+	require.Equal(t, sent, p.calls, "nothing was sent")
+	b.requirePaidOnce(p, c)
+}
+
+// TestOldPayment_IsNotDeclinedBeforeTheLastRequestIsOver: this provider charges an hour after it was
+// asked, and answers nothing.
+func TestOldPayment_IsNotDeclinedBeforeTheLastRequestIsOver(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	c := b.lostPayment(p, "k")
+	charged := p.moved
+	p.moved = nil // the request is under way
+	b.begunAgo("payments", 23*time.Hour+time.Minute)
+	sent := p.calls
+	_, err := b.payAgain(p, c)
+	requireCode(t, "payment_outcome_unknown", err)
+	b.age("payments", unknownPause)
+	b.reconcile(b.impatient(p), 0)
+	require.Equal(t, checkout.StatusProcessing, b.stored(c).Status)
+
+	p.moved = charged
+	answer, err := b.payAgain(p, c)
+	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
+	require.Equal(t, sent, p.calls, "nothing was sent")
+	b.requirePaidOnce(p, c)
+}
+
+// TestOldPayment_IsSentWhileTheProviderRemembersTheKey is the other side of the age: the provider
+// does not have it.
 func TestOldPayment_IsSentWhileTheProviderRemembersTheKey(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	c := b.lostPayment(p, "k")
+	p.moved = nil
 	b.begunAgo("payments", 22*time.Hour)
 	sent := p.calls
 	b.reconcile(b.impatient(p), 1)
@@ -94,16 +132,18 @@ func TestRejection_IsFinalForTheFirstAttemptAlone(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
-func TestOldRefund_IsLookedUpAndNeverSent(t *testing.T) {
+func TestOldRefund_IsLookedUpBeforeItIsSent(t *testing.T) {
 	t.Parallel()
-	b, p := setup(t), &provider{}
-	payment, _ := b.eventOfLostRefund(p)
-	b.begunAgo("refunds", 24*time.Hour)
-	sent := p.calls
-	b.reconcile(b.impatient(p), 1)
-	require.Equal(t, sent, p.calls)
-	require.Equal(t, checkout.OrderRefunded, b.orderStatus(payment.OrderID))
-	b.requireBooks()
+	for _, age := range []time.Duration{2 * time.Hour, 24 * time.Hour} {
+		b, p := setup(t), &provider{}
+		payment, _ := b.eventOfLostRefund(p)
+		b.begunAgo("refunds", age)
+		sent := p.calls
+		b.reconcile(b.impatient(p), 1)
+		require.Equal(t, sent, p.calls)
+		require.Equal(t, checkout.OrderRefunded, b.orderStatus(payment.OrderID))
+		b.requireBooks()
+	}
 }
 
 // TestProviderEvent_WithoutTheProvidersIDSettlesNothing: the payment could not be refunded.
@@ -125,7 +165,7 @@ func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
 	b := setup(t)
 	store, w := b.wired()
 	put := func() error {
-		_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
+		_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: 9}, render)
 		return err
 	}
 	require.NoError(t, put()) // connected, and the statement is prepared
@@ -140,7 +180,7 @@ func TestPutProduct_IsNotExecutedWhenItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := checkout.Call{Account: b.account, IsAbandoned: func() bool { return true }}
-	_, _, err := b.PutProduct(b.ctx, call, checkout.Product{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
+	_, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1}, render)
 	requireUnavailable(t, err)
 	require.ErrorIs(t, err, errAbandoned)
 	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{}, render)

@@ -49,26 +49,12 @@ func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted check
 
 // placeOrder locks nothing before it writes.
 func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
-	return func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		customerExists := tx.customerExists(ctx, wanted.CustomerID)
-		readProducts := tx.readProducts(ctx, skusOf(wanted.Items))
-		if err := tx.load(ctx); err != nil {
-			return checkout.Order{}, err
+	return func(ctx context.Context, tx *transaction) decision[checkout.Order] {
+		tx.requireCustomer(ctx, wanted.CustomerID)
+		products := tx.readProducts(ctx, skusOf(wanted.Items))
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
+			return checkout.PlaceOrder(wanted, *products, newID(), tx.now, tx.store.unpaidFor)
 		}
-		if err := customerExists(); err != nil {
-			return checkout.Order{}, err
-		}
-		products, err := readProducts()
-		if err != nil {
-			return checkout.Order{}, err
-		}
-		order, refused := checkout.Place(newID(), wanted, products, tx.now, tx.store.unpaidFor)
-		if refused != nil {
-			return checkout.Order{}, refused
-		}
-		tx.insertOrder(ctx, order)
-		tx.takeStock(ctx, order)
-		return order, tx.publish(ctx, checkout.OrderEvent("placed", order))
 	}
 }
 
@@ -76,27 +62,11 @@ func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
 func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange,
 	render checkout.Render[checkout.Order],
 ) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		lockOrder := tx.lockOrder(ctx, id)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Order{}, err
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Order] {
+		order := tx.lockOrder(ctx, id)
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
+			return checkout.UpdateOrder(*order, change, tx.now)
 		}
-		before, err := lockOrder()
-		if err != nil {
-			return checkout.Order{}, err
-		}
-		order, refused := before.Apply(change, tx.now)
-		if refused != nil {
-			return checkout.Order{}, refused
-		}
-		if err := tx.updateOrder(ctx, order); err != nil {
-			return checkout.Order{}, err
-		}
-		if !change.Cancel {
-			return order, tx.publish(ctx, checkout.OrderEvent("updated", order))
-		}
-		tx.returnStock(ctx, order)
-		return order, tx.publish(ctx, checkout.OrderEvent("cancelled", order))
 	})
 }
 
@@ -108,27 +78,27 @@ func skusOf(items []checkout.Wanted) []string {
 	return skus
 }
 
-func (tx *transaction) lockOrder(ctx context.Context, id uuid.UUID) later[checkout.Order] {
+func (tx *transaction) lockOrder(ctx context.Context, id uuid.UUID) *checkout.Order {
 	query := tx.LockOrder(ctx, []dbsqlc.LockOrderParams{{AccountID: tx.account, ID: id}})
-	return func() (checkout.Order, error) {
+	return loaded(tx, func() (checkout.Order, error) {
 		row, err := one(query)
 		if err != nil {
 			return checkout.Order{}, found("order", err)
 		}
 		return orderOf(row.Order, row.Items)
-	}
+	})
 }
 
 // lockOrderOfPayment queues the lock of a payment's order, before that of the payment.
-func (tx *transaction) lockOrderOfPayment(ctx context.Context, payment uuid.UUID) later[checkout.Order] {
+func (tx *transaction) lockOrderOfPayment(ctx context.Context, payment uuid.UUID) *checkout.Order {
 	query := tx.LockOrderOfPayment(ctx, []dbsqlc.LockOrderOfPaymentParams{{AccountID: tx.account, PaymentID: payment}})
-	return func() (checkout.Order, error) {
+	return loaded(tx, func() (checkout.Order, error) {
 		row, err := one(query)
 		if err != nil {
 			return checkout.Order{}, found("payment", err)
 		}
 		return orderOf(row.Order, row.Items)
-	}
+	})
 }
 
 func (tx *transaction) insertOrder(ctx context.Context, order checkout.Order) {
@@ -155,12 +125,6 @@ func (tx *transaction) updateOrder(ctx context.Context, order checkout.Order) er
 	tx.UpdateOrder(ctx, []dbsqlc.UpdateOrderParams{{AccountID: tx.account, ID: order.ID, Status: string(order.Status),
 		ShippingAddress: stored, UpdatedAt: order.UpdatedAt}})
 	return nil
-}
-
-// setStatus queues a new status of an order.
-func (tx *transaction) setStatus(ctx context.Context, order checkout.Order, status checkout.OrderStatus) error {
-	order.Status, order.UpdatedAt = status, tx.now
-	return tx.updateOrder(ctx, order)
 }
 
 // address is how an address is stored.

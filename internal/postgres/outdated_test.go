@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 
@@ -12,14 +11,27 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
+// deciding does something beside each decision of a command: n is 1 for the first one.
+func deciding[T any](run command[T], before, after func(n int)) command[T] {
+	n := 0
+	return func(ctx context.Context, tx *transaction) decision[T] {
+		n++
+		before(n)
+		decide := run(ctx, tx)
+		return func() (T, checkout.Changes, *checkout.Error) {
+			defer after(n)
+			return decide()
+		}
+	}
+}
+
 // meanwhile does something between the reading and the writing of a command, at its first run.
 func meanwhile[T any](run command[T], do func()) command[T] {
-	var first sync.Once
-	return func(ctx context.Context, tx *transaction) (T, error) {
-		value, err := run(ctx, tx)
-		first.Do(do)
-		return value, err
-	}
+	return deciding(run, func(int) {}, func(n int) {
+		if n == 1 {
+			do()
+		}
+	})
 }
 
 // place places an order, and does something while it is decided.
@@ -61,7 +73,7 @@ func TestPlaceOrder_HasThePriceOfTheMomentItIsPlaced(t *testing.T) {
 	b := setup(t)
 	for _, price := range []checkout.Money{usd(999), {Amount: 999, Currency: "EUR"}} {
 		answer, err := b.place(b.keyless(), wants(b.customer().ID, "tee-black", 1), func() {
-			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5})
+			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5}, render)
 			require.NoError(t, err)
 		})
 		require.Equal(t, price, decode[checkout.Order](t, answer, err).Total)
@@ -111,7 +123,7 @@ func TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", 1)
 	begun := inParallel(8, func(int) checkout.Payment {
-		begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
 		require.NoError(t, err)
 		return begun.Value
 	})
@@ -151,19 +163,20 @@ func TestPlaceOrder_SellsTheLastUnitThatComesBack(t *testing.T) {
 	customer := b.customer().ID
 	b.sell("limited-print", 9)
 	var other checkout.Order
-	runs, decide := 0, placeOrder(wants(customer, "limited-print", 1))
-	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		if runs++; runs == 2 {
+	runs, wanted := 0, wants(customer, "limited-print", 1)
+	comesBack := func(n int) {
+		if runs = n; n == 2 {
 			_, err := b.UpdateOrder(b.ctx, b.keyless(), other.ID, checkout.OrderChange{Cancel: true}, render)
 			require.NoError(t, err)
 		}
-		order, err := decide(ctx, tx)
-		if runs == 1 {
-			placed, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "limited-print", 1), render)
+	}
+	isLost := func(n int) {
+		if n == 1 {
+			placed, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
 			other = decode[checkout.Order](t, placed, err)
 		}
-		return order, err
-	})
+	}
+	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, deciding(placeOrder(wanted), comesBack, isLost))
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 	require.Equal(t, 2, runs)
@@ -174,17 +187,16 @@ func TestPlaceOrder_SellsTheLastUnitThatComesBack(t *testing.T) {
 func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	runs, decide := 0, placeOrder(wants(b.customer().ID, "tee-black", 1))
-	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		order, err := decide(ctx, tx)
-		if runs++; runs <= maxLockFree {
-			b.putPrice("tee-black", int64(runs))
-			return order, err
+	runs := 0
+	run := deciding(placeOrder(wants(b.customer().ID, "tee-black", 1)), func(n int) { runs = n }, func(n int) {
+		if n <= maxLockFree {
+			b.putPrice("tee-black", int64(n))
+			return
 		}
 		_, locked := b.pool.Exec(b.ctx, "SELECT FROM products WHERE sku = 'tee-black' FOR UPDATE NOWAIT")
 		require.ErrorContains(t, locked, "could not obtain lock")
-		return order, err
 	})
+	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, run)
 	require.Equal(t, usd(maxLockFree), decode[checkout.Order](t, answer, err).Total)
 	require.Equal(t, maxLockFree+1, runs)
 	require.EqualValues(t, plenty-1, b.stock("tee-black"))
@@ -193,7 +205,7 @@ func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 // putPrice sets the price of a product, and its stock to plenty.
 func (b *bundle) putPrice(sku string, cents int64) {
 	b.t.Helper()
-	_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty})
+	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty}, render)
 	require.NoError(b.t, err)
 }
 
@@ -226,9 +238,11 @@ func TestOnceUpToDate_GivesUpWhenAllChangesEachTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call, runs := b.call("k", 1), 0
-	_, err := onceUpToDate(b.ctx, b.Store, call, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
+	_, err := onceUpToDate(b.ctx, b.Store, call, render, func(context.Context, *transaction) decision[checkout.Order] {
 		runs++
-		return checkout.Order{}, errors.Join(tx.load(ctx), checkout.Unavailable("commit", errOutdated))
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
+			return checkout.Order{}, checkout.Changes{}, checkout.Unavailable("commit", errOutdated)
+		}
 	})
 	requireUnavailable(t, err)
 	require.ErrorIs(t, err, errOutdated)

@@ -21,135 +21,91 @@ func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Pa
 func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
 	render checkout.Render[checkout.Payment],
 ) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lockOrder := tx.lockOrder(ctx, wanted.OrderID)
-		lockWallet := tx.lockWalletOfOrder(ctx, wanted.OrderID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Payment{}, err
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Payment] {
+		order := tx.lockOrder(ctx, wanted.OrderID)
+		wallet := tx.lockWalletOfOrder(ctx, wanted.OrderID)
+		return func() (checkout.Payment, checkout.Changes, *checkout.Error) {
+			return checkout.PayFromWallet(*order, *wallet, newID(), tx.now)
 		}
-		order, err := lockOrder()
-		if err != nil {
-			return checkout.Payment{}, err
-		}
-		wallet, err := lockWallet()
-		if err != nil {
-			return checkout.Payment{}, err
-		}
-		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
-		if refused != nil {
-			return checkout.Payment{}, refused
-		}
-		if wallet, refused = wallet.Debit(payment.Amount); refused != nil {
-			return checkout.Payment{}, refused
-		}
-		tx.insertPayment(ctx, payment)
-		tx.setBalance(ctx, wallet.CustomerID, wallet.Balance)
-		return payment, tx.paid(ctx, order, payment)
 	})
 }
 
-// BeginCardPayment is phase one of a card payment. See [checkout.Store].
-func (s *Store) BeginCardPayment(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
-	render checkout.Render[checkout.Payment],
-) (checkout.Begun[checkout.Payment], error) {
-	start := func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lockOrder := tx.lockOrder(ctx, wanted.OrderID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Payment{}, err
-		}
-		order, err := lockOrder()
-		if err != nil {
-			return checkout.Payment{}, err
-		}
-		payment, refused := checkout.StartPayment(newID(), order, wanted, tx.now)
-		if refused != nil {
-			return checkout.Payment{}, refused
-		}
-		tx.insertPayment(ctx, payment)
-		tx.claimInProgress(ctx, *call.Claim, payment.ID)
-		return payment, tx.setStatus(ctx, order, checkout.OrderPaying)
-	}
-	return phaseOne(ctx, s, call, render, start, (*transaction).resumePayment)
+// CardPayments keeps card payments.
+func (s *Store) CardPayments() checkout.Operations[checkout.NewPayment, checkout.Payment] {
+	return operations[checkout.NewPayment, checkout.Payment]{store: s, begin: beginCardPayment, settle: settleCardPayment,
+		resume: (*transaction).resumePayment, find: findPayment, take: takePayments, putOff: (*dbsqlc.Queries).PutOffPayment}
 }
 
-// SettleCardPayment is phase three of a card payment. See [checkout.Store].
-func (s *Store) SettleCardPayment(ctx context.Context, call checkout.Call, begun checkout.Payment, result checkout.GatewayResult,
-	render checkout.Render[checkout.Payment],
-) (checkout.Answer, error) {
-	return phaseThree(ctx, s, call, render, settlePayment(begun, result, fencePayment(begun)))
-}
-
-// settlePayment settles a payment unless the fence, which sees the locked payment, returns an
-// error.
-func settlePayment(begun checkout.Payment, result checkout.GatewayResult, fence func(checkout.Payment) error) command[checkout.Payment] {
-	return func(ctx context.Context, tx *transaction) (checkout.Payment, error) {
-		lockOrder := tx.lockOrder(ctx, begun.OrderID)
-		lockPayment := tx.lockPayment(ctx, begun.ID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Payment{}, err
+func beginCardPayment(wanted checkout.NewPayment) command[checkout.Payment] {
+	return func(ctx context.Context, tx *transaction) decision[checkout.Payment] {
+		order := tx.lockOrder(ctx, wanted.OrderID)
+		declines := tx.countDeclines(ctx, wanted.OrderID)
+		return func() (checkout.Payment, checkout.Changes, *checkout.Error) {
+			return checkout.BeginCardPayment(*order, *declines, wanted, newID(), tx.now)
 		}
-		order, err := lockOrder()
-		if err != nil {
-			return checkout.Payment{}, err
-		}
-		payment, err := lockPayment()
-		if err != nil {
-			return checkout.Payment{}, err
-		}
-		if err := fence(payment); err != nil {
-			return checkout.Payment{}, err
-		}
-		return tx.settlePayment(ctx, order, payment.Settle(result, tx.now))
 	}
 }
 
-// settlePayment queues a settled payment and what follows from it. The payment is locked, and the
-// caller has checked the fence: the condition in the statement only repeats it.
-func (tx *transaction) settlePayment(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
-	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: payment.ID, Attempt: payment.Attempt,
-		Status: string(payment.Status), DeclineCode: payment.DeclineCode, ProviderID: payment.ProviderID, UpdatedAt: payment.UpdatedAt}})
-	if payment.Status == checkout.StatusDeclined {
-		return tx.declined(ctx, order, payment)
+func settleCardPayment(ctx context.Context, tx *transaction, begun checkout.Payment) (*checkout.Payment, settlement[checkout.Payment]) {
+	order := tx.lockOrder(ctx, begun.OrderID)
+	payment := tx.lockPayment(ctx, begun.ID)
+	return payment, func(result checkout.GatewayResult) (checkout.Payment, checkout.Changes, *checkout.Error) {
+		return checkout.SettleCardPayment(*order, *payment, result, tx.now)
 	}
-	return payment, tx.paid(ctx, order, payment)
 }
 
-// paid queues what follows from a succeeded payment.
-func (tx *transaction) paid(ctx context.Context, order checkout.Order, payment checkout.Payment) error {
-	tx.post(ctx, payment.Ledger(newID()))
-	if err := tx.setStatus(ctx, order, checkout.OrderPaid); err != nil {
-		return err
-	}
-	return tx.publish(ctx, checkout.PaymentEvent(payment))
+func findPayment(ctx context.Context, q *dbsqlc.Queries, id uuid.UUID) (checkout.Taken[checkout.Payment], error) {
+	row, err := q.FindPayment(ctx, id)
+	return checkout.Taken[checkout.Payment]{Value: paymentOf(row.Payment),
+		Call: waitingCall(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}, err
 }
 
-// declined queues what follows from a declined payment, and returns the error that is its answer.
-// The order may be paid by other means.
-func (tx *transaction) declined(ctx context.Context, order checkout.Order, payment checkout.Payment) (checkout.Payment, error) {
-	if err := tx.setStatus(ctx, order, checkout.OrderPending); err != nil {
-		return checkout.Payment{}, err
+func takePayments(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePaymentsParams) ([]checkout.Taken[checkout.Payment], error) {
+	rows, err := q.TakePayments(ctx, due)
+	taken := make([]checkout.Taken[checkout.Payment], len(rows))
+	for i, row := range rows {
+		taken[i] = checkout.Taken[checkout.Payment]{Value: paymentOf(row.Payment),
+			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}
 	}
-	if err := tx.publish(ctx, checkout.PaymentEvent(payment)); err != nil {
-		return checkout.Payment{}, err
-	}
-	return checkout.Payment{}, checkout.Declined(payment.DeclineCode)
+	return taken, err
 }
 
-func (tx *transaction) lockPayment(ctx context.Context, id uuid.UUID) later[checkout.Payment] {
+func (tx *transaction) countDeclines(ctx context.Context, order uuid.UUID) *int64 {
+	query := tx.CountDeclines(ctx, []dbsqlc.CountDeclinesParams{{AccountID: tx.account, OrderID: order}})
+	return loaded(tx, func() (int64, error) {
+		declines, err := one(query)
+		return declines, translate("count the declines", err)
+	})
+}
+
+func (tx *transaction) lockPayment(ctx context.Context, id uuid.UUID) *checkout.Payment {
 	query := tx.LockPayment(ctx, []dbsqlc.LockPaymentParams{{AccountID: tx.account, ID: id}})
-	return func() (checkout.Payment, error) {
+	return loaded(tx, func() (checkout.Payment, error) {
 		row, err := one(query)
 		return paymentOf(row), found("payment", err)
-	}
+	})
 }
 
 // resumePayment queues the next attempt of the payment that a key in progress began.
-func (tx *transaction) resumePayment(ctx context.Context, claim checkout.Claim) later[checkout.Payment] {
+func (tx *transaction) resumePayment(ctx context.Context, claim checkout.Claim) func() (checkout.Payment, error) {
 	query := tx.ResumePayment(ctx, []dbsqlc.ResumePaymentParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
 	return func() (checkout.Payment, error) {
 		row, err := one(query)
 		return paymentOf(row), err
 	}
+}
+
+// settlePayment queues a settled payment, which is locked. The fence was compared: the condition in
+// the statement only repeats it.
+func (tx *transaction) settlePayment(ctx context.Context, p checkout.Payment) {
+	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: p.ID, Attempt: p.Attempt,
+		Status: string(p.Status), DeclineCode: p.DeclineCode, ProviderID: p.ProviderID, UpdatedAt: p.UpdatedAt}})
+}
+
+// setRefunded queues how much of a payment is refunded or being refunded.
+func (tx *transaction) setRefunded(ctx context.Context, p checkout.Payment) {
+	tx.SetRefunded(ctx, []dbsqlc.SetRefundedParams{{AccountID: tx.account, ID: p.ID,
+		Refunded: p.Refunded.Amount, UpdatedAt: p.UpdatedAt}})
 }
 
 func (tx *transaction) insertPayment(ctx context.Context, p checkout.Payment) {
@@ -160,9 +116,10 @@ func (tx *transaction) insertPayment(ctx context.Context, p checkout.Payment) {
 }
 
 func paymentOf(row dbsqlc.Payment) checkout.Payment {
-	return checkout.Payment{ID: row.ID, OrderID: row.OrderID, CustomerID: row.CustomerID, Method: checkout.Method(row.Method),
-		Token: row.Token, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
-		Refunded: checkout.Money{Amount: row.Refunded, Currency: row.Currency}, Status: checkout.Status(row.Status),
-		DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}
+	return checkout.Payment{
+		Operation: checkout.Operation{ID: row.ID, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
+			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
+			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt},
+		OrderID: row.OrderID, CustomerID: row.CustomerID, Method: checkout.Method(row.Method), Token: row.Token,
+		Refunded: checkout.Money{Amount: row.Refunded, Currency: row.Currency}}
 }

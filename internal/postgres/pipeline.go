@@ -132,10 +132,6 @@ type (
 	rowsOf[T any] interface{ Query(func(int, []T, error)) }
 )
 
-// later reads the result of a queued query. It must be called after the round trip, in the order in
-// which the queries were queued.
-type later[T any] func() (T, error)
-
 // one reads the row of a query that was sent. No row is pgx.ErrNoRows.
 func one[T any](query rowOf[T]) (value T, err error) {
 	query.QueryRow(func(_ int, v T, e error) { value, err = v, e })

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,31 +11,29 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// PutProduct creates or replaces a product, including its stock. An older copy of the request would
-// set stock that orders have taken meanwhile: it finds that its client is gone, or if it is paused
-// after that, PostgreSQL ends its transaction.
-func (s *Store) PutProduct(ctx context.Context, call checkout.Call, p checkout.Product) (stored checkout.Product, created bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Product{}, false, err
-	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	if err := tx.load(ctx); errors.Is(err, errKeyTaken) {
-		return checkout.Product{}, false, checkout.ErrUnauthorized // there is no account
-	} else if err != nil {
-		return checkout.Product{}, false, err
-	}
-	put := tx.PutProduct(ctx, []dbsqlc.PutProductParams{{AccountID: call.Account, Sku: p.SKU, Name: p.Name,
-		PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock}})
-	var row dbsqlc.PutProductRow
-	err = tx.commitAnd(ctx, func() (err error) {
-		row, err = one(put)
-		return err
+// PutProduct creates or replaces a product. It locks the product before it decides. If another one
+// has created it by the commit, the commit fails and it decides again.
+func (s *Store) PutProduct(ctx context.Context, call checkout.Call, wanted checkout.ProductWrite,
+	render checkout.Render[checkout.Product],
+) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
+		current := tx.lockProduct(ctx, wanted.SKU)
+		return func() (checkout.Product, checkout.Changes, *checkout.Error) {
+			return checkout.PutProduct(*current, wanted, tx.now)
+		}
 	})
-	return productOf(row.Product), row.Created, err
+}
+
+// UpdateProduct changes a product.
+func (s *Store) UpdateProduct(ctx context.Context, call checkout.Call, sku string, change checkout.ProductChange,
+	render checkout.Render[checkout.Product],
+) (checkout.Answer, error) {
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
+		current := tx.lockProduct(ctx, sku)
+		return func() (checkout.Product, checkout.Changes, *checkout.Error) {
+			return checkout.UpdateProduct(*current, change, tx.now)
+		}
+	})
 }
 
 // Product returns one product.
@@ -55,45 +52,69 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 	})
 }
 
+// lockProduct queues the lock of a product, before the key as in readProducts; nil: there is none.
+func (tx *transaction) lockProduct(ctx context.Context, sku string) **checkout.Product {
+	query := tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: []string{sku}}})
+	return loaded(tx, func() (*checkout.Product, error) {
+		rows, err := many(query)
+		if err != nil || len(rows) == 0 {
+			return nil, translate("lock a product", err)
+		}
+		product := productOf(rows[0])
+		return &product, nil
+	})
+}
+
+func (tx *transaction) insertProduct(ctx context.Context, p checkout.Product) {
+	tx.InsertProduct(ctx, []dbsqlc.InsertProductParams{dbsqlc.InsertProductParams(tx.productRow(p))})
+}
+
+func (tx *transaction) updateProduct(ctx context.Context, p checkout.Product) {
+	tx.UpdateProduct(ctx, []dbsqlc.UpdateProductParams{tx.productRow(p)})
+}
+
+func (tx *transaction) productRow(p checkout.Product) dbsqlc.UpdateProductParams {
+	return dbsqlc.UpdateProductParams{AccountID: tx.account, Sku: p.SKU, Name: p.Name,
+		PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock, UpdatedAt: p.UpdatedAt}
+}
+
 // readProducts locks the products if the transaction locks. They are then locked before the key,
 // against the usual order: another attempt with the key that has claimed it and waits for one of
 // them is a deadlock. PostgreSQL ends it by failing one of the two, whose client retries.
-func (tx *transaction) readProducts(ctx context.Context, skus []string) later[[]checkout.Product] {
+func (tx *transaction) readProducts(ctx context.Context, skus []string) *[]checkout.Product {
 	var query rowsOf[dbsqlc.Product]
 	if tx.locks {
 		query = tx.LockProducts(ctx, []dbsqlc.LockProductsParams{{AccountID: tx.account, Skus: skus}})
 	} else {
 		query = tx.ReadProducts(ctx, []dbsqlc.ReadProductsParams{{AccountID: tx.account, Skus: skus}})
 	}
-	return func() ([]checkout.Product, error) {
+	return loaded(tx, func() ([]checkout.Product, error) {
 		rows, err := many(query)
 		return productsOf(rows), translate("read products", err)
-	}
+	})
 }
 
-// takeStock queues the reservation of an order's items. Only the event follows it before the
-// commit. A popular product is therefore locked only briefly. Nor does a transaction wait for that
-// lock after it has written to the outbox; the relay would have to wait for it. The commit fails
-// with errOutdated if the stock no longer suffices or the price is another one.
-func (tx *transaction) takeStock(ctx context.Context, order checkout.Order) {
-	var taken []dbsqlc.TakeStockParams
-	for _, item := range inLockOrder(order.Items) {
+// takeStock queues the reservation of an order's items. The commit fails with errOutdated if the
+// stock no longer suffices or the price is another one.
+func (tx *transaction) takeStock(ctx context.Context, items []checkout.OrderItem) {
+	taken := make([]dbsqlc.TakeStockParams, len(items))
+	for i, item := range inLockOrder(items) {
 		// A transaction that already holds the locks must not wait for a turn: those who have the
 		// turns wait for its locks.
 		if !tx.locks {
 			tx.takes = append(tx.takes, product{tx.account, item.SKU})
 		}
-		taken = append(taken, dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
-			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency})
+		taken[i] = dbsqlc.TakeStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity),
+			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency}
 	}
 	tx.TakeStock(ctx, taken)
 }
 
 // returnStock queues the return of an order's items.
-func (tx *transaction) returnStock(ctx context.Context, order checkout.Order) {
-	var returned []dbsqlc.AddStockParams
-	for _, item := range inLockOrder(order.Items) {
-		returned = append(returned, dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity)})
+func (tx *transaction) returnStock(ctx context.Context, items []checkout.OrderItem) {
+	returned := make([]dbsqlc.AddStockParams, len(items))
+	for i, item := range inLockOrder(items) {
+		returned[i] = dbsqlc.AddStockParams{AccountID: tx.account, Sku: item.SKU, Quantity: int64(item.Quantity)}
 	}
 	tx.AddStock(ctx, returned)
 }
@@ -109,7 +130,7 @@ func (tx *transaction) lockProductsOfOrders(ctx context.Context, orders []uuid.U
 }
 
 func productOf(row dbsqlc.Product) checkout.Product {
-	return checkout.Product{SKU: row.Sku, Name: row.Name, Stock: row.Stock, UpdatedAt: row.UpdatedAt,
+	return checkout.Product{SKU: row.Sku, Name: row.Name, Stock: row.Stock, Version: row.Version, UpdatedAt: row.UpdatedAt,
 		Price: checkout.Money{Amount: row.PriceAmount, Currency: row.PriceCurrency}}
 }
 

@@ -16,68 +16,34 @@ import (
 // attempts, because no attempt settles what is settled. The operation and its key are read before
 // the transaction; neither changes, except that the key may be finished.
 
-// verdictError stops a settlement: the event leads to this verdict and to nothing else.
-type verdictError checkout.Verdict
-
-func (v verdictError) Error() string { return "the provider event settles nothing: " + string(v) }
-
-func verdictOf(v checkout.Verdict) error {
-	if v == checkout.VerdictSettled {
-		return nil
-	}
-	return verdictError(v)
-}
-
-// SettlePaymentByProviderEvent settles a payment. See [checkout.ProviderEventStore].
-func (s *Store) SettlePaymentByProviderEvent(ctx context.Context, id uuid.UUID, e checkout.ProviderEvent,
-	render checkout.Render[checkout.Payment],
-) (checkout.Verdict, error) {
-	row, err := read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.FindPaymentRow, error) {
-		return q.FindPayment(ctx, id)
+// SettleByEvent settles the operation that an event is about.
+func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e checkout.ProviderEvent, render checkout.Render[T]) (checkout.Verdict, error) {
+	begun, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Taken[T], error) {
+		return o.find(ctx, q, id)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s.RecordProviderEvent(ctx, e)
+		return o.store.RecordProviderEvent(ctx, e)
 	}
 	if err != nil {
-		return "", translate("find the payment of a provider event", err)
+		return "", translate("find what a provider event is about", err)
 	}
-	call := waitingCall(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)
-	fence := func(p checkout.Payment) error { return verdictOf(p.Match(e)) }
-	return settleByEvent(ctx, s, call, e, render, settlePayment(paymentOf(row.Payment), e.Result, fence))
-}
-
-// SettleRefundByProviderEvent settles a refund. See [checkout.ProviderEventStore].
-func (s *Store) SettleRefundByProviderEvent(ctx context.Context, id uuid.UUID, e checkout.ProviderEvent,
-	render checkout.Render[checkout.Refund],
-) (checkout.Verdict, error) {
-	row, err := read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (dbsqlc.FindRefundRow, error) {
-		return q.FindRefund(ctx, id)
+	return record(ctx, o.store, begun.Call, e, render, func(ctx context.Context, tx *transaction) (func() checkout.Verdict, settlement[T]) {
+		locked, settle := o.settle(ctx, tx, begun.Value)
+		return func() checkout.Verdict { return (*locked).Common().Match(e) }, settle
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return s.RecordProviderEvent(ctx, e)
-	}
-	if err != nil {
-		return "", translate("find the refund of a provider event", err)
-	}
-	call := waitingCall(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)
-	fence := func(r checkout.Refund) error { return verdictOf(r.Match(e)) }
-	return settleByEvent(ctx, s, call, e, render, settleRefund(refundOf(row.Refund), e.Result, fence))
 }
 
 // RecordProviderEvent records an event that leads to nothing. See [checkout.ProviderEventStore].
 func (s *Store) RecordProviderEvent(ctx context.Context, e checkout.ProviderEvent) (checkout.Verdict, error) {
-	nothing := func(ctx context.Context, tx *transaction) (struct{}, error) {
-		if err := tx.load(ctx); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, verdictError(checkout.VerdictUnknown)
-	}
-	return settleByEvent(ctx, s, checkout.Call{}, e, nil, nothing)
+	return record(ctx, s, checkout.Call{}, e, nil, func(context.Context, *transaction) (func() checkout.Verdict, settlement[struct{}]) {
+		return func() checkout.Verdict { return checkout.VerdictUnknown }, nil
+	})
 }
 
-// settleByEvent records an event and settles what it is about in one transaction.
-func settleByEvent[T any](ctx context.Context, s *Store, call checkout.Call, e checkout.ProviderEvent,
-	render checkout.Render[T], settle command[T],
+// record records an event and settles what it is about in one transaction. The verdict is that on
+// what was locked.
+func record[T any](ctx context.Context, s *Store, call checkout.Call, e checkout.ProviderEvent, render checkout.Render[T],
+	lock func(context.Context, *transaction) (verdict func() checkout.Verdict, settle settlement[T]),
 ) (checkout.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
@@ -87,18 +53,19 @@ func settleByEvent[T any](ctx context.Context, s *Store, call checkout.Call, e c
 	}
 	defer tx.close(ctx)
 	tx.started = tx.insertProviderEvent(ctx, e)
-	value, err := settle(ctx, tx)
-	var other verdictError
-	switch {
-	case errors.Is(err, errKeyTaken): // not the client's key but the event's ID
+	verdictOf, settle := lock(ctx, tx)
+	if err := tx.load(ctx); errors.Is(err, errKeyTaken) { // not the client's key but the event's ID
 		return checkout.VerdictDuplicate, nil
-	case errors.As(err, &other):
-		tx.setVerdict(ctx, e, checkout.Verdict(other))
-		return checkout.Verdict(other), tx.commit(ctx)
+	} else if err != nil {
+		return "", err
 	}
-	tx.setVerdict(ctx, e, checkout.VerdictSettled)
-	_, err = keep(ctx, tx, call, render, value, err)
-	return checkout.VerdictSettled, err
+	verdict := verdictOf()
+	tx.setVerdict(ctx, e, verdict)
+	if verdict != checkout.VerdictSettled {
+		return verdict, tx.commit(ctx)
+	}
+	_, err = keep(ctx, tx, call, render, made(settle(e.Result)))
+	return verdict, err
 }
 
 // insertProviderEvent queues the record of an event. No row means that it was received before.

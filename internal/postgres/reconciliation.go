@@ -12,50 +12,21 @@ import (
 
 var _ checkout.ReconcileStore = (*Store)(nil)
 
-// TakePayments takes the next attempt of card payments that no attempt works on. See
-// [checkout.ReconcileStore].
-func (s *Store) TakePayments(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Payment], error) {
-	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Payment], error) {
-		rows, err := q.TakePayments(ctx, dbsqlc.TakePaymentsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
-		taken := make([]checkout.Taken[checkout.Payment], len(rows))
-		for i, row := range rows {
-			taken[i] = checkout.Taken[checkout.Payment]{Value: paymentOf(row.Payment),
-				Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}
-		}
-		return taken, translate("take payments", err)
+// Take takes the next attempt of operations that no attempt works on.
+func (o operations[W, T]) Take(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[T], error) {
+	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[T], error) {
+		taken, err := o.take(ctx, q, dbsqlc.TakePaymentsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
+		return taken, translate("take operations", err)
 	})
 }
 
-// PutOffPayment makes a payment due later. See [checkout.ReconcileStore].
-func (s *Store) PutOffPayment(ctx context.Context, account uuid.UUID, payment checkout.Payment, wait time.Duration) error {
-	_, err := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.PutOffPayment(ctx, dbsqlc.PutOffPaymentParams{AccountID: account, ID: payment.ID, Attempt: payment.Attempt,
-			WaitSeconds: wait.Seconds()})
+// PutOff makes an operation due later.
+func (o operations[W, T]) PutOff(ctx context.Context, account uuid.UUID, begun T, wait time.Duration) error {
+	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return o.putOff(q, ctx, dbsqlc.PutOffPaymentParams{AccountID: account, ID: begun.Common().ID,
+			Attempt: begun.Common().Attempt, WaitSeconds: wait.Seconds()})
 	})
-	return translate("put off a payment", err)
-}
-
-// TakeRefunds takes the next attempt of card refunds that no attempt works on. See
-// [checkout.ReconcileStore].
-func (s *Store) TakeRefunds(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[checkout.Refund], error) {
-	return write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[checkout.Refund], error) {
-		rows, err := q.TakeRefunds(ctx, dbsqlc.TakeRefundsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
-		taken := make([]checkout.Taken[checkout.Refund], len(rows))
-		for i, row := range rows {
-			taken[i] = checkout.Taken[checkout.Refund]{Value: refundOf(row.Refund),
-				Call: begunBy(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)}
-		}
-		return taken, translate("take refunds", err)
-	})
-}
-
-// PutOffRefund makes a refund due later. See [checkout.ReconcileStore].
-func (s *Store) PutOffRefund(ctx context.Context, account uuid.UUID, refund checkout.Refund, wait time.Duration) error {
-	_, err := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.PutOffRefund(ctx, dbsqlc.PutOffRefundParams{AccountID: account, ID: refund.ID, Attempt: refund.Attempt,
-			WaitSeconds: wait.Seconds()})
-	})
-	return translate("put off a refund", err)
+	return translate("put off an operation", err)
 }
 
 // CountUnsettled counts what is processing. See [checkout.ReconcileStore].

@@ -111,7 +111,7 @@ func TestCountPayments_IsByState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts(),
 		"what is settled is counted for an hour")
-	_, err = b.SettleCardPayment(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
+	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
 	require.NoError(t, err)
 	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
 	require.NoError(t, err)
@@ -171,8 +171,8 @@ func TestReconciler_SharesTheWork(t *testing.T) {
 	for range 12 {
 		lost = append(lost, b.lostPayment(p, newID().String()))
 	}
-	b.age("payments", 2*time.Hour)
-	options := checkout.ReconcilerOptions{Grace: time.Hour, Schedule: background.Schedule{Batch: 3}}
+	b.age("payments", 30*time.Minute)
+	options := checkout.ReconcilerOptions{Grace: time.Minute, Schedule: background.Schedule{Batch: 3}}
 	settled := inParallel(5, func(int) int {
 		n, err := b.reconciler(p, options).RunOnce(b.ctx)
 		require.NoError(t, err)
@@ -242,7 +242,7 @@ func TestReconciler_KeepsAnUnknownOutcomeProcessingAndBacksOff(t *testing.T) {
 	b, p := setup(t), &provider{silent: 1000}
 	c := b.lostPayment(p, "k")
 	log := new(bytes.Buffer)
-	options := checkout.ReconcilerOptions{Grace: noGrace, Backoff: 10 * time.Minute, MaxBackoff: 30 * time.Minute, Deadline: 10 * time.Hour,
+	options := checkout.ReconcilerOptions{Grace: noGrace, Backoff: 10 * time.Minute, MaxBackoff: 10 * time.Minute, Deadline: 45 * time.Minute,
 		Schedule: background.Schedule{Log: slog.New(slog.NewTextHandler(log, nil))}}
 	r := b.reconciler(p, options)
 	for attempt := 2; attempt < 6; attempt++ {
@@ -251,23 +251,23 @@ func TestReconciler_KeepsAnUnknownOutcomeProcessingAndBacksOff(t *testing.T) {
 		b.reconcile(r, 0)
 		require.Equal(t, attempt, p.calls, "it is not asked again at once")
 		require.EqualValues(t, attempt, value[int32](b, "SELECT attempt FROM payments WHERE status = 'processing'"))
-		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '30 minutes' FROM payments"))
-		b.age("payments", 30*time.Minute)
+		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '10 minutes' FROM payments"))
+		b.age("payments", 10*time.Minute)
 	}
 	require.Contains(t, log.String(), "outcome still unknown")
 	require.NotContains(t, log.String(), "level=ERROR")
-	b.age("payments", 12*time.Hour)
+	b.age("payments", 12*time.Minute)
 	b.reconcile(r, 0)
 	require.Contains(t, log.String(), "level=ERROR")
 	stats, err := r.Stats(b.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, stats.Processing)
 	require.Equal(t, 1, stats.Overdue)
-	require.InDelta(t, 14*time.Hour, stats.Oldest, float64(time.Minute))
+	require.InDelta(t, 52*time.Minute, stats.Oldest, float64(time.Minute))
 	require.EqualValues(t, 5, stats.Unknown)
 
 	p.silent = 0
-	b.age("payments", 3*time.Hour)
+	b.age("payments", 10*time.Minute)
 	b.reconcile(r, 1)
 	require.Len(t, p.moved, 1)
 	b.requirePaidOnce(p, c)
@@ -324,12 +324,12 @@ func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 		_, err := service.Refund(b.ctx, call, wanted, render)
 		requireCode(t, "refund_outcome_unknown", err)
 		b.age("refunds", unknownPause)
-		r := b.reconciler(p, checkout.ReconcilerOptions{Backoff: time.Hour, MaxBackoff: time.Hour})
+		r := b.reconciler(p, checkout.ReconcilerOptions{Backoff: 20 * time.Minute, MaxBackoff: 20 * time.Minute})
 		b.reconcile(r, 0)
 		b.reconcile(r, 0)
 		require.Equal(t, 2, p.calls)
 		require.EqualValues(t, 1500, b.refunded(payment.ID), "still reserved")
-		b.age("refunds", time.Hour)
+		b.age("refunds", 30*time.Minute)
 		b.reconcile(r, 1)
 		require.EqualValues(t, 3, value[int32](b, "SELECT attempt FROM refunds"))
 

@@ -13,150 +13,83 @@ import (
 func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
 	render checkout.Render[checkout.Refund],
 ) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		lockPaid := tx.lockPaid(ctx, wanted.PaymentID)
-		lockWallet := tx.lockWalletOfPayment(ctx, wanted.PaymentID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Refund{}, err
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Refund] {
+		paid := tx.lockPaid(ctx, wanted.PaymentID)
+		wallet := tx.lockWalletOfPayment(ctx, wanted.PaymentID)
+		return func() (checkout.Refund, checkout.Changes, *checkout.Error) {
+			return checkout.RefundToWallet(paid(), *wallet, wanted, newID(), tx.now)
 		}
-		paid, err := lockPaid()
-		if err != nil {
-			return checkout.Refund{}, err
-		}
-		wallet, err := lockWallet()
-		if err != nil {
-			return checkout.Refund{}, err
-		}
-		refund, refused := checkout.StartRefund(newID(), paid.payment, wanted, tx.now)
-		if refused != nil {
-			return checkout.Refund{}, refused
-		}
-		if wallet, refused = wallet.Credit(refund.Amount); refused != nil {
-			return checkout.Refund{}, refused
-		}
-		tx.insertRefund(ctx, refund)
-		tx.setRefunded(ctx, paid.payment, +refund.Amount.Amount)
-		tx.setBalance(ctx, wallet.CustomerID, wallet.Balance)
-		return refund, tx.refunded(ctx, paid, refund)
 	})
 }
 
-// BeginCardRefund is phase one of a card refund. It reserves the amount, so that refunds that are
-// processing can't exceed the payment together.
-func (s *Store) BeginCardRefund(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
-	render checkout.Render[checkout.Refund],
-) (checkout.Begun[checkout.Refund], error) {
-	start := func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		lockPayment := tx.lockPayment(ctx, wanted.PaymentID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Refund{}, err
-		}
-		payment, err := lockPayment()
-		if err != nil {
-			return checkout.Refund{}, err
-		}
-		refund, refused := checkout.StartRefund(newID(), payment, wanted, tx.now)
-		if refused != nil {
-			return checkout.Refund{}, refused
-		}
-		tx.insertRefund(ctx, refund)
-		tx.setRefunded(ctx, payment, +refund.Amount.Amount)
-		tx.claimInProgress(ctx, *call.Claim, refund.ID)
-		return refund, nil
-	}
-	return phaseOne(ctx, s, call, render, start, (*transaction).resumeRefund)
+// CardRefunds keeps card refunds.
+func (s *Store) CardRefunds() checkout.Operations[checkout.NewRefund, checkout.Refund] {
+	return operations[checkout.NewRefund, checkout.Refund]{store: s, begin: beginCardRefund, settle: settleCardRefund,
+		resume: (*transaction).resumeRefund, find: findRefund, take: takeRefunds, putOff: putOffRefund}
 }
 
-// SettleCardRefund is phase three of a card refund. A declined one releases its reserved amount.
-func (s *Store) SettleCardRefund(ctx context.Context, call checkout.Call, begun checkout.Refund, result checkout.GatewayResult,
-	render checkout.Render[checkout.Refund],
-) (checkout.Answer, error) {
-	return phaseThree(ctx, s, call, render, settleRefund(begun, result, fenceRefund(begun)))
-}
-
-// settleRefund settles a refund unless the fence, which sees the locked refund, returns an error.
-func settleRefund(begun checkout.Refund, result checkout.GatewayResult, fence func(checkout.Refund) error) command[checkout.Refund] {
-	return func(ctx context.Context, tx *transaction) (checkout.Refund, error) {
-		lockPaid := tx.lockPaid(ctx, begun.PaymentID)
-		lockRefund := tx.lockRefund(ctx, begun.ID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.Refund{}, err
+func beginCardRefund(wanted checkout.NewRefund) command[checkout.Refund] {
+	return func(ctx context.Context, tx *transaction) decision[checkout.Refund] {
+		payment := tx.lockPayment(ctx, wanted.PaymentID)
+		return func() (checkout.Refund, checkout.Changes, *checkout.Error) {
+			return checkout.BeginCardRefund(*payment, wanted, newID(), tx.now)
 		}
-		paid, err := lockPaid()
-		if err != nil {
-			return checkout.Refund{}, err
-		}
-		refund, err := lockRefund()
-		if err != nil {
-			return checkout.Refund{}, err
-		}
-		if err := fence(refund); err != nil {
-			return checkout.Refund{}, err
-		}
-		refund = refund.Settle(result, tx.now)
-		tx.settleRefund(ctx, refund)
-		if refund.Status == checkout.StatusDeclined {
-			return tx.refundDeclined(ctx, paid.payment, refund)
-		}
-		return refund, tx.refunded(ctx, paid, refund)
 	}
 }
 
-// refundDeclined queues what follows from a declined refund, and returns the error that is its
-// answer.
-func (tx *transaction) refundDeclined(ctx context.Context, payment checkout.Payment, refund checkout.Refund) (checkout.Refund, error) {
-	tx.setRefunded(ctx, payment, -refund.Amount.Amount)
-	if err := tx.publish(ctx, checkout.RefundEvent(refund)); err != nil {
-		return checkout.Refund{}, err
-	}
-	return checkout.Refund{}, checkout.RefundDeclined(refund.DeclineCode)
-}
-
-// paidOrder is a payment with its order, both locked, and how much of it is refunded, without
-// refunds that are processing.
-type paidOrder struct {
-	order    checkout.Order
-	payment  checkout.Payment
-	refunded checkout.Money
-}
-
-// lockPaid queues the locks. The sum is read after them, so it is up to date.
-func (tx *transaction) lockPaid(ctx context.Context, payment uuid.UUID) later[paidOrder] {
-	lockOrder, lockPayment := tx.lockOrderOfPayment(ctx, payment), tx.lockPayment(ctx, payment)
-	sum := tx.SettledRefunds(ctx, []dbsqlc.SettledRefundsParams{{AccountID: tx.account, PaymentID: payment}})
-	return func() (paid paidOrder, err error) {
-		if paid.order, err = lockOrder(); err != nil {
-			return paid, err
-		}
-		if paid.payment, err = lockPayment(); err != nil {
-			return paid, err
-		}
-		paid.refunded.Currency = paid.payment.Amount.Currency
-		paid.refunded.Amount, err = one(sum)
-		return paid, translate("add up refunds", err)
+func settleCardRefund(ctx context.Context, tx *transaction, begun checkout.Refund) (*checkout.Refund, settlement[checkout.Refund]) {
+	paid := tx.lockPaid(ctx, begun.PaymentID)
+	refund := tx.lockRefund(ctx, begun.ID)
+	return refund, func(result checkout.GatewayResult) (checkout.Refund, checkout.Changes, *checkout.Error) {
+		return checkout.SettleCardRefund(paid(), *refund, result, tx.now)
 	}
 }
 
-// refunded queues what follows from a succeeded refund.
-func (tx *transaction) refunded(ctx context.Context, paid paidOrder, refund checkout.Refund) error {
-	tx.post(ctx, refund.Ledger(newID(), paid.payment))
-	after := checkout.Money{Amount: paid.refunded.Amount + refund.Amount.Amount, Currency: paid.refunded.Currency}
-	if err := tx.setStatus(ctx, paid.order, paid.order.AfterRefund(after)); err != nil {
-		return err
-	}
-	return tx.publish(ctx, checkout.RefundEvent(refund))
+func findRefund(ctx context.Context, q *dbsqlc.Queries, id uuid.UUID) (checkout.Taken[checkout.Refund], error) {
+	row, err := q.FindRefund(ctx, id)
+	return checkout.Taken[checkout.Refund]{Value: refundOf(row.Refund),
+		Call: waitingCall(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)}, err
 }
 
-func (tx *transaction) lockRefund(ctx context.Context, id uuid.UUID) later[checkout.Refund] {
+func takeRefunds(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePaymentsParams) ([]checkout.Taken[checkout.Refund], error) {
+	rows, err := q.TakeRefunds(ctx, dbsqlc.TakeRefundsParams(due))
+	taken := make([]checkout.Taken[checkout.Refund], len(rows))
+	for i, row := range rows {
+		taken[i] = checkout.Taken[checkout.Refund]{Value: refundOf(row.Refund),
+			Call: begunBy(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)}
+	}
+	return taken, err
+}
+
+func putOffRefund(q *dbsqlc.Queries, ctx context.Context, due dbsqlc.PutOffPaymentParams) (int64, error) {
+	return q.PutOffRefund(ctx, dbsqlc.PutOffRefundParams(due))
+}
+
+// lockPaid queues the locks of a payment's order and of the payment. What is refunded is read after
+// them, so it is up to date.
+func (tx *transaction) lockPaid(ctx context.Context, payment uuid.UUID) func() checkout.PaidOrder {
+	order, paid := tx.lockOrderOfPayment(ctx, payment), tx.lockPayment(ctx, payment)
+	query := tx.SettledRefunds(ctx, []dbsqlc.SettledRefundsParams{{AccountID: tx.account, PaymentID: payment}})
+	refunded := loaded(tx, func() (int64, error) {
+		sum, err := one(query)
+		return sum, translate("add up refunds", err)
+	})
+	return func() checkout.PaidOrder {
+		return checkout.PaidOrder{Order: *order, Payment: *paid,
+			Refunded: checkout.Money{Amount: *refunded, Currency: paid.Amount.Currency}}
+	}
+}
+
+func (tx *transaction) lockRefund(ctx context.Context, id uuid.UUID) *checkout.Refund {
 	query := tx.LockRefund(ctx, []dbsqlc.LockRefundParams{{AccountID: tx.account, ID: id}})
-	return func() (checkout.Refund, error) {
+	return loaded(tx, func() (checkout.Refund, error) {
 		row, err := one(query)
 		return refundOf(row), found("refund", err)
-	}
+	})
 }
 
 // resumeRefund queues the next attempt of the refund that a key in progress began.
-func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) later[checkout.Refund] {
+func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) func() (checkout.Refund, error) {
 	query := tx.ResumeRefund(ctx, []dbsqlc.ResumeRefundParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
 	return func() (checkout.Refund, error) {
 		row, err := one(query)
@@ -164,17 +97,10 @@ func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) l
 	}
 }
 
-// settleRefund queues a settled refund, which is locked. The caller has checked the fence: the
-// condition in the statement only repeats it.
+// settleRefund queues a settled refund; see settlePayment.
 func (tx *transaction) settleRefund(ctx context.Context, r checkout.Refund) {
 	tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: r.ID, Attempt: r.Attempt,
 		Status: string(r.Status), DeclineCode: r.DeclineCode, ProviderID: r.ProviderID, UpdatedAt: r.UpdatedAt}})
-}
-
-// setRefunded queues a change of how much of a payment is refunded or being refunded.
-func (tx *transaction) setRefunded(ctx context.Context, payment checkout.Payment, change int64) {
-	tx.SetRefunded(ctx, []dbsqlc.SetRefundedParams{{AccountID: tx.account, ID: payment.ID,
-		Refunded: payment.Refunded.Amount + change, UpdatedAt: tx.now}})
 }
 
 func (tx *transaction) insertRefund(ctx context.Context, r checkout.Refund) {
@@ -185,8 +111,9 @@ func (tx *transaction) insertRefund(ctx context.Context, r checkout.Refund) {
 }
 
 func refundOf(row dbsqlc.Refund) checkout.Refund {
-	return checkout.Refund{ID: row.ID, PaymentID: row.PaymentID, OrderID: row.OrderID,
-		Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency}, Status: checkout.Status(row.Status),
-		DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, ChargeID: row.ChargeID, Attempt: row.Attempt,
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}
+	return checkout.Refund{
+		Operation: checkout.Operation{ID: row.ID, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
+			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
+			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt},
+		PaymentID: row.PaymentID, OrderID: row.OrderID, ChargeID: row.ChargeID}
 }

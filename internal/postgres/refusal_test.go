@@ -37,7 +37,13 @@ func (b *bundle) refusals() map[string]struct {
 		"unknown product": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1), render)
 		}, "unknown_product", func() {
-			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
+			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9}, render)
+			require.NoError(b.t, err)
+		}},
+		"product not found": {func(call checkout.Call) (checkout.Answer, error) {
+			return b.UpdateProduct(b.ctx, call, "later", checkout.ProductChange{StockChange: 5}, render)
+		}, "product_not_found", func() {
+			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "later", Name: "Later", Price: usd(1)}, render)
 			require.NoError(b.t, err)
 		}},
 		"taken e-mail address": {func(call checkout.Call) (checkout.Answer, error) {
@@ -50,20 +56,20 @@ func (b *bundle) refusals() map[string]struct {
 		"order being paid": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet}, render)
 		}, "order_being_paid", func() {
-			_, err := b.SettleCardPayment(b.ctx, busy.call, busy.begun, declined, render)
+			_, err := b.CardPayments().Settle(b.ctx, busy.call, busy.begun, declined, render)
 			require.NoError(b.t, err)
 		}},
 		"payment processing": {func(call checkout.Call) (checkout.Answer, error) {
-			begun, err := b.BeginCardRefund(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
+			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
 			switch {
 			case err != nil:
 				return checkout.Answer{}, err
 			case begun.Answer != nil:
 				return *begun.Answer, nil
 			}
-			return b.SettleCardRefund(b.ctx, call, begun.Value, approved, render)
+			return b.CardRefunds().Settle(b.ctx, call, begun.Value, approved, render)
 		}, "payment_processing", func() {
-			_, err := b.SettleCardPayment(b.ctx, paying.call, paying.begun, approved, render)
+			_, err := b.CardPayments().Settle(b.ctx, paying.call, paying.begun, approved, render)
 			require.NoError(b.t, err)
 		}},
 	}
@@ -92,6 +98,7 @@ func TestRefusal_StopsOlderCopies(t *testing.T) {
 		require.True(t, again.Replayed, "the older copy gets the newer one's answer")
 		require.Equal(t, answer.Body, again.Body, name)
 	}
+	require.EqualValues(t, 5, b.stock("later"))
 	b.requireBooks()
 }
 
@@ -120,9 +127,10 @@ func TestRefusal_StandsWhenTheNextAttemptFails(t *testing.T) {
 	wanted := wants(b.customer().ID, "no-such", 1)
 	_, err := b.PlaceOrder(b.ctx, older, wanted, render)
 	requireCode(t, "unknown_product", err)
-	_, err = once(b.ctx, b.Store, newer, render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.load(ctx))
-		return checkout.Order{}, checkout.Unavailable("test", context.DeadlineExceeded)
+	_, err = once(b.ctx, b.Store, newer, render, func(context.Context, *transaction) decision[checkout.Order] {
+		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
+			return checkout.Order{}, checkout.Changes{}, checkout.Unavailable("test", context.DeadlineExceeded)
+		}
 	})
 	requireCode(t, "service_unavailable", err)
 	_, err = b.PlaceOrder(b.ctx, older, wanted, render)

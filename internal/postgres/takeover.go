@@ -16,7 +16,7 @@ import (
 
 // resumption queues the next attempt of what a key in progress began. No row means that there is
 // nothing to resume.
-type resumption[T any] func(*transaction, context.Context, checkout.Claim) later[T]
+type resumption[T any] func(*transaction, context.Context, checkout.Claim) func() (T, error)
 
 // takeOver rolls back, takes the next attempt of what the key began, and reads the key in case
 // there is nothing to resume. The round trip is a transaction of its own, committed at its end.

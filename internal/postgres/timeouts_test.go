@@ -15,12 +15,11 @@ func TestLock_OfAPausedReplicaIsReleased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := once(b.ctx, b.Store, b.call("k", 1), render, func(ctx context.Context, tx *transaction) (checkout.Order, error) {
-		require.NoError(t, tx.loadOrder(ctx, order.ID))
+	_, err := once(b.ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		answer, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render)
 		require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, answer, err).Status)
-		return order, tx.setStatus(ctx, order, checkout.OrderPaid)
-	})
+		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
+	}))
 	requireUnavailable(t, err)
 	require.Equal(t, checkout.OrderCancelled, b.orderStatus(order.ID))
 	require.Zero(t, b.count("idempotency_keys"))

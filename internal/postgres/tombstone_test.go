@@ -119,13 +119,13 @@ func TestTombstone_OfADeclinedPaymentKeepsItDeclined(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", wanted)
 	call.Claim.TombstoneTTL = tombstoneTTL
-	begun, err := b.BeginCardPayment(b.ctx, call, wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
 	require.NoError(t, err)
-	_, err = b.SettleCardPayment(b.ctx, call, begun.Value, declined, render)
+	_, err = b.CardPayments().Settle(b.ctx, call, begun.Value, declined, render)
 	require.NoError(t, err)
 	b.keepUntil("k", 0)
 	b.purge(10, 1)
-	_, err = b.BeginCardPayment(b.ctx, call, wanted, render)
+	_, err = b.CardPayments().Begin(b.ctx, call, wanted, render)
 	requireCode(t, "idempotency_key_expired", err)
 	require.Equal(t, 1, b.count("payments"))
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +29,7 @@ type transaction struct {
 	conn    *pgxpool.Conn
 	account uuid.UUID
 	started rowOf[time.Time] // the query whose result opens the first round trip
+	reads   []func() error   // read what else it brings, in the order in which it was queued
 	now     time.Time        // when the transaction began, by the database's clock; set by load
 	claims  bool             // whether this transaction claims a key, when it writes
 	// isAbandoned reports whether the client is gone; nil: that makes no difference.
@@ -52,9 +52,10 @@ func (s *Store) begin(ctx context.Context, account uuid.UUID) (*transaction, err
 	return &transaction{Queries: dbsqlc.New(queries), pipeline: queries, store: s, conn: conn, account: account}, nil
 }
 
-// load is the first round trip: it begins the transaction and sends all that is queued. It returns
-// errKeyTaken, and nothing may be decided, when the key that was to be claimed is taken. What has
-// no key ends here if its client is gone. A replica that is paused later on loses the transaction.
+// load is the first round trip: it begins the transaction, sends all that is queued and reads the
+// results. It returns errKeyTaken, and nothing may be decided, when the key that was to be claimed
+// is taken. What has no key ends here if its client is gone. A replica that is paused later on
+// loses the transaction.
 func (tx *transaction) load(ctx context.Context) error {
 	err := tx.open(ctx)
 	if err == nil {
@@ -65,8 +66,25 @@ func (tx *transaction) load(ctx context.Context) error {
 		return errKeyTaken
 	case err == nil && tx.isAbandoned != nil && tx.isAbandoned():
 		return checkout.Unavailable("begin a transaction", errAbandoned)
+	case err != nil:
+		return translate("begin a transaction", err)
 	}
-	return translate("begin a transaction", err)
+	for _, read := range tx.reads {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loaded has load read the result of a query that was queued, to where it returns.
+func loaded[T any](tx *transaction, read func() (T, error)) *T {
+	value := new(T)
+	tx.reads = append(tx.reads, func() (err error) {
+		*value, err = read()
+		return err
+	})
+	return value
 }
 
 // open sends the first round trip. If the connection turns out lost before the transaction began it
@@ -161,28 +179,4 @@ func (tx *transaction) close(ctx context.Context) {
 // readClock queues a look at the database's clock, which fails unless the account exists.
 func (tx *transaction) readClock(ctx context.Context) rowOf[time.Time] {
 	return tx.Now(ctx, []uuid.UUID{tx.account})
-}
-
-// post queues the ledger's side of a movement of money.
-func (tx *transaction) post(ctx context.Context, movement checkout.LedgerTransaction) {
-	tx.InsertLedgerTransaction(ctx, []dbsqlc.InsertLedgerTransactionParams{{
-		ID: movement.ID, AccountID: tx.account, Kind: movement.Kind, Subject: movement.Subject}})
-	entries := make([]dbsqlc.InsertLedgerEntryParams, len(movement.Entries))
-	for i, entry := range movement.Entries {
-		entries[i] = dbsqlc.InsertLedgerEntryParams{TransactionID: movement.ID, Position: int32(i),
-			LedgerAccount: entry.Account, Amount: entry.Amount.Amount, Currency: entry.Amount.Currency}
-	}
-	tx.InsertLedgerEntry(ctx, entries)
-}
-
-// publish queues an event for the outbox.
-func (tx *transaction) publish(ctx context.Context, event checkout.Event) error {
-	data, err := json.Marshal(event.Data)
-	if err != nil {
-		return fmt.Errorf("encode event %s: %w", event.Type, err)
-	}
-	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
-		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
-	tx.events = true
-	return nil
 }

@@ -21,49 +21,37 @@ func (s *Store) Wallet(ctx context.Context, account, customer uuid.UUID) (checko
 func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp,
 	render checkout.Render[checkout.TopUp],
 ) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.TopUp, error) {
-		lockWallet := tx.lockWallet(ctx, wanted.CustomerID)
-		if err := tx.load(ctx); err != nil {
-			return checkout.TopUp{}, err
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.TopUp] {
+		wallet := tx.lockWallet(ctx, wanted.CustomerID)
+		return func() (checkout.TopUp, checkout.Changes, *checkout.Error) {
+			return checkout.TopUpWallet(*wallet, wanted, newID(), tx.now)
 		}
-		wallet, err := lockWallet()
-		if err != nil {
-			return checkout.TopUp{}, err
-		}
-		topUp, refused := wallet.TopUp(newID(), wanted.Amount, tx.now)
-		if refused != nil {
-			return checkout.TopUp{}, refused
-		}
-		tx.insertTopUp(ctx, topUp)
-		tx.setBalance(ctx, topUp.CustomerID, topUp.Balance)
-		tx.post(ctx, topUp.Ledger(newID()))
-		return topUp, tx.publish(ctx, checkout.ToppedUp(topUp))
 	})
 }
 
-func (tx *transaction) lockWallet(ctx context.Context, customer uuid.UUID) later[checkout.Wallet] {
-	return walletLater(tx.LockWallet(ctx, []dbsqlc.LockWalletParams{{AccountID: tx.account, CustomerID: customer}}))
+func (tx *transaction) lockWallet(ctx context.Context, customer uuid.UUID) *checkout.Wallet {
+	return loadedWallet(tx, tx.LockWallet(ctx, []dbsqlc.LockWalletParams{{AccountID: tx.account, CustomerID: customer}}))
 }
 
-func (tx *transaction) lockWalletOfOrder(ctx context.Context, order uuid.UUID) later[checkout.Wallet] {
-	return walletLater(tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: order}}))
+func (tx *transaction) lockWalletOfOrder(ctx context.Context, order uuid.UUID) *checkout.Wallet {
+	return loadedWallet(tx, tx.LockWalletOfOrder(ctx, []dbsqlc.LockWalletOfOrderParams{{AccountID: tx.account, OrderID: order}}))
 }
 
-func (tx *transaction) lockWalletOfPayment(ctx context.Context, payment uuid.UUID) later[checkout.Wallet] {
-	return walletLater(tx.LockWalletOfPayment(ctx, []dbsqlc.LockWalletOfPaymentParams{{AccountID: tx.account, PaymentID: payment}}))
+func (tx *transaction) lockWalletOfPayment(ctx context.Context, payment uuid.UUID) *checkout.Wallet {
+	return loadedWallet(tx, tx.LockWalletOfPayment(ctx, []dbsqlc.LockWalletOfPaymentParams{{AccountID: tx.account, PaymentID: payment}}))
 }
 
-func walletLater(query rowOf[dbsqlc.Wallet]) later[checkout.Wallet] {
-	return func() (checkout.Wallet, error) {
+func loadedWallet(tx *transaction, query rowOf[dbsqlc.Wallet]) *checkout.Wallet {
+	return loaded(tx, func() (checkout.Wallet, error) {
 		row, err := one(query)
 		return walletOf(row), found("customer", err)
-	}
+	})
 }
 
 // insertWallet queues an empty wallet.
-func (tx *transaction) insertWallet(ctx context.Context, customer uuid.UUID) {
-	tx.InsertWallet(ctx, []dbsqlc.InsertWalletParams{{CustomerID: customer, AccountID: tx.account,
-		Currency: checkout.WalletCurrency, UpdatedAt: tx.now}})
+func (tx *transaction) insertWallet(ctx context.Context, w checkout.Wallet) {
+	tx.InsertWallet(ctx, []dbsqlc.InsertWalletParams{{CustomerID: w.CustomerID, AccountID: tx.account,
+		Currency: w.Balance.Currency, UpdatedAt: w.UpdatedAt}})
 }
 
 func (tx *transaction) insertTopUp(ctx context.Context, t checkout.TopUp) {
@@ -71,9 +59,9 @@ func (tx *transaction) insertTopUp(ctx context.Context, t checkout.TopUp) {
 		Amount: t.Amount.Amount, Currency: t.Amount.Currency, Balance: t.Balance.Amount, CreatedAt: t.CreatedAt}})
 }
 
-func (tx *transaction) setBalance(ctx context.Context, customer uuid.UUID, balance checkout.Money) {
-	tx.SetBalance(ctx, []dbsqlc.SetBalanceParams{{AccountID: tx.account, CustomerID: customer,
-		Balance: balance.Amount, UpdatedAt: tx.now}})
+func (tx *transaction) setBalance(ctx context.Context, w checkout.Wallet) {
+	tx.SetBalance(ctx, []dbsqlc.SetBalanceParams{{AccountID: tx.account, CustomerID: w.CustomerID,
+		Balance: w.Balance.Amount, UpdatedAt: w.UpdatedAt}})
 }
 
 func walletOf(row dbsqlc.Wallet) checkout.Wallet {

@@ -80,11 +80,13 @@ func askedOfRefund(r checkout.RefundRequest) reply {
 		Reference: r.Reference, Charge: r.ChargeID}
 }
 
-// classifyListed returns what a complete list says about a request: absent with the code missing if
-// the request is not in it.
+// classifyListed returns what the list of a request's key says about it: absent with the code
+// missing if the list is empty. A list that has more than this one request was not selected by the
+// key, and may have further pages.
 func classifyListed(status int, raw []byte, asked reply, missing string) checkout.GatewayResult {
 	var list struct {
-		Data *[]reply `json:"data"`
+		Data       *[]reply `json:"data"`
+		NextCursor string   `json:"next_cursor"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return unknown(fmt.Errorf("list at simulator: malformed reply with status %d: %w", status, err))
@@ -92,10 +94,10 @@ func classifyListed(status int, raw []byte, asked reply, missing string) checkou
 	if !isSuccess(status) || list.Data == nil {
 		return unknown(fmt.Errorf("list at simulator: no list in the reply with status %d", status))
 	}
+	if n := len(*list.Data); n > 1 || list.NextCursor != "" {
+		return unknown(fmt.Errorf("list at simulator: %d entries and the next cursor %q for one key", n, list.NextCursor))
+	}
 	for _, entry := range *list.Data {
-		if entry.IdempotencyKey != asked.IdempotencyKey {
-			continue
-		}
 		switch echoed := entry.echoes(asked); {
 		case echoed && entry.Status == "succeeded":
 			return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: entry.ID}

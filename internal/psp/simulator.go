@@ -80,7 +80,7 @@ func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checko
 // FindCharge looks for the charge with the request's key. Absent with the code not_charged means
 // that the provider has none.
 func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
-	status, raw, err := s.get(ctx, "/v1/charges", r.Reference)
+	status, raw, err := s.get(ctx, "/v1/charges", r.IdempotencyKey)
 	if err != nil {
 		return unknown(fmt.Errorf("look up charge at simulator: %w", err))
 	}
@@ -90,7 +90,7 @@ func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) ch
 // FindRefund looks for the refund with the request's key. Absent with the code not_refunded means
 // that the provider has none.
 func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
-	status, raw, err := s.get(ctx, "/v1/refunds", r.Reference)
+	status, raw, err := s.get(ctx, "/v1/refunds", r.IdempotencyKey)
 	if err != nil {
 		return unknown(fmt.Errorf("look up refund at simulator: %w", err))
 	}
@@ -119,15 +119,16 @@ func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, 
 	return s.do(request)
 }
 
-// get lists what has the reference.
-func (s *Simulator) get(ctx context.Context, path, reference string) (int, []byte, error) {
+// get lists what was sent under the key, which is one entry at most: an order may have more than a
+// reply holds.
+func (s *Simulator) get(ctx context.Context, path, key string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	target, err := url.JoinPath(s.baseURL, path)
 	if err != nil {
 		return 0, nil, fmt.Errorf("provider address: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target+"?reference="+url.QueryEscape(reference), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target+"?key="+url.QueryEscape(key), http.NoBody)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -82,6 +82,24 @@ func TestCharge_NoAnswerHangsUpOnce(t *testing.T) {
 	require.Len(t, b.list("/v1/charges"), 1)
 }
 
+// TestCharge_RevokedTokenIsUnknownAfterTheCharge: the provider checks it before the key, and has
+// charged.
+func TestCharge_RevokedTokenIsUnknownAfterTheCharge(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, _, err := b.post(t.Context(), "/v1/charges", "key-1", chargeOf("tok_charged_revoked"))
+	require.ErrorContains(t, err, "EOF")
+	for range 2 { // the second time after a restart
+		status, refused := b.charge("key-1", "tok_charged_revoked")
+		require.Equal(t, 400, status)
+		require.Equal(t, "unknown_token", refused.Problem.Code)
+		charged := b.list("/v1/charges?key=key-1")
+		require.Len(t, charged, 1)
+		require.Equal(t, "succeeded", charged[0].Status)
+		b = b.crash()
+	}
+}
+
 func TestCharge_ReusedKeyIsRefusedAndCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

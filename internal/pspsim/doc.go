@@ -12,6 +12,10 @@
 //	defer sim.Close()
 //	err = sim.Serve(ctx, listener)
 //
+// GET /v1/charges and GET /v1/refunds list what was settled, oldest first: all of it, or what has a
+// reference, a key (Idempotency-Key), or of refunds a charge. A page has 100 entries, or limit; if
+// there are more, next_cursor is the cursor of the next page.
+//
 // With [WithWebhooks] it also sends a signed event for each outcome, at least once. POST
 // /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,
 // the newest first.
@@ -27,5 +31,6 @@
 //	tok_slow_<N>s             charges at once, answers N seconds (1 to 60) later
 //	tok_charged_no_answer     charges, and hangs up on the key's first arrival
 //	tok_charged_silent        the same, and sends no event
+//	tok_charged_revoked       the same, and is unknown when the key arrives again
 //	tok_error_first           500 on the key's first arrival, before charging
 package pspsim

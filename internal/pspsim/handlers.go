@@ -1,12 +1,15 @@
 package pspsim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -17,6 +20,9 @@ const (
 	maxBody = 64 << 10
 	// maxText bounds keys and references, as card providers commonly do.
 	maxText = 255
+	// maxPage is how many entries a page of a list has, unless the query's limit says fewer. A page
+	// is then smaller than a body may be, if keys and references are short.
+	maxPage = 100
 )
 
 type chargeRequest struct {
@@ -141,18 +147,42 @@ func (s *Server) listRefunds(w http.ResponseWriter, r *http.Request) {
 	s.list(w, r.URL.Query(), objectRefund)
 }
 
+// list answers with a page of what matches the query. A list of one page has no next_cursor.
 func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
-	data, err := s.ledger.list(func(e *entry) bool {
-		return e.Object == object && matches(query, "reference", e.Reference) &&
+	limit, err := number(query, "limit", 1, maxPage, maxPage)
+	from, cursorErr := number(query, "cursor", 0, math.MaxInt, 0)
+	if err = cmp.Or(err, cursorErr); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	data, next, err := s.ledger.page(from, limit, func(e *entry) bool {
+		return e.Object == object && matches(query, "key", e.IdempotencyKey) && matches(query, "reference", e.Reference) &&
 			(object == objectCharge || matches(query, "charge", e.Charge))
 	})
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	s.write(w, http.StatusOK, struct {
-		Data []entry `json:"data"`
-	}{data})
+	page := struct {
+		Data       []entry `json:"data"`
+		NextCursor string  `json:"next_cursor,omitempty"`
+	}{Data: data}
+	if next > 0 {
+		page.NextCursor = strconv.Itoa(next)
+	}
+	s.write(w, http.StatusOK, page)
+}
+
+// number reads an integer of the query.
+func number(query url.Values, name string, least, most, otherwise int) (int, error) {
+	if !query.Has(name) {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, invalid(fmt.Sprintf("%s must be a number from %d to %d.", name, least, most))
+	}
+	return n, nil
 }
 
 // replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,

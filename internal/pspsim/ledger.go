@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -99,8 +100,7 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// The key comes first: a reused key must not get "unknown token", which says that nothing
-	// was ever charged.
+	// The key comes first: a reused key must not get "unknown token".
 	e, err := l.find(key, p)
 	if err != nil {
 		return entry{}, 0, err
@@ -116,8 +116,11 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	}
 	position := l.journal.append(append(line, '\n'))
 	l.put(e)
-	if reused {
+	switch token, _ := parseToken(e.Source); {
+	case reused:
 		return entry{}, position, errKeyReused
+	case token.revoked && e.Attempts > 1:
+		return entry{}, position, errUnknownToken
 	}
 	return e, position, nil
 }
@@ -193,19 +196,30 @@ func (l *ledger) put(next entry) {
 	}
 }
 
-// list returns the settled entries that match, oldest first, and only what is on disk: an audit
-// must not show a charge that a crash could still take back.
+// list returns the settled entries that match, oldest first.
 func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
+	found, _, err := l.page(0, math.MaxInt, match)
+	return found, err
+}
+
+// page returns the first of the settled entries that match, oldest first and at most limit of them,
+// and where the next page begins; 0: this is the last one. It returns only what is on disk: an
+// audit must not show a charge that a crash could still take back.
+func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, next int, err error) {
 	l.mu.Lock()
-	found := []entry{}
-	for _, e := range l.settled {
-		if match(e) {
+	found = []entry{}
+	for i := from; i < len(l.settled) && next == 0; i++ {
+		switch e := l.settled[i]; {
+		case !match(e):
+		case len(found) == limit:
+			next = i
+		default:
 			found = append(found, *e)
 		}
 	}
 	position := l.journal.position()
 	l.mu.Unlock()
-	return found, l.journal.sync(position)
+	return found, next, l.journal.sync(position)
 }
 
 // check reports whether the ledger can still write.

@@ -12,6 +12,7 @@ type behaviour struct {
 	delay       time.Duration // from the charge to its answer
 	hangUpFirst bool          // charge, but don't answer the key's first arrival
 	silent      bool          // send no event of the charge
+	revoked     bool          // be unknown after the key's first arrival
 	failFirst   bool          // fail the key's first arrival before charging
 }
 
@@ -33,6 +34,8 @@ func parseToken(token string) (behaviour, bool) {
 		return behaviour{hangUpFirst: true}, true
 	case "tok_charged_silent":
 		return behaviour{hangUpFirst: true, silent: true}, true
+	case "tok_charged_revoked":
+		return behaviour{hangUpFirst: true, silent: true, revoked: true}, true
 	case "tok_error_first":
 		return behaviour{failFirst: true}, true
 	}

@@ -19,6 +19,7 @@ const (
 	OneKeyPerEffect       Rule = "every effect belongs to exactly one key"
 	OneCharge             Rule = "one provider charge for each card payment"
 	OneRefund             Rule = "one provider refund for each card refund"
+	DeclinesLimited       Rule = "an order takes at most 20 declined cards"
 	LedgerBalances        Rule = "one balanced ledger transaction for each movement"
 	WalletsMatch          Rule = "wallets match the movements"
 	StockMatches          Rule = "stock matches the orders and is never negative"
@@ -154,7 +155,7 @@ func (k KeyRow) Succeeded() bool {
 
 // Check applies every check.
 func Check(b Books) []Violation {
-	return slices.Concat(CheckShop(b), oneKeyPerEffect(b), providerRefunds(b), ledger(b), providerEvents(b),
+	return slices.Concat(CheckShop(b), oneKeyPerEffect(b), providerRefunds(b), declines(b), ledger(b), providerEvents(b),
 		Unfinished(b), announced(b), events(b))
 }
 

@@ -30,6 +30,25 @@ func providerRefunds(b Books) []Violation {
 	return pair(OneRefund, want, b.ProviderRefunds, b.owners())
 }
 
+// MaxDeclines is how many card payments of one order may be declined.
+const MaxDeclines = 20
+
+func declines(b Books) []Violation {
+	count := map[string]int{}
+	for _, p := range b.Payments {
+		if p.Status == "declined" {
+			count[p.Order]++
+		}
+	}
+	found, owners := []Violation(nil), b.owners()
+	for order, n := range count {
+		if n > MaxDeclines {
+			found = append(found, Broken(DeclinesLimited, "order %s: %d payments were declined", order, n).Of(owners[order]))
+		}
+	}
+	return found
+}
+
 // pair matches the provider's list with the amounts that we want in it, by reference.
 func pair(rule Rule, want map[string]int64, is []Charge, owners map[string]KeyID) []Violation {
 	var found []Violation

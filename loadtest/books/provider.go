@@ -5,31 +5,42 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 )
 
-// ProviderList reads the provider's own list of "charges" or "refunds".
-func ProviderList(ctx context.Context, client *http.Client, url, what string) ([]Charge, error) {
-	list, err := readList(ctx, client, url+"/v1/"+what)
-	if err != nil {
-		return nil, fmt.Errorf("list the provider's %s: %w", what, err)
+// ProviderList reads the provider's own list of "charges" or "refunds", page by page.
+func ProviderList(ctx context.Context, client *http.Client, base, what string) ([]Charge, error) {
+	var all []Charge
+	query := url.Values{}
+	for {
+		page, next, err := readPage(ctx, client, base+"/v1/"+what+"?"+query.Encode())
+		if err != nil {
+			return nil, fmt.Errorf("list the provider's %s: %w", what, err)
+		}
+		if all = append(all, page...); next == "" {
+			return all, nil
+		}
+		query.Set("cursor", next)
 	}
-	return list, nil
 }
 
-func readList(ctx context.Context, client *http.Client, url string) ([]Charge, error) {
+func readPage(ctx context.Context, client *http.Client, url string) (page []Charge, next string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answered %s", answer.Status)
+		return nil, "", fmt.Errorf("answered %s", answer.Status)
 	}
-	var list struct{ Data []Charge }
+	var list struct {
+		Data       []Charge
+		NextCursor string `json:"next_cursor"`
+	}
 	err = json.NewDecoder(answer.Body).Decode(&list)
-	return list.Data, err
+	return list.Data, list.NextCursor, err
 }

@@ -4,6 +4,10 @@ SELECT * FROM payments WHERE account_id = @account_id AND id = @id;
 -- name: LockPayment :batchone
 SELECT * FROM payments WHERE account_id = @account_id AND id = @id FOR NO KEY UPDATE;
 
+-- name: CountDeclines :batchone
+-- Sent behind LockOrder, as a statement of its own: it sees what the transactions committed that the lock waited for.
+SELECT count(*) FROM payments WHERE account_id = @account_id AND order_id = @order_id AND status = 'declined';
+
 -- name: InsertPayment :batchexec
 INSERT INTO payments (id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status,
     decline_code, provider_id, attempt, created_at, updated_at)

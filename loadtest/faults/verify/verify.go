@@ -40,7 +40,7 @@ const (
 // Rules are all rules of a campaign, in the order of a report.
 var Rules = []books.Rule{
 	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, SoldOnce, LookUpsAgree, NoStaleRecord,
-	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
+	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.DeclinesLimited, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
 	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }

@@ -239,10 +239,17 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 		"second charge": {books.OneCharge, func(r *run) {
 			r.books.Charges = append(r.books.Charges, books.Charge{ID: "ch_3", Reference: "o1", Status: "succeeded", Amount: 200})
 		}},
-		"payment without a charge":  {books.OneCharge, func(r *run) { r.books.Charges = nil }},
-		"charge of another amount":  {books.OneCharge, func(r *run) { r.books.Charges[0].Amount = 199 }},
-		"refund without the money":  {books.OneRefund, func(r *run) { r.books.ProviderRefunds = nil }},
-		"money refunded twice":      {books.OneRefund, func(r *run) { r.books.ProviderRefunds = append(r.books.ProviderRefunds, r.books.ProviderRefunds[0]) }},
+		"payment without a charge": {books.OneCharge, func(r *run) { r.books.Charges = nil }},
+		"charge of another amount": {books.OneCharge, func(r *run) { r.books.Charges[0].Amount = 199 }},
+		"refund without the money": {books.OneRefund, func(r *run) { r.books.ProviderRefunds = nil }},
+		"money refunded twice":     {books.OneRefund, func(r *run) { r.books.ProviderRefunds = append(r.books.ProviderRefunds, r.books.ProviderRefunds[0]) }},
+		"cards tested": {books.DeclinesLimited, func(r *run) {
+			for i := range books.MaxDeclines + 1 {
+				id := fmt.Sprint("declined-", i)
+				r.announce("payment.declined", id, "o1")
+				r.books.Payments = append(r.books.Payments, books.Payment{ID: id, Order: "o1", Method: "card", Status: "declined"})
+			}
+		}},
 		"unbalanced transaction":    {books.LedgerBalances, func(r *run) { r.books.Transactions[0].Sum = 1 }},
 		"movement without a ledger": {books.LedgerBalances, func(r *run) { r.books.Transactions = r.books.Transactions[1:] }},
 		"wallet debited twice":      {books.WalletsMatch, func(r *run) { r.books.Wallets["c1"] -= 200 }},

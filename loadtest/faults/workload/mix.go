@@ -66,7 +66,11 @@ func (a *action) buy(ctx context.Context, account string) {
 	if placed.Resource == "" {
 		return
 	}
-	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": a.method()})
+	method := a.method()
+	if a.chance(testsCards) {
+		method = a.testCards(ctx, account, placed.Resource)
+	}
+	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": method})
 	var paid journal.Attempt
 	if a.chance(regretted) {
 		paid = a.payAndCancel(ctx, payment, a.cancel(account, placed.Resource))
@@ -266,11 +270,11 @@ func (a *action) refund(account, payment string) Request {
 // method is a wallet, or a card of any temper.
 func (a *action) method() map[string]any {
 	tokens := []string{"tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_visa", "tok_declined", "tok_insufficient_funds",
-		"tok_charged_no_answer", "tok_charged_silent", "tok_error_first", "tok_slow_1s"}
+		"tok_charged_no_answer", "tok_charged_silent", "tok_charged_revoked", "tok_error_first", "tok_slow_1s"}
 	if a.random.IntN(3) == 0 {
 		return map[string]any{"type": "wallet"}
 	}
-	return map[string]any{"type": "card", "token": tokens[a.random.IntN(len(tokens))]}
+	return card(tokens[a.random.IntN(len(tokens))])
 }
 
 func (a *action) customer(account string) string {

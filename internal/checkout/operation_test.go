@@ -1,0 +1,84 @@
+package checkout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOperation_IsSettledByItsNewestAttemptAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status  Status
+		attempt int32
+		may     bool
+	}{
+		{StatusProcessing, 2, true}, {StatusProcessing, 1, false}, {StatusProcessing, 3, false},
+		{StatusSucceeded, 2, false}, {StatusDeclined, 2, false},
+	} {
+		locked := in(charging.Operation, func(o *Operation) { o.Status = c.status })
+		require.Equal(t, c.may, locked.MaySettle(c.attempt), "%s, attempt %d", c.status, c.attempt)
+	}
+}
+
+func TestOperation_MatchesAnEvent(t *testing.T) {
+	t.Parallel()
+	other := GatewayResult{Outcome: OutcomeApproved, ProviderID: "another"}
+	for _, c := range []struct {
+		status Status
+		amount int64
+		result GatewayResult
+		want   Verdict
+	}{
+		{StatusProcessing, 4900, approved, VerdictSettled},
+		{StatusProcessing, 4900, declined, VerdictSettled},
+		{StatusProcessing, 4899, approved, VerdictConflicting},
+		{StatusSucceeded, 4900, approved, VerdictConfirmed},
+		{StatusSucceeded, 4899, approved, VerdictConflicting},
+		{StatusSucceeded, 4900, other, VerdictConflicting},
+		{StatusSucceeded, 4900, declined, VerdictConflicting},
+		{StatusDeclined, 4900, declined, VerdictConfirmed},
+		{StatusDeclined, 4900, approved, VerdictConflicting},
+	} {
+		locked := in(charging.Operation, func(o *Operation) { o.Status, o.ProviderID = c.status, "at-provider" })
+		require.Equal(t, c.want, locked.Match(ProviderEvent{Amount: usd(c.amount), Result: c.result}), "%v", c)
+	}
+}
+
+// TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon: only the first attempt knows that no
+// other request is under way, and one that is too old to be sent that none will arrive.
+func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
+	t.Parallel()
+	absent := GatewayResult{Outcome: OutcomeAbsent, DeclineCode: "invalid_token"}
+	for _, c := range []struct {
+		attempt       int32
+		age           time.Duration
+		asked, listed GatewayResult
+		want          Outcome
+		calls         string
+	}{
+		{1, 0, approved, absent, OutcomeApproved, "ask"},
+		{1, 0, absent, approved, OutcomeDeclined, "ask"},
+		{2, maxBlindAge, approved, absent, OutcomeApproved, "ask"},
+		{2, maxBlindAge, absent, approved, OutcomeApproved, "ask, look up"},
+		{2, maxBlindAge, absent, absent, OutcomeUnknown, "ask, look up"},
+		{2, maxBlindAge + 1, declined, approved, OutcomeApproved, "look up"},
+		{2, maxBlindAge + 1, declined, noAnswer, OutcomeUnknown, "look up"},
+		{2, maxSendAge, approved, absent, OutcomeApproved, "look up, ask"},
+		{2, maxSendAge + 1, approved, absent, OutcomeUnknown, "look up"},
+		{2, minAbsentAge, approved, absent, OutcomeUnknown, "look up"},
+		{2, minAbsentAge + 1, approved, absent, OutcomeDeclined, "look up"},
+		{1, minAbsentAge + 1, declined, approved, OutcomeApproved, "look up"},
+	} {
+		payment := in(charging, func(p *Payment) { p.Attempt, p.UpdatedAt = c.attempt, begun.Add(c.age) })
+		refund := in(refunding, func(r *Refund) { r.Attempt, r.UpdatedAt = c.attempt, begun.Add(c.age) })
+		g := &scripted{asked: c.asked, listed: c.listed}
+		require.Equal(t, c.want, cardPayments(nil, g).send(t.Context(), payment).Outcome, "%v", c)
+		require.Equal(t, c.calls, g.calls)
+		g.calls = ""
+		require.Equal(t, c.want, cardRefunds(nil, g).send(t.Context(), refund).Outcome, "%v", c)
+		require.Equal(t, c.calls, g.calls)
+		require.Equal(t, []string{"payment-" + oldID.String(), "refund-" + oldID.String()}, []string{g.charge.IdempotencyKey, g.refund.IdempotencyKey})
+	}
+}

@@ -1,0 +1,80 @@
+package checkout
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// How old a payment or refund is when an attempt at it is taken, by the store's clock, decides what
+// the attempt does at the provider.
+const (
+	// maxBlindAge is how old it may be to be sent again without a look-up: every provider remembers
+	// idempotency keys for longer, and nothing that was sent is under way for longer.
+	maxBlindAge = time.Hour
+	// maxSendAge is how old it may be to be sent at all. Providers forget idempotency keys after
+	// 24 h (Stripe API reference, "Idempotent requests").
+	maxSendAge = 23 * time.Hour
+	// minAbsentAge is how old it is when nothing that was sent can arrive any more, so that what the
+	// provider does not have was never done.
+	minAbsentAge = 24 * time.Hour
+)
+
+// operation is a payment or a refund.
+type operation interface{ Common() Operation }
+
+// kind is one kind of operation at the provider: how it is asked for there and kept here. A request
+// W leads to a T.
+type kind[W any, T operation] struct {
+	name        string // in logs and in codes of errors
+	object      string // of provider events
+	keyPrefix   string // of the provider's keys; our ID follows
+	ask, lookUp func(context.Context, T) GatewayResult
+	store       Operations[W, T]
+}
+
+func cardPayments(store Operations[NewPayment, Payment], g Gateway) kind[NewPayment, Payment] {
+	return kind[NewPayment, Payment]{name: "payment", object: ObjectCharge, keyPrefix: chargeKeyPrefix, store: store,
+		ask:    func(ctx context.Context, p Payment) GatewayResult { return g.Charge(ctx, p.charge()) },
+		lookUp: func(ctx context.Context, p Payment) GatewayResult { return g.FindCharge(ctx, p.charge()) }}
+}
+
+func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund, Refund] {
+	return kind[NewRefund, Refund]{name: "refund", object: ObjectRefund, keyPrefix: refundKeyPrefix, store: store,
+		ask:    func(ctx context.Context, r Refund) GatewayResult { return g.Refund(ctx, r.instruction()) },
+		lookUp: func(ctx context.Context, r Refund) GatewayResult { return g.FindRefund(ctx, r.instruction()) }}
+}
+
+// send makes one attempt: it asks the provider, or looks the operation up. It never returns that
+// the operation is absent. A rejection settles the first attempt, because nothing was sent before
+// it. After a later attempt it may be that an earlier one has moved the money, which the provider's
+// books show, or still will.
+func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
+	at := value.Common()
+	if at.age() > maxBlindAge {
+		found := k.lookUp(ctx, value)
+		switch {
+		case at.age() > minAbsentAge:
+			return found.declinedIfAbsent()
+		case at.age() > maxSendAge || found.Outcome != OutcomeAbsent:
+			return found.unknownIfAbsent()
+		}
+	}
+	result := k.ask(ctx, value)
+	switch {
+	case at.Attempt == 1:
+		return result.declinedIfAbsent()
+	case result.Outcome == OutcomeAbsent:
+		return k.lookUp(ctx, value).unknownIfAbsent()
+	}
+	return result
+}
+
+// subject reads our ID from the provider's key that an event is about.
+func (k kind[W, T]) subject(e ProviderEvent) (uuid.UUID, bool) {
+	text, ok := strings.CutPrefix(e.Subject, k.keyPrefix)
+	id, err := uuid.Parse(text)
+	return id, ok && err == nil && e.Object == k.object
+}

@@ -1,0 +1,39 @@
+package tiers
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/pspsim"
+)
+
+// TestCharges_AreThoseOfAllPages asks for an order with more charges than a page has.
+func TestCharges_AreThoseOfAllPages(t *testing.T) {
+	t.Parallel()
+	sim, err := pspsim.New(filepath.Join(t.TempDir(), "journal"), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	provider := httptest.NewServer(sim)
+	t.Cleanup(func() { provider.Close(); require.NoError(t, sim.Close()) })
+	for i := range 250 {
+		body := strings.NewReader(`{"amount":1,"currency":"USD","reference":"order","source":"tok_declined"}`)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/charges", body)
+		request.Header.Set("Idempotency-Key", fmt.Sprint("payment-", i))
+		answer := httptest.NewRecorder()
+		sim.ServeHTTP(answer, request)
+		require.Equal(t, http.StatusPaymentRequired, answer.Code)
+	}
+	charges, err := Charges(t.Context(), provider.URL, "order")
+	require.NoError(t, err)
+	require.Len(t, charges, 250)
+	require.Equal(t, "payment-249", charges[249].Key)
+	charges, err = Charges(t.Context(), provider.URL, "another")
+	require.NoError(t, err)
+	require.Empty(t, charges)
+}
