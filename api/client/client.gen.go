@@ -915,6 +915,9 @@ type ClientInterface interface {
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
 	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -924,6 +927,9 @@ type ClientInterface interface {
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
+	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1258,6 +1264,9 @@ func (c *Client) UpdateOrder(ctx context.Context, orderID OrderID, params *Updat
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
 //
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -1277,6 +1286,9 @@ func (c *Client) CreatePaymentWithBody(ctx context.Context, orderID OrderID, par
 //
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
+//
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2470,6 +2482,9 @@ type ClientWithResponsesInterface interface {
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
 	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -2479,6 +2494,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
+	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3787,6 +3805,9 @@ func (c *ClientWithResponses) UpdateOrderWithResponse(ctx context.Context, order
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
 //
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -3802,6 +3823,9 @@ func (c *ClientWithResponses) CreatePaymentWithBodyWithResponse(ctx context.Cont
 //
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
+//
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
