@@ -97,7 +97,9 @@ func (c *campaign) writeEvidence(out io.Writer, s summary) {
 			fmt.Fprintln(out, "VIOLATION", v)
 		}
 	}
-	histories, printed := verify.History(c.journal.Attempts()), map[books.KeyID]bool{}
+	attempts, printed := c.journal.Attempts(), map[books.KeyID]bool{}
+	histories := verify.History(attempts)
+	maps.Copy(histories, verify.Changes(attempts))
 	for _, v := range s.Violations {
 		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {

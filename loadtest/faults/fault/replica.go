@@ -153,7 +153,9 @@ func (s *Scheduler) pauseWhileRestocking() *Run {
 	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
 	var group sync.WaitGroup
 	r.inject = func(ctx context.Context) error {
-		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, passedOn) })
+		ready := make(chan struct{})
+		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, passedOn, func() { close(ready) }) })
+		<-ready
 		if err := wait.Pause(ctx, underWay); err != nil {
 			return err
 		}

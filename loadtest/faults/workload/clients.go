@@ -27,6 +27,7 @@ type Clients struct {
 	open open
 
 	refusals atomic.Int64 // of RefuseDuring so far
+	restocks atomic.Int64 // of Restock
 }
 
 // NewClients makes n clients, whose choices follow from the seed.

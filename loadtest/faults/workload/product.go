@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
 // hasty is how long a client waits for one attempt, when nobody is to be kept waiting.
@@ -47,22 +49,39 @@ func (c *Clients) putProduct(ctx context.Context, via, account, sku string, stoc
 // oldStock and newStock are what Restock says, one after the other.
 const oldStock, newStock = 11, 22
 
-// Restock puts n new products side by side, each twice: through nginx, and when that is answered
-// through the other replica than the one that is paused. From then on the books expect the second
-// stock. It returns how many first answers took longer than the patience, and so came from a second
-// copy of nginx's.
-func (c *Clients) Restock(ctx context.Context, name, paused string, n int, patience time.Duration) (passedOn int) {
+// Restock has n products and customers change side by side through nginx, half of them without a
+// key, and again through the other replica than the broken one. From then on the books expect the
+// second stock of a product. It calls ready when all are about to change, and returns how many
+// answers under a key took longer than the patience, and so came from a second copy of nginx's.
+func (c *Clients) Restock(ctx context.Context, name, broken string, n int, patience time.Duration, ready func()) (passedOn int) {
 	var mu sync.Mutex
-	var group sync.WaitGroup
-	account := c.shop.Accounts[0]
+	var group, prepared sync.WaitGroup
+	account, other := c.shop.Accounts[0], otherThan(broken)
+	prepared.Add(n)
 	for i := range n {
+		a := c.shopper(-3).action(int(c.restocks.Add(1)))
 		group.Go(func() {
+			customer := ""
+			if i%4 == 3 {
+				customer = a.newCustomer(ctx, account, other)
+			}
+			prepared.Done()
+			prepared.Wait()
+			switch {
+			case customer != "":
+				a.wire.Once(ctx, a.name(account, customer, 1).keyless(), 1)
+				a.wire.Once(ctx, a.name(account, customer, 2).at(other), 1)
+				return
+			case i%4 == 1:
+				a.restock(ctx, account, other)
+				return
+			}
 			sku, began := fmt.Sprintf("faults-restock-%s-%d", name, i), time.Now()
 			if c.putProduct(ctx, nginx, account, sku, oldStock, longer) != nil {
 				return
 			}
 			slow := time.Since(began) > patience
-			if c.putProduct(ctx, otherThan(paused), account, sku, newStock, hasty) != nil {
+			if c.putProduct(ctx, other, account, sku, newStock, hasty) != nil {
 				return
 			}
 			mu.Lock()
@@ -73,8 +92,25 @@ func (c *Clients) Restock(ctx context.Context, name, paused string, n int, patie
 			}
 		})
 	}
+	prepared.Wait()
+	ready()
 	group.Wait()
 	return passedOn
+}
+
+// restock puts a product without a key. While there is no answer, somebody orders one at the other
+// replica, if the product is there.
+func (a *action) restock(ctx context.Context, account, other string) {
+	sku := a.shelf()
+	put, order := a.stock(account, sku, oldStock).keyless(), a.take(account, sku, 0)
+	order.Via, order.Purpose = other, journal.Refusal
+	var answered sync.WaitGroup
+	answered.Go(func() { a.wire.Once(ctx, put, 1) })
+	_ = wait.Pause(ctx, hurried)
+	a.wire.Once(ctx, order, 1)
+	a.look(ctx, account, sku, other)
+	answered.Wait()
+	a.wire.Once(ctx, a.stock(account, sku, newStock).at(other), 1)
 }
 
 func otherThan(replica string) string {
