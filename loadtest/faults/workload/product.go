@@ -110,6 +110,7 @@ func (a *action) restock(ctx context.Context, account, other string) {
 	a.wire.Once(ctx, order, 1)
 	a.look(ctx, account, sku, other)
 	answered.Wait()
+	a.look(ctx, account, sku, other)
 	a.wire.Once(ctx, a.stock(account, sku, newStock).at(other), 1)
 }
 
