@@ -303,6 +303,12 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 			a.Code = "unknown_product"
 			r.attempts = append(r.attempts, a)
 		}},
+		"a change without a key acted twice": {verify.ChangesActOnce, func(r *run) {
+			c := attempt("", 30, 200, "x")
+			c.Change = &journal.Change{Of: "c1", Kind: journal.Set, Amount: 1}
+			r.attempts = append(r.attempts, c)
+			r.books.Products = append(r.books.Products, books.Product{SKU: "c1", Stock: 1, Version: 2, Restocked: true})
+		}},
 		"more units of a sale sold than there were": {verify.SoldOnce, func(r *run) {
 			for range journal.SaleUnits + 1 {
 				r.sell("expired")
