@@ -155,6 +155,36 @@ func (e ProviderEventVerdictVerdict) Valid() bool {
 	}
 }
 
+// Defines values for IfNoneMatch.
+const (
+	IfNoneMatchAsterisk IfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the IfNoneMatch enum.
+func (e IfNoneMatch) Valid() bool {
+	switch e {
+	case IfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PutProductParamsIfNoneMatch.
+const (
+	PutProductParamsIfNoneMatchAsterisk PutProductParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutProductParamsIfNoneMatch enum.
+func (e PutProductParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutProductParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Address defines model for Address.
 type Address struct {
 	City string `json:"city"`
@@ -411,6 +441,17 @@ type ProductPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
+// ProductUpdate defines model for ProductUpdate.
+type ProductUpdate struct {
+	Name  *string `json:"name,omitempty"`
+	Price *Money  `json:"price,omitempty"`
+
+	// StockChange Units to add to the stock, or to take from it
+	//
+	// Example: 5
+	StockChange *int64 `json:"stock_change,omitempty"`
+}
+
 // ProductWrite defines model for ProductWrite.
 type ProductWrite struct {
 	Name  string `json:"name"`
@@ -516,6 +557,12 @@ type CustomerID = openapi_types.UUID
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// IfMatch defines model for IfMatch.
+type IfMatch = string
+
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch string
+
 // Limit defines model for Limit.
 type Limit = int32
 
@@ -554,7 +601,9 @@ type CreateCustomerParams struct {
 
 // UpdateCustomerParams defines parameters for UpdateCustomer.
 type UpdateCustomerParams struct {
-	// IdempotencyKey As for other routes, but this change may also be made without a key.
+	// IdempotencyKey As for other routes, but this change may also be made without a key. It is
+	// then sent to one replica only: after a 502 or 504 it is unknown whether it
+	// was executed, and sending it again may undo what others have changed.
 	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -699,6 +748,57 @@ type ListProductsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// UpdateProductParams defines parameters for UpdateProduct.
+type UpdateProductParams struct {
+	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
+	//
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+
+	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
+	// Unless the product has one of them when it is changed, the answer is 412
+	// `precondition_failed` and nothing is changed. Part of the request, like its
+	// body: with a key, another condition is another request.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// PutProductParams defines parameters for PutProduct.
+type PutProductParams struct {
+	// IdempotencyKey As for other routes, but this change may also be made without a key. It is
+	// then sent to one replica only: after a 502 or 504 it is unknown whether it
+	// was executed, and sending it again may undo what others have changed.
+	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
+	// Unless the product has one of them when it is changed, the answer is 412
+	// `precondition_failed` and nothing is changed. Part of the request, like its
+	// body: with a key, another condition is another request.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
+	// is the product, the answer is 412 `precondition_failed`.
+	IfNoneMatch *PutProductParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutProductParamsIfNoneMatch defines parameters for PutProduct.
+type PutProductParamsIfNoneMatch string
+
 // ReceiveProviderEventParams defines parameters for ReceiveProviderEvent.
 type ReceiveProviderEventParams struct {
 	// WebhookID Names the event; the same each time it is sent
@@ -725,6 +825,9 @@ type CreatePaymentJSONRequestBody = PaymentCreate
 
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundCreate
+
+// UpdateProductJSONRequestBody defines body for UpdateProduct for application/json ContentType.
+type UpdateProductJSONRequestBody = ProductUpdate
 
 // PutProductJSONRequestBody defines body for PutProduct for application/json ContentType.
 type PutProductJSONRequestBody = ProductWrite
@@ -779,9 +882,12 @@ type ServerInterface interface {
 	// GetProduct Read a product
 	// (GET /products/{sku})
 	GetProduct(w http.ResponseWriter, r *http.Request, sku SKU)
+	// UpdateProduct Change the name, the price or the stock of a product
+	// (PATCH /products/{sku})
+	UpdateProduct(w http.ResponseWriter, r *http.Request, sku SKU, params UpdateProductParams)
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
-	PutProduct(w http.ResponseWriter, r *http.Request, sku SKU)
+	PutProduct(w http.ResponseWriter, r *http.Request, sku SKU, params PutProductParams)
 	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	// (POST /webhooks/psp)
 	ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams)
@@ -881,9 +987,15 @@ func (_ Unimplemented) GetProduct(w http.ResponseWriter, r *http.Request, sku SK
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// UpdateProduct Change the name, the price or the stock of a product
+// (PATCH /products/{sku})
+func (_ Unimplemented) UpdateProduct(w http.ResponseWriter, r *http.Request, sku SKU, params UpdateProductParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // PutProduct Create or replace a product
 // (PUT /products/{sku})
-func (_ Unimplemented) PutProduct(w http.ResponseWriter, r *http.Request, sku SKU) {
+func (_ Unimplemented) PutProduct(w http.ResponseWriter, r *http.Request, sku SKU, params PutProductParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1519,6 +1631,79 @@ func (siw *ServerInterfaceWrapper) GetProduct(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateProduct operation middleware
+func (siw *ServerInterfaceWrapper) UpdateProduct(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "sku" -------------
+	var sku SKU
+
+	err = runtime.BindStyledParameterWithOptions("simple", "sku", chi.URLParam(r, "sku"), &sku, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "sku", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateProductParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateProduct(w, r, sku, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // PutProduct operation middleware
 func (siw *ServerInterfaceWrapper) PutProduct(w http.ResponseWriter, r *http.Request) {
 
@@ -1534,8 +1719,70 @@ func (siw *ServerInterfaceWrapper) PutProduct(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutProductParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey OptionalIdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch PutProductParamsIfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.PutProduct(w, r, sku)
+		siw.Handler.PutProduct(w, r, sku, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1708,6 +1955,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/products/{sku}", wrapper.GetProduct)
+	})
+	r.Group(func(r chi.Router) {
+		r.Patch(options.BaseURL+"/products/{sku}", wrapper.UpdateProduct)
 	})
 	r.Group(func(r chi.Router) {
 		r.Put(options.BaseURL+"/products/{sku}", wrapper.PutProduct)
@@ -2514,15 +2764,25 @@ type GetProductResponseObject interface {
 	VisitGetProductResponse(w http.ResponseWriter) error
 }
 
-type GetProduct200JSONResponse Product
+type GetProduct200ResponseHeaders struct {
+	ETag *string
+}
+
+type GetProduct200JSONResponse struct {
+	Body    Product
+	Headers GetProduct200ResponseHeaders
+}
 
 func (response GetProduct200JSONResponse) VisitGetProductResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2552,31 +2812,110 @@ func (response GetProductdefaultApplicationProblemPlusJSONResponse) VisitGetProd
 	return err
 }
 
+type UpdateProductRequestObject struct {
+	Sku    SKU `json:"sku"`
+	Params UpdateProductParams
+	Body   *UpdateProductJSONRequestBody
+}
+
+type UpdateProductResponseObject interface {
+	VisitUpdateProductResponse(w http.ResponseWriter) error
+}
+
+type UpdateProduct200ResponseHeaders struct {
+	ETag              *string
+	XIdempotentReplay *string
+}
+
+type UpdateProduct200JSONResponse struct {
+	Body    Product
+	Headers UpdateProduct200ResponseHeaders
+}
+
+func (response UpdateProduct200JSONResponse) VisitUpdateProductResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateProductdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response UpdateProductdefaultApplicationProblemPlusJSONResponse) VisitUpdateProductResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PutProductRequestObject struct {
-	Sku  SKU `json:"sku"`
-	Body *PutProductJSONRequestBody
+	Sku    SKU `json:"sku"`
+	Params PutProductParams
+	Body   *PutProductJSONRequestBody
 }
 
 type PutProductResponseObject interface {
 	VisitPutProductResponse(w http.ResponseWriter) error
 }
 
-type PutProduct200JSONResponse Product
+type PutProduct200ResponseHeaders struct {
+	ETag              *string
+	XIdempotentReplay *string
+}
+
+type PutProduct200JSONResponse struct {
+	Body    Product
+	Headers PutProduct200ResponseHeaders
+}
 
 func (response PutProduct200JSONResponse) VisitPutProductResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
 }
 
 type PutProduct201ResponseHeaders struct {
-	Location *string
+	ETag              *string
+	Location          *string
+	XIdempotentReplay *string
 }
 
 type PutProduct201JSONResponse struct {
@@ -2591,8 +2930,14 @@ func (response PutProduct201JSONResponse) VisitPutProductResponse(w http.Respons
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
 	}
 	w.WriteHeader(201)
 	_, err := buf.WriteTo(w)
@@ -2717,6 +3062,9 @@ type StrictServerInterface interface {
 	// GetProduct Read a product
 	// (GET /products/{sku})
 	GetProduct(ctx context.Context, request GetProductRequestObject) (GetProductResponseObject, error)
+	// UpdateProduct Change the name, the price or the stock of a product
+	// (PATCH /products/{sku})
+	UpdateProduct(ctx context.Context, request UpdateProductRequestObject) (UpdateProductResponseObject, error)
 	// PutProduct Create or replace a product
 	// (PUT /products/{sku})
 	PutProduct(ctx context.Context, request PutProductRequestObject) (PutProductResponseObject, error)
@@ -3208,11 +3556,46 @@ func (sh *strictHandler) GetProduct(w http.ResponseWriter, r *http.Request, sku 
 	}
 }
 
+// UpdateProduct operation middleware
+func (sh *strictHandler) UpdateProduct(w http.ResponseWriter, r *http.Request, sku SKU, params UpdateProductParams) {
+	var request UpdateProductRequestObject
+
+	request.Sku = sku
+	request.Params = params
+
+	var body UpdateProductJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateProduct(ctx, request.(UpdateProductRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateProduct")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateProductResponseObject); ok {
+		if err := validResponse.VisitUpdateProductResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // PutProduct operation middleware
-func (sh *strictHandler) PutProduct(w http.ResponseWriter, r *http.Request, sku SKU) {
+func (sh *strictHandler) PutProduct(w http.ResponseWriter, r *http.Request, sku SKU, params PutProductParams) {
 	var request PutProductRequestObject
 
 	request.Sku = sku
+	request.Params = params
 
 	var body PutProductJSONRequestBody
 	if err := runtime.BindJSONBody(r, &body); err != nil {

@@ -29,20 +29,35 @@ const fingerprintVersion = "idempotency.fingerprint.v1"
 // The path is the URL's at this point of the chain: put the middleware outside handlers that
 // rewrite it, such as [http.StripPrefix].
 func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint {
+	return Policy{ExcludedFields: excluded}.fingerprint(r, body)
+}
+
+// fingerprint is FingerprintOf with the policy's headers after the body.
+func (p Policy) fingerprint(r *http.Request, body []byte) Fingerprint {
 	form := "json"
-	content, ok := canonical(body, excluded)
+	content, ok := canonical(body, p.ExcludedFields)
 	if !ok {
 		form, content = "raw", body
 	}
-	// Each part follows its length, so that no two lists of parts hash the same bytes.
-	prefix := make([]byte, 0, 256)
-	for _, part := range []string{fingerprintVersion, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery, form} {
-		prefix = append(binary.BigEndian.AppendUint64(prefix, uint64(len(part))), part...)
-	}
+	prefix := appendParts(make([]byte, 0, 256),
+		fingerprintVersion, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery, form)
 	h := sha256.New()
 	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
 	h.Write(content)
+	for _, name := range p.Headers {
+		for _, value := range r.Header.Values(name) {
+			h.Write(appendParts(nil, strings.ToLower(name), value))
+		}
+	}
 	return Fingerprint(h.Sum(nil))
+}
+
+// appendParts appends each part after its length, so that no two lists of parts are the same bytes.
+func appendParts(to []byte, parts ...string) []byte {
+	for _, part := range parts {
+		to = append(binary.BigEndian.AppendUint64(to, uint64(len(part))), part...)
+	}
+	return to
 }
 
 // String returns 64 hexadecimal digits.

@@ -48,6 +48,9 @@ type Policy struct {
 	// any depth, because they differ between retries of one request, such as the time of
 	// sending.
 	ExcludedFields []string
+	// Headers are the names of request headers that belong to the request, such as If-Match:
+	// they are part of the fingerprint where they are sent.
+	Headers []string
 }
 
 // Always returns the same policy for every request. GET, HEAD, OPTIONS, PUT and DELETE are

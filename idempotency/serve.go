@@ -31,7 +31,7 @@ func (c *call) prepare(body []byte) {
 	c.claim = &Claim{
 		Scope: c.check.Scope, Key: c.check.Key, Owner: NewOwner(), TTL: c.policy.TTL,
 		TraceParent: c.traceParent(c.r.Context()),
-		Fingerprint: FingerprintOf(c.r, body, c.policy.ExcludedFields...),
+		Fingerprint: c.policy.fingerprint(c.r, body),
 	}
 	c.pending = Record{
 		Scope: c.claim.Scope, Key: c.claim.Key, Status: StatusInProgress,

@@ -156,6 +156,36 @@ func (e ProviderEventVerdictVerdict) Valid() bool {
 	}
 }
 
+// Defines values for IfNoneMatch.
+const (
+	IfNoneMatchAsterisk IfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the IfNoneMatch enum.
+func (e IfNoneMatch) Valid() bool {
+	switch e {
+	case IfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PutProductParamsIfNoneMatch.
+const (
+	PutProductParamsIfNoneMatchAsterisk PutProductParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutProductParamsIfNoneMatch enum.
+func (e PutProductParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutProductParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Address defines model for Address.
 type Address struct {
 	City string `json:"city"`
@@ -412,6 +442,17 @@ type ProductPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
+// ProductUpdate defines model for ProductUpdate.
+type ProductUpdate struct {
+	Name  *string `json:"name,omitempty"`
+	Price *Money  `json:"price,omitempty"`
+
+	// StockChange Units to add to the stock, or to take from it
+	//
+	// Example: 5
+	StockChange *int64 `json:"stock_change,omitempty"`
+}
+
 // ProductWrite defines model for ProductWrite.
 type ProductWrite struct {
 	Name  string `json:"name"`
@@ -517,6 +558,12 @@ type CustomerID = openapi_types.UUID
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// IfMatch defines model for IfMatch.
+type IfMatch = string
+
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch string
+
 // Limit defines model for Limit.
 type Limit = int32
 
@@ -555,7 +602,9 @@ type CreateCustomerParams struct {
 
 // UpdateCustomerParams defines parameters for UpdateCustomer.
 type UpdateCustomerParams struct {
-	// IdempotencyKey As for other routes, but this change may also be made without a key.
+	// IdempotencyKey As for other routes, but this change may also be made without a key. It is
+	// then sent to one replica only: after a 502 or 504 it is unknown whether it
+	// was executed, and sending it again may undo what others have changed.
 	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -700,6 +749,57 @@ type ListProductsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// UpdateProductParams defines parameters for UpdateProduct.
+type UpdateProductParams struct {
+	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
+	// string. Make a new key, such as a UUID, for each thing that should happen,
+	// and use it again for every retry of that.
+	//
+	// While a request with the key is being processed, this one or another, the
+	// answer is 409 `idempotency_in_progress`. With the header `Prefer:
+	// wait=<seconds>` (RFC 7240) the new request waits until that one has finished,
+	// or until the time is up: at most 30 s for payments, refunds and
+	// top-ups, 5 s for everything else. Then the same request gets the kept
+	// answer; another request gets 422 `idempotency_key_reused`, and never has
+	// an effect under this key. If no answer was kept, the request is executed.
+	//
+	// The answer is kept for 48 hours for payments, refunds and top-ups, and
+	// for 24 hours for everything else; as long as it is kept, the same request
+	// gets it again. After that, a key of a payment, refund or top-up is still
+	// remembered until 90 days have passed: the same request gets 409
+	// `idempotency_key_expired` with the path of what it led to in `resource`,
+	// another request gets 422, and nothing is done. Any other key may then
+	// be used for a new request.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+
+	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
+	// Unless the product has one of them when it is changed, the answer is 412
+	// `precondition_failed` and nothing is changed. Part of the request, like its
+	// body: with a key, another condition is another request.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// PutProductParams defines parameters for PutProduct.
+type PutProductParams struct {
+	// IdempotencyKey As for other routes, but this change may also be made without a key. It is
+	// then sent to one replica only: after a 502 or 504 it is unknown whether it
+	// was executed, and sending it again may undo what others have changed.
+	IdempotencyKey *OptionalIdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
+	// Unless the product has one of them when it is changed, the answer is 412
+	// `precondition_failed` and nothing is changed. Part of the request, like its
+	// body: with a key, another condition is another request.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
+	// is the product, the answer is 412 `precondition_failed`.
+	IfNoneMatch *PutProductParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutProductParamsIfNoneMatch defines parameters for PutProduct.
+type PutProductParamsIfNoneMatch string
+
 // ReceiveProviderEventParams defines parameters for ReceiveProviderEvent.
 type ReceiveProviderEventParams struct {
 	// WebhookID Names the event; the same each time it is sent
@@ -726,6 +826,9 @@ type CreatePaymentJSONRequestBody = PaymentCreate
 
 // CreateRefundJSONRequestBody defines body for CreateRefund for application/json ContentType.
 type CreateRefundJSONRequestBody = RefundCreate
+
+// UpdateProductJSONRequestBody defines body for UpdateProduct for application/json ContentType.
+type UpdateProductJSONRequestBody = ProductUpdate
 
 // PutProductJSONRequestBody defines body for PutProduct for application/json ContentType.
 type PutProductJSONRequestBody = ProductWrite
@@ -959,23 +1062,59 @@ type ClientInterface interface {
 	// Corresponds with GET /products/{sku} (the `GetProduct` operationId).
 	GetProduct(ctx context.Context, sku SKU, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// UpdateProductWithBody Change the name, the price or the stock of a product
+	//
+	// `stock_change` is added to the stock, so that units that orders take
+	// meanwhile stay sold. A stock that would become negative is refused with
+	// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+	// Either answer is kept.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+	UpdateProductWithBody(ctx context.Context, sku SKU, params *UpdateProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateProduct Change the name, the price or the stock of a product
+	//
+	// `stock_change` is added to the stock, so that units that orders take
+	// meanwhile stay sold. A stock that would become negative is refused with
+	// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+	// Either answer is kept.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+	UpdateProduct(ctx context.Context, sku SKU, params *UpdateProductParams, body UpdateProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PutProductWithBody Create or replace a product
 	//
-	// Idempotent by nature, so it takes no key.
+	// Sets everything, the stock too: units that orders have taken since you
+	// read the product come back. `If-Match` with the `ETag` that you read
+	// prevents this, and PATCH changes the stock by a number of units.
+	//
+	// Send a key, so that a retry has one effect. Without a key and without a
+	// condition the last request to arrive wins. Sending such a request again
+	// undoes what others have changed since the first one was executed.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-	PutProductWithBody(ctx context.Context, sku SKU, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutProductWithBody(ctx context.Context, sku SKU, params *PutProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutProduct Create or replace a product
 	//
-	// Idempotent by nature, so it takes no key.
+	// Sets everything, the stock too: units that orders have taken since you
+	// read the product come back. `If-Match` with the `ETag` that you read
+	// prevents this, and PATCH changes the stock by a number of units.
+	//
+	// Send a key, so that a retry has one effect. Without a key and without a
+	// condition the last request to arrive wins. Sending such a request again
+	// undoes what others have changed since the first one was executed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-	PutProduct(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutProduct(ctx context.Context, sku SKU, params *PutProductParams, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReceiveProviderEventWithBody Receive a provider event about a charge or a refund
 	//
@@ -1372,15 +1511,65 @@ func (c *Client) GetProduct(ctx context.Context, sku SKU, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
+// UpdateProductWithBody Change the name, the price or the stock of a product
+//
+// `stock_change` is added to the stock, so that units that orders take
+// meanwhile stay sold. A stock that would become negative is refused with
+// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+// Either answer is kept.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+func (c *Client) UpdateProductWithBody(ctx context.Context, sku SKU, params *UpdateProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateProductRequestWithBody(c.Server, sku, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateProduct Change the name, the price or the stock of a product
+//
+// `stock_change` is added to the stock, so that units that orders take
+// meanwhile stay sold. A stock that would become negative is refused with
+// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+// Either answer is kept.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+func (c *Client) UpdateProduct(ctx context.Context, sku SKU, params *UpdateProductParams, body UpdateProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateProductRequest(c.Server, sku, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PutProductWithBody Create or replace a product
 //
-// Idempotent by nature, so it takes no key.
+// Sets everything, the stock too: units that orders have taken since you
+// read the product come back. `If-Match` with the `ETag` that you read
+// prevents this, and PATCH changes the stock by a number of units.
+//
+// Send a key, so that a retry has one effect. Without a key and without a
+// condition the last request to arrive wins. Sending such a request again
+// undoes what others have changed since the first one was executed.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-func (c *Client) PutProductWithBody(ctx context.Context, sku SKU, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutProductRequestWithBody(c.Server, sku, contentType, body)
+func (c *Client) PutProductWithBody(ctx context.Context, sku SKU, params *PutProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProductRequestWithBody(c.Server, sku, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -1393,13 +1582,19 @@ func (c *Client) PutProductWithBody(ctx context.Context, sku SKU, contentType st
 
 // PutProduct Create or replace a product
 //
-// Idempotent by nature, so it takes no key.
+// Sets everything, the stock too: units that orders have taken since you
+// read the product come back. `If-Match` with the `ETag` that you read
+// prevents this, and PATCH changes the stock by a number of units.
+//
+// Send a key, so that a retry has one effect. Without a key and without a
+// condition the last request to arrive wins. Sending such a request again
+// undoes what others have changed since the first one was executed.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-func (c *Client) PutProduct(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutProductRequest(c.Server, sku, body)
+func (c *Client) PutProduct(ctx context.Context, sku SKU, params *PutProductParams, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProductRequest(c.Server, sku, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2208,19 +2403,90 @@ func NewGetProductRequest(server string, sku SKU) (*http.Request, error) {
 	return req, nil
 }
 
-// NewPutProductRequest calls the generic PutProduct builder with application/json body
-func NewPutProductRequest(server string, sku SKU, body PutProductJSONRequestBody) (*http.Request, error) {
+// NewUpdateProductRequest calls the generic UpdateProduct builder with application/json body
+func NewUpdateProductRequest(server string, sku SKU, params *UpdateProductParams, body UpdateProductJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewPutProductRequestWithBody(server, sku, "application/json", bodyReader)
+	return NewUpdateProductRequestWithBody(server, sku, params, "application/json", bodyReader)
+}
+
+// NewUpdateProductRequestWithBody constructs an http.Request for the UpdateProduct method, with any body, and a specified content type
+func NewUpdateProductRequestWithBody(server string, sku SKU, params *UpdateProductParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sku", sku, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/products/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Idempotency-Key", headerParam0)
+
+		if params.IfMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPutProductRequest calls the generic PutProduct builder with application/json body
+func NewPutProductRequest(server string, sku SKU, params *PutProductParams, body PutProductJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutProductRequestWithBody(server, sku, params, "application/json", bodyReader)
 }
 
 // NewPutProductRequestWithBody constructs an http.Request for the PutProduct method, with any body, and a specified content type
-func NewPutProductRequestWithBody(server string, sku SKU, contentType string, body io.Reader) (*http.Request, error) {
+func NewPutProductRequestWithBody(server string, sku SKU, params *PutProductParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -2251,6 +2517,43 @@ func NewPutProductRequestWithBody(server string, sku SKU, contentType string, bo
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+		if params.IfMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam1)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam2)
+		}
+
+	}
 
 	return req, nil
 }
@@ -2520,23 +2823,59 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /products/{sku} (the `GetProduct` operationId).
 	GetProductWithResponse(ctx context.Context, sku SKU, reqEditors ...RequestEditorFn) (*GetProductResponse, error)
 
+	// UpdateProductWithBodyWithResponse Change the name, the price or the stock of a product
+	//
+	// `stock_change` is added to the stock, so that units that orders take
+	// meanwhile stay sold. A stock that would become negative is refused with
+	// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+	// Either answer is kept.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+	UpdateProductWithBodyWithResponse(ctx context.Context, sku SKU, params *UpdateProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateProductResponse, error)
+
+	// UpdateProductWithResponse Change the name, the price or the stock of a product
+	//
+	// `stock_change` is added to the stock, so that units that orders take
+	// meanwhile stay sold. A stock that would become negative is refused with
+	// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+	// Either answer is kept.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+	UpdateProductWithResponse(ctx context.Context, sku SKU, params *UpdateProductParams, body UpdateProductJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateProductResponse, error)
+
 	// PutProductWithBodyWithResponse Create or replace a product
 	//
-	// Idempotent by nature, so it takes no key.
+	// Sets everything, the stock too: units that orders have taken since you
+	// read the product come back. `If-Match` with the `ETag` that you read
+	// prevents this, and PATCH changes the stock by a number of units.
+	//
+	// Send a key, so that a retry has one effect. Without a key and without a
+	// condition the last request to arrive wins. Sending such a request again
+	// undoes what others have changed since the first one was executed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-	PutProductWithBodyWithResponse(ctx context.Context, sku SKU, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
+	PutProductWithBodyWithResponse(ctx context.Context, sku SKU, params *PutProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
 
 	// PutProductWithResponse Create or replace a product
 	//
-	// Idempotent by nature, so it takes no key.
+	// Sets everything, the stock too: units that orders have taken since you
+	// read the product come back. `If-Match` with the `ETag` that you read
+	// prevents this, and PATCH changes the stock by a number of units.
+	//
+	// Send a key, so that a retry has one effect. Without a key and without a
+	// condition the last request to arrive wins. Sending such a request again
+	// undoes what others have changed since the first one was executed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-	PutProductWithResponse(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
+	PutProductWithResponse(ctx context.Context, sku SKU, params *PutProductParams, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error)
 
 	// ReceiveProviderEventWithBodyWithResponse Receive a provider event about a charge or a refund
 	//
@@ -3397,6 +3736,11 @@ func (r ListProductsResponse) ContentType() string {
 	return ""
 }
 
+// GetProductResponse200Headers the declared response headers of an HTTP 200 response for GetProduct
+type GetProductResponse200Headers struct {
+	ETag *string
+}
+
 // GetProductResponseDefaultHeaders the declared response headers of an HTTP default response for GetProduct
 type GetProductResponseDefaultHeaders struct {
 	RetryAfter        *int
@@ -3410,6 +3754,8 @@ type GetProductResponse struct {
 	JSON200 *Product
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetProductResponse200Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetProductResponseDefaultHeaders
 }
@@ -3453,9 +3799,81 @@ func (r GetProductResponse) ContentType() string {
 	return ""
 }
 
+// UpdateProductResponse200Headers the declared response headers of an HTTP 200 response for UpdateProduct
+type UpdateProductResponse200Headers struct {
+	ETag              *string
+	XIdempotentReplay *string
+}
+
+// UpdateProductResponseDefaultHeaders the declared response headers of an HTTP default response for UpdateProduct
+type UpdateProductResponseDefaultHeaders struct {
+	RetryAfter        *int
+	XIdempotentReplay *string
+}
+
+type UpdateProductResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Product
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateProductResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *UpdateProductResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateProductResponse) GetJSON200() *Product {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateProductResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateProductResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateProductResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateProductResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateProductResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutProductResponse200Headers the declared response headers of an HTTP 200 response for PutProduct
+type PutProductResponse200Headers struct {
+	ETag              *string
+	XIdempotentReplay *string
+}
+
 // PutProductResponse201Headers the declared response headers of an HTTP 201 response for PutProduct
 type PutProductResponse201Headers struct {
-	Location *string
+	ETag              *string
+	Location          *string
+	XIdempotentReplay *string
 }
 
 // PutProductResponseDefaultHeaders the declared response headers of an HTTP default response for PutProduct
@@ -3473,6 +3891,8 @@ type PutProductResponse struct {
 	JSON201 *Product
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutProductResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PutProductResponse201Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
@@ -3879,15 +4299,57 @@ func (c *ClientWithResponses) GetProductWithResponse(ctx context.Context, sku SK
 	return ParseGetProductResponse(rsp)
 }
 
+// UpdateProductWithBodyWithResponse Change the name, the price or the stock of a product
+//
+// `stock_change` is added to the stock, so that units that orders take
+// meanwhile stay sold. A stock that would become negative is refused with
+// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+// Either answer is kept.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+func (c *ClientWithResponses) UpdateProductWithBodyWithResponse(ctx context.Context, sku SKU, params *UpdateProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateProductResponse, error) {
+	rsp, err := c.UpdateProductWithBody(ctx, sku, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateProductResponse(rsp)
+}
+
+// UpdateProductWithResponse Change the name, the price or the stock of a product
+//
+// `stock_change` is added to the stock, so that units that orders take
+// meanwhile stay sold. A stock that would become negative is refused with
+// 409 `out_of_stock`, one above 1,000,000,000 with 422 `stock_too_large`.
+// Either answer is kept.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /products/{sku} (the `UpdateProduct` operationId).
+func (c *ClientWithResponses) UpdateProductWithResponse(ctx context.Context, sku SKU, params *UpdateProductParams, body UpdateProductJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateProductResponse, error) {
+	rsp, err := c.UpdateProduct(ctx, sku, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateProductResponse(rsp)
+}
+
 // PutProductWithBodyWithResponse Create or replace a product
 //
-// Idempotent by nature, so it takes no key.
+// Sets everything, the stock too: units that orders have taken since you
+// read the product come back. `If-Match` with the `ETag` that you read
+// prevents this, and PATCH changes the stock by a number of units.
+//
+// Send a key, so that a retry has one effect. Without a key and without a
+// condition the last request to arrive wins. Sending such a request again
+// undoes what others have changed since the first one was executed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-func (c *ClientWithResponses) PutProductWithBodyWithResponse(ctx context.Context, sku SKU, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProductResponse, error) {
-	rsp, err := c.PutProductWithBody(ctx, sku, contentType, body, reqEditors...)
+func (c *ClientWithResponses) PutProductWithBodyWithResponse(ctx context.Context, sku SKU, params *PutProductParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProductResponse, error) {
+	rsp, err := c.PutProductWithBody(ctx, sku, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -3896,13 +4358,19 @@ func (c *ClientWithResponses) PutProductWithBodyWithResponse(ctx context.Context
 
 // PutProductWithResponse Create or replace a product
 //
-// Idempotent by nature, so it takes no key.
+// Sets everything, the stock too: units that orders have taken since you
+// read the product come back. `If-Match` with the `ETag` that you read
+// prevents this, and PATCH changes the stock by a number of units.
+//
+// Send a key, so that a retry has one effect. Without a key and without a
+// condition the last request to arrive wins. Sending such a request again
+// undoes what others have changed since the first one was executed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /products/{sku} (the `PutProduct` operationId).
-func (c *ClientWithResponses) PutProductWithResponse(ctx context.Context, sku SKU, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error) {
-	rsp, err := c.PutProduct(ctx, sku, body, reqEditors...)
+func (c *ClientWithResponses) PutProductWithResponse(ctx context.Context, sku SKU, params *PutProductParams, body PutProductJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProductResponse, error) {
+	rsp, err := c.PutProduct(ctx, sku, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -4807,8 +5275,88 @@ func ParseGetProductResponse(rsp *http.Response) (*GetProductResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers GetProductResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
 	case true:
 		var headers GetProductResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateProductResponse parses an HTTP response from a UpdateProductWithResponse call
+func ParseUpdateProductResponse(rsp *http.Response) (*UpdateProductResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateProductResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Product
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateProductResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers UpdateProductResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -4867,14 +5415,45 @@ func ParsePutProductResponse(rsp *http.Response) (*PutProductResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers PutProductResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers PutProductResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
 			headers.Location = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
 		}
 		response.Headers201 = &headers
 	case true:

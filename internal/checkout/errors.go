@@ -14,6 +14,7 @@ const (
 	KindUnauthorized  Kind = "unauthorized"  // the API key is unknown or revoked
 	KindNotFound      Kind = "not_found"     // no such resource in this account
 	KindConflict      Kind = "conflict"      // the resource is in a state that forbids it
+	KindPrecondition  Kind = "precondition"  // the client's own condition does not hold
 	KindUnprocessable Kind = "unprocessable" // understood, and refused by a business rule
 	KindDeclined      Kind = "declined"      // the provider refused to move the money
 	KindUnavailable   Kind = "unavailable"   // something we need is away; retrying is safe

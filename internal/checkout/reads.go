@@ -11,14 +11,6 @@ func (s *Service) Authenticate(ctx context.Context, keyHash [32]byte) (Account, 
 	return s.store.AccountByKeyHash(ctx, keyHash)
 }
 
-// PutProduct creates or replaces a product. It is idempotent by nature.
-func (s *Service) PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error) {
-	if err := checkPositive(p.Price); err != nil {
-		return Product{}, false, err
-	}
-	return s.store.PutProduct(ctx, call, p)
-}
-
 // Product returns one product.
 func (s *Service) Product(ctx context.Context, account uuid.UUID, sku string) (Product, error) {
 	return s.store.Product(ctx, account, sku)

@@ -49,6 +49,24 @@ func (s *Service) Stats() ServiceStats {
 	return ServiceStats{Takeovers: s.takeovers.Load(), FencesLost: s.fencesLost.Load()}
 }
 
+// PutProduct creates or replaces a product.
+func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error) {
+	if err := checkPositive(wanted.Price); err != nil {
+		return Answer{}, err
+	}
+	return s.store.PutProduct(ctx, call, wanted, render)
+}
+
+// UpdateProduct changes a product.
+func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error) {
+	if change.Price != nil {
+		if err := checkPositive(*change.Price); err != nil {
+			return Answer{}, err
+		}
+	}
+	return s.store.UpdateProduct(ctx, call, sku, change, render)
+}
+
 // CreateCustomer makes a customer with an empty wallet. A taken e-mail address is a retryable
 // conflict.
 func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Answer, error) {

@@ -28,10 +28,10 @@ type Store interface {
 	// whose time is up, is not known.
 	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)
 
-	// PutProduct is called without a claim, because it is idempotent by nature.
-	PutProduct(ctx context.Context, call Call, p Product) (stored Product, created bool, err error)
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
 	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)
+	PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error)
+	UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error)
 
 	Customer(ctx context.Context, account, id uuid.UUID) (Customer, error)
 	Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error)

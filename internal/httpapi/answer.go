@@ -10,6 +10,8 @@ import (
 // operation that takes a key: the generated interface of each one has a method of its own.
 type answer checkout.Answer
 
+func (a answer) VisitPutProductResponse(w http.ResponseWriter) error     { return a.write(w) }
+func (a answer) VisitUpdateProductResponse(w http.ResponseWriter) error  { return a.write(w) }
 func (a answer) VisitCreateCustomerResponse(w http.ResponseWriter) error { return a.write(w) }
 func (a answer) VisitUpdateCustomerResponse(w http.ResponseWriter) error { return a.write(w) }
 func (a answer) VisitCreateTopUpResponse(w http.ResponseWriter) error    { return a.write(w) }

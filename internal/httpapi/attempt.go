@@ -61,12 +61,12 @@ func (s *Server) isTrusted(remoteAddr string) bool {
 	return err == nil && slices.ContainsFunc(s.cfg.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
 }
 
-// refuseStale stops a request that no client waits for any more, before it claims its key. A PUT
-// has none, and an older copy of it would set stock again that orders have taken meanwhile.
+// refuseStale stops a change that no client waits for any more, before it claims its key. Without a
+// key, nothing else stops an older copy.
 func (s *Server) refuseStale(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case s.policyOf(r) == nil && r.Method != http.MethodPut:
+		case s.policyOf(r) == nil:
 		case time.Since(exchangeOf(r.Context()).attemptedAt) > checkout.MaxAttemptAge:
 			s.fail(w, r, errTooOld)
 			return

@@ -298,6 +298,7 @@ func TestAccount_SeesOnlyItsOwn(t *testing.T) {
 		{"wallet", at("GET", customers+"/wallet", ""), 404, "customer_not_found", ""},
 		{"order", at("GET", orders, ""), 404, "order_not_found", ""},
 		{"payment", at("GET", paid, ""), 404, "payment_not_found", ""},
+		{"change product", at("PATCH", "/v1/products/mine", `{"stock_change":1}`), 404, "product_not_found", ""},
 		{"change customer", at("PATCH", customers, `{"name":"Eve"}`), 404, "customer_not_found", ""},
 		{"top up", at("POST", customers+"/top-ups", `{"amount":{"amount":1,"currency":"USD"}}`), 404, "customer_not_found", ""},
 		{"place order", at("POST", "/v1/orders", orderOf(customer, "mug-white", 1)), 404, "customer_not_found", ""},
@@ -313,7 +314,7 @@ func TestRouting_KnowsPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for path, allow := range map[string][]string{
-		"/v1/orders": {"GET", "HEAD", "POST"}, "/v1/orders/42": {"GET", "HEAD", "PATCH"}, "/v1/products/a": {"GET", "HEAD", "PUT"}, "/v1/orders/42/payments": {"POST"},
+		"/v1/orders": {"GET", "HEAD", "POST"}, "/v1/orders/42": {"GET", "HEAD", "PATCH"}, "/v1/products/a": {"GET", "HEAD", "PATCH", "PUT"}, "/v1/orders/42/payments": {"POST"},
 	} {
 		send := request{method: "DELETE", path: path, edit: without("Authorization")}
 		s.requireRefused(t, []badCase{{path, send, 405, "method_not_allowed", ""}})

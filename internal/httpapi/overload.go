@@ -35,6 +35,7 @@ var classOf = map[string]admission.Class{
 	"POST /v1/customers":                       admission.Change,
 	"PATCH /v1/customers/{customer_id}":        admission.Change,
 	"PUT /v1/products/{sku}":                   admission.Change,
+	"PATCH /v1/products/{sku}":                 admission.Change,
 	"GET /v1/products/{sku}":                   admission.Change,
 	"GET /v1/customers/{customer_id}":          admission.Change,
 	"GET /v1/customers/{customer_id}/wallet":   admission.Change,

@@ -42,6 +42,10 @@ func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 	}
 	optional := change
 	optional.Required = false
+	conditional := change
+	conditional.Headers = []string{"If-Match", "If-None-Match"}
+	optionalConditional := conditional
+	optionalConditional.Required = false
 	return map[string]*idempotency.Policy{
 		"POST /v1/orders/{order_id}/payments":      &money,
 		"POST /v1/payments/{payment_id}/refunds":   &money,
@@ -50,6 +54,8 @@ func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 		"PATCH /v1/orders/{order_id}":              &change,
 		"POST /v1/customers":                       &change,
 		"PATCH /v1/customers/{customer_id}":        &optional,
+		"PATCH /v1/products/{sku}":                 &conditional,
+		"PUT /v1/products/{sku}":                   &optionalConditional,
 	}
 }
 

@@ -75,6 +75,7 @@ var statusOf = map[checkout.Kind]int{
 	checkout.KindDeclined:      http.StatusPaymentRequired,
 	checkout.KindNotFound:      http.StatusNotFound,
 	checkout.KindConflict:      http.StatusConflict,
+	checkout.KindPrecondition:  http.StatusPreconditionFailed,
 	checkout.KindUnprocessable: http.StatusUnprocessableEntity,
 	checkout.KindUnavailable:   http.StatusServiceUnavailable,
 }

@@ -2,6 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -29,17 +32,75 @@ func (h handlers) ListProducts(ctx context.Context, r api.ListProductsRequestObj
 // GetProduct implements GET /products/{sku}.
 func (h handlers) GetProduct(ctx context.Context, r api.GetProductRequestObject) (api.GetProductResponseObject, error) {
 	product, err := h.service.Product(ctx, accountOf(ctx), r.Sku)
-	return api.GetProduct200JSONResponse(wireProduct(product)), err
+	tag := etag(product)
+	return api.GetProduct200JSONResponse{Body: wireProduct(product), Headers: api.GetProduct200ResponseHeaders{ETag: &tag}}, err
 }
 
-// PutProduct implements PUT /products/{sku}, which is idempotent by nature.
+// PutProduct implements PUT /products/{sku}, with or without a key.
 func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject) (api.PutProductResponseObject, error) {
-	product, created, err := h.service.PutProduct(ctx, callOf(ctx, "put_product"), checkout.Product{
-		SKU: r.Sku, Name: r.Body.Name, Price: moneyOf(r.Body.Price), Stock: r.Body.Stock})
-	if err != nil || !created {
-		return api.PutProduct200JSONResponse(wireProduct(product)), err
+	wanted := checkout.ProductWrite{SKU: r.Sku, Name: r.Body.Name, Price: moneyOf(r.Body.Price), Stock: r.Body.Stock,
+		If: conditionOf(r.Params.IfMatch)}
+	wanted.If.Absent = r.Params.IfNoneMatch != nil // it is *
+	created, changed := created(ctx, wireProduct, productPath), changed(ctx, wireProduct, productPath)
+	render := tagged(func(p checkout.Product, final *checkout.Error) checkout.Answer {
+		if p.IsNew() {
+			return created(p, final)
+		}
+		return changed(p, final)
+	})
+	kept, err := h.service.PutProduct(ctx, callOf(ctx, "put_product"), wanted, render)
+	return answered(ctx, kept, err)
+}
+
+// UpdateProduct implements PATCH /products/{sku}.
+func (h handlers) UpdateProduct(ctx context.Context, r api.UpdateProductRequestObject) (api.UpdateProductResponseObject, error) {
+	change := checkout.ProductChange{Name: r.Body.Name, If: conditionOf(r.Params.IfMatch)}
+	if r.Body.Price != nil {
+		price := moneyOf(*r.Body.Price)
+		change.Price = &price
 	}
-	location := basePath + "/products/" + product.SKU
-	return api.PutProduct201JSONResponse{Body: wireProduct(product),
-		Headers: api.PutProduct201ResponseHeaders{Location: &location}}, nil
+	if r.Body.StockChange != nil {
+		change.StockChange = *r.Body.StockChange
+	}
+	render := tagged(changed(ctx, wireProduct, productPath))
+	kept, err := h.service.UpdateProduct(ctx, callOf(ctx, "update_product"), r.Sku, change, render)
+	return answered(ctx, kept, err)
+}
+
+func productPath(p checkout.Product) string { return basePath + "/products/" + p.SKU }
+
+// etag is a strong entity tag (RFC 9110, section 8.8.3).
+func etag(p checkout.Product) string { return `"` + strconv.FormatInt(p.Version, 10) + `"` }
+
+// tagged adds the entity tag of a product.
+func tagged(render checkout.Render[checkout.Product]) checkout.Render[checkout.Product] {
+	return func(p checkout.Product, final *checkout.Error) checkout.Answer {
+		answer := render(p, final)
+		if final == nil {
+			answer.Header["ETag"] = etag(p)
+		}
+		return answer
+	}
+}
+
+var entityTag = regexp.MustCompile(`(W/)?"([^"]*)"`)
+
+// conditionOf reads If-Match, which is valid. Tags are compared strongly, so a weak one names no
+// version, and neither does one that is not ours (RFC 9110, section 13.1.1).
+func conditionOf(ifMatch *string) checkout.ProductCondition {
+	if ifMatch == nil {
+		return checkout.ProductCondition{}
+	}
+	condition := checkout.ProductCondition{Present: true}
+	if strings.TrimSpace(*ifMatch) == "*" {
+		return condition
+	}
+	condition.Versions = []int64{}
+	for _, tag := range entityTag.FindAllStringSubmatch(*ifMatch, -1) {
+		version, err := strconv.ParseInt(tag[2], 10, 64)
+		if p := (checkout.Product{Version: version}); err == nil && tag[0] == etag(p) {
+			condition.Versions = append(condition.Versions, version)
+		}
+	}
+	return condition
 }

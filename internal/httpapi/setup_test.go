@@ -273,8 +273,8 @@ func (r reply) problem(status int, code string) api.Problem {
 func (r reply) replayed() bool { return r.header.Get(idempotency.HeaderReplay) == "true" }
 
 // kept are the headers that a replay must repeat.
-func (r reply) kept() [2]string {
-	return [2]string{r.header.Get("Content-Type"), r.header.Get("Location")}
+func (r reply) kept() [3]string {
+	return [3]string{r.header.Get("Content-Type"), r.header.Get("Location"), r.header.Get("ETag")}
 }
 
 // requireSame says that two replies are one answer.

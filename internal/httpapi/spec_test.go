@@ -58,19 +58,24 @@ func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 	require.ElementsMatch(t, inSpec, routed)
 }
 
-// Every write that isn't idempotent by nature has a policy, of the same strictness as the
-// description says, and nothing else has one.
-func TestPolicies_CoverEveryPostAndPatch(t *testing.T) {
+// Every write has a policy, of the same strictness and with the same conditions as the description
+// says, and nothing else has one.
+func TestPolicies_CoverEveryWrite(t *testing.T) {
 	t.Parallel()
 	policies := keyedRoutes(Config{})
 	described(t, func(route string, operation *openapi3.Operation) {
 		key := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, idempotency.HeaderKey)
 		policy := policies[route]
-		writes := (route[:4] == "POST" || route[:5] == "PATCH") && route != "POST "+webhookRoute // it has the event's ID
+		writes := route[:4] != "GET " && route != "POST "+webhookRoute // it has the event's ID
 		require.Equal(t, writes, policy != nil, route)
 		require.Equal(t, writes, key != nil, route)
 		if writes {
 			require.Equal(t, key.Required, policy.Required, route)
+			for _, condition := range []string{"If-Match", "If-None-Match"} {
+				if operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, condition) != nil {
+					require.Contains(t, policy.Headers, condition, route)
+				}
+			}
 		}
 		delete(policies, route)
 	})
@@ -94,11 +99,16 @@ func TestPolicies_AreThoseOfTheDesign(t *testing.T) {
 		MaxWait: 5 * time.Second, FailureMode: idempotency.FailOpen}
 	optional := change
 	optional.Required = false
+	conditional := change
+	conditional.Headers = []string{"If-Match", "If-None-Match"}
+	optionalConditional := conditional
+	optionalConditional.Required = false
 	require.Equal(t, map[string]*idempotency.Policy{
 		"POST /v1/orders/{order_id}/payments": &money, "POST /v1/payments/{payment_id}/refunds": &money,
 		"POST /v1/customers/{customer_id}/top-ups": &money,
 		"POST /v1/orders":                          &change, "PATCH /v1/orders/{order_id}": &change, "POST /v1/customers": &change,
 		"PATCH /v1/customers/{customer_id}": &optional,
+		"PATCH /v1/products/{sku}":          &conditional, "PUT /v1/products/{sku}": &optionalConditional,
 	}, keyedRoutes(cfg))
 }
 

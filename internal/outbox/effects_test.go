@@ -46,7 +46,7 @@ func (s *shop) seller() *seller {
 	s.t.Helper()
 	store, call := postgres.NewStore(s.pool, postgres.Options{EventsWritten: s.wakeAll}), checkout.Call{Account: s.account}
 	price := checkout.Money{Amount: 100, Currency: "USD"}
-	_, _, err := store.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.Product{SKU: "cap", Name: "Cap", Price: price, Stock: 1000})
+	_, err := store.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.ProductWrite{SKU: "cap", Name: "Cap", Price: price, Stock: 1000}, made)
 	require.NoError(s.t, err)
 	reply, err := store.CreateCustomer(s.ctx, call, checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}, made)
 	customer := madeOf[checkout.Customer](s.t, reply, err)

@@ -226,7 +226,7 @@ func TestBooks_AreRightAfterAnyCommands(t *testing.T) {
 	b := setup(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := &shop{bundle: b, sku: newID().String(), customer: b.customer().ID}
-		_, _, err := s.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.Product{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20})
+		_, err := s.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.ProductWrite{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20}, render)
 		require.NoError(t, err)
 		t.Repeat(map[string]func(*rapid.T){
 			"place": s.placeOrder, "cancel": s.cancelOrder, "top up": s.topUpWallet, "wallet": s.payFromWallet,

@@ -122,7 +122,7 @@ func TestFinalError_IsKeptAndNothingElse(t *testing.T) {
 	require.EqualValues(t, 10, b.stock("limited-print"))
 	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 
-	_, _, err = b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100})
+	_, err = b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100}, render)
 	require.NoError(t, err)
 	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
 	requireRefused(t, "out_of_stock", again, err)

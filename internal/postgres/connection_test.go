@@ -195,7 +195,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 	for name, request := range map[string]func() error{
 		"read": func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
 		"put": func() error {
-			_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1})
+			_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1}, render)
 			return err
 		},
 		"order": func() error {

@@ -50,6 +50,8 @@ const (
 )
 
 const (
+	// productKey is the primary key of products.
+	productKey = "products_pkey"
 	// emailIndex is the index that makes a customer's e-mail address unique.
 	emailIndex = "customers_email"
 	// stockCheck is the constraint that refuses a reservation that was decided on too early.
@@ -83,7 +85,7 @@ func translate(doing string, err error) error {
 
 // isOutdated reports that a constraint refused what had been allowed when it was read.
 func isOutdated(err *pgconn.PgError) bool {
-	return err.Code == stateUniqueViolation && err.ConstraintName == emailIndex ||
+	return err.Code == stateUniqueViolation && (err.ConstraintName == emailIndex || err.ConstraintName == productKey) ||
 		err.Code == stateCheckViolation && err.ConstraintName == stockCheck
 }
 

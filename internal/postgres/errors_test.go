@@ -14,7 +14,7 @@ import (
 func TestTranslate_TextThatCannotBeStoredIsInvalid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "nul", Name: "a\x00b", Price: usd(1)})
+	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "nul", Name: "a\x00b", Price: usd(1)}, render)
 	requireCode(t, "invalid_text", err)
 	_, err = b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "a\x00b", Email: "a@example.com"}, render)
 	requireCode(t, "invalid_text", err)

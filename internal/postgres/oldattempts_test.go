@@ -125,7 +125,7 @@ func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
 	b := setup(t)
 	store, w := b.wired()
 	put := func() error {
-		_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
+		_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: 9}, render)
 		return err
 	}
 	require.NoError(t, put()) // connected, and the statement is prepared
@@ -140,7 +140,7 @@ func TestPutProduct_IsNotExecutedWhenItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := checkout.Call{Account: b.account, IsAbandoned: func() bool { return true }}
-	_, _, err := b.PutProduct(b.ctx, call, checkout.Product{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
+	_, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1}, render)
 	requireUnavailable(t, err)
 	require.ErrorIs(t, err, errAbandoned)
 	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{}, render)

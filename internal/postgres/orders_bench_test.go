@@ -44,8 +44,8 @@ func benchmarkShop(b *testing.B, products int) (*Store, uuid.UUID) {
 	require.NoError(b, Seed(b.Context(), pool))
 	store := NewStore(pool, Options{})
 	for i := range products {
-		_, _, err := store.PutProduct(b.Context(), checkout.Call{Account: demoAccounts[0].id},
-			checkout.Product{SKU: "sku-" + strconv.Itoa(i), Name: "Thing", Price: usd(2500), Stock: 1_000_000_000})
+		_, err := store.PutProduct(b.Context(), checkout.Call{Account: demoAccounts[0].id},
+			checkout.ProductWrite{SKU: "sku-" + strconv.Itoa(i), Name: "Thing", Price: usd(2500), Stock: 1_000_000_000}, render)
 		require.NoError(b, err)
 	}
 	answer, err := store.CreateCustomer(b.Context(), checkout.Call{Account: demoAccounts[0].id},

@@ -61,7 +61,7 @@ func TestPlaceOrder_HasThePriceOfTheMomentItIsPlaced(t *testing.T) {
 	b := setup(t)
 	for _, price := range []checkout.Money{usd(999), {Amount: 999, Currency: "EUR"}} {
 		answer, err := b.place(b.keyless(), wants(b.customer().ID, "tee-black", 1), func() {
-			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5})
+			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5}, render)
 			require.NoError(t, err)
 		})
 		require.Equal(t, price, decode[checkout.Order](t, answer, err).Total)
@@ -193,7 +193,7 @@ func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 // putPrice sets the price of a product, and its stock to plenty.
 func (b *bundle) putPrice(sku string, cents int64) {
 	b.t.Helper()
-	_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty})
+	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty}, render)
 	require.NoError(b.t, err)
 }
 

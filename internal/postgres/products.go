@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,31 +11,44 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// PutProduct creates or replaces a product, including its stock. An older copy of the request would
-// set stock that orders have taken meanwhile: it finds that its client is gone, or if it is paused
-// after that, PostgreSQL ends its transaction.
-func (s *Store) PutProduct(ctx context.Context, call checkout.Call, p checkout.Product) (stored checkout.Product, created bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Product{}, false, err
-	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	if err := tx.load(ctx); errors.Is(err, errKeyTaken) {
-		return checkout.Product{}, false, checkout.ErrUnauthorized // there is no account
-	} else if err != nil {
-		return checkout.Product{}, false, err
-	}
-	put := tx.PutProduct(ctx, []dbsqlc.PutProductParams{{AccountID: call.Account, Sku: p.SKU, Name: p.Name,
-		PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock}})
-	var row dbsqlc.PutProductRow
-	err = tx.commitAnd(ctx, func() (err error) {
-		row, err = one(put)
-		return err
+// PutProduct creates or replaces a product. It locks the product before it decides. If another one
+// has created it by the commit, the commit fails and it decides again.
+func (s *Store) PutProduct(ctx context.Context, call checkout.Call, wanted checkout.ProductWrite,
+	render checkout.Render[checkout.Product],
+) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Product, error) {
+		current, err := tx.loadProduct(ctx, wanted.SKU)
+		if err != nil {
+			return checkout.Product{}, err
+		}
+		product, refused := wanted.Put(current, tx.now)
+		if refused != nil {
+			return checkout.Product{}, refused
+		}
+		tx.writeProduct(ctx, product)
+		return product, nil
 	})
-	return productOf(row.Product), row.Created, err
+}
+
+// UpdateProduct changes a product.
+func (s *Store) UpdateProduct(ctx context.Context, call checkout.Call, sku string, change checkout.ProductChange,
+	render checkout.Render[checkout.Product],
+) (checkout.Answer, error) {
+	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) (checkout.Product, error) {
+		current, err := tx.loadProduct(ctx, sku)
+		if err != nil {
+			return checkout.Product{}, err
+		}
+		if current == nil {
+			return checkout.Product{}, checkout.NotFound("product")
+		}
+		product, refused := current.Apply(change, tx.now)
+		if refused != nil {
+			return checkout.Product{}, refused
+		}
+		tx.writeProduct(ctx, product)
+		return product, nil
+	})
 }
 
 // Product returns one product.
@@ -53,6 +65,31 @@ func (s *Store) Products(ctx context.Context, account uuid.UUID, page checkout.P
 		rows, err := q.ListProducts(ctx, dbsqlc.ListProductsParams{AccountID: account, After: page.After, PageSize: page.Limit})
 		return productsOf(rows), translate("list products", err)
 	})
+}
+
+// loadProduct sends what is queued, and returns the product locked, or nil if there is none.
+func (tx *transaction) loadProduct(ctx context.Context, sku string) (*checkout.Product, error) {
+	tx.locks = true
+	readProducts := tx.readProducts(ctx, []string{sku})
+	if err := tx.load(ctx); err != nil {
+		return nil, err
+	}
+	products, err := readProducts()
+	if err != nil || len(products) == 0 {
+		return nil, err
+	}
+	return &products[0], nil
+}
+
+// writeProduct queues a product that was decided on.
+func (tx *transaction) writeProduct(ctx context.Context, p checkout.Product) {
+	row := dbsqlc.UpdateProductParams{AccountID: tx.account, Sku: p.SKU, Name: p.Name,
+		PriceAmount: p.Price.Amount, PriceCurrency: p.Price.Currency, Stock: p.Stock, UpdatedAt: p.UpdatedAt}
+	if p.IsNew() {
+		tx.InsertProduct(ctx, []dbsqlc.InsertProductParams{dbsqlc.InsertProductParams(row)})
+	} else {
+		tx.UpdateProduct(ctx, []dbsqlc.UpdateProductParams{row})
+	}
 }
 
 // readProducts locks the products if the transaction locks. They are then locked before the key,
@@ -109,7 +146,7 @@ func (tx *transaction) lockProductsOfOrders(ctx context.Context, orders []uuid.U
 }
 
 func productOf(row dbsqlc.Product) checkout.Product {
-	return checkout.Product{SKU: row.Sku, Name: row.Name, Stock: row.Stock, UpdatedAt: row.UpdatedAt,
+	return checkout.Product{SKU: row.Sku, Name: row.Name, Stock: row.Stock, Version: row.Version, UpdatedAt: row.UpdatedAt,
 		Price: checkout.Money{Amount: row.PriceAmount, Currency: row.PriceCurrency}}
 }
 

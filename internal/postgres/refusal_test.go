@@ -37,7 +37,13 @@ func (b *bundle) refusals() map[string]struct {
 		"unknown product": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1), render)
 		}, "unknown_product", func() {
-			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
+			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9}, render)
+			require.NoError(b.t, err)
+		}},
+		"product not found": {func(call checkout.Call) (checkout.Answer, error) {
+			return b.UpdateProduct(b.ctx, call, "later", checkout.ProductChange{StockChange: 5}, render)
+		}, "product_not_found", func() {
+			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "later", Name: "Later", Price: usd(1)}, render)
 			require.NoError(b.t, err)
 		}},
 		"taken e-mail address": {func(call checkout.Call) (checkout.Answer, error) {
@@ -92,6 +98,7 @@ func TestRefusal_StopsOlderCopies(t *testing.T) {
 		require.True(t, again.Replayed, "the older copy gets the newer one's answer")
 		require.Equal(t, answer.Body, again.Body, name)
 	}
+	require.EqualValues(t, 5, b.stock("later"))
 	b.requireBooks()
 }
 

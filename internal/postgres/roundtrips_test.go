@@ -106,8 +106,21 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 			}
 		}, 4},
 		{"put a product", func() func() error {
+			wanted := checkout.ProductWrite{SKU: "cap", Name: "Cap", Price: usd(1)}
 			return func() error {
-				_, _, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "cap", Name: "Cap", Price: usd(1)})
+				_, err := store.PutProduct(b.ctx, b.call(newID().String(), wanted), wanted, render)
+				return err
+			}
+		}, 2},
+		{"put a product without a key", func() func() error {
+			return func() error {
+				_, err := store.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "hat", Name: "Hat", Price: usd(1)}, render)
+				return err
+			}
+		}, 2},
+		{"update a product", func() func() error {
+			return func() error {
+				_, err := store.UpdateProduct(b.ctx, b.call(newID().String(), 1), "mug-white", checkout.ProductChange{StockChange: 1}, render)
 				return err
 			}
 		}, 2},
@@ -147,7 +160,7 @@ func TestRoundTrips_OfAFailedCommit(t *testing.T) {
 			return err
 		}, []int{6, 3, 2}},
 		{"the price changed", func(checkout.Call) error {
-			_, _, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.Product{SKU: "tee-black", Name: "Tee", Price: usd(1), Stock: plenty})
+			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: usd(1), Stock: plenty}, render)
 			return err
 		}, []int{7, 2, 2}},
 	} {

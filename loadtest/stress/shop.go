@@ -89,7 +89,7 @@ func openShop(ctx context.Context, cfg config) (*shop, error) {
 
 func (s *shop) createProduct(ctx context.Context, run string, i int) (product, error) {
 	p := product{sku: fmt.Sprintf("stress-%s-%d", run, i), price: int64(100 + 37*i)}
-	answer, err := s.api.PutProductWithResponse(ctx, p.sku, client.ProductWrite{
+	answer, err := s.api.PutProductWithResponse(ctx, p.sku, nil, client.ProductWrite{
 		Name: "Stress product", Price: client.Money{Amount: p.price, Currency: "USD"}, Stock: openingStock,
 	})
 	if err != nil {

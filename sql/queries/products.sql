@@ -1,10 +1,12 @@
--- name: PutProduct :batchone
--- xmax is zero in a row that no transaction has replaced yet: it was inserted.
-INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
-VALUES (@account_id, @sku, @name, @price_amount, @price_currency, @stock)
-ON CONFLICT (account_id, sku) DO UPDATE SET name = excluded.name, price_amount = excluded.price_amount,
-    price_currency = excluded.price_currency, stock = excluded.stock, updated_at = now()
-RETURNING sqlc.embed(products), (xmax = 0)::boolean AS created;
+-- name: InsertProduct :batchexec
+INSERT INTO products (name, price_amount, price_currency, stock, updated_at, account_id, sku)
+VALUES (@name, @price_amount, @price_currency, @stock, @updated_at, @account_id, @sku);
+
+-- name: UpdateProduct :batchexec
+-- The trigger version_counted sets the version.
+UPDATE products SET name = @name, price_amount = @price_amount, price_currency = @price_currency, stock = @stock,
+    updated_at = @updated_at
+WHERE account_id = @account_id AND sku = @sku;
 
 -- name: GetProduct :one
 SELECT * FROM products WHERE account_id = @account_id AND sku = @sku;

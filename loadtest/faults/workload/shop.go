@@ -64,7 +64,7 @@ func (s *Shop) open(ctx context.Context, base, account string) error {
 		if sku == scarce {
 			stock = scarceStock
 		}
-		put, err := api.PutProductWithResponse(ctx, sku, client.ProductWrite{Name: sku, Price: dollars(prices[sku]), Stock: stock})
+		put, err := api.PutProductWithResponse(ctx, sku, nil, client.ProductWrite{Name: sku, Price: dollars(prices[sku]), Stock: stock})
 		if err := succeeded(put, err); err != nil {
 			return fmt.Errorf("product %s: %w", sku, err)
 		}

@@ -833,6 +833,66 @@ func (b *InsertPaymentBatchResults) Close() error {
 	return b.br.Close()
 }
 
+const insertProduct = `-- name: InsertProduct :batchexec
+INSERT INTO products (name, price_amount, price_currency, stock, updated_at, account_id, sku)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+`
+
+type InsertProductBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type InsertProductParams struct {
+	Name          string
+	PriceAmount   int64
+	PriceCurrency string
+	Stock         int64
+	UpdatedAt     time.Time
+	AccountID     uuid.UUID
+	Sku           string
+}
+
+func (q *Queries) InsertProduct(ctx context.Context, arg []InsertProductParams) *InsertProductBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.Name,
+			a.PriceAmount,
+			a.PriceCurrency,
+			a.Stock,
+			a.UpdatedAt,
+			a.AccountID,
+			a.Sku,
+		}
+		batch.Queue(insertProduct, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &InsertProductBatchResults{br, len(arg), false}
+}
+
+func (b *InsertProductBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *InsertProductBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const insertProviderEvent = `-- name: InsertProviderEvent :batchone
 INSERT INTO provider_events (event_id, type, subject) VALUES ($1, $2, $3)
 ON CONFLICT (event_id) DO NOTHING
@@ -1427,7 +1487,7 @@ func (b *LockPaymentBatchResults) Close() error {
 }
 
 const lockProducts = `-- name: LockProducts :batchmany
-SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = ANY ($2::text[]) ORDER BY sku COLLATE "C" FOR NO KEY UPDATE
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at, version FROM products WHERE account_id = $1 AND sku = ANY ($2::text[]) ORDER BY sku COLLATE "C" FOR NO KEY UPDATE
 `
 
 type LockProductsBatchResults struct {
@@ -1482,6 +1542,7 @@ func (b *LockProductsBatchResults) Query(f func(int, []Product, error)) {
 					&i.Stock,
 					&i.CreatedAt,
 					&i.UpdatedAt,
+					&i.Version,
 				); err != nil {
 					return err
 				}
@@ -1889,87 +1950,8 @@ func (b *ProbeKeyBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const putProduct = `-- name: PutProduct :batchone
-INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (account_id, sku) DO UPDATE SET name = excluded.name, price_amount = excluded.price_amount,
-    price_currency = excluded.price_currency, stock = excluded.stock, updated_at = now()
-RETURNING products.account_id, products.sku, products.name, products.price_amount, products.price_currency, products.stock, products.created_at, products.updated_at, (xmax = 0)::boolean AS created
-`
-
-type PutProductBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type PutProductParams struct {
-	AccountID     uuid.UUID
-	Sku           string
-	Name          string
-	PriceAmount   int64
-	PriceCurrency string
-	Stock         int64
-}
-
-type PutProductRow struct {
-	Product Product
-	Created bool
-}
-
-// xmax is zero in a row that no transaction has replaced yet: it was inserted.
-func (q *Queries) PutProduct(ctx context.Context, arg []PutProductParams) *PutProductBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Sku,
-			a.Name,
-			a.PriceAmount,
-			a.PriceCurrency,
-			a.Stock,
-		}
-		batch.Queue(putProduct, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &PutProductBatchResults{br, len(arg), false}
-}
-
-func (b *PutProductBatchResults) QueryRow(f func(int, PutProductRow, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		var i PutProductRow
-		if b.closed {
-			if f != nil {
-				f(t, i, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		row := b.br.QueryRow()
-		err := row.Scan(
-			&i.Product.AccountID,
-			&i.Product.Sku,
-			&i.Product.Name,
-			&i.Product.PriceAmount,
-			&i.Product.PriceCurrency,
-			&i.Product.Stock,
-			&i.Product.CreatedAt,
-			&i.Product.UpdatedAt,
-			&i.Created,
-		)
-		if f != nil {
-			f(t, i, err)
-		}
-	}
-}
-
-func (b *PutProductBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
 const readProducts = `-- name: ReadProducts :batchmany
-SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = ANY ($2::text[])
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at, version FROM products WHERE account_id = $1 AND sku = ANY ($2::text[])
 `
 
 type ReadProductsBatchResults struct {
@@ -2023,6 +2005,7 @@ func (b *ReadProductsBatchResults) Query(f func(int, []Product, error)) {
 					&i.Stock,
 					&i.CreatedAt,
 					&i.UpdatedAt,
+					&i.Version,
 				); err != nil {
 					return err
 				}
@@ -2686,6 +2669,68 @@ func (b *UpdateOrderBatchResults) Exec(f func(int, error)) {
 }
 
 func (b *UpdateOrderBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
+const updateProduct = `-- name: UpdateProduct :batchexec
+UPDATE products SET name = $1, price_amount = $2, price_currency = $3, stock = $4,
+    updated_at = $5
+WHERE account_id = $6 AND sku = $7
+`
+
+type UpdateProductBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type UpdateProductParams struct {
+	Name          string
+	PriceAmount   int64
+	PriceCurrency string
+	Stock         int64
+	UpdatedAt     time.Time
+	AccountID     uuid.UUID
+	Sku           string
+}
+
+// The trigger version_counted sets the version.
+func (q *Queries) UpdateProduct(ctx context.Context, arg []UpdateProductParams) *UpdateProductBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.Name,
+			a.PriceAmount,
+			a.PriceCurrency,
+			a.Stock,
+			a.UpdatedAt,
+			a.AccountID,
+			a.Sku,
+		}
+		batch.Queue(updateProduct, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &UpdateProductBatchResults{br, len(arg), false}
+}
+
+func (b *UpdateProductBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *UpdateProductBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }

@@ -182,6 +182,7 @@ type Product struct {
 	Stock         int64
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+	Version       int64
 }
 
 type ProviderEvent struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const getProduct = `-- name: GetProduct :one
-SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku = $2
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at, version FROM products WHERE account_id = $1 AND sku = $2
 `
 
 type GetProductParams struct {
@@ -32,12 +32,13 @@ func (q *Queries) GetProduct(ctx context.Context, arg GetProductParams) (Product
 		&i.Stock,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }
 
 const listProducts = `-- name: ListProducts :many
-SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at FROM products WHERE account_id = $1 AND sku > $2 ORDER BY sku LIMIT $3
+SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at, version FROM products WHERE account_id = $1 AND sku > $2 ORDER BY sku LIMIT $3
 `
 
 type ListProductsParams struct {
@@ -64,6 +65,7 @@ func (q *Queries) ListProducts(ctx context.Context, arg ListProductsParams) ([]P
 			&i.Stock,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Version,
 		); err != nil {
 			return nil, err
 		}
