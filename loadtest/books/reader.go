@@ -182,9 +182,9 @@ func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, `SELECT account_id::text, sku, stock FROM products`, func(rows pgx.Rows) error {
+	return each(ctx, tx, `SELECT account_id::text, sku, stock, version FROM products`, func(rows pgx.Rows) error {
 		var p Product
-		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock); err != nil {
+		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock, &p.Version); err != nil {
 			return err
 		}
 		if opening, ours := r.Opening[names[p.Account]]; ours {

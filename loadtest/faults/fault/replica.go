@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -107,7 +106,7 @@ const (
 // dieUnderLoad kills a replica that runs many requests, also some without a key, so that nginx
 // passes on what was being executed. It counts that: each has reached two replicas.
 func (s *Scheduler) dieUnderLoad() *Run {
-	replica, name := s.replica(), fmt.Sprint(s.random.Uint32())
+	replica := s.replica()
 	r := &Run{
 		Label: "kill " + replica + " under load", Dies: replica, Counts: true, rank: 1,
 		victims: []string{replica}, traffic: true,
@@ -120,7 +119,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		if err := s.doNow(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
 			return err
 		}
-		answered = s.restock(ctx, name, replica)
+		answered = s.restock(ctx, replica)
 		if err := wait.Pause(ctx, gathering); err != nil {
 			return err
 		}
@@ -150,11 +149,11 @@ const (
 // timeout. It counts those that nginx passed on: the replica still has their first copies.
 func (s *Scheduler) pauseWhileRestocking() *Run {
 	r := s.pauseForLong()
-	replica, name := r.victims[0], fmt.Sprint(s.random.Uint32())
+	replica := r.victims[0]
 	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
 	answered := func() int { return 0 }
 	r.inject = func(ctx context.Context) error {
-		answered = s.restock(ctx, name, replica)
+		answered = s.restock(ctx, replica)
 		if err := wait.Pause(ctx, underWay); err != nil {
 			return err
 		}
@@ -169,11 +168,11 @@ func (s *Scheduler) pauseWhileRestocking() *Run {
 
 // restock has products and customers change, and returns when the first changes are sent. Answered
 // returns when the second ones are answered, how many of the first were passed on.
-func (s *Scheduler) restock(ctx context.Context, name, broken string) (answered func() int) {
+func (s *Scheduler) restock(ctx context.Context, broken string) (answered func() int) {
 	ready, hits := make(chan struct{}), make(chan int, 1)
 	go func() {
 		defer close(hits)
-		hits <- s.target.Restock(ctx, name, broken, restocked, passedOn, func() { close(ready) })
+		hits <- s.target.Restock(ctx, broken, restocked, passedOn, func() { close(ready) })
 	}()
 	<-ready
 	return func() int { return <-hits }

@@ -33,7 +33,9 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	corrects, random := a.chance(corrected), a.fork()
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
-	_ = a.putProduct(ctx, nginx, account, sku, ampleStock, hasty) // without the product no copy can act
+	appears := a.put(account, sku, ampleStock)
+	appears.Via, appears.Patience = nginx, hasty
+	a.call(ctx, appears, a.fork()) // without the product no copy can act
 	switch {
 	case corrects:
 		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key

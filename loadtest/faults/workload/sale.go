@@ -12,7 +12,13 @@ import (
 
 // OpenSale creates the product of a sale: [journal.SaleUnits] of it, for this name.
 func (c *Clients) OpenSale(ctx context.Context, name string) error {
-	return c.putProduct(ctx, nginx, c.shop.Accounts[0], journal.SalePrefix+name, journal.SaleUnits, hasty)
+	a := c.shopper(-1).action(0)
+	r := a.put(c.shop.Accounts[0], journal.SalePrefix+name, journal.SaleUnits)
+	r.Via, r.Patience = nginx, hasty
+	if answer := a.call(ctx, r, a.fork()); answer.Outcome() != journal.Succeeded {
+		return fmt.Errorf("open the sale: %s", answer)
+	}
+	return nil
 }
 
 // Sell has many buyers order a unit of the sale's product at once, each with a key of its own. It
