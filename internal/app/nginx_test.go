@@ -19,22 +19,22 @@ import (
 // comes first and can say why.
 const timeoutSlack = 2 * time.Second
 
-// nginxTimeout is a location of nginx.conf with its proxy_read_timeout.
+// nginxTimeout is the proxy_read_timeout of some paths in nginx.conf.
 type nginxTimeout struct {
 	path *regexp.Regexp
 	read time.Duration
 }
 
-// nginxTimeouts reads nginx.conf. The last one is the location of all other paths.
+// nginxTimeouts reads nginx.conf. The last one is that of all other paths.
 func nginxTimeouts(t *testing.T) (list []nginxTimeout) {
 	t.Helper()
 	conf, err := os.ReadFile("../../deploy/nginx/nginx.conf")
 	require.NoError(t, err)
-	location := regexp.MustCompile(`(?s)location (~ )?(\S+) \{\s+proxy_pass http://oncepay(?:_slow)?;\s+proxy_read_timeout (\w+);`)
-	for _, found := range location.FindAllStringSubmatch(string(conf), -1) {
-		read, err := time.ParseDuration(found[3])
+	timeout := regexp.MustCompile(`(?:location ~ (\S+) \{[^}]*)?proxy_read_timeout (\w+);`)
+	for _, found := range timeout.FindAllStringSubmatch(string(conf), -1) {
+		read, err := time.ParseDuration(found[2])
 		require.NoError(t, err)
-		one := nginxTimeout{regexp.MustCompile(found[2]), read}
+		one := nginxTimeout{regexp.MustCompile(found[1]), read}
 		if found[1] == "" {
 			list = append(list, one)
 		} else {

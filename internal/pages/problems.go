@@ -4,6 +4,7 @@ package pages
 const (
 	thenCorrect   = "Correct the request and send it again. The same key may be used."
 	thenRetry     = "Send the same request again with the same key, after the time in Retry-After, or a second if there is none. It is executed once."
+	thenRetryKey  = thenRetry + " A change without a key may have been executed: look before you send it again."
 	thenSameReply = "The answer is kept under the key: the same request gets it again. For another attempt use a new key."
 	thenNewKey    = "Use a new key for a new request. A key names one request, with one method, path and body."
 	thenRead      = "Read the resource. For another effect use a new key."
@@ -157,9 +158,9 @@ var groups = []group{
 			"The request took too long.", thenRetry},
 		{"internal_error", 500, "Something went wrong on our side. Retry with the same idempotency key.",
 			"Something failed on our side.", thenRetry},
-		{"bad_gateway", 502, "No replica could answer. Retry with the same idempotency key.",
-			"No replica could answer.", thenRetry},
-		{"gateway_timeout", 504, "No replica answered in time. Retry with the same idempotency key.",
-			"No replica answered in time.", thenRetry},
+		{"bad_gateway", 502, "No replica could answer. Retry with the same idempotency key. Without a key, the request may have been executed.",
+			"No replica could answer.", thenRetryKey},
+		{"gateway_timeout", 504, "No replica answered in time. Retry with the same idempotency key. Without a key, the request may have been executed.",
+			"No replica answered in time.", thenRetryKey},
 	}},
 }

@@ -127,6 +127,7 @@ func TestNginx_AnswersEachErrorInTheAPIsShape(t *testing.T) {
 		"a long header":        {"GET / HTTP/1.1\r\n" + host + "X-Long: " + long + "\r\n\r\n", 431, "headers_too_large"},
 		"an unknown encoding":  {"POST /a HTTP/1.1\r\n" + host + "Transfer-Encoding: gzip\r\n\r\n", 501, "not_implemented"},
 		"no replica":           {"GET /a HTTP/1.1\r\n" + host + "\r\n", 502, "bad_gateway"},
+		"PUT and no replica":   {"PUT /a HTTP/1.1\r\n" + host + "Content-Length: 2\r\n\r\n{}", 502, "bad_gateway"},
 		"HEAD and no replica":  {"HEAD /a HTTP/1.1\r\n" + host + "\r\n", 502, ""},
 		"HTTP 3":               {"GET / HTTP/3.0\r\n" + host + "\r\n", 505, "http_version_not_supported"},
 		"the problem's place":  {"GET /nginx/problem HTTP/1.1\r\n" + host + "\r\n", 404, "route_not_found"},
@@ -284,7 +285,7 @@ func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
 	b.replica(t, topology.API1, fail)
 	b.replica(t, topology.API2, fail)
 	before := float64(time.Now().UnixMilli()) / 1000
-	resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nX-Request-Start: t=1\r\n\r\n")
+	resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nX-Request-Start: t=1\r\n\r\n")
 	require.Equal(t, 502, resp.StatusCode)
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 
@@ -311,7 +312,7 @@ func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
 	b.replica(t, topology.API2, overloaded)
 	const sent = 20
 	for range sent {
-		resp, body := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		resp, body := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
 		require.Equal(t, 503, resp.StatusCode)
 		require.JSONEq(t, `{"code":"overloaded"}`, string(body), "neither replica is called dead")
 	}

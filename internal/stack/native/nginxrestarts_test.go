@@ -17,7 +17,7 @@ func TestNginx_AsksAReplicaThatIsBackAlthoughBothHaveFailed(t *testing.T) {
 	requireServed := func() {
 		t.Helper()
 		for range 4 { // both are asked
-			resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			require.Equal(t, http.StatusNoContent, resp.StatusCode)
 		}
 	}
