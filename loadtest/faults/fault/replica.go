@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -109,7 +110,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 	replica := s.replica()
 	r := &Run{
 		Label: "kill " + replica + " under load", Dies: replica, Counts: true, rank: 1,
-		victims: []string{replica}, traffic: true,
+		victims: stack.Replicas, traffic: true,
 	}
 	before, answered := 0, func() int { return 0 }
 	r.inject = func(ctx context.Context) (err error) {
@@ -150,7 +151,7 @@ const (
 func (s *Scheduler) pauseWhileRestocking() *Run {
 	r := s.pauseForLong()
 	replica := r.victims[0]
-	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
+	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, slices.Concat(stack.Replicas, []string{stack.Postgres, stack.Nginx})
 	answered := func() int { return 0 }
 	r.inject = func(ctx context.Context) error {
 		answered = s.restock(ctx, replica)
