@@ -28,7 +28,7 @@ type summary struct {
 	Keys        int                     `json:"keys"`
 	Effects     map[string]int          `json:"effects"`
 	Outcomes    map[journal.Outcome]int `json:"outcomes"`
-	PassedOn    int                     `json:"passed_on"`   // POSTs that nginx passed on to the other replica
+	PassedOn    int                     `json:"passed_on"` // POSTs that nginx passed on to the other replica
 	Keyless     keyless                 `json:"keyless"`
 	Republished int                     `json:"republished"` // events that are in the stream more than once
 	Failovers   int                     `json:"failovers"`   // of Redis, by Sentinel

@@ -110,13 +110,6 @@ const (
 	Trade        Purpose = "trade"         // about a product or a customer whose history is checked
 )
 
-// SaleUnits is how many units of its product a sale has. The product's SKU begins with SalePrefix,
-// and the key of an order is the SKU, a hyphen and a number.
-const (
-	SaleUnits  = 5
-	SalePrefix = "faults-sale-"
-)
-
 // Outcome is what an attempt says about its key.
 type Outcome string
 

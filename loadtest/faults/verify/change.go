@@ -17,6 +17,9 @@ import (
 // for as long as nginx waits for the answer, and a little for what PostgreSQL is executing.
 const inTime = 17 * time.Second
 
+// unpaidTime is shorter than an unpaid order holds its units.
+const unpaidTime = 10 * time.Second
+
 // thing is a product or a customer: the stock, or the number in the name, and how often it was
 // changed.
 type thing struct{ value, version int64 }
@@ -140,7 +143,7 @@ func changesOf(attempts []journal.Attempt, expired map[string]bool, end thing) [
 		}
 		if outcome == journal.Succeeded && expired[a.Resource] {
 			back := journal.Change{Kind: journal.Add, Amount: -a.Change.Amount}
-			happened(back, journal.Succeeded, a.Invoke+saleTime, last)
+			happened(back, journal.Succeeded, a.Invoke+unpaidTime, last)
 		}
 	}
 	if attempts[0].Operation == journal.Rename {

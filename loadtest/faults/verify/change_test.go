@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,6 +91,17 @@ func TestChanges_ActOnceInTheirTime(t *testing.T) {
 			c.write("d", 9, 409, add(2)).Code = "order_expired" // a cancellation
 			c.end(1, 1)
 		},
+		"a sale of the last units": func(c *changes) {
+			c.write("a", 0, 201, set(2))
+			for buyer := range 40 {
+				answer, code := 201, ""
+				if buyer%13 > 0 || buyer > 13 {
+					answer, code = 409, "out_of_stock"
+				}
+				c.write(fmt.Sprint("buyer ", buyer), 3, answer, add(-1)).Code = code
+			}
+			c.end(0, 3)
+		},
 		"an order that expired": func(c *changes) {
 			c.write("a", 0, 201, set(2))
 			c.write("b", 3, 201, add(-2)).Resource = "o"
@@ -149,6 +161,14 @@ func TestChanges_ThatActTwiceOrLateAreFound(t *testing.T) {
 			c.write("a", 0, 201, set(2))
 			c.write("b", 3, 409, add(-2)).Code = "out_of_stock"
 			c.end(2, 1)
+		},
+		"a buyer is denied the last unit": func(c *changes) {
+			c.write("a", 0, 201, set(2))
+			c.write("b", 3, 201, add(-1))
+			for buyer := range 40 {
+				c.write(fmt.Sprint("buyer ", buyer), 3, 409, add(-1)).Code = "out_of_stock"
+			}
+			c.end(1, 2)
 		},
 		"changed under a condition that did not hold": func(c *changes) {
 			c.write("a", 0, 201, set(1))

@@ -18,7 +18,6 @@ const (
 	RefusedNoEffect  books.Rule = "a final 4xx has no effect"
 	RefusalsHold     books.Rule = "no older copy of a refused request acts"
 	ChangesActOnce   books.Rule = "each change acts once, and in its time"
-	SoldOnce         books.Rule = "each unit of a sale is sold once, and none is denied"
 	LookUpsAgree     books.Rule = "look-ups agree with answers at every moment"
 	NoStaleRecord    books.Rule = "no answer in Redis outlives its row"
 	OwnerOnly        books.Rule = "only its owner changes a Redis record"
@@ -40,7 +39,7 @@ const (
 
 // Rules are all rules of a campaign, in the order of a report.
 var Rules = []books.Rule{
-	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, ChangesActOnce, SoldOnce, LookUpsAgree, NoStaleRecord,
+	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, ChangesActOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
 	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
@@ -66,7 +65,7 @@ func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []bo
 	var all []books.Violation
 	for _, found := range [][]books.Violation{
 		histories(history, patience), reusedHaveAnAnswer(history, b), answersKept(history, b), refusedHaveNoEffect(history, b),
-		refusalsHold(history, b), soldOnce(attempts, b), changesActOnce(attempts, b, patience), decided(history),
+		refusalsHold(history, b), changesActOnce(attempts, b, patience), decided(history),
 		lookUpsAgree(attempts, history), books.Check(b),
 	} {
 		all = append(all, found...)

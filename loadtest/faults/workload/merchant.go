@@ -105,10 +105,8 @@ func (a *action) shelf() string { return fmt.Sprintf("faults-shelf-%d-%d", a.id,
 // put is a PUT of a product with this stock.
 func (a *action) put(account, sku string, stock int64) Request {
 	r := a.request(account, "product", "/products/"+sku, map[string]any{"name": sku, "price": dollars(100), "stock": stock})
-	r.Key, r.Method = fmt.Sprintf("%s-%d", sku, stock), http.MethodPut
-	if sku == a.shelf() {
-		r.Purpose, r.Change = journal.Trade, &journal.Change{Of: sku, Kind: journal.Set, Amount: stock}
-	}
+	r.Key, r.Method = fmt.Sprintf("%s-put-%d", sku, stock), http.MethodPut
+	r.Purpose, r.Change = journal.Trade, &journal.Change{Of: sku, Kind: journal.Set, Amount: stock}
 	return r
 }
 

@@ -30,6 +30,7 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	sku := a.laterSKU()
 	r := a.order(account, []any{item(sku, 1)})
 	r.Purpose, r.Patience, r.Via = journal.Refusal, longer, second
+	r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}
 	corrects, random := a.chance(corrected), a.fork()
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
