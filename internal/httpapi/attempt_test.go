@@ -102,11 +102,12 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 		}
 	})
 	customer, key := s.customer().ID, newKey()
-	order := orderOf(customer, "tee-black", 1)
+	order, tee := orderOf(customer, "tee-black", 1), `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`
 	before, stock := s.footprint(), value[int](s, stockOfTees)
 	for _, r := range []request{
 		{method: "POST", path: "/v1/orders", key: key, body: order},
-		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`},
+		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: tee},
+		{method: "PUT", path: "/v1/products/tee-black", body: tee},
 	} {
 		s.abandon(r, (*net.TCPConn).Close)
 		require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
@@ -146,8 +147,12 @@ func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
 	dialled, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
 	require.NoError(s.t, err)
 	conn := dialled.(*net.TCPConn)
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
-		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, r.key, len(r.body), r.body)
+	key := ""
+	if r.key != "" {
+		key = "Idempotency-Key: " + r.key + "\r\n"
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\n%s"+
+		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, key, len(r.body), r.body)
 	require.NoError(s.t, err)
 	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
 	require.NoError(s.t, leave(conn))
