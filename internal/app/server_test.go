@@ -27,7 +27,7 @@ func TestTimeouts_EachFitsIntoTheNext(t *testing.T) {
 	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.PaymentDeadline)
 	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.ReconcileGrace)
 	budgets := httpapi.Budgets(a.apiConfig(nil))
-	require.Len(t, budgets, 7)
+	require.Len(t, budgets, 9)
 	for route, budget := range budgets {
 		require.Less(t, bodyTimeout+budget, a.newAPIServer(nil).WriteTimeout, route)
 		require.Less(t, budget, cfg.ShutdownDeadline, route)

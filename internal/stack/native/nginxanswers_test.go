@@ -341,9 +341,11 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 		<-arrived
 	}
 	for _, credentials := range []string{"Bearer one", "bearer one", "BEARER   one", "Bearer one\t", "\tBearer one "} {
-		resp, body := b.exchange(t, request(credentials))
-		requireProblem(t, credentials, resp, body, 503, "overloaded")
-		require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		for _, method := range []string{"GET", "PUT"} { // without an idempotency key, too
+			resp, body := b.exchange(t, strings.Replace(request(credentials), "GET", method, 1))
+			requireProblem(t, method+" "+credentials, resp, body, 503, "overloaded")
+			require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		}
 	}
 	close(finish)
 	running.Wait()
