@@ -62,7 +62,8 @@ type Books struct {
 	Refunds          []Refund
 	TopUps           []TopUp
 	Transactions     []Transaction
-	Wallets          map[string]int64 // minor units by customer
+	Wallets          map[string]int64  // minor units by customer
+	Customers        map[string]string // names
 	Products         []Product
 	Events           []Event
 	Streams          []Stream        // the last one exists; the others were read before Redis lost them
@@ -117,6 +118,8 @@ type (
 	Product struct {
 		Account, SKU   string
 		Opening, Stock int64
+		Version        int64 // how often it was changed
+		Restocked      bool  // its stock was set meanwhile: orders alone do not account for it
 	}
 	// Event is a row of the outbox.
 	Event struct {

@@ -144,12 +144,12 @@ func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	b.Wallets = map[string]int64{}
-	err = each(ctx, tx, `SELECT customers.id::text, coalesce(balance, 0) FROM customers LEFT JOIN wallets ON customer_id = customers.id`, func(rows pgx.Rows) error {
-		var customer string
+	b.Wallets, b.Customers = map[string]int64{}, map[string]string{}
+	err = each(ctx, tx, `SELECT customers.id::text, name, coalesce(balance, 0) FROM customers LEFT JOIN wallets ON customer_id = customers.id`, func(rows pgx.Rows) error {
+		var customer, name string
 		var balance int64
-		err := rows.Scan(&customer, &balance)
-		b.Wallets[customer] = balance
+		err := rows.Scan(&customer, &name, &balance)
+		b.Wallets[customer], b.Customers[customer] = balance, name
 		return err
 	})
 	if err != nil {
@@ -182,13 +182,14 @@ func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, `SELECT account_id::text, sku, stock FROM products`, func(rows pgx.Rows) error {
+	return each(ctx, tx, `SELECT account_id::text, sku, stock, version FROM products`, func(rows pgx.Rows) error {
 		var p Product
-		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock); err != nil {
+		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock, &p.Version); err != nil {
 			return err
 		}
-		opening, ours := r.Opening[names[p.Account]][p.SKU]
-		if p.Opening = opening; ours {
+		if opening, ours := r.Opening[names[p.Account]]; ours {
+			stock, known := opening[p.SKU]
+			p.Opening, p.Restocked = stock, !known
 			b.Products = append(b.Products, p)
 		}
 		return nil

@@ -94,6 +94,8 @@ func (o *overview) add(run summary) {
 	}
 	t.PassedOn += run.PassedOn
 	t.Republished += run.Republished
+	t.Keyless.Sent += run.Keyless.Sent
+	t.Keyless.Unanswered += run.Keyless.Unanswered
 	t.Failovers += run.Failovers
 	t.Promotion = max(t.Promotion, run.Promotion)
 	t.Deaths += run.Deaths

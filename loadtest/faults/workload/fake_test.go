@@ -35,6 +35,7 @@ func (s seen) logical() seen { s.door, s.prefer = "", ""; return s }
 type fakeShop struct {
 	mu      sync.Mutex
 	seen    []seen
+	ifMatch string                                        // of the last request
 	stock   int                                           // of what is scarce
 	trouble func(attempt int, w http.ResponseWriter) bool // says that this attempt, counted by key from one, had its answer
 	tries   map[string]int
@@ -61,6 +62,7 @@ func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
 	defer f.mu.Unlock()
 	is := seen{door, r.Method, r.URL.Path, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("Idempotency-Key"),
 		r.Header.Get("Prefer"), string(raw)}
+	f.ifMatch = r.Header.Get("If-Match")
 	if is.method == http.MethodGet {
 		_, _ = fmt.Fprint(w, `{"state":"completed","response_status":201}`)
 		return

@@ -30,10 +30,13 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string)
 	sku := a.laterSKU()
 	r := a.order(account, []any{item(sku, 1)})
 	r.Purpose, r.Patience, r.Via = journal.Refusal, longer, second
+	r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}
 	corrects, random := a.chance(corrected), a.fork()
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
-	_ = a.putProduct(ctx, nginx, account, sku, ampleStock, hasty) // without the product no copy can act
+	appears := a.put(account, sku, ampleStock)
+	appears.Via, appears.Patience = nginx, hasty
+	a.call(ctx, appears, a.fork()) // without the product no copy can act
 	switch {
 	case corrects:
 		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key

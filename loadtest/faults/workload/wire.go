@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -41,7 +42,7 @@ const (
 
 // Request is one logical request; its attempts share the key.
 type Request struct {
-	Account, Key, Operation, Path string
+	Account, Key, Operation, Path string // an empty key: it is sent only once
 	Method                        string // empty: POST
 	Body                          []byte
 	Client                        int
@@ -49,12 +50,21 @@ type Request struct {
 	Prefer                        string          // the header of that name (RFC 7240), such as wait=2
 	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
 	Purpose                       journal.Purpose // why it is sent
+	Change                        *journal.Change // what it does, if that is checked
 }
 
-// fingerprint names the meaning: the path and the body.
+// fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
-	sum := sha256.Sum256(append([]byte(r.Path+"\n"), r.Body...))
+	sum := sha256.Sum256(append([]byte(r.Path+r.ifMatch()+"\n"), r.Body...))
 	return hex.EncodeToString(sum[:4])
+}
+
+// ifMatch is the header of that name.
+func (r Request) ifMatch() string {
+	if r.Change == nil || r.Change.IfMatch == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q", fmt.Sprint(r.Change.IfMatch))
 }
 
 // Wire sends requests and journals them. Safe for concurrent use.
@@ -92,29 +102,37 @@ func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt 
 	return w.send(ctx, 1, &recorder{wire: w, request: r, number: number - 1})
 }
 
-// send has a Transport make the attempts, each of which the recorder sees.
+// send has a Transport make the attempts, each of which the recorder sees. Without a key there is
+// one attempt, and no Transport, which would add a key.
 func (w *Wire) send(ctx context.Context, attempts int, at *recorder) journal.Attempt {
 	patience := cmp.Or(at.request.Patience, answerTimeout)
-	retrying := &transport.Transport{
+	var sender http.RoundTripper = &transport.Transport{
 		Base: at, MaxAttempts: attempts, MaxElapsed: max(budget, patience), AttemptTimeout: patience,
 		BaseDelay: firstPause, MaxDelay: longestPause,
 	}
-	method := at.request.Method
-	if method == "" {
-		method = http.MethodPost
+	if at.request.Key == "" {
+		alone, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx, sender = alone, at
 	}
-	q, err := http.NewRequestWithContext(ctx, method, "http://endpoint/v1"+at.request.Path, bytes.NewReader(at.request.Body))
-	if err != nil {
-		panic(err) // our own methods and paths
-	}
-	q.Header = http.Header{"Authorization": {"Bearer " + at.request.Account}, "Content-Type": {"application/json"},
-		idempotency.HeaderKey: {at.request.Key}}
-	if at.request.Prefer != "" {
-		q.Header.Set("Prefer", at.request.Prefer)
-	}
-	if answer, err := (&http.Client{Transport: retrying}).Do(q); err == nil { // what it says is in the journal either way
+	if answer, err := (&http.Client{Transport: sender}).Do(at.request.on(ctx)); err == nil { // what it says is in the journal either way
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 	}
 	return at.last
+}
+
+// on is the request for the wire.
+func (r Request) on(ctx context.Context) *http.Request {
+	q, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), "http://endpoint/v1"+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		panic(err) // our own methods and paths
+	}
+	q.Header = http.Header{"Authorization": {"Bearer " + r.Account}, "Content-Type": {"application/json"}}
+	for name, value := range map[string]string{idempotency.HeaderKey: r.Key, "Prefer": r.Prefer, "If-Match": r.ifMatch()} {
+		if value != "" {
+			q.Header.Set(name, value)
+		}
+	}
+	return q
 }

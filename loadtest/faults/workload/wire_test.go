@@ -126,6 +126,43 @@ func TestOnce_IsOneAttempt(t *testing.T) {
 	require.Len(t, f.requests(), 1)
 }
 
+func TestCall_SendsAChangeWithoutAKeyOnce(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	f.trouble = script(unavailable)
+	a := clientsOf(wire, 1).shopper(3).action(4)
+	is := a.call(t.Context(), a.put("sk_test_demo", a.shelf(), 5).keyless(), nil)
+	require.Equal(t, journal.Unknown, is.Outcome())
+	all := f.requests()
+	require.Len(t, all, 1, "it may have acted")
+	require.Empty(t, all[0].key)
+	require.Empty(t, is.Key)
+	require.Empty(t, a.open.list(true), "nobody sends it again")
+}
+
+func TestRecorder_EntersAChangeAndItsAnswer(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	condition := ""
+	f.trouble = func(_ int, w http.ResponseWriter) bool {
+		condition = f.ifMatch
+		w.Header().Set("ETag", `"7"`)
+		_, _ = io.WriteString(w, `{"stock":4}`)
+		return true
+	}
+	a := clientsOf(wire, 1).shopper(3).action(4)
+	r := a.put("sk_test_demo", a.shelf(), 5)
+	r.Change.IfMatch = 6
+	is := a.call(t.Context(), r, a.fork())
+	stock := int64(4)
+	require.Equal(t, &journal.Change{Of: "faults-shelf-3-4", Kind: journal.Set, Amount: 5, IfMatch: 6, Stock: &stock, Version: 7}, is.Change)
+	require.Equal(t, `"6"`, condition)
+	require.Nil(t, r.Change.Stock, "the request is as it was")
+	other := r
+	other.Change = &journal.Change{IfMatch: 5}
+	require.NotEqual(t, r.fingerprint(), other.fingerprint(), "another condition is another request")
+}
+
 // wireTo is a wire in the bubble of a synctest, whose connections are what dial returns.
 func wireTo(dial func() (net.Conn, error)) *Wire {
 	wire := NewWire(map[string]string{api1: "http://a", api2: "http://b", nginx: "http://n"}, journal.NewWriter(io.Discard))
