@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -84,4 +85,21 @@ type connKey struct{}
 // [http.Server.ConnContext].
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
+}
+
+// isClosed reports whether the client has closed the connection of the request that ctx belongs to.
+// net/http finds that out, too, but in another goroutine: after a pause of the process a buffered
+// request could be executed first.
+func isClosed(ctx context.Context) bool {
+	conn, ok := ctx.Value(connKey{}).(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	closed := false
+	err = raw.Control(func(fd uintptr) { closed = hasLeft(fd) })
+	return closed || err != nil
 }

@@ -86,6 +86,9 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 	}
 }
 
+// pipelined is a request of more bytes than net/http reads ahead, which are 4 KiB.
+var pipelined = fmt.Sprintf("POST /v1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: %d\r\n\r\n%[1]*s", 8<<10, "")
+
 const stockOfTees = "SELECT stock FROM products WHERE sku = 'tee-black' ORDER BY account_id LIMIT 1"
 
 // TestAttempt_WhoseClientIsGoneIsNotExecuted closes the connection while the request waits to be
@@ -108,8 +111,10 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 		{method: "POST", path: "/v1/orders", key: key, body: order},
 		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`},
 	} {
-		s.abandon(r, (*net.TCPConn).Close)
-		require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
+		for _, next := range []string{"", pipelined} {
+			s.abandon(r, next, (*net.TCPConn).Close)
+			require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
+		}
 	}
 	require.Equal(t, before, s.footprint())
 	require.Equal(t, stock, value[int](s, stockOfTees))
@@ -123,7 +128,7 @@ func TestAttempt_WhoseClientHasHalfClosedIsNotExecuted(t *testing.T) {
 	s := setup(t, func(cfg *httpapi.Config) { cfg.AuthCacheTTL = 0 })
 	r := request{method: "POST", path: "/v1/orders", key: newKey(), body: orderOf(s.customer().ID, "tee-black", 1)}
 	before := s.footprint()
-	conn := s.abandon(r, (*net.TCPConn).CloseWrite)
+	conn := s.abandon(r, "", (*net.TCPConn).CloseWrite)
 	defer func() { _ = conn.Close() }()
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
@@ -136,8 +141,9 @@ func TestAttempt_WhoseClientHasHalfClosedIsNotExecuted(t *testing.T) {
 	s.post(r.path, r.key, r.body, http.StatusCreated)
 }
 
-// abandon sends a request and leaves while the request waits to be authenticated.
-func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
+// abandon sends a request, with what comes next on the connection, and leaves while the request
+// waits to be authenticated.
+func (s *shop) abandon(r request, next string, leave func(*net.TCPConn) error) *net.TCPConn {
 	s.t.Helper()
 	tx, err := s.pool.Begin(s.ctx)
 	require.NoError(s.t, err)
@@ -147,7 +153,7 @@ func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
 	require.NoError(s.t, err)
 	conn := dialled.(*net.TCPConn)
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
-		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, r.key, len(r.body), r.body)
+		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s", r.method, r.path, demo, r.key, len(r.body), r.body, next)
 	require.NoError(s.t, err)
 	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
 	require.NoError(s.t, leave(conn))
