@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -10,13 +11,24 @@ import (
 // same request would move the money again.
 const maxSendAge = 23 * time.Hour
 
+// unknownAge is the result while the age of what was begun is not known. What was begun was timed
+// well, or else its key could not have been claimed.
+var unknownAge = GatewayResult{Outcome: OutcomeUnknown, Cause: errors.New("the clocks of the store and of this process differ by half an hour")}
+
+// isFarOff reports whether the store timed an attempt otherwise than this process does: one of the
+// two clocks is wrong.
+func isFarOff(attempted time.Time) bool { return time.Since(attempted).Abs() > MaxAttemptAge }
+
 // sendCharge asks the provider for the payment, or only looks it up when it is too old to be sent.
 // Its age is that of the attempt, by the store's clock. It never returns that the payment is
 // absent: a rejection settles the first attempt, because nothing was sent before it. After a later
 // attempt it may be that an earlier one has charged, which the provider's books show, or still
 // will.
 func sendCharge(ctx context.Context, g Gateway, p Payment) GatewayResult {
-	if p.UpdatedAt.Sub(p.CreatedAt) > maxSendAge {
+	switch {
+	case isFarOff(p.UpdatedAt):
+		return unknownAge
+	case p.UpdatedAt.Sub(p.CreatedAt) > maxSendAge:
 		return g.FindCharge(ctx, p.charge()).declinedIfAbsent()
 	}
 	result := g.Charge(ctx, p.charge())
@@ -31,7 +43,10 @@ func sendCharge(ctx context.Context, g Gateway, p Payment) GatewayResult {
 
 // sendRefund is sendCharge for a refund, which providers do not reject without a trace.
 func sendRefund(ctx context.Context, g Gateway, r Refund) GatewayResult {
-	if r.UpdatedAt.Sub(r.CreatedAt) > maxSendAge {
+	switch {
+	case isFarOff(r.UpdatedAt):
+		return unknownAge
+	case r.UpdatedAt.Sub(r.CreatedAt) > maxSendAge:
 		return g.FindRefund(ctx, r.instruction()).declinedIfAbsent()
 	}
 	return g.Refund(ctx, r.instruction()).unknownIfAbsent()

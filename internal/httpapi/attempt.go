@@ -21,7 +21,9 @@ import (
 // copy whose client is gone is not executed at all. The time is noted before the look at the
 // connection, so that a pause between the two makes no copy look newer.
 //
-// Times of the proxy and of replicas are compared with each other, so their clocks must agree to
+// A proxy's time is taken as it is, also if it lies in this replica's future: every copy of a
+// request must have one time wherever it is read. The store refuses what is too far from its own
+// clock. Times of proxies and of replicas are compared with each other, so their clocks must agree to
 // within the shortest time after which the proxy passes a request on, which is seconds.
 
 // headerRequestStart is when the proxy first passed the request on: "t=" and seconds since 1970
@@ -38,9 +40,8 @@ var (
 // timeAttempt notes when the client attempt began: as a trusted proxy says, else now.
 func (s *Server) timeAttempt(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := time.Now()
-		attemptedAt := now
-		if began, ok := requestStart(r.Header); ok && s.isTrusted(r.RemoteAddr) && began.Before(now) {
+		attemptedAt := time.Now()
+		if began, ok := requestStart(r.Header); ok && s.isTrusted(r.RemoteAddr) {
 			attemptedAt = began
 		}
 		exchangeOf(r.Context()).attemptedAt = attemptedAt
