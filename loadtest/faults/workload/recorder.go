@@ -33,7 +33,7 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r := c.request
 	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: q.Header.Get(idempotency.HeaderKey), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), Invoke: time.Since(c.wire.Began)}
+		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), RequestID: fmt.Sprintf("attempt-%d", c.wire.sent.Add(1)), Invoke: time.Since(c.wire.Began)}
 	c.wire.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
 	c.wire.inFlight.Add(-1)
@@ -50,6 +50,7 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	}
 	q = q.Clone(q.Context())
 	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
+	q.Header.Set("X-Request-ID", a.RequestID)
 	answer, err := c.wire.pool.RoundTrip(q)
 	if err != nil {
 		a.Error = err.Error()

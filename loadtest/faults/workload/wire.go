@@ -65,6 +65,7 @@ type Wire struct {
 
 	pool     *http.Transport
 	inFlight atomic.Int64
+	sent     atomic.Int64 // attempts so far
 }
 
 // NewWire makes a wire whose clock begins now.
