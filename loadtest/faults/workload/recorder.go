@@ -51,7 +51,14 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	q = q.Clone(q.Context())
 	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
 	q.Header.Set("X-Request-ID", a.RequestID)
-	answer, err := c.wire.pool.RoundTrip(q)
+	if start := c.request.Start; !start.IsZero() {
+		q.Header.Set("X-Request-Start", fmt.Sprintf("t=%.3f", float64(start.UnixMilli())/1000))
+	}
+	pool := c.wire.pool
+	if c.request.Pipelined {
+		pool = c.wire.follows
+	}
+	answer, err := pool.RoundTrip(q)
 	if err != nil {
 		a.Error = err.Error()
 		return nil, err
