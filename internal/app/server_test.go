@@ -53,8 +53,8 @@ func TestServer_LeavesOptionsToTheHandler(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, answer.StatusCode)
 }
 
-// TestServer_SpeaksHTTP1Alone because a stream that is reset leaves its connection open: the look at
-// the connection would not see that a client has left.
+// TestServer_SpeaksHTTP1Alone because a stream that is reset leaves its connection open: the look
+// at the connection would not see that a client has left.
 func TestServer_SpeaksHTTP1Alone(t *testing.T) {
 	t.Parallel()
 	a := &App{log: slog.New(slog.DiscardHandler)}

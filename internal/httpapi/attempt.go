@@ -23,8 +23,8 @@ import (
 //
 // A proxy's time is taken as it is, also if it lies in this replica's future: every copy of a
 // request must have one time wherever it is read. The store refuses what is too far from its own
-// clock. Times of proxies and of replicas are compared with each other, so their clocks must agree to
-// within the shortest time after which the proxy passes a request on, which is seconds.
+// clock. Times of proxies and of replicas are compared with each other, so their clocks must agree
+// to within the shortest time after which the proxy passes a request on, which is seconds.
 
 // headerRequestStart is when the proxy first passed the request on: "t=" and seconds since 1970
 // with milliseconds. All copies that one proxy makes of a request have the same time.

@@ -127,8 +127,8 @@ func TestRelay_TakesOverWhenTheLeaseHasEnded(t *testing.T) {
 	b.await("it is published", func() bool { return len(stream.numbers(subject)) == 1 })
 }
 
-// TestRelay_TakesALeaseFromBeforeTheClockWasSetBack or else nothing is published until the clock has
-// come so far again.
+// TestRelay_TakesALeaseFromBeforeTheClockWasSetBack or else nothing is published until the clock
+// has come so far again.
 func TestRelay_TakesALeaseFromBeforeTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
