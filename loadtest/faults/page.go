@@ -16,7 +16,7 @@ import (
 var notCovered = []string{
 	"Power cuts, lost fsyncs and disks that lie: PostgreSQL is crashed and paused, its disk is not.",
 	"PostgreSQL failing over to an asynchronous standby. (A test of the service does: what is lost is noticed and named.)",
-	"Clocks that jump: the replicas' clocks are the machine's. (Clients time requests as a proxy does whose clock is two seconds ahead; tests of the service have PostgreSQL's clock jump by hours.)",
+	"Clocks that jump: the replicas' clocks are the machine's. (Clients time requests as a proxy does whose clock is two seconds ahead; tests of the service have PostgreSQL's clock jump by hours, and a replica's an hour off.)",
 	"A provider that breaks its own idempotency: it may be slow, silent, failing and senseless, but charges once per key.",
 	"More than two replicas, more than one machine, and networks that reorder or corrupt what they deliver.",
 }
