@@ -329,6 +329,24 @@ func TestNginx_TimesARequestByItsHeader(t *testing.T) {
 	require.LessOrEqual(t, <-starts, read)
 }
 
+// TestNginx_TimesARequestWhenItReadsIt however long ago it was sent: nginx that gets no processor
+// can't know. The campaign excuses what only the client knows to be older.
+func TestNginx_TimesARequestWhenItReadsIt(t *testing.T) {
+	t.Parallel()
+	b, starts := setupNginx(t), make(chan string, 1)
+	b.replica(t, topology.API1, func(_ http.ResponseWriter, r *http.Request) { starts <- r.Header.Get("X-Request-Start") })
+	require.NoError(t, b.driver.Pause(t.Context(), topology.Nginx))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	later := time.Now().Add(5 * time.Millisecond)
+	require.NoError(t, wait.Pause(t.Context(), time.Until(later)))
+	require.NoError(t, b.driver.Resume(t.Context(), topology.Nginx))
+	require.GreaterOrEqual(t, <-starts, fmt.Sprintf("t=%.3f", float64(later.UnixMilli())/1000))
+}
+
 func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t)
