@@ -69,12 +69,12 @@ func (r Reader) keys(ctx context.Context, tx pgx.Tx, b *Books) error {
 	// A refused key is free: it has no answer. An expired one has the path of what it led to; a
 	// refund and a top-up have no path of their own.
 	return each(ctx, tx, `SELECT account_id::text, key, operation, status, coalesce(response_status, 0), response_body,
-		coalesce(resource_id::text, ''), coalesce(substring(resource from '[0-9a-f-]{36}'), '')
+		coalesce(resource_id::text, ''), coalesce(substring(resource from '[0-9a-f-]{36}'), ''), attempted_at
 		FROM idempotency_keys WHERE status <> 'refused'`, func(rows pgx.Rows) error {
 		var row KeyRow
 		var body []byte
 		var own, path string
-		if err := rows.Scan(&row.Account, &row.Key, &row.Operation, &row.Status, &row.ResponseStatus, &body, &own, &path); err != nil {
+		if err := rows.Scan(&row.Account, &row.Key, &row.Operation, &row.Status, &row.ResponseStatus, &body, &own, &path, &row.AttemptedAt); err != nil {
 			return err
 		}
 		row.Account, row.Body, row.Resource = names[row.Account], digest(body), idOf(body)

@@ -25,6 +25,7 @@ type Attempt struct {
 	Fingerprint string  `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
 	Number      int     `json:"number"`      // of the attempt within its logical request, from one
 	Via         string  `json:"via"`         // the endpoint that it was sent to: nginx or a replica
+	RequestID   string  `json:"request_id"`  // as its client set it; no other attempt of the campaign has it
 
 	Replica    string        `json:"replica,omitempty"` // who answered
 	Status     int           `json:"status,omitempty"`

@@ -64,6 +64,17 @@ func TestRefuseDuring_SendsOlderCopiesToThePausedReplica(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{api2: 4, nginx: 4}, count)
+
+	byStart := map[string][]string{}
+	for _, s := range f.requests() {
+		if s.start != "" {
+			byStart[s.key+s.start] = append(byStart[s.key+s.start], s.door)
+		}
+	}
+	require.Len(t, byStart, 2)
+	for _, doors := range byStart {
+		require.Equal(t, []string{api2, api1}, doors, "both copies have the proxy's time")
+	}
 }
 
 func TestLookUp_IsJournalled(t *testing.T) {

@@ -34,7 +34,8 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r := c.request
 	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: q.Header.Get(idempotency.HeaderKey), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), Invoke: time.Since(c.wire.Began)}
+		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), RequestID: fmt.Sprintf("attempt-%d", c.wire.sent.Add(1)),
+		Invoke: time.Since(c.wire.Began)}
 	if r.Change != nil {
 		asked := *r.Change
 		a.Change = &asked
@@ -55,7 +56,15 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	}
 	q = q.Clone(q.Context())
 	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
-	answer, err := c.wire.pool.RoundTrip(q)
+	q.Header.Set("X-Request-ID", a.RequestID)
+	if start := c.request.Start; !start.IsZero() {
+		q.Header.Set("X-Request-Start", fmt.Sprintf("t=%.3f", float64(start.UnixMilli())/1000))
+	}
+	pool := c.wire.pool
+	if c.request.Pipelined {
+		pool = c.wire.follows
+	}
+	answer, err := pool.RoundTrip(q)
 	if err != nil {
 		a.Error = err.Error()
 		return nil, err

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +53,8 @@ type Request struct {
 	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
 	Purpose                       journal.Purpose // why it is sent
 	Change                        *journal.Change // what it does, if that is checked
+	Pipelined                     bool            // more than 4 KiB follow it on its connection
+	Start                         time.Time       // when a proxy read it, as that says to a replica; zero: there is no proxy
 }
 
 // fingerprint names the meaning: the path, the condition and the body.
@@ -74,13 +78,33 @@ type Wire struct {
 	Began     time.Time
 
 	pool     *http.Transport
+	follows  *http.Transport // for what is pipelined
 	inFlight atomic.Int64
+	sent     atomic.Int64 // attempts so far
 }
 
 // NewWire makes a wire whose clock begins now.
 func NewWire(endpoints map[string]string, j *journal.Writer) *Wire {
 	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 20 * time.Second}
-	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool}
+	follows := &http.Transport{DisableKeepAlives: true, DialContext: dialPipelining}
+	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool, follows: follows}
+}
+
+// pipelining is a connection on which another request follows each: longer than the 4 KiB that
+// net/http reads ahead.
+type pipelining struct{ net.Conn }
+
+var next = fmt.Sprintf("POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%[1]*s", 8<<10, "")
+
+func dialPipelining(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return pipelining{conn}, err
+}
+
+// Write writes a whole request: it is shorter than the buffer of [http.Transport].
+func (c pipelining) Write(request []byte) (int, error) {
+	n, err := c.Conn.Write(append(slices.Clone(request), next...))
+	return min(n, len(request)), err
 }
 
 // InFlight is how many requests wait for their answers.

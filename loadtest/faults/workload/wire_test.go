@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -65,7 +67,7 @@ func TestCall_KeepsTheKeyAndJournalsEveryAttempt(t *testing.T) {
 	outcomes := []journal.Outcome{journal.Unknown, journal.Unknown, journal.InProgress, journal.Rejected, journal.Unknown, journal.Succeeded}
 	statuses := []int{0, 503, 409, 409, 201, 201}
 	for i, a := range all {
-		require.Equal(t, seen{a.Via, "POST", "/v1/orders/o/payments", "sk_test_demo", "k", "wait=2", `{"method":{}}`}, wired[i])
+		require.Equal(t, seen{a.Via, "POST", "/v1/orders/o/payments", "sk_test_demo", "k", "wait=2", `{"method":{}}`, ""}, wired[i])
 		require.Equal(t, outcomes[i], a.Outcome(), i)
 		require.Equal(t, statuses[i], a.Status, i)
 		require.Equal(t, i+1, a.Number)
@@ -208,4 +210,26 @@ func TestCall_EndsWithItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWire_PipelinesMoreThanIsReadAhead(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	wire := NewWire(map[string]string{api1: "http://" + l.Addr().String()}, journal.NewWriter(io.Discard))
+	t.Cleanup(wire.Close)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		wire.Once(t.Context(), Request{Key: "k", Path: "/orders", Via: api1, Body: []byte("{}"), Pipelined: true, Patience: hurried}, 1)
+	})
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	sent, err := io.ReadAll(conn) // until the client breaks the connection
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(sent), "{}")
+	require.Equal(t, next, after)
+	require.Greater(t, len(after), 4<<10)
 }
