@@ -132,8 +132,8 @@ func (a *answer) discard() {
 }
 
 // bind makes the attempt's context end when the response's body is closed, and an error in the body
-// say the key of the request. The body of a 101 is the connection itself: wrapping it would hide its
-// Write.
+// say the key of the request. The body of a 101 is the connection itself: wrapping it would hide
+// its Write.
 func (a *answer) bind(r *http.Request) {
 	if a.err != nil {
 		a.cancel(nil)
