@@ -36,7 +36,7 @@ const (
 	CodeKeyReused        = "idempotency_key_reused"
 	CodeStoreUnavailable = "idempotency_store_unavailable"
 	CodeResponseNotKept  = "idempotency_response_not_kept"
-	CodeNoAnswer         = "no_answer"
+	CodeRequestTimeout   = "request_timeout"
 	CodeBodyTooLarge     = "body_too_large"
 	CodeBodyUnreadable   = "body_unreadable"
 	CodeBodyConsumed     = "body_consumed"
@@ -106,7 +106,7 @@ func storeUnavailable(cause error) *Error {
 // noAnswer answers for a handler whose context ended before it had written anything.
 func noAnswer(cause error) *Error {
 	return &Error{
-		Status: http.StatusServiceUnavailable, Code: CodeNoAnswer, RetryAfter: unavailableRetryAfter, Err: cause,
+		Status: http.StatusServiceUnavailable, Code: CodeRequestTimeout, RetryAfter: unavailableRetryAfter, Err: cause,
 		Message: "The request was not answered in time, and may have been executed. Retry with the same key.",
 	}
 }

@@ -28,7 +28,7 @@ func TestDeadline_OfAHandlerThatWroteNothingIsNoAnswer(t *testing.T) {
 				})
 				for range 2 {
 					w := b.post(t, "key", "")
-					requireProblem(t, w, http.StatusServiceUnavailable, idempotency.CodeNoAnswer)
+					requireProblem(t, w, http.StatusServiceUnavailable, idempotency.CodeRequestTimeout)
 					require.Equal(t, "2", w.Header().Get("Retry-After"))
 				}
 				require.Equal(t, 2, b.ran(), "the key was released")
@@ -67,7 +67,7 @@ func TestLostLease_OfAHandlerThatWroteNothingIsNoAnswer(t *testing.T) {
 			require.ErrorIs(t, context.Cause(r.Context()), idempotency.ErrLost)
 		})
 		b.store.Fail = faulty.On(faulty.Extend, idempotency.ErrLost)
-		requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeNoAnswer)
+		requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeRequestTimeout)
 		require.Equal(t, idempotency.ResultLost, b.lastCheck().Result)
 	})
 }

@@ -27,7 +27,7 @@ func (s *Store) Repair(ctx context.Context, pending idempotency.Record, lease ti
 		return nil, fmt.Errorf("repair: %w", err)
 	}
 	err = s.run(ctx, "repair", replace, pending, damaged, data, milliseconds(lease))
-	if errors.Is(err, idempotency.ErrLost) { // another one was faster
+	if errors.Is(err, idempotency.ErrLost) { // another one was faster, or we ourselves, and the reply was lost
 		return s.Acquire(ctx, pending, lease)
 	}
 	return nil, err
