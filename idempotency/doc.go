@@ -49,8 +49,8 @@
 //	after [Claim.Release]    no          runs the handler
 //
 // A handler that returns when its context has ended, and has written nothing, has no answer: the
-// client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader is
-// enough. A panic after the answer has passed [WithMaxResponse] does not release the key: the
+// client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader
+// is enough. A panic after the answer has passed [WithMaxResponse] does not release the key: the
 // client has seen the status, so a retry gets 409 [CodeResponseNotKept].
 //
 // # What it cannot do alone
