@@ -183,7 +183,8 @@ func TestFollow_SurvivesARestart(t *testing.T) {
 	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 1 }, 5*time.Second, 10*time.Millisecond)
 }
 
-// TestWitness_LetsOneAttemptReplaceADamagedRecord: the attempt whose record was damaged has lost it.
+// TestWitness_LetsOneAttemptReplaceADamagedRecord: the attempt whose record was damaged has lost
+// it.
 func TestWitness_LetsOneAttemptReplaceADamagedRecord(t *testing.T) {
 	t.Parallel()
 	damaged := func() *story {
