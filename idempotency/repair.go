@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Repairer is a [Store] that can replace a damaged record. The middleware asks for it only where the
-// policy names an authority: a damaged record may have been anything, also that of an attempt that
-// is running.
+// Repairer is a [Store] that can replace a damaged record. The middleware asks for it only where
+// the policy names an authority: a damaged record may have been anything, also that of an attempt
+// that is running.
 type Repairer interface {
 	// Repair acquires the key as Acquire does, and replaces a damaged record by the pending one.
 	// It MUST replace, in one atomic step, exactly the bytes that it has judged: what was written
