@@ -91,8 +91,8 @@ func (s *Scheduler) flushUnconsumed() *Run {
 	return r
 }
 
-// damageRecords has every record be bytes that are no record, until its time is up: those of attempts
-// that run, and those of answers. It counts them.
+// damageRecords has every record be bytes that are no record, until its time is up: those of
+// attempts that run, and those of answers. It counts them.
 func (s *Scheduler) damageRecords() *Run {
 	r := &Run{Hold: longHold, victims: []string{stack.Redis}, heal: nothing, Counts: true, traffic: true}
 	r.inject = func(ctx context.Context) error {
