@@ -108,7 +108,7 @@ func codeOf(body []byte) string {
 func (a *answer) isPassedOn(limit int64) bool {
 	_, isConnection := a.response.Body.(io.Writer)
 	mediaType, _, _ := strings.Cut(a.response.Header.Get("Content-Type"), ";")
-	return limit < 0 || isConnection || a.response.ContentLength > limit ||
+	return limit < 0 || isConnection || a.response.Body == http.NoBody || a.response.ContentLength > limit ||
 		strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream")
 }
 

@@ -101,7 +101,8 @@ type Transport struct {
 	MaxBody int64
 	// MaxResponse, in bytes, limits what is read of an answer's body before RoundTrip
 	// returns. 0: [DefaultMaxResponse]; negative: every body is passed on as it arrives, as
-	// a client needs that reads endless answers of other types than text/event-stream.
+	// a client needs that reads endless answers of other types than text/event-stream. Of a
+	// 409, 16 KiB are read in any case: they say whether to repeat.
 	MaxResponse int64
 	// OnRetry is called before each pause with the number of the attempt that failed,
 	// counted from one, the reason, and the length of the pause.
