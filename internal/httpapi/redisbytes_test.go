@@ -72,6 +72,32 @@ func TestRedis_DamagedRecordsLetPostgreSQLDecide(t *testing.T) {
 	}
 }
 
+// TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver: the record was damaged while its attempt
+// asked the provider. The next request takes the payment over, and the fence lets one of them settle.
+func TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	order := s.order(s.customer().ID).ID
+	r := request{method: "POST", path: payments(order), key: newKey(), body: card("tok_slow_2s")}
+	first := s.start(r)
+	s.eventually(func() bool { return s.charges(order) == 1 }, "the provider has charged the card")
+	require.NoError(t, s.redis.Set(s.ctx, s.redisPrefix()+r.key, "damaged", time.Minute).Err())
+	r.replica = 1
+	second := s.start(r)
+	s.eventually(func() bool { return value[int](s, `SELECT attempt FROM payments`) == 2 }, "it is taken over")
+
+	paid := s.await(second)
+	require.Equal(t, http.StatusCreated, paid.status, paid.body)
+	if overtaken := s.await(first); overtaken.status != http.StatusCreated {
+		overtaken.problem(409, "idempotency_in_progress")
+	}
+	kept := s.do(r)
+	require.Equal(t, http.StatusCreated, kept.status, kept.body)
+	require.True(t, kept.replayed())
+	require.Equal(t, 1, s.charges(order))
+	require.Equal(t, "succeeded 2", value[string](s, `SELECT concat_ws(' ', status, attempt) FROM payments`))
+}
+
 // TestRedis_ValuesOfAnotherTypeAreUnavailable has a list under two keys, which was never a record.
 // For what moves money that is as if Redis were away, for an order PostgreSQL decides alone; the
 // list is left to whoever put it there.
