@@ -73,7 +73,8 @@ func TestRedis_DamagedRecordsLetPostgreSQLDecide(t *testing.T) {
 }
 
 // TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver: the record was damaged while its attempt
-// asked the provider. The next request takes the payment over, and the fence lets one of them settle.
+// asked the provider. The next request takes the payment over, and the fence lets one of them
+// settle.
 func TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
