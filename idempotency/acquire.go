@@ -34,6 +34,9 @@ func (c *call) acquire() (existing *Record, err error) {
 	began := time.Now()
 	err = detached(c.r.Context(), func(ctx context.Context) (err error) {
 		existing, err = c.store.Acquire(ctx, c.pending, c.policy.Lease)
+		if errors.Is(err, ErrCorrupt) {
+			existing, err = c.repair(ctx, err)
+		}
 		return err
 	})
 	if err == nil && existing == nil && !c.mayHold {

@@ -44,8 +44,14 @@
 //	2xx, 3xx                 Completed   gets it again
 //	4xx                      Failed      gets it again
 //	408, 425, 429, 5xx       no          runs the handler
-//	panic                    no          runs the handler
+//	none: panic              no          runs the handler
+//	none: context ended      no          runs the handler
 //	after [Claim.Release]    no          runs the handler
+//
+// A handler that returns when its context has ended, and has written nothing, has no answer: the
+// client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader
+// is enough. A panic after the answer has passed [WithMaxResponse] does not release the key: the
+// client has seen the status, so a retry gets 409 [CodeResponseNotKept].
 //
 // # What it cannot do alone
 //

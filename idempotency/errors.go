@@ -23,7 +23,7 @@ var (
 	// because a circuit breaker is open: it was certainly not taken.
 	ErrNotSent = fmt.Errorf("%w: not sent", ErrUnavailable)
 	// ErrCorrupt says that the bytes under the key are not a record. The middleware treats
-	// that key as unavailable.
+	// that key as unavailable, unless it can be repaired, see [Policy].Authority.
 	ErrCorrupt = errors.New("idempotency: not a record")
 )
 
@@ -36,6 +36,7 @@ const (
 	CodeKeyReused        = "idempotency_key_reused"
 	CodeStoreUnavailable = "idempotency_store_unavailable"
 	CodeResponseNotKept  = "idempotency_response_not_kept"
+	CodeRequestTimeout   = "request_timeout"
 	CodeBodyTooLarge     = "body_too_large"
 	CodeBodyUnreadable   = "body_unreadable"
 	CodeBodyConsumed     = "body_consumed"
@@ -99,6 +100,14 @@ func storeUnavailable(cause error) *Error {
 	return &Error{
 		Status: http.StatusServiceUnavailable, Code: CodeStoreUnavailable, RetryAfter: unavailableRetryAfter, Err: cause,
 		Message: "Idempotency cannot be guaranteed at the moment, so the request was not executed. Retry later with the same key.",
+	}
+}
+
+// noAnswer answers for a handler whose context ended before it had written anything.
+func noAnswer(cause error) *Error {
+	return &Error{
+		Status: http.StatusServiceUnavailable, Code: CodeRequestTimeout, RetryAfter: unavailableRetryAfter, Err: cause,
+		Message: "The request was not answered in time, and may have been executed. Retry with the same key.",
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *call) run(next http.Handler, held bool) {
 	}
 	defer c.abandon()
 	c.handle(next, c.r.WithContext(context.WithValue(ctx, claimKey{}, c.claim)))
-	c.respond()
+	c.respond(ctx)
 }
 
 func (c *call) handle(next http.Handler, r *http.Request) {
@@ -30,8 +30,13 @@ func (c *call) handle(next http.Handler, r *http.Request) {
 }
 
 // respond finishes the record, and only then sends the answer: a client that has seen it gets
-// it again.
-func (c *call) respond() {
+// it again. A handler that has written nothing when its context ended has no answer, and not an
+// empty 200.
+func (c *call) respond(ctx context.Context) {
+	if c.out.code == 0 && ctx.Err() != nil {
+		c.claim.Release()
+		c.writeError(c.out, c.r, noAnswer(context.Cause(ctx)))
+	}
 	c.out.WriteHeader(http.StatusOK) // unless the handler has
 	c.returned = true
 	if !c.finished {

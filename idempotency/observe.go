@@ -31,5 +31,7 @@ type Check struct {
 	// Original is the TraceParent of the record that was there, if any: of the request that
 	// a replay repeats, or that a conflict or mismatch is with. It may be empty.
 	Original string
+	// Repaired says that the key was acquired in place of a damaged record, see [Policy].
+	Repaired bool
 	Err      error // the cause of unavailable, bypassed, lost, incomplete and rejected
 }

@@ -37,6 +37,10 @@ type Policy struct {
 	Lease       time.Duration // how long a key is held without a heartbeat, which comes every third of it
 	Deadline    time.Duration // of the handler, independent of the client's connection
 	FailureMode FailureMode
+	// Authority says that an authority below the handler prevents a second execution, as
+	// [FailOpen] needs it, which implies it. A damaged record is then replaced, if the store is a
+	// [Repairer], and the authority decides. Without an authority the key stays unavailable.
+	Authority bool
 	// Wait is how long a request waits if another attempt holds its key. When that one ends,
 	// the request gets its answer, or its turn. After Wait it gets a 409; if Wait is 0, at
 	// once. See [WithMaxWaiters].
@@ -73,6 +77,8 @@ func (p Policy) withDefaults() Policy {
 	}
 	return p
 }
+
+func (p Policy) hasAuthority() bool { return p.Authority || p.FailureMode == FailOpen }
 
 // statusOf reports whether an answer is final, and with which status it is kept. Answers that
 // allow a retry are not final: 5xx, 408 Request Timeout, 425 Too Early and 429 Too Many

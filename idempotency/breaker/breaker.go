@@ -26,8 +26,8 @@ const (
 	DefaultPause = 500 * time.Millisecond
 )
 
-// Breaker is an [idempotency.Store], [idempotency.Watcher] and [idempotency.Reader]. It is
-// safe for concurrent use.
+// Breaker is an [idempotency.Store], [idempotency.Watcher], [idempotency.Reader] and
+// [idempotency.Repairer]. It is safe for concurrent use.
 //
 // After several Acquires in a row without an answer the breaker opens: for a pause, Acquire
 // and Lookup fail at once with [idempotency.ErrNotSent]. Then one Acquire is sent as a
@@ -56,9 +56,10 @@ type Breaker struct {
 }
 
 var (
-	_ idempotency.Store   = (*Breaker)(nil)
-	_ idempotency.Watcher = (*Breaker)(nil)
-	_ idempotency.Reader  = (*Breaker)(nil)
+	_ idempotency.Store    = (*Breaker)(nil)
+	_ idempotency.Watcher  = (*Breaker)(nil)
+	_ idempotency.Reader   = (*Breaker)(nil)
+	_ idempotency.Repairer = (*Breaker)(nil)
 )
 
 // Option configures a [Breaker].
@@ -134,6 +135,11 @@ func (b *Breaker) Lookup(ctx context.Context, scope, key string) (*idempotency.R
 		return nil, fmt.Errorf("look up: breaker open: %w", idempotency.ErrNotSent)
 	}
 	return idempotency.Lookup(ctx, b.store, scope, key)
+}
+
+// Repair implements [idempotency.Repairer]. It is always sent: the store has just answered.
+func (b *Breaker) Repair(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
+	return idempotency.Repair(ctx, b.store, pending, lease)
 }
 
 // Watch implements [idempotency.Watcher].

@@ -86,6 +86,9 @@ func TestBreaker_IsAStore(t *testing.T) {
 	changed, stop := breaker.New(memstore.New()).Watch("", "key")
 	stop()
 	require.NotNil(t, changed)
+	existing, err := breaker.New(memstore.New()).Repair(t.Context(), idempotency.Record{Key: "key", Status: idempotency.StatusInProgress}, time.Minute)
+	require.NoError(t, err)
+	require.Nil(t, existing)
 }
 
 func TestBreaker_OfAPlainStoreIsAStore(t *testing.T) {
@@ -100,6 +103,9 @@ func TestBreaker_OfAPlainStoreIsAStore(t *testing.T) {
 	require.Nil(t, changed)
 	_, err := b.Lookup(t.Context(), "", "key")
 	require.ErrorIs(t, err, idempotency.ErrUnavailable)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = b.Repair(t.Context(), idempotency.Record{}, time.Minute)
+	require.ErrorIs(t, err, idempotency.ErrCorrupt)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 

@@ -87,17 +87,31 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 // Acquire implements [idempotency.Store] with SET NX GET, which returns nil or the value that is
 // there (https://redis.io/docs/latest/commands/set/).
 func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
+	raw, free, err := s.setUnlessThere(ctx, pending, lease)
+	if err != nil || free {
+		return nil, err
+	}
+	return met(raw, pending)
+}
+
+// setUnlessThere returns the bytes that are there, or that the key was free and is held now.
+func (s *Store) setUnlessThere(ctx context.Context, pending idempotency.Record, lease time.Duration) (raw string, free bool, err error) {
 	data, err := encode(pending, lease)
 	if err != nil {
-		return nil, fmt.Errorf("acquire: %w", err)
+		return "", false, fmt.Errorf("acquire: %w", err)
 	}
-	raw, err := s.text(ctx, "set", s.keyOf(pending.Scope, pending.Key), data, "px", milliseconds(lease), "nx", "get")
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
+	raw, err = s.text(ctx, "set", s.keyOf(pending.Scope, pending.Key), data, "px", milliseconds(lease), "nx", "get")
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", true, nil
+	case err != nil:
+		return "", false, fmt.Errorf("acquire: %w", translate(err))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("acquire: %w", translate(err))
-	}
+	return raw, false, nil
+}
+
+// met is the record that is there, or nil if it is our own.
+func met(raw string, pending idempotency.Record) (*idempotency.Record, error) {
 	var existing idempotency.Record
 	if err := existing.UnmarshalBinary([]byte(raw)); err != nil {
 		return nil, fmt.Errorf("acquire: %w", err)

@@ -21,19 +21,22 @@ var completeSource string
 //go:embed scripts/release.lua
 var releaseSource string
 
-// Each script begins with owner.lua, which reads the record. A script is called by its hash, and
-// sent in full only to a server that does not know it.
+//go:embed scripts/replace.lua
+var replaceSource string
+
+// The scripts of an owner's record begin with owner.lua, which reads it. A script is called by its
+// hash, and sent in full only to a server that does not know it.
 var (
-	extend   = newScript(extendSource)
-	complete = newScript(completeSource)
-	release  = newScript(releaseSource)
+	extend   = newScript(owner + extendSource)
+	complete = newScript(owner + completeSource)
+	release  = newScript(owner + releaseSource)
+	replace  = newScript(replaceSource)
 )
 
 type script struct{ source, hash string }
 
 func newScript(source string) script {
-	s := redis.NewScript(owner + source)
-	return script{owner + source, s.Hash()}
+	return script{source, redis.NewScript(source).Hash()}
 }
 
 // errorOf returns the error that a script's reply stands for.

@@ -156,6 +156,9 @@ func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
 		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
 		require.Equal(t, idempotency.StatusInProgress, b.find(t, "key").Status)
 	})
+	if _, repairs := setup(t).Store.(idempotency.Repairer); repairs {
+		repairCases(run)
+	}
 	for name, data := range corrupt {
 		run("corrupt: "+name, func(t *testing.T, b *bench) {
 			b.Plant(t, b.scope, "key", []byte(data))

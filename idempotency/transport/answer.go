@@ -8,16 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
 )
 
 const (
-	// problemSize is how much of a 409 is read to find its code; problems have a few
-	// hundred bytes.
+	// problemSize is how much of a 409 is read at least, to find its code; problems have a
+	// few hundred bytes.
 	problemSize = 16 << 10
 	// drainSize and drainTimeout limit how much of an unwanted response is read so that its
 	// connection can be used again. Beyond them a new connection is cheaper.
@@ -30,9 +32,10 @@ const (
 // answer is the result of one attempt.
 type answer struct {
 	response   *http.Response // nil if err is set
-	err        error
-	fatal      bool // a retry would fail in the same way
-	inProgress bool // a 409 idempotency_in_progress
+	err        error          // there is no answer, or no whole one
+	fatal      bool           // a retry would fail in the same way
+	inProgress bool           // a 409 idempotency_in_progress
+	content    io.Reader      // of the body, if some of it has been read
 	cancel     context.CancelCauseFunc
 }
 
@@ -46,49 +49,74 @@ func (a *answer) retryReason(ctx context.Context) (reason string, again bool) {
 		return a.err.Error(), true
 	}
 	code := a.response.StatusCode
-	switch code {
+	return fmt.Sprintf("%d %s", code, http.StatusText(code)), a.asksToRepeat()
+}
+
+// asksToRepeat reports whether the answer's status allows a retry.
+func (a *answer) asksToRepeat() bool {
+	switch a.response.StatusCode {
 	case http.StatusConflict:
-		again = a.inProgress || a.response.Header.Get("Retry-After") != ""
+		return a.inProgress || a.response.Header.Get("Retry-After") != ""
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		again = true
+		return true
 	}
-	return fmt.Sprintf("%d %s", code, http.StatusText(code)), again
+	return false
 }
 
 // result is the last answer in the form that RoundTrip returns.
-func (a *answer) result(attempts int) (*http.Response, error) {
+func (a *answer) result(r *http.Request, attempts int) (*http.Response, error) {
 	if a.err != nil {
-		return nil, fmt.Errorf("idempotency: attempt %d: %w", attempts, a.err)
+		return nil, errorOf(r, fmt.Errorf("attempt %d: %w", attempts, a.err))
 	}
 	return a.response, nil
 }
 
-// readProblem reads the code of a 409, and leaves the body unread for the caller.
-func (a *answer) readProblem() {
-	if a.err != nil || a.response.StatusCode != http.StatusConflict {
+// read reads the body up to the limit, and leaves it unread for the caller. If the body breaks off
+// there is no answer. The body of an answer that is repeated anyway is not needed, except that of a
+// 409: it says of which kind the conflict is.
+func (a *answer) read(limit int64) {
+	conflict := a.response.StatusCode == http.StatusConflict
+	if conflict {
+		limit = max(limit, problemSize)
+	}
+	if !conflict && a.asksToRepeat() || a.isPassedOn(limit) {
 		return
 	}
-	body := a.response.Body
-	read, err := io.ReadAll(io.LimitReader(body, problemSize))
-	rest := io.Reader(body)
-	if err != nil {
-		rest = failedReader{err}
+	body, data := a.response.Body, &bytes.Buffer{}
+	data.Grow(int(max(a.response.ContentLength, 0)) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(body, min(limit, math.MaxInt64-1)+1)); err != nil {
+		a.fail(fmt.Errorf("read the answer: %w", err))
+		return
 	}
-	a.response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), rest), body}
+	a.inProgress = conflict && codeOf(data.Bytes()) == idempotency.CodeInProgress
+	a.content = data
+	if int64(data.Len()) > limit {
+		a.content = io.MultiReader(data, body)
+	}
+}
+
+func codeOf(body []byte) string {
 	var problem struct {
 		Code string `json:"code"`
 	}
-	a.inProgress = json.Unmarshal(read, &problem) == nil && problem.Code == idempotency.CodeInProgress
+	_ = json.Unmarshal(body, &problem) // what is no problem has no code
+	return problem.Code
 }
 
-// failedReader returns an earlier error of the body to the caller that reads it.
-type failedReader struct{ err error }
+// isPassedOn reports whether the body is passed on unread. That of a 101 is the connection.
+func (a *answer) isPassedOn(limit int64) bool {
+	_, isConnection := a.response.Body.(io.Writer)
+	mediaType, _, _ := strings.Cut(a.response.Header.Get("Content-Type"), ";")
+	return limit < 0 || isConnection || a.response.Body == http.NoBody || a.response.ContentLength > limit ||
+		strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream")
+}
 
-func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
+// fail makes the attempt one without an answer.
+func (a *answer) fail(err error) {
+	a.discard()
+	a.response, a.err = nil, err
+}
 
 // discard drains and closes the response, so that its connection can be used again, and
 // releases the resources of the attempt.
@@ -103,27 +131,44 @@ func (a *answer) discard() {
 	_ = a.response.Body.Close()
 }
 
-// bindContext makes the attempt's context end when the response's body is closed. The body
-// of a 101 is the connection itself: wrapping it would hide its Write.
-func (a *answer) bindContext() {
+// bind makes the attempt's context end when the response's body is closed, and an error in the body
+// say the key of the request. The body of a 101 is the connection itself: wrapping it would hide
+// its Write.
+func (a *answer) bind(r *http.Request) {
 	if a.err != nil {
 		a.cancel(nil)
 		return
 	}
-	if _, isConnection := a.response.Body.(io.Writer); !isConnection {
-		a.response.Body = &answerBody{a.response.Body, a.cancel}
+	body := a.response.Body
+	if _, isConnection := body.(io.Writer); isConnection {
+		return
 	}
+	if a.content == nil {
+		a.content = body
+	}
+	a.response.Body = &answerBody{a.content, body, a.cancel, r}
 }
 
 type answerBody struct {
-	io.ReadCloser
-	cancel context.CancelCauseFunc
+	io.Reader
+	io.Closer
+	cancel  context.CancelCauseFunc
+	request *http.Request
+}
+
+// Read returns an [Error] if the body breaks off.
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.Reader returns io.EOF itself
+		err = errorOf(b.request, err)
+	}
+	return n, err
 }
 
 // Close closes the body and ends the attempt's context.
 func (b *answerBody) Close() error {
 	defer b.cancel(nil)
-	return b.ReadCloser.Close()
+	return b.Closer.Close()
 }
 
 // retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds, or a date. A date is

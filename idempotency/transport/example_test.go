@@ -1,7 +1,9 @@
 package transport_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,4 +44,49 @@ func ExampleTransport() {
 	// Output:
 	// attempt 1: 503 Service Unavailable
 	// 201
+}
+
+// A caller that goes on when a Transport has given up, as after an outage of minutes. It sends the
+// same request with the key of the error, so what was executed is not executed again. A body over
+// MaxResponse that breaks off is handled in the same way.
+func ExampleError() {
+	topUps, executed := 0, map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		if !executed[key] { // the middleware does this for a service
+			executed[key], topUps = true, topUps+1
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "the connection breaks")
+			return
+		}
+		_, _ = io.WriteString(w, "topped up")
+	}))
+	defer server.Close()
+
+	client := &http.Client{Transport: &transport.Transport{MaxAttempts: 1}} // gives up at once
+	defer client.CloseIdleConnections()
+	topUp := func(key string) (answer []byte, err error) {
+		r, err := http.NewRequest(http.MethodPost, server.URL+"/top-ups", strings.NewReader(`{"amount":5}`))
+		if err != nil {
+			return nil, err
+		}
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = response.Body.Close() }()
+		return io.ReadAll(response.Body)
+	}
+
+	answer, err := topUp("")
+	var unanswered *transport.Error
+	for errors.As(err, &unanswered) { // a program pauses here, and gives up some day
+		answer, err = topUp(unanswered.Key)
+	}
+	fmt.Printf("%s, %v, %d top-up\n", answer, err, topUps)
+
+	// Output: topped up, <nil>, 1 top-up
 }

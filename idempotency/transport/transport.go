@@ -1,5 +1,5 @@
 // Package transport is the client's side of idempotency keys: an [http.RoundTripper] that
-// adds a key to a request, and repeats it with the same key until there is an answer.
+// adds a key to a request, and repeats it with the same key until there is a whole answer.
 //
 //	client := &http.Client{Transport: &transport.Transport{}}
 package transport
@@ -34,22 +34,36 @@ const (
 	DefaultWait = 10 * time.Second
 	// DefaultMaxBody is the default of the middleware, in bytes.
 	DefaultMaxBody = 1 << 20
+	// DefaultMaxResponse is the default of the middleware, in bytes: every answer that it
+	// keeps is whole.
+	DefaultMaxResponse = 1 << 20
 )
 
 // Transport adds a key to requests and repeats them. The zero value is ready to use, and a
 // Transport is safe for concurrent use.
 //
-// A POST or PATCH gets a random key unless the caller has set one. A caller that must be
-// able to continue after its own restart sets and stores the key itself. GET, HEAD, OPTIONS,
-// TRACE, PUT and DELETE are repeated without a key. Each call of RoundTrip is one logical
-// request: a redirect that http.Client follows is another one.
+// A POST, PUT, PATCH or DELETE gets a random key unless the caller has set one. A caller that
+// must be able to continue after its own restart sets and stores the key itself. GET, HEAD,
+// OPTIONS and TRACE are repeated without a key (RFC 9110, section 9.2.1); other methods only
+// with the caller's. Each call of RoundTrip is one logical request: a redirect that
+// http.Client follows is another one.
 //
 //	answer                                      what happens
 //	none: connection error, AttemptTimeout      repeated with the same key
+//	cut in its body                             repeated with the same key
 //	409 idempotency_in_progress                 repeated, and asks the server to wait
 //	any other 409 with Retry-After              repeated
 //	408, 425, 429, 500, 502, 503, 504           repeated
 //	anything else, other 409s and 422 included  returned
+//
+// An answer is whole, or it is none: its body is read before RoundTrip returns, up to
+// MaxResponse. These are passed on before they have ended: longer bodies, text/event-stream,
+// 101, a last answer that would have been repeated, and answers to requests that cannot be
+// repeated. If such a body breaks off, reading it returns an [Error].
+//
+// If there is no whole answer to a request with a key, the error is an [Error] with the key,
+// for a caller that repeats the request itself. Of an answer, the key is in the header of
+// Response.Request.
 //
 // 408, 425 and 429 say that nothing was executed and allow a retry (RFC 9110, section
 // 15.5.9, RFC 8470, section 5.2, and RFC 6585, section 4); the middleware keeps none of
@@ -67,7 +81,8 @@ const (
 // which prevents it: one attempt is one request on the wire. A request without a body may
 // still be sent twice.
 //
-// The Timeout of an http.Client covers all attempts together.
+// The Timeout of an http.Client covers all attempts together, and its error hides the [Error].
+// A deadline of the request's context does not.
 type Transport struct {
 	Base           http.RoundTripper // nil: http.DefaultTransport
 	MaxAttempts    int               // including the first; 0: [DefaultMaxAttempts]
@@ -84,6 +99,11 @@ type Transport struct {
 	// MaxBody, in bytes, limits what is buffered of a body without GetBody; a request with
 	// a larger one is sent only once. 0: [DefaultMaxBody].
 	MaxBody int64
+	// MaxResponse, in bytes, limits what is read of an answer's body before RoundTrip
+	// returns. 0: [DefaultMaxResponse]; negative: every body is passed on as it arrives, as
+	// a client needs that reads endless answers of other types than text/event-stream. Of a
+	// 409, 16 KiB are read in any case: they say whether to repeat.
+	MaxResponse int64
 	// OnRetry is called before each pause with the number of the attempt that failed,
 	// counted from one, the reason, and the length of the pause.
 	OnRetry func(attempt int, reason string, wait time.Duration)
@@ -98,24 +118,24 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("idempotency: read request body: %w", err)
 	}
 	r = withKey(r)
-	repeatable := body.repeatable && (isIdempotent(r.Method) || len(r.Header[idempotency.HeaderKey]) > 0)
+	body.repeatable = body.repeatable && (isSafe(r.Method) || hasKey(r))
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		answer := t.attempt(r, body)
 		reason, again := answer.retryReason(r.Context())
-		if !again || !repeatable {
-			return answer.result(attempt)
+		if !again || !body.repeatable {
+			return answer.result(r, attempt)
 		}
 		wait := t.pauseAfter(attempt, answer.response)
 		if !t.affords(r.Context(), attempt, time.Since(began)+wait, wait) {
-			return answer.result(attempt)
+			return answer.result(r, attempt)
 		}
 		answer.discard()
 		if t.OnRetry != nil {
 			t.OnRetry(attempt, reason, wait)
 		}
 		if err := sleep(r.Context(), wait); err != nil {
-			return nil, fmt.Errorf("idempotency: waiting after attempt %d (%s): %w", attempt, reason, err)
+			return nil, errorOf(r, fmt.Errorf("waiting after attempt %d (%s): %w", attempt, reason, err))
 		}
 		if answer.inProgress {
 			r = t.preferWait(r)
@@ -142,12 +162,12 @@ func (t *Transport) affords(ctx context.Context, attempt int, elapsed, wait time
 // errNoAnswer is the cause when AttemptTimeout ends an attempt.
 var errNoAnswer = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 
-// attempt sends the request once. Its timeout ends with the response header: reading the
-// body may take as long as the caller wants.
+// attempt sends the request once. Its timeout ends when the answer is whole or passed on: reading
+// the rest of the body may take as long as the caller wants.
 func (t *Transport) attempt(r *http.Request, body *requestBody) *answer {
 	content, err := body.open()
 	if err != nil {
-		return &answer{err: fmt.Errorf("idempotency: open request body again: %w", err), fatal: true}
+		return &answer{err: fmt.Errorf("open request body again: %w", err), fatal: true}
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	inTime := func() bool { return true }
@@ -158,12 +178,13 @@ func (t *Transport) attempt(r *http.Request, body *requestBody) *answer {
 	once.Body, once.GetBody = content, nil
 	a := &answer{cancel: cancel}
 	a.response, a.err = t.base().RoundTrip(once) //nolint:bodyclose // discard closes it, or the caller does
-	a.readProblem()
-	if !inTime() {
-		a.discard()
-		a.response, a.err = nil, errNoAnswer
+	if a.err == nil && body.repeatable {
+		a.read(orDefault(t.MaxResponse, DefaultMaxResponse))
 	}
-	a.bindContext()
+	if !inTime() {
+		a.fail(errNoAnswer)
+	}
+	a.bind(r)
 	return a
 }
 
@@ -173,13 +194,13 @@ func (t *Transport) attemptTimeout() time.Duration {
 
 // withKey returns a copy of the request with a key if it needs one.
 func withKey(r *http.Request) *http.Request {
-	method := strings.ToUpper(r.Method)
-	needs := method == http.MethodPost || method == http.MethodPatch
-	if !needs || len(r.Header[idempotency.HeaderKey]) > 0 {
+	if !changes(r.Method) || hasKey(r) {
 		return r
 	}
 	return withHeader(r, idempotency.HeaderKey, idempotency.NewKey())
 }
+
+func hasKey(r *http.Request) bool { return len(r.Header[idempotency.HeaderKey]) > 0 }
 
 // preferWait returns a copy of the request that asks the server to wait.
 func (t *Transport) preferWait(r *http.Request) *http.Request {
@@ -202,10 +223,20 @@ func withHeader(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// isIdempotent follows RFC 9110, section 9.2.2.
-func isIdempotent(method string) bool {
+// changes reports whether the method changes something. Also PUT and DELETE act twice if another
+// request was between two copies of one.
+func changes(method string) bool {
 	switch strings.ToUpper(method) {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// isSafe follows RFC 9110, section 9.2.1.
+func isSafe(method string) bool {
+	switch strings.ToUpper(method) {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return true
 	}
 	return false

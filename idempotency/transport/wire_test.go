@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
@@ -76,38 +77,36 @@ func TestTransport_HasOneEffectWithTheMiddleware(t *testing.T) {
 	require.Equal(t, int64(60), requests.Load(), "failed, lost, replayed")
 }
 
-func TestTransport_TimesOutAnAttemptButNotItsBody(t *testing.T) {
+func TestTransport_TimesOutAnAttempt(t *testing.T) {
 	t.Parallel()
-	var requests atomic.Int64
-	release := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		if requests.Add(1) == 1 {
-			<-r.Context().Done() // until the client gives up
-			return
-		}
-		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
-		<-release
-		write(w, "late")
-	}))
-	defer server.Close()
-	rt := quick(t)
-	rt.AttemptTimeout = 200 * time.Millisecond
-	rt.OnRetry = func(_ int, reason string, _ time.Duration) { require.Contains(t, reason, "no answer in time") }
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("x"))
-	require.NoError(t, err)
-	response, err := rt.RoundTrip(r)
-	require.NoError(t, err)
-	require.NoError(t, response.Request.Context().Err())
-	timer := time.AfterFunc(2*rt.AttemptTimeout, func() { close(release) })
-	defer timer.Stop()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, "late", string(body))
-	require.NoError(t, response.Body.Close())
-	require.ErrorIs(t, response.Request.Context().Err(), context.Canceled, "what the attempt held is free")
-	require.Equal(t, int64(2), requests.Load())
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"before the header": func(http.ResponseWriter) {},
+		"before the body":   func(w http.ResponseWriter) { flush(w, "") },
+		"in the body":       func(w http.ResponseWriter) { flush(w, "half") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if requests.Add(1) == 1 {
+					begin(w)
+					<-r.Context().Done() // until the client gives up
+					return
+				}
+				write(w, "in time")
+			}))
+			defer server.Close()
+			rt := quick(t)
+			rt.AttemptTimeout = time.Second
+			rt.OnRetry = func(_ int, reason string, _ time.Duration) { assert.Contains(t, reason, "no answer in time") }
+			code, body, err := post(t, rt, server.URL, "x")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, code)
+			require.Equal(t, "in time", body)
+			require.Equal(t, int64(2), requests.Load())
+		})
+	}
 }
 
 // TestTransport_RepeatsAfterAConflictWithoutBody sends the header of a 409 and no body, which
@@ -342,6 +341,12 @@ func TestTransport_IsSafeForConcurrentUse(t *testing.T) {
 	for key, n := range seen {
 		require.Equal(t, 2, n, key)
 	}
+}
+
+// flush sends a part of an answer.
+func flush(w http.ResponseWriter, s string) {
+	write(w, s)
+	_ = http.NewResponseController(w).Flush()
 }
 
 func write(w io.Writer, s string) { _, _ = io.WriteString(w, s) }

@@ -40,7 +40,7 @@ func TestApp_ServesLogsAndCounts(t *testing.T) {
 		`idempotency_check_duration_seconds_count{result="replay"} 1`,
 		`http_request_duration_seconds_count{method="POST",route="/v1/orders/{order_id}/payments",status="201"} 2`,
 		`idempotency_replay_total 1`, `idempotency_conflict_total 0`, `idempotency_mismatch_total 0`,
-		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_waiters 0`, "\nidempotency_breaker_open 0\n",
+		`idempotency_processing_timeout_total 0`, `idempotency_redis_error_total 0`, `idempotency_repaired_total 0`, `idempotency_waiters 0`, "\nidempotency_breaker_open 0\n",
 		`idempotency_takeovers_total 0`, `idempotency_fence_failures_total 0`,
 		`payments{state="processing"} 0`, `payments{state="succeeded"} 1`, `payments{state="declined"} 0`,
 		`payments_processing 0`, `payments_overdue 0`, `outbox_depth `, `outbox_lag_seconds `, `outbox_retrying{group="order-confirmations"} 0`, `outbox_dead{group="order-confirmations"} 0`,

@@ -150,6 +150,10 @@ func (s failingStore) Lookup(ctx context.Context, scope, key string) (*idempoten
 	return idempotency.Lookup(ctx, s.Store, scope, key)
 }
 
+func (s failingStore) Repair(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
+	return idempotency.Repair(ctx, s.Store, pending, lease)
+}
+
 func failGateway(gateway checkout.Gateway) checkout.Gateway { return failingGateway{gateway} }
 
 type failingGateway struct{ next checkout.Gateway }

@@ -30,6 +30,7 @@ type metrics struct {
 	checks         *prometheus.CounterVec
 	watched        map[idempotency.Result]prometheus.Counter // the results that people watch, by names of their own
 	checkSeconds   *prometheus.HistogramVec
+	repaired       prometheus.Counter
 	requestSeconds *prometheus.HistogramVec
 	providerEvents *prometheus.CounterVec
 }
@@ -44,6 +45,9 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 			Name: "idempotency_check_duration_seconds", Help: "Time spent on idempotency, the handler's time not included.",
 			Buckets: checkBuckets,
 		}, []string{"result"}),
+		repaired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "idempotency_repaired_total", Help: "Damaged records that a request replaced; PostgreSQL decided.",
+		}),
 		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "http_request_duration_seconds", Help: "Time until a request was answered.", Buckets: requestBuckets,
 		}, []string{"method", "route", "status"}),
@@ -56,7 +60,7 @@ func newMetrics(pool *pgxpool.Pool) *metrics {
 		m.providerEvents.WithLabelValues(string(verdict)) // so that the first one is an increase
 	}
 	m.watched = watchedResults(m.registry)
-	m.registry.MustRegister(m.providerEvents, m.checks, m.checkSeconds, m.requestSeconds, poolCollector{pool},
+	m.registry.MustRegister(m.providerEvents, m.checks, m.checkSeconds, m.repaired, m.requestSeconds, poolCollector{pool},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -115,6 +119,9 @@ func (a *App) observeCheck(r *http.Request, route string, check idempotency.Chec
 	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
 	if counter := a.metrics.watched[check.Result]; counter != nil {
 		counter.Inc()
+	}
+	if check.Repaired {
+		a.metrics.repaired.Inc()
 	}
 
 	attrs := []slog.Attr{

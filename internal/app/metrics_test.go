@@ -55,6 +55,21 @@ func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 	r.awaitMetric(`payments{state="succeeded"} 1`)
 }
 
+func TestMetrics_CountDamagedRecords(t *testing.T) {
+	t.Parallel()
+	r := serveSeeded(t, testConfig(t))
+	path := "/v1/orders/" + r.placeOrder() + "/payments"
+	first := r.call(http.MethodPost, path, "pay", cardPayment("tok_visa"))
+	require.Equal(t, http.StatusCreated, first.status, first.body)
+	r.awaitMetric("idempotency_repaired_total 0")
+	names, err := r.redis.Keys(t.Context(), "idempotency:*:pay").Result()
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	require.NoError(t, r.redis.Set(t.Context(), names[0], "damaged", time.Minute).Err())
+	require.Equal(t, first.body, r.call(http.MethodPost, path, "pay", cardPayment("tok_visa")).body)
+	r.awaitMetric("idempotency_repaired_total 1")
+}
+
 // TestMetrics_CountTroublesDuringAnOutage: alerts about the outage are made of these counters.
 func TestMetrics_CountTroublesDuringAnOutage(t *testing.T) {
 	t.Parallel()

@@ -29,11 +29,11 @@ func beforeHandler(p *idempotency.Policy) time.Duration { return preparation + p
 // keyedRoutes is the policy of each route that takes a key. Routes that move money fail closed:
 // without the store two attempts could ask the provider at the same time, and we should not depend
 // on the provider's own idempotency. The others fail open, because the authority can decide there
-// by itself.
+// by itself. It also decides where a record was damaged.
 func keyedRoutes(cfg Config) map[string]*idempotency.Policy {
 	money := idempotency.Policy{
 		Required: true, TTL: cfg.PaymentTTL, Lease: cfg.Lease, Deadline: cfg.PaymentDeadline,
-		MaxWait: maxMoneyWait, FailureMode: idempotency.FailClosed,
+		MaxWait: maxMoneyWait, FailureMode: idempotency.FailClosed, Authority: true,
 		ExcludedFields: []string{"client_timestamp", "request_nonce"},
 	}
 	change := idempotency.Policy{

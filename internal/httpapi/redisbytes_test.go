@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -36,49 +35,101 @@ var foreign = map[string]string{
 	"huge":           strings.Repeat("garbage ", 1<<17),
 }
 
-// TestRedis_ForeignBytesAreUnavailable has foreign bytes under two keys. For a payment that
-// is as if Redis were away, for an order PostgreSQL decides alone; the bytes are left to whoever
-// put them there, and no client gets them.
-func TestRedis_ForeignBytesAreUnavailable(t *testing.T) {
+// TestRedis_DamagedRecordsLetPostgreSQLDecide has a record damaged before its request, and again
+// when the request is done. Each time a request replaces it, and nothing happens twice.
+func TestRedis_DamagedRecordsLetPostgreSQLDecide(t *testing.T) {
 	t.Parallel()
 	logs := &logLines{}
 	s := setup(t, func(c *httpapi.Config) { c.Logger = slog.New(slog.NewJSONHandler(logs, nil)) })
 	customer := s.customer().ID
-	order := s.order(customer).ID
-	redisKey := s.redisKeys("*")[0][:len("idempotency:")+36] + ":" // of our account
-	cases := map[string]func(key string) *redis.StatusCmd{"a list": func(key string) *redis.StatusCmd {
-		require.NoError(t, s.redis.RPush(s.ctx, key, "x").Err())
-		return redis.NewStatusCmd(s.ctx)
-	}}
-	for name, data := range foreign {
-		cases[name] = func(key string) *redis.StatusCmd { return s.redis.Set(s.ctx, key, data, 0) }
-	}
-	for name, plant := range cases {
+	prefix := s.redisPrefix()
+	for name, damage := range foreign {
 		t.Log(name)
-		payKey, orderKey := newKey(), newKey()
-		body := orderOf(customer, "tee-black", 1)
-		for _, key := range []string{payKey, orderKey} {
-			require.NoError(t, plant(redisKey+key).Err())
+		for _, r := range []request{
+			{path: "/v1/customers/" + customer.String() + "/top-ups", body: `{"amount":{"amount":500,"currency":"USD"}}`},
+			{path: "/v1/orders", body: orderOf(customer, "tee-black", 1)},
+		} {
+			r.method, r.key = "POST", newKey()
+			require.NoError(t, s.redis.Set(s.ctx, prefix+r.key, damage, 0).Err())
+			s.do(request{method: "GET", path: keyPath(r.key)}).problem(503, "service_unavailable")
+			first := s.do(r)
+			require.Equal(t, http.StatusCreated, first.status, first.body)
+			require.False(t, first.replayed())
+			require.Contains(t, logs.of(r.key), "damaged record replaced")
+
+			before := s.effect()
+			require.NoError(t, s.redis.Set(s.ctx, prefix+r.key, damage, 0).Err())
+			s.observed()
+			for replica, by := range []string{"by PostgreSQL", "by Redis"} {
+				r.replica = replica
+				again := s.do(r)
+				require.True(t, again.replayed(), by)
+				requireSame(t, first, again)
+			}
+			require.True(t, s.redis.TTL(s.ctx, prefix+r.key).Val() > 0, "it is a record again, which expires")
+			require.Equal(t, before, s.effect())
 		}
-		dump := func() [32]byte { return sha256.Sum256([]byte(s.redis.Dump(s.ctx, redisKey+orderKey).Val())) }
-		planted := dump()
-
-		before := s.effect()
-		s.post(payments(order), payKey, card("tok_visa"), 503).problem(503, "idempotency_store_unavailable")
-		require.Equal(t, before, s.effect())
-		first := s.post("/v1/orders", orderKey, body, http.StatusCreated)
-		require.False(t, first.replayed())
-		again := s.do(request{method: "POST", path: "/v1/orders", key: orderKey, body: body, replica: 1})
-		require.True(t, again.replayed(), "by PostgreSQL")
-		requireSame(t, first, again)
-		s.post("/v1/orders", orderKey, orderOf(customer, "tee-black", 2), 422).problem(422, "idempotency_key_reused")
-
-		require.Contains(t, logs.of(payKey), "not a record")
-		require.Contains(t, logs.of(orderKey), "not a record")
-		require.Equal(t, planted, dump(), "it is left alone")
-		s.do(request{method: "GET", path: keyPath(payKey)}).problem(503, "service_unavailable")
 	}
-	require.Zero(t, s.charges(order))
+}
+
+// TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver: the record was damaged while its attempt
+// asked the provider. The next request takes the payment over, and the fence lets one of them
+// settle.
+func TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	order := s.order(s.customer().ID).ID
+	r := request{method: "POST", path: payments(order), key: newKey(), body: card("tok_slow_2s")}
+	first := s.start(r)
+	s.eventually(func() bool { return s.charges(order) == 1 }, "the provider has charged the card")
+	require.NoError(t, s.redis.Set(s.ctx, s.redisPrefix()+r.key, "damaged", time.Minute).Err())
+	r.replica = 1
+	second := s.start(r)
+	s.eventually(func() bool { return value[int](s, `SELECT attempt FROM payments`) == 2 }, "it is taken over")
+
+	paid := s.await(second)
+	require.Equal(t, http.StatusCreated, paid.status, paid.body)
+	if overtaken := s.await(first); overtaken.status != http.StatusCreated {
+		overtaken.problem(409, "idempotency_in_progress")
+	}
+	kept := s.do(r)
+	require.Equal(t, http.StatusCreated, kept.status, kept.body)
+	require.True(t, kept.replayed())
+	require.Equal(t, 1, s.charges(order))
+	require.Equal(t, "succeeded 2", value[string](s, `SELECT concat_ws(' ', status, attempt) FROM payments`))
+}
+
+// TestRedis_ValuesOfAnotherTypeAreUnavailable has a list under two keys, which was never a record.
+// For what moves money that is as if Redis were away, for an order PostgreSQL decides alone; the
+// list is left to whoever put it there.
+func TestRedis_ValuesOfAnotherTypeAreUnavailable(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	customer := s.customer().ID
+	order := s.order(customer).ID
+	payKey, orderKey := newKey(), newKey()
+	for _, key := range []string{payKey, orderKey} {
+		require.NoError(t, s.redis.RPush(s.ctx, s.redisPrefix()+key, "x").Err())
+	}
+	before := s.effect()
+	s.post(payments(order), payKey, card("tok_visa"), 503).problem(503, "idempotency_store_unavailable")
+	require.Equal(t, before, s.effect())
+	body := orderOf(customer, "tee-black", 1)
+	first := s.post("/v1/orders", orderKey, body, http.StatusCreated)
+	require.False(t, first.replayed())
+	again := s.do(request{method: "POST", path: "/v1/orders", key: orderKey, body: body, replica: 1})
+	require.True(t, again.replayed(), "by PostgreSQL")
+	requireSame(t, first, again)
+	s.post("/v1/orders", orderKey, orderOf(customer, "tee-black", 2), 422).problem(422, "idempotency_key_reused")
+	for _, key := range []string{payKey, orderKey} {
+		require.Equal(t, []string{"x"}, s.redis.LRange(s.ctx, s.redisPrefix()+key, 0, -1).Val())
+	}
+}
+
+// redisPrefix begins our account's keys in Redis, where there is one already.
+func (s *shop) redisPrefix() string {
+	s.t.Helper()
+	return s.redisKeys("*")[0][:len("idempotency:")+36] + ":"
 }
 
 // redisKeys lists our keys in Redis.

@@ -98,10 +98,14 @@ func (s *shop) openPostgres(url string) *pgxpool.Pool {
 	return pool
 }
 
+// openRedis opens a client that a busy machine does not time out: a megabyte may take longer than
+// a service would wait. Redis that is stopped refuses connections at once.
 func (s *shop) openRedis(url string) redis.UniversalClient {
 	s.t.Helper()
-	c, err := redisstore.Open(url)
+	o, err := redisstore.Options(url)
 	require.NoError(s.t, err)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = testTimeout, testTimeout, testTimeout, testTimeout
+	c := redisstore.NewClient(o)
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -105,7 +105,7 @@ func TestPolicies_AreThoseOfTheDesign(t *testing.T) {
 	cfg := Config{Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second}
 	money := idempotency.Policy{Required: true, TTL: 48 * time.Hour, Lease: 15 * time.Second, Deadline: time.Minute,
-		MaxWait: 30 * time.Second, FailureMode: idempotency.FailClosed, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
+		MaxWait: 30 * time.Second, FailureMode: idempotency.FailClosed, Authority: true, ExcludedFields: []string{"client_timestamp", "request_nonce"}}
 	change := idempotency.Policy{Required: true, TTL: 24 * time.Hour, Lease: 15 * time.Second, Deadline: 30 * time.Second,
 		MaxWait: 5 * time.Second, FailureMode: idempotency.FailOpen}
 	optional := change

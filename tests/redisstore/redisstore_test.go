@@ -73,6 +73,8 @@ func TestAcquire_ReportsAKeyOfAnotherType(t *testing.T) {
 	require.NoError(t, client.RPush(t.Context(), "idempotency:acct_1:key", "x").Err())
 	_, err := store.Acquire(t.Context(), record, time.Minute)
 	require.ErrorIs(t, err, idempotency.ErrCorrupt)
+	_, err = store.Repair(t.Context(), record, time.Minute)
+	require.ErrorIs(t, err, idempotency.ErrCorrupt)
 	require.ErrorIs(t, store.Extend(t.Context(), record, time.Minute), idempotency.ErrCorrupt)
 	require.ErrorIs(t, store.Complete(t.Context(), done(record), time.Minute), idempotency.ErrCorrupt)
 	require.ErrorIs(t, store.Release(t.Context(), record), idempotency.ErrCorrupt)

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -42,6 +43,7 @@ var redisKinds = []Kind{
 		Name: "redis flush while consumers are behind", Victim: Redis, Breaks: []Damage{RedisLoses},
 		Excuses: slices.Concat(redisUnreachable, postgresUnreachable), draw: (*Scheduler).flushUnconsumed,
 	},
+	{Name: "redis records damaged", Victim: Redis, draw: (*Scheduler).damageRecords},
 	{Name: "redis script flush", Victim: Redis, draw: redisCommand("SCRIPT", "FLUSH")},
 	{
 		Name: "redis out of memory", Victim: Redis, Excuses: redisUnreachable,
@@ -95,6 +97,27 @@ func (s *Scheduler) flushUnconsumed() *Run {
 	return r
 }
 
+// damageRecords has every record be bytes that are no record, until its time is up: those of
+// attempts that run, and those of answers. It counts them.
+func (s *Scheduler) damageRecords() *Run {
+	r := &Run{Hold: longHold, victims: []string{stack.Redis}, heal: nothing, Counts: true, traffic: true}
+	r.inject = func(ctx context.Context) error {
+		return s.withMaster(ctx, func(client *redis.Client) error {
+			keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
+			for keys.Next(ctx) {
+				err := client.SetArgs(ctx, keys.Val(), "damaged", redis.SetArgs{Mode: "XX", KeepTTL: true}).Err()
+				if err == nil {
+					r.Hits++
+				} else if !errors.Is(err, redis.Nil) { // it has expired
+					return err
+				}
+			}
+			return keys.Err()
+		})
+	}
+	return r
+}
+
 // configured changes a setting of Redis.
 func configured(name, broken, healed string) func(*Scheduler) *Run {
 	return func(s *Scheduler) *Run {
@@ -108,11 +131,15 @@ func configured(name, broken, healed string) func(*Scheduler) *Run {
 // onMaster sends a command to the Redis that takes writes. The master does not change while a run
 // has Redis as its victim.
 func (s *Scheduler) onMaster(ctx context.Context, command ...any) error {
+	return s.withMaster(ctx, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
+}
+
+func (s *Scheduler) withMaster(ctx context.Context, do func(*redis.Client) error) error {
 	addr, err := s.target.Stack.RedisMaster(ctx)
 	if err != nil {
 		return err
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = client.Close() }()
-	return client.Do(ctx, command...).Err()
+	return do(client)
 }

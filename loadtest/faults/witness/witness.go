@@ -71,6 +71,7 @@ type record struct {
 	until     time.Duration // it expires
 	beaten    bool          // it was extended
 	uncertain bool          // it is open whether its acquisition succeeded
+	damaged   bool          // a fault made it bytes of no owner, which any attempt may replace
 	before    *record       // expired in progress when this one was acquired
 }
 
@@ -128,6 +129,10 @@ func (w *Witness) see(c command) {
 			w.acquires(c)
 			return
 		}
+		if _, ifThere := c.option("xx"); ifThere && !c.script {
+			w.damages(c)
+			return
+		}
 		w.writes(c, w.writer(c))
 	case "del":
 		if len(c.args) == 2 && strings.HasPrefix(c.args[1], prefix) {
@@ -168,6 +173,13 @@ func (w *Witness) acquires(c command) {
 	}
 }
 
+// damages is SET XX by a fault, which keeps the record's time.
+func (w *Witness) damages(c command) {
+	if is := w.records[c.args[1]]; is != nil {
+		w.records[c.args[1]] = &record{damaged: true, done: is.done, since: is.since, until: is.until}
+	}
+}
+
 func (w *Witness) writes(c command, owner string) {
 	_, done := read(c.args[2])
 	w.mustOwn(c, owner, "writes")
@@ -185,7 +197,7 @@ func (w *Witness) mustOwn(c command, owner, does string) {
 	case is == nil && c.at < w.blind:
 	case is == nil:
 		w.note(c, "%s %s a record that does not exist", owner, does)
-	case is.uncertain || (is.owner == owner && !is.done && c.at < is.until+slack):
+	case is.uncertain || is.damaged || (is.owner == owner && !is.done && c.at < is.until+slack):
 	case c.at > is.until+slack:
 		w.note(c, "%s %s a record that has expired", owner, does)
 	case is.owner != owner:

@@ -182,3 +182,24 @@ func TestFollow_SurvivesARestart(t *testing.T) {
 	require.NoError(t, write.Run(t.Context(), client, []string{key + "2"}, "b", value("b", "Completed")).Err())
 	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 1 }, 5*time.Second, 10*time.Millisecond)
 }
+
+// TestWitness_LetsOneAttemptReplaceADamagedRecord: the attempt whose record was damaged has lost
+// it.
+func TestWitness_LetsOneAttemptReplaceADamagedRecord(t *testing.T) {
+	t.Parallel()
+	damaged := func() *story {
+		s := newStory().after(blindFor).acquire("first").after(stall)
+		s.see(command{at: s.at, args: []string{"set", key, "damaged", "xx", "keepttl"}})
+		return s
+	}
+	replace := func(s *story, owner string) *story {
+		return s.script(owner, "set", key, value(owner, "InProgress"), "px", "3000")
+	}
+	foreign, losses := replace(damaged(), "second").after(stall).complete("second").Found()
+	require.Empty(t, foreign)
+	require.Empty(t, losses)
+	foreign, _ = replace(damaged(), "second").after(stall).complete("first").Found()
+	require.Len(t, foreign, 1, "its owner is gone")
+	foreign, _ = replace(replace(damaged(), "second"), "third").Found()
+	require.Len(t, foreign, 1, "it was damaged no longer")
+}

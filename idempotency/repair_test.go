@@ -1,0 +1,150 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/internal/faulty"
+	"github.com/oncepay/oncepay/idempotency/memstore"
+)
+
+// damageable is a store of one key, whose record can be damaged.
+type damageable struct {
+	mu      sync.Mutex
+	store   *memstore.Store
+	damaged bool
+	repairs int
+}
+
+func (d *damageable) damage() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.damaged = true
+}
+
+// take takes a step at the store, unless the record is damaged.
+func (d *damageable) take(step func(*memstore.Store) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.damaged {
+		return idempotency.ErrCorrupt
+	}
+	return step(d.store)
+}
+
+func (d *damageable) Acquire(ctx context.Context, r idempotency.Record, lease time.Duration) (existing *idempotency.Record, err error) {
+	err = d.take(func(s *memstore.Store) (err error) { existing, err = s.Acquire(ctx, r, lease); return err })
+	return existing, err
+}
+
+func (d *damageable) Extend(ctx context.Context, r idempotency.Record, lease time.Duration) error {
+	return d.take(func(s *memstore.Store) error { return s.Extend(ctx, r, lease) })
+}
+
+func (d *damageable) Complete(ctx context.Context, r idempotency.Record, ttl time.Duration) error {
+	return d.take(func(s *memstore.Store) error { return s.Complete(ctx, r, ttl) })
+}
+
+func (d *damageable) Release(ctx context.Context, r idempotency.Record) error {
+	return d.take(func(s *memstore.Store) error { return s.Release(ctx, r) })
+}
+
+func (d *damageable) Repair(ctx context.Context, r idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
+	d.mu.Lock()
+	if d.damaged {
+		d.store, d.damaged = memstore.New(), false
+	}
+	d.repairs++
+	d.mu.Unlock()
+	return d.Acquire(ctx, r, lease)
+}
+
+// setupDamageable is setup with such a store.
+func setupDamageable(t *testing.T, policy idempotency.Policy, handle http.HandlerFunc) (*bundle, *damageable) {
+	t.Helper()
+	store := &damageable{store: memstore.New()}
+	return setupOn(t, func(*faulty.Store) idempotency.Store { return store }, policy, handle), store
+}
+
+func TestRepair_LetsTheAuthorityDecide(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]idempotency.Policy{
+		"failing closed": {Authority: true}, "failing open": {FailureMode: idempotency.FailOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, store := setupDamageable(t, policy, nil)
+			store.damage()
+			first := b.post(t, "key", "")
+			require.Equal(t, http.StatusCreated, first.Code)
+			require.Equal(t, idempotency.ResultAcquired, b.lastCheck().Result)
+			require.True(t, b.lastCheck().Repaired)
+			requireReplay(t, first, b.post(t, "key", ""))
+			require.False(t, b.lastCheck().Repaired)
+			require.Equal(t, 1, store.repairs)
+		})
+	}
+}
+
+func TestRepair_NeedsAnAuthority(t *testing.T) {
+	t.Parallel()
+	b, store := setupDamageable(t, idempotency.Policy{}, nil)
+	store.damage()
+	requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
+	require.ErrorIs(t, b.lastCheck().Err, idempotency.ErrCorrupt)
+	require.Zero(t, store.repairs)
+	require.Zero(t, b.ran())
+}
+
+func TestRepair_ByAStoreThatCannotLeavesTheKeyUnavailable(t *testing.T) {
+	t.Parallel()
+	b := setup(t, idempotency.Policy{Authority: true}, nil)
+	b.store.Fail = faulty.On(faulty.Acquire, idempotency.ErrCorrupt)
+	requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
+	require.ErrorIs(t, b.lastCheck().Err, errors.ErrUnsupported)
+	require.False(t, b.lastCheck().Repaired)
+}
+
+// TestRepair_EndsTheAttemptWhoseRecordWasDamaged: what was damaged may have been the record of an
+// attempt that is running. Its next heartbeat finds the lease lost, and it cannot change the next
+// attempt's record.
+func TestRepair_EndsTheAttemptWhoseRecordWasDamaged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, repaired := make(chan struct{}), make(chan struct{})
+		policy := idempotency.Policy{Authority: true, Lease: 15 * time.Second, Deadline: time.Hour}
+		b, store := setupDamageable(t, policy, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-began:
+				close(repaired)
+				write(w, "second")
+			default:
+				close(began)
+				<-repaired
+				at := time.Now()
+				<-r.Context().Done()
+				require.ErrorIs(t, context.Cause(r.Context()), idempotency.ErrLost)
+				require.LessOrEqual(t, time.Since(at), policy.Lease/3, "at the next heartbeat")
+				write(w, "first")
+			}
+		})
+		first := make(chan *httptest.ResponseRecorder)
+		go func() { first <- b.post(t, "key", "") }()
+		<-began
+		store.damage()
+		second := b.post(t, "key", "")
+		require.Equal(t, "second", second.Body.String())
+		require.Equal(t, "first", (<-first).Body.String(), "an authority may have committed it")
+		require.Equal(t, idempotency.ResultLost, b.lastCheck().Result)
+		requireReplay(t, second, b.post(t, "key", ""))
+	})
+}

@@ -1,0 +1,72 @@
+package storetest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// repairers is how many requests find a damaged record at the same time.
+const repairers = 16
+
+// repairCases check a [idempotency.Repairer].
+func repairCases(run cases) {
+	repair := func(t *testing.T, b *bench, pending idempotency.Record) *idempotency.Record {
+		t.Helper()
+		existing, err := idempotency.Repair(t.Context(), b.Store, pending, long)
+		require.NoError(t, err)
+		return existing
+	}
+	for name, data := range corrupt {
+		run("repair replaces: "+name, func(t *testing.T, b *bench) {
+			b.Plant(t, b.scope, "key", []byte(data))
+			pending := b.pending("key")
+			for range 2 { // also after a lost reply
+				require.Nil(t, repair(t, b, pending), "it is ours")
+			}
+			b.requireHolds(t, pending)
+			finished := done(pending, "answer")
+			require.NoError(t, b.Store.Complete(t.Context(), finished, long))
+			b.requireHolds(t, finished)
+		})
+	}
+	run("repair of a record that is not damaged returns it", func(t *testing.T, b *bench) {
+		finished := b.completed(t, "key", "answer")
+		existing := repair(t, b, b.pending("key"))
+		require.NotNil(t, existing)
+		require.Equal(t, "answer", string(existing.Response.Body))
+		b.requireHolds(t, finished)
+		holder := b.held(t, "held", long)
+		require.NotNil(t, repair(t, b, b.pending("held")))
+		b.requireHolds(t, holder)
+	})
+	run("repair of no record acquires the key", func(t *testing.T, b *bench) {
+		pending := b.pending("key")
+		require.Nil(t, repair(t, b, pending))
+		b.requireHolds(t, pending)
+	})
+	run("one of many repairs replaces a damaged record", func(t *testing.T, b *bench) {
+		for name, data := range corrupt {
+			b.Plant(t, b.scope, name, []byte(data))
+			var holders atomic.Int64
+			var group sync.WaitGroup
+			for range repairers {
+				group.Go(func() {
+					existing, err := idempotency.Repair(t.Context(), b.Store, b.pending(name), long)
+					if err != nil {
+						t.Error(err)
+					}
+					if existing == nil {
+						holders.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			require.Equal(t, int64(1), holders.Load(), name)
+		}
+	})
+}
