@@ -84,8 +84,8 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 	}
 }
 
-// TestSend_AsksNothingWhileTheAgeIsNotKnown: a store whose clock has jumped makes a new payment look
-// a day old, or an old one new.
+// TestSend_AsksNothingWhileTheAgeIsNotKnown: a store whose clock has jumped makes a new payment
+// look a day old, or an old one new.
 func TestSend_AsksNothingWhileTheAgeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{MaxAttemptAge + time.Minute, -MaxAttemptAge - time.Minute, 25 * time.Hour} {
