@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,12 +25,20 @@ import (
 // asProgram makes the test binary be oncepay, so that a test can signal it.
 const asProgram = "ONCEPAY_TEST_AS_PROGRAM"
 
+// countRoots makes the test binary print whether it knows any certificate authority.
+const countRoots = "ONCEPAY_TEST_COUNT_ROOTS"
+
 // patience bounds every wait of these tests.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
+		return
+	}
+	if os.Getenv(countRoots) != "" {
+		roots, err := x509.SystemCertPool()
+		fmt.Print("roots: ", err == nil && !roots.Equal(x509.NewCertPool()))
 		return
 	}
 	testenv.Main(m, testenv.NoLeaks())
@@ -142,7 +152,7 @@ func TestServe_DrainsAlsoAfterASecondSIGTERM(t *testing.T) {
 	t.Parallel()
 	cmd := program(t, []string{
 		"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1",
-		"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "PSP_WEBHOOK_SECRET=whsec_c2VjcmV0",
+		"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "PSP_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz",
 	}, "serve")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -240,4 +250,15 @@ func TestOutbox_ListsRetriesAndReplays(t *testing.T) {
 	_, err := oncepay(t, environ, "outbox", "retry", "999999")
 	require.ErrorContains(t, err, "999999")
 	require.NotErrorIs(t, err, errUsage, "the exit status is 1")
+}
+
+// TestProgram_HasRootsOfItsOwn: the image has no files, so no certificate authorities. Without
+// roots no server's certificate could be verified.
+func TestProgram_HasRootsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = []string{countRoots + "=1", "SSL_CERT_FILE=/nowhere", "SSL_CERT_DIR=/nowhere"}
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Equal(t, "roots: true", string(out))
 }

@@ -74,6 +74,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := cfg.RequireServe(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkProduction(); err != nil {
+		return nil, err
+	}
 	if cfg.tracesURL() != "" {
 		log = slog.New(tracedLog{log.Handler()})
 	}

@@ -25,7 +25,9 @@ import (
 // Durations are written like 15s or 48h. A variable that is set to nothing counts as unset.
 type Config struct {
 	// Environment says whether this is development or production. Demo data, with API keys that
-	// everybody knows, is possible only in development.
+	// everybody knows, is possible only in development. In production a replica does not start with
+	// demo keys that are valid, a published or short webhook secret, or connections without
+	// verified TLS that leave this machine.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
 	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The
 	// default is the host's name.

@@ -40,6 +40,9 @@ func (a *App) awaitServers(ctx context.Context) error {
 	if err := a.awaitSchema(ctx); err != nil {
 		return err
 	}
+	if err := a.refuseDemoKeys(ctx); err != nil {
+		return err
+	}
 	if a.cfg.Store != StoreRedis {
 		return nil
 	}

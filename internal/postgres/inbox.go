@@ -54,35 +54,28 @@ func (i *Inbox) subscription(group outbox.Group, handle func(context.Context, []
 }
 
 func (i *Inbox) confirmOrders(ctx context.Context, events []outbox.Event) (int64, error) {
-	c := columnsOf(events)
+	positions, ids := columnsOf(events)
 	return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.ConfirmOrders(ctx, dbsqlc.ConfirmOrdersParams{Consumer: orderConfirmations.Name,
-			Positions: c.positions, EventIds: c.ids, AccountIds: c.accounts, OrderIds: c.subjects})
+			Types: orderConfirmations.Types, Positions: positions, EventIds: ids})
 	})
 }
 
 func (i *Inbox) noticeWarehouse(ctx context.Context, events []outbox.Event) (int64, error) {
-	c := columnsOf(events)
+	positions, ids := columnsOf(events)
 	return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.NoticeWarehouse(ctx, dbsqlc.NoticeWarehouseParams{Consumer: warehouseNotices.Name,
-			Positions: c.positions, EventIds: c.ids, AccountIds: c.accounts, OrderIds: c.subjects})
+			Types: warehouseNotices.Types, Positions: positions, EventIds: ids})
 	})
 }
 
-// columns are events as a statement takes them.
-type columns struct {
-	positions               []int64
-	ids, accounts, subjects []uuid.UUID
-}
-
-func columnsOf(events []outbox.Event) (c columns) {
+// columnsOf are events as a statement takes them. Their types, accounts and subjects are not among
+// them: the statement reads these from the outbox, which only transactions of ours write.
+func columnsOf(events []outbox.Event) (positions []int64, ids []uuid.UUID) {
 	for _, e := range events {
-		c.positions = append(c.positions, e.Position)
-		c.ids = append(c.ids, e.ID)
-		c.accounts = append(c.accounts, e.AccountID)
-		c.subjects = append(c.subjects, e.Subject)
+		positions, ids = append(positions, e.Position), append(ids, e.ID)
 	}
-	return c
+	return positions, ids
 }
 
 // refusal marks errors that are the fault of the data.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/outbox"
@@ -52,4 +53,28 @@ func TestInbox_RefusesNothingThatItsCursorHasPassed(t *testing.T) {
 		require.Equal(t, want+1, attempts)
 		b.aged("UPDATE consumer_cursors SET position = $1 WHERE consumer = $2", event.Position, group.Name) // a dead letter does not hold it
 	}
+}
+
+// TestInbox_TakesTypeAccountAndSubjectFromTheOutbox: whoever may write to Redis relabels an order
+// that was placed as one that was paid, or as another account's.
+func TestInbox_TakesTypeAccountAndSubjectFromTheOutbox(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	confirmations, event := b.confirmations()
+	notices := NewInbox(b.pool).Subscriptions()[1]
+	relabelled := event
+	relabelled.Type, relabelled.AccountID, relabelled.Subject = "payment.succeeded", newID(), newID()
+
+	n, err := notices.Handle(b.ctx, []outbox.Event{relabelled})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Zero(t, b.count("warehouse_notices"), "nothing is shipped that is not paid")
+	require.Zero(t, b.count("inbox"), "the real event of this position may still come")
+
+	n, err = confirmations.Handle(b.ctx, []outbox.Event{relabelled})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	var account, order uuid.UUID
+	require.NoError(t, b.pool.QueryRow(b.ctx, "SELECT account_id, order_id FROM order_confirmations").Scan(&account, &order))
+	require.Equal(t, []uuid.UUID{event.AccountID, event.Subject}, []uuid.UUID{account, order})
 }

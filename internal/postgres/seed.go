@@ -69,3 +69,14 @@ func seedProducts(ctx context.Context, queries *dbsqlc.Queries, account uuid.UUI
 	}
 	return nil
 }
+
+// CountDemoKeys returns how many API keys of the demo data are in the database and not revoked.
+func CountDemoKeys(ctx context.Context, pool *pgxpool.Pool) (int, error) {
+	hashes := make([][]byte, len(demoAccounts))
+	for i, account := range demoAccounts {
+		hash := sha256.Sum256([]byte(account.key))
+		hashes[i] = hash[:]
+	}
+	valid, err := dbsqlc.New(pool).CountValidKeys(ctx, hashes)
+	return int(valid), translate("look for API keys of the demo data", err)
+}

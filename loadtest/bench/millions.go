@@ -292,7 +292,7 @@ func drainScripts() (map[string]script, error) {
 			return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*consumerBatch, consumer.event)
 		}
 		text, err := pgbenchOf(queries, map[string]string{"consumer": "'" + consumer.group + "'", "positions": column("id"),
-			"event_ids": column("event_id"), "account_ids": column("account_id"), "order_ids": column("subject")}, consumer.query)
+			"event_ids": column("event_id"), "types": "ARRAY['" + consumer.event + "']"}, consumer.query)
 		if err != nil {
 			return nil, err
 		}

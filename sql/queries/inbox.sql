@@ -1,40 +1,41 @@
--- Events come as columns of the same length. One that comes again, or lies at or
--- before the group's cursor and is no dead letter, has no effect; nor has one that
--- the outbox does not have, because a failover has lost what it tells of. None of them is a
--- dead letter from then on. Rows are locked in the order of positions, so that two batches
--- don't deadlock.
+-- Events come as columns of the same length: position and ID alone. Type, account and subject are
+-- those of the outbox's row, because whoever may write to Redis can relabel an entry of the stream.
+-- An event that comes again, or lies at or before the group's cursor and is no dead letter, has no
+-- effect; nor has one of another group's type, nor one that the outbox does not have, because a
+-- failover has lost what it tells of. None of them is a dead letter from then on. Rows are locked in
+-- the order of positions, so that two batches don't deadlock.
 
 -- name: ConfirmOrders :execrows
 WITH came AS (
-    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id,
-        unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
+    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
     SELECT @consumer::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
-    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
-       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
+    WHERE o.type = ANY (@types::text[])
+      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer))
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
     DELETE FROM dead_letters d USING came WHERE d.consumer = @consumer AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO order_confirmations (account_id, order_id)
-SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
+SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position;
 
 -- name: NoticeWarehouse :execrows
 WITH came AS (
-    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id,
-        unnest(@account_ids::uuid[]) AS account_id, unnest(@order_ids::uuid[]) AS order_id
+    SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
     SELECT @consumer::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
-    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
-       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer)
+    WHERE o.type = ANY (@types::text[])
+      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = @consumer), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = @consumer))
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
     DELETE FROM dead_letters d USING came WHERE d.consumer = @consumer AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO warehouse_notices (account_id, order_id)
-SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position;
+SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position;
 
 -- name: AdvanceConsumer :one
 -- Moves a group's cursor over what is complete among the next published events:

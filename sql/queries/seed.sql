@@ -8,3 +8,6 @@ INSERT INTO api_keys (hash, account_id) VALUES (@key_hash, @id) ON CONFLICT (has
 INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
 VALUES (@account_id, @sku, @name, @price_amount, @price_currency, @stock)
 ON CONFLICT (account_id, sku) DO NOTHING;
+
+-- name: CountValidKeys :one
+SELECT count(*) FROM api_keys WHERE hash = ANY (@hashes::bytea[]) AND revoked_at IS NULL;

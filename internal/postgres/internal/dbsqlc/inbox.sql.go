@@ -62,41 +62,40 @@ func (q *Queries) AdvanceConsumer(ctx context.Context, arg AdvanceConsumerParams
 const confirmOrders = `-- name: ConfirmOrders :execrows
 
 WITH came AS (
-    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id,
-        unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
+    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT $5::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
-    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
-       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
+    SELECT $3::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
+    WHERE o.type = ANY ($4::text[])
+      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $3), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $3))
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING came WHERE d.consumer = $5 AND d.position = came.position AND d.event_id = came.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = $3 AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO order_confirmations (account_id, order_id)
-SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
+SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position
 `
 
 type ConfirmOrdersParams struct {
-	Positions  []int64
-	EventIds   []uuid.UUID
-	AccountIds []uuid.UUID
-	OrderIds   []uuid.UUID
-	Consumer   string
+	Positions []int64
+	EventIds  []uuid.UUID
+	Consumer  string
+	Types     []string
 }
 
-// Events come as columns of the same length. One that comes again, or lies at or
-// before the group's cursor and is no dead letter, has no effect; nor has one that
-// the outbox does not have, because a failover has lost what it tells of. None of them is a
-// dead letter from then on. Rows are locked in the order of positions, so that two batches
-// don't deadlock.
+// Events come as columns of the same length: position and ID alone. Type, account and subject are
+// those of the outbox's row, because whoever may write to Redis can relabel an entry of the stream.
+// An event that comes again, or lies at or before the group's cursor and is no dead letter, has no
+// effect; nor has one of another group's type, nor one that the outbox does not have, because a
+// failover has lost what it tells of. None of them is a dead letter from then on. Rows are locked in
+// the order of positions, so that two batches don't deadlock.
 func (q *Queries) ConfirmOrders(ctx context.Context, arg ConfirmOrdersParams) (int64, error) {
 	result, err := q.db.Exec(ctx, confirmOrders,
 		arg.Positions,
 		arg.EventIds,
-		arg.AccountIds,
-		arg.OrderIds,
 		arg.Consumer,
+		arg.Types,
 	)
 	if err != nil {
 		return 0, err
@@ -203,36 +202,34 @@ func (q *Queries) MissingEvents(ctx context.Context, arg MissingEventsParams) ([
 
 const noticeWarehouse = `-- name: NoticeWarehouse :execrows
 WITH came AS (
-    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id,
-        unnest($3::uuid[]) AS account_id, unnest($4::uuid[]) AS order_id
+    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT $5::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
-    WHERE came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $5), 0)
-       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $5)
+    SELECT $3::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
+    WHERE o.type = ANY ($4::text[])
+      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $3), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $3))
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING came WHERE d.consumer = $5 AND d.position = came.position AND d.event_id = came.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = $3 AND d.position = came.position AND d.event_id = came.event_id
 )
 INSERT INTO warehouse_notices (account_id, order_id)
-SELECT came.account_id, came.order_id FROM came JOIN new USING (position, event_id) ORDER BY position
+SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position
 `
 
 type NoticeWarehouseParams struct {
-	Positions  []int64
-	EventIds   []uuid.UUID
-	AccountIds []uuid.UUID
-	OrderIds   []uuid.UUID
-	Consumer   string
+	Positions []int64
+	EventIds  []uuid.UUID
+	Consumer  string
+	Types     []string
 }
 
 func (q *Queries) NoticeWarehouse(ctx context.Context, arg NoticeWarehouseParams) (int64, error) {
 	result, err := q.db.Exec(ctx, noticeWarehouse,
 		arg.Positions,
 		arg.EventIds,
-		arg.AccountIds,
-		arg.OrderIds,
 		arg.Consumer,
+		arg.Types,
 	)
 	if err != nil {
 		return 0, err

@@ -11,6 +11,17 @@ import (
 	"github.com/google/uuid"
 )
 
+const countValidKeys = `-- name: CountValidKeys :one
+SELECT count(*) FROM api_keys WHERE hash = ANY ($1::bytea[]) AND revoked_at IS NULL
+`
+
+func (q *Queries) CountValidKeys(ctx context.Context, hashes [][]byte) (int64, error) {
+	row := q.db.QueryRow(ctx, countValidKeys, hashes)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const seedAccount = `-- name: SeedAccount :exec
 WITH account AS (
     INSERT INTO accounts (id, name) VALUES ($2, $3) ON CONFLICT (id) DO NOTHING

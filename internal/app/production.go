@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency/redisstore"
+	"github.com/oncepay/oncepay/internal/postgres"
+)
+
+const (
+	// published are the bytes of the local deployment's webhook secret. They are in the source, so
+	// anybody can sign with them.
+	published = "for development only, known to all"
+
+	// minSecretBytes is the least length of a webhook secret (Standard Webhooks 1.0.0, "Signature
+	// scheme": between 24 and 64 bytes).
+	minSecretBytes = 24
+)
+
+// checkProduction refuses settings that make a replica unsafe: in production nobody looks at a
+// warning. What stays on this machine, by loopback or a Unix socket, needs no TLS. The error names
+// every setting, and no value.
+func (c Config) checkProduction() error {
+	if c.Environment != Production {
+		return nil
+	}
+	err := errors.Join(c.checkSecret(), c.checkDatabase(), c.checkRedis(), c.checkProvider())
+	if err != nil {
+		return fmt.Errorf("configuration for ENVIRONMENT=%s: %w", Production, err)
+	}
+	return nil
+}
+
+func (c Config) checkSecret() error {
+	if c.WebhookSecret == "" {
+		return nil // all provider events are refused
+	}
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(c.WebhookSecret, "whsec_"))
+	switch {
+	case err != nil:
+		return errors.New("PSP_WEBHOOK_SECRET must be whsec_ and base64")
+	case string(secret) == published:
+		return errors.New("PSP_WEBHOOK_SECRET is the published one of the local deployment: whoever reads the source can forge payments")
+	case len(secret) < minSecretBytes:
+		return fmt.Errorf("PSP_WEBHOOK_SECRET has %d bytes, and needs %d or more", len(secret), minSecretBytes)
+	}
+	return nil
+}
+
+// checkDatabase also looks at the connections that are tried second: sslmode=prefer has one without
+// TLS.
+func (c Config) checkDatabase() error {
+	parsed, err := pgx.ParseConfig(c.DatabaseURL)
+	if err != nil {
+		return errors.New("DATABASE_URL is no URL of PostgreSQL") // the cause may repeat the password
+	}
+	ok := isLocal(parsed.Host) || verifies(parsed.TLSConfig)
+	for _, next := range parsed.Fallbacks {
+		ok = ok && (isLocal(next.Host) || verifies(next.TLSConfig))
+	}
+	if !ok {
+		return errors.New("DATABASE_URL needs sslmode=verify-full, or a host on this machine")
+	}
+	return nil
+}
+
+func (c Config) checkRedis() error {
+	if c.RedisURL == "" {
+		return nil
+	}
+	options, err := redisstore.Options(c.RedisURL)
+	if err != nil {
+		return fmt.Errorf("REDIS_URL: %w", err)
+	}
+	if allLocal(options) {
+		return nil
+	}
+	var errs []error
+	if !verifies(options.TLSConfig) {
+		errs = append(errs, errors.New("REDIS_URL needs TLS with verification (rediss, without skip_verify), or a host on this machine"))
+	}
+	if options.Password == "" {
+		errs = append(errs, errors.New("REDIS_URL needs a password, or a host on this machine"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkProvider() error {
+	provider, err := url.Parse(c.PSPURL)
+	if err != nil || provider.Scheme != "https" && !isLocal(provider.Hostname()) {
+		return errors.New("PSP_URL needs https, or a host on this machine")
+	}
+	return nil
+}
+
+// allLocal: Sentinels name the servers behind them, which may be anywhere.
+func allLocal(options *redis.UniversalOptions) bool {
+	for _, addr := range options.Addrs {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil || !isLocal(host) {
+			return false
+		}
+	}
+	return options.MasterName == ""
+}
+
+// isLocal says whether a host is this machine: loopback, or the folder of a Unix socket.
+func isLocal(host string) bool {
+	if host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// verifies says whether a connection checks the server's certificate. PostgreSQL's verify-ca checks
+// the chain without the name, in a function of its own.
+func verifies(config *tls.Config) bool {
+	return config != nil && (!config.InsecureSkipVerify || config.VerifyPeerCertificate != nil)
+}
+
+// refuseDemoKeys: their text is in the source, and whoever has read it could act as these accounts.
+func (a *App) refuseDemoKeys(ctx context.Context) error {
+	if a.cfg.Environment != Production {
+		return nil
+	}
+	valid, err := postgres.CountDemoKeys(ctx, a.pool)
+	if err != nil {
+		return err
+	}
+	if valid > 0 {
+		return fmt.Errorf("ENVIRONMENT=%s, and %d API keys of the demo data are not revoked: set revoked_at in api_keys",
+			Production, valid)
+	}
+	return nil
+}

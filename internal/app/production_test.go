@@ -1,0 +1,103 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/postgres"
+)
+
+// safe is a production setting that nothing is wrong with.
+func safe() Config {
+	return Config{Environment: Production,
+		DatabaseURL:   "postgres://a:hunter2@db.example.com/shop?sslmode=verify-full",
+		RedisURL:      "rediss://a:hunter2@redis.example.com/0",
+		PSPURL:        "https://provider.example.com",
+		WebhookSecret: whsec(strings.Repeat("s", minSecretBytes)),
+	}
+}
+
+// whsec is a secret of Standard Webhooks.
+func whsec(secret string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(secret)) }
+
+func TestProduction_RefusesUnsafeSettings(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, safe().checkProduction())
+	set := map[string]func(*Config, string){
+		"DATABASE_URL":       func(c *Config, v string) { c.DatabaseURL = v },
+		"REDIS_URL":          func(c *Config, v string) { c.RedisURL = v },
+		"PSP_URL":            func(c *Config, v string) { c.PSPURL = v },
+		"PSP_WEBHOOK_SECRET": func(c *Config, v string) { c.WebhookSecret = v },
+	}
+	for variable, values := range map[string]struct{ refused, accepted []string }{
+		"DATABASE_URL": {
+			refused: []string{
+				"postgres://a:hunter2@db.example.com/shop", "postgres://a:hunter2@db.example.com/shop?sslmode=require",
+				"postgres://a:hunter2@db.example.com/shop?sslmode=disable", "postgres://a:hunter2@127.0.0.1,db.example.com/shop?sslmode=prefer",
+			},
+			accepted: []string{
+				"postgres://a:b@127.0.0.1/shop?sslmode=disable", "postgres://a:b@localhost/shop", "postgres://a:b@[::1]/shop",
+				"postgres:///shop?host=/var/run/postgresql", "postgres://a:b@db.example.com/shop?sslmode=verify-ca",
+			},
+		},
+		"REDIS_URL": {
+			refused: []string{
+				"redis://a:hunter2@redis.example.com", "rediss://redis.example.com", "rediss://a:hunter2@redis.example.com?skip_verify=true",
+				"redis+sentinel://a:hunter2@127.0.0.1/master", "redis+cluster://a:hunter2@127.0.0.1,redis.example.com",
+			},
+			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
+		},
+		"PSP_URL":            {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
+		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+	} {
+		for _, value := range values.refused {
+			cfg := safe()
+			set[variable](&cfg, value)
+			err := cfg.checkProduction()
+			require.ErrorContains(t, err, variable, value)
+			require.NotContains(t, err.Error(), "hunter2", "passwords stay out of messages")
+			cfg.Environment = Development
+			require.NoError(t, cfg.checkProduction(), "development may do all this")
+		}
+		for _, value := range values.accepted {
+			cfg := safe()
+			set[variable](&cfg, value)
+			require.NoError(t, cfg.checkProduction(), value)
+		}
+	}
+}
+
+func TestProduction_NamesAllSettingsAtOnce(t *testing.T) {
+	t.Parallel()
+	err := Config{Environment: Production, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider",
+		WebhookSecret: whsec(published)}.checkProduction()
+	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
+		require.ErrorContains(t, err, variable)
+	}
+}
+
+// TestProduction_RefusesDemoKeys until they are revoked.
+func TestProduction_RefusesDemoKeys(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	require.NoError(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)))
+	cfg.Environment = Production
+	replica := serve(t, cfg)
+	require.ErrorContains(t, replica.awaitEnd(), "2 API keys of the demo data are not revoked")
+
+	pool, err := pgxpool.New(t.Context(), cfg.DatabaseURL)
+	require.NoError(t, err)
+	defer pool.Close()
+	demo := sha256.Sum256([]byte(postgres.DemoKey))
+	_, err = pool.Exec(t.Context(), "UPDATE api_keys SET revoked_at = now() WHERE hash = $1", demo[:])
+	require.NoError(t, err)
+	valid, err := postgres.CountDemoKeys(t.Context(), pool)
+	require.NoError(t, err)
+	require.Equal(t, 1, valid, "the other account's key")
+}
