@@ -1018,6 +1018,9 @@ type ClientInterface interface {
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
 	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -1027,6 +1030,9 @@ type ClientInterface interface {
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
+	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1397,6 +1403,9 @@ func (c *Client) UpdateOrder(ctx context.Context, orderID OrderID, params *Updat
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
 //
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -1416,6 +1425,9 @@ func (c *Client) CreatePaymentWithBody(ctx context.Context, orderID OrderID, par
 //
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
+//
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2773,6 +2785,9 @@ type ClientWithResponsesInterface interface {
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
 	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -2782,6 +2797,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
 	// 503 and `Retry-After`. Send it again with the same key: it is charged once.
+	//
+	// Once 20 card payments of an order were declined, it takes no more of them:
+	// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4207,6 +4225,9 @@ func (c *ClientWithResponses) UpdateOrderWithResponse(ctx context.Context, order
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
 //
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /orders/{order_id}/payments (the `CreatePayment` operationId).
@@ -4222,6 +4243,9 @@ func (c *ClientWithResponses) CreatePaymentWithBodyWithResponse(ctx context.Cont
 //
 // A payment whose outcome the provider has not confirmed is answered with
 // 503 and `Retry-After`. Send it again with the same key: it is charged once.
+//
+// Once 20 card payments of an order were declined, it takes no more of them:
+// 409 `too_many_declines`, which is kept. It can be paid from the wallet.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

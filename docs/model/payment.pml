@@ -6,7 +6,7 @@
 // the provider's own events settle as well.
 //
 // SWITCH KEY_PER_ATTEMPT breaks once: each attempt has a provider key of its own
-// SWITCH OLD_PAYMENTS_ARE_SENT breaks once: a request is sent after the provider has forgotten its key
+// SWITCH NOT_LOOKED_UP breaks once: a request is sent again without a look-up after the provider has forgotten its key
 // SWITCH STATUS_NOT_CHECKED breaks ledger: a settlement does not check that the payment is processing
 // SWITCH EVENT_SETTLES_ALWAYS breaks ledger: a provider event does not check that the payment is processing
 // SWITCH ATTEMPT_NOT_CHECKED breaks final: a settlement does not check that its attempt is the newest
@@ -37,7 +37,10 @@ byte newest;         // number of the newest attempt
 byte charges, entries, events;
 bit approves;        // what the provider decides about the card
 bit under_way;       // a request of which nobody waits for the reply
-bit old, forgotten;  // the payment is old: the provider may forget its key
+byte asking;         // attempts between their look-up and their request
+// The payment's age, in the steps that decide: past an hour it is looked up before it is sent, and
+// the provider may forget its key; past 23 hours it is not sent; past 24 hours nothing is under way.
+bit aged, old, over, forgotten;
 
 // The provider gets a request. It keeps its decision under the key.
 inline provider() {
@@ -83,27 +86,42 @@ inline settle_with(result) {
 #else
 #define rejection_is_final (number == 1)
 #endif
-#ifdef OLD_PAYMENTS_ARE_SENT
-#define may_send true
+#ifdef NOT_LOOKED_UP
+#define looks_up old
 #else
-#define may_send (!old)
+#define looks_up aged
+#endif
+#ifdef LOOKED_UP_EARLY
+#define absent_is_final old
+#else
+#define absent_is_final over
 #endif
 
 // Phase two. A rejection that the provider does not keep is final for the first
 // attempt only: a request of an earlier one may still arrive.
+#define send(who, may, begin) \
+	:: d_step { may -> begin; printf("%c asks the provider, attempt %d\n", who, number); provider(); result = charge } \
+	:: d_step { may && faults > 0 -> begin; faults--; printf("%c asks the provider, attempt %d, and the reply is lost\n", who, number); \
+		provider(); result = no_reply } \
+	:: d_step { may && faults > 0 && !under_way -> begin; faults--; under_way = true; \
+		printf("%c asks the provider, attempt %d, and the request is delayed\n", who, number); result = no_reply } \
+	:: d_step { may && faults > 0 && charge == absent -> begin; faults--; \
+		printf("the provider rejects attempt %d of %c and keeps nothing\n", number, who); \
+		if :: rejection_is_final -> result = declined :: else -> result = unknown fi }
+
 #define ask(who) \
 	if \
-	:: d_step { may_send -> printf("%c asks the provider, attempt %d\n", who, number); provider(); result = charge } \
-	:: d_step { may_send && faults > 0 -> faults--; printf("%c asks the provider, attempt %d, and the reply is lost\n", who, number); \
-		provider(); result = no_reply } \
-	:: d_step { may_send && faults > 0 && !under_way -> faults--; under_way = true; \
-		printf("%c asks the provider, attempt %d, and the request is delayed\n", who, number); result = no_reply } \
-	:: d_step { may_send && faults > 0 && charge == absent -> faults--; \
-		printf("the provider rejects attempt %d of %c and keeps nothing\n", number, who); \
-		if :: rejection_is_final -> result = declined :: else -> result = unknown fi } \
-	:: d_step { !may_send -> result = charge; \
-		if :: result == absent -> result = declined :: else fi; \
-		printf("%c only looks an old charge up: %e\n", who, result) } \
+	send(who, !looks_up, skip) \
+	:: d_step { looks_up -> result = charge; printf("%c looks the charge up: %e\n", who, result); \
+			if \
+			:: result == absent && absent_is_final -> result = declined \
+			:: result == absent && !absent_is_final -> result = unknown; if :: old :: else -> asking++ fi \
+			:: else \
+			fi } \
+		if \
+		:: result != unknown || old \
+		send(who, result == unknown && !old, asking--) \
+		fi \
 	fi
 
 // Phase three.
@@ -143,11 +161,14 @@ proctype attempt(byte i) {
 ended:	skip
 }
 
+// An attempt that would only learn that nothing is decided is left out.
+#define may_learn (!old || charge != absent || absent_is_final)
+
 proctype reconciler() {
 	byte number;
 	mtype result = unknown;
 end:	do
-	:: d_step { payment == processing && row == in_progress -> newest++; number = newest;
+	:: d_step { payment == processing && row == in_progress && may_learn -> newest++; number = newest;
 			printf("the reconciler takes attempt %d\n", number) }
 		ask('R');
 		settle
@@ -157,12 +178,10 @@ end:	do
 proctype world() {
 end:	do
 	:: d_step { under_way -> under_way = false; printf("the delayed request arrives\n"); provider() }
-#ifdef LOOKED_UP_EARLY
-	:: d_step { !old && payment == processing -> old = true; printf("the payment is old now\n") }
-#else
-	:: d_step { !old && payment == processing && !under_way -> old = true; printf("the payment is old now\n") }
-#endif
-	:: d_step { old && !under_way && charge != absent && !forgotten -> forgotten = true; printf("the provider forgets its key\n") }
+	:: d_step { !aged && payment == processing -> aged = true; printf("the payment is an hour old\n") }
+	:: d_step { aged && !old && payment == processing && asking == 0 -> old = true; printf("the payment is 23 hours old\n") }
+	:: d_step { old && !over && payment == processing && !under_way && asking == 0 -> over = true; printf("the payment is 24 hours old\n") }
+	:: d_step { aged && !under_way && asking == 0 && charge != absent && !forgotten -> forgotten = true; printf("the provider forgets its key\n") }
 	:: d_step { charge != absent && events < 2 -> events++; printf("the provider's event arrives: %e\n", charge);
 #ifdef EVENT_SETTLES_ALWAYS
 			settle_with(charge) }

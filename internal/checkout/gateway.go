@@ -68,7 +68,7 @@ type Gateway interface {
 	Charge(ctx context.Context, r ChargeRequest) GatewayResult
 	Refund(ctx context.Context, r RefundRequest) GatewayResult
 
-	// FindCharge and FindRefund look up what became of a request and move nothing.
+	// FindCharge and FindRefund look up what became of the request with this key, and move nothing.
 	FindCharge(ctx context.Context, r ChargeRequest) GatewayResult
 	FindRefund(ctx context.Context, r RefundRequest) GatewayResult
 }

@@ -17,8 +17,8 @@ const (
 	// maxSendAge is how old it may be to be sent at all. Providers forget idempotency keys after
 	// 24 h (Stripe API reference, "Idempotent requests").
 	maxSendAge = 23 * time.Hour
-	// minAbsentAge is how old it is when nothing that was sent can arrive any more, so that what the
-	// provider does not have was never done.
+	// minAbsentAge is how old it is when nothing that was sent can arrive any more, so that what
+	// the provider does not have was never done.
 	minAbsentAge = 24 * time.Hour
 )
 

@@ -58,8 +58,8 @@ func TestOldPayment_IsLookedUpBeforeItIsSent(t *testing.T) {
 	b.requirePaidOnce(p, c)
 }
 
-// TestOldPayment_IsNotDeclinedBeforeTheLastRequestIsOver: this provider charges an hour after it was
-// asked, and answers nothing.
+// TestOldPayment_IsNotDeclinedBeforeTheLastRequestIsOver: this provider charges an hour after it
+// was asked, and answers nothing.
 func TestOldPayment_IsNotDeclinedBeforeTheLastRequestIsOver(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}

@@ -17,7 +17,9 @@ var notCovered = []string{
 	"Power cuts, lost fsyncs and disks that lie: PostgreSQL is crashed and paused, its disk is not.",
 	"PostgreSQL failing over to an asynchronous standby. (A test of the service does: what is lost is noticed and named.)",
 	"Clocks that jump: the replicas' clocks are the machine's. (A test of the service runs a replica an hour off.)",
-	"A provider that breaks its own idempotency: it may be slow, silent, failing and senseless, but charges once per key.",
+	"A provider that breaks its own idempotency: it may be slow, silent, failing and senseless, but charges once per key. " +
+		"(Tests of the service have one that forgets a key after an hour, and one that charges an hour after it was asked. " +
+		"If it forgets a key within the hour, or charges later, money moves without a payment: its event then raises ProviderContradictsItself.)",
 	"More than two replicas, more than one machine, and networks that reorder or corrupt what they deliver.",
 }
 
