@@ -11,10 +11,10 @@
 //	keys := idempotency.New(store,
 //		func(r *http.Request) *idempotency.Policy {
 //			switch r.Method {
-//			case http.MethodPost, http.MethodPatch:
+//			case http.MethodPost, http.MethodPatch, http.MethodPut, http.MethodDelete:
 //				return &idempotency.Policy{Required: true, TTL: 48 * time.Hour}
 //			}
-//			return nil // GET, PUT and DELETE are idempotent by nature
+//			return nil // GET changes nothing
 //		},
 //		idempotency.WithScope(accountOf))
 //	http.ListenAndServe(addr, authenticate(keys.Handler(mux)))

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/memstore"
 )
 
 func fingerprint(body string, excluded ...string) idempotency.Fingerprint {
@@ -126,6 +127,30 @@ func TestFingerprint_SeparatesJSONFromBytes(t *testing.T) {
 	require.NotEqual(t, fingerprint(canonical), fingerprint(raw))
 	require.Equal(t, fingerprint(" "+canonical), fingerprint(canonical))
 	require.NotEqual(t, fingerprint(" "+raw), fingerprint(raw), "raw bodies count byte by byte")
+}
+
+// TestPolicy_HeadersBelongToTheRequest sends one key with different headers.
+func TestPolicy_HeadersBelongToTheRequest(t *testing.T) {
+	t.Parallel()
+	policy := idempotency.Policy{Headers: []string{"if-match", "If-None-Match"}}
+	seen := map[idempotency.Fingerprint]string{}
+	handler := idempotency.New(memstore.New(), idempotency.Always(policy), idempotency.WithSharedScope()).Handler(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			f := idempotency.ClaimFrom(r.Context()).Fingerprint
+			require.NotContains(t, seen, f, "%v is not %s", r.Header, seen[f])
+			seen[f] = fmt.Sprint(r.Header)
+		}))
+	for i, header := range []http.Header{
+		{}, {"If-Match": {""}}, {"If-Match": {"*"}}, {"If-None-Match": {"*"}}, {"If-Match": {"*"}, "If-None-Match": {"*"}},
+		{"If-Match": {`"1"`}}, {"If-Match": {`"1"`, `"2"`}}, {"If-Match": {`"1", "2"`}},
+	} {
+		r := httptest.NewRequest(http.MethodPut, "/a", strings.NewReader("{}"))
+		r.Header = header
+		r.Header.Set(idempotency.HeaderKey, fmt.Sprint(i))
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	require.Len(t, seen, 8)
+	require.Contains(t, seen, idempotency.FingerprintOf(httptest.NewRequest(http.MethodPut, "/a", nil), []byte("{}")), "without them it is as it was")
 }
 
 func TestFingerprint_HandlesDeepNesting(t *testing.T) {

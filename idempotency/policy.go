@@ -53,9 +53,10 @@ type Policy struct {
 	Headers []string
 }
 
-// Always returns the same policy for every request. GET, HEAD, OPTIONS, PUT and DELETE are
-// idempotent by nature (RFC 9110, section 9.2.2): a policy function that returns nil for them
-// saves their round trips.
+// Always returns the same policy for every request. A policy function that returns nil for GET,
+// HEAD and OPTIONS saves their round trips. PUT and DELETE are idempotent (RFC 9110, section
+// 9.2.2), but a repetition also undoes what others have changed since the first one: return nil
+// for them only if nobody else writes the same resource.
 func Always(p Policy) func(*http.Request) *Policy {
 	return func(*http.Request) *Policy { return &p }
 }

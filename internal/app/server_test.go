@@ -27,7 +27,7 @@ func TestTimeouts_EachFitsIntoTheNext(t *testing.T) {
 	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.PaymentDeadline)
 	require.Less(t, cfg.PSPTimeout+checkout.SettleGrace, cfg.ReconcileGrace)
 	budgets := httpapi.Budgets(a.apiConfig(nil))
-	require.Len(t, budgets, 7)
+	require.Len(t, budgets, 9)
 	for route, budget := range budgets {
 		require.Less(t, bodyTimeout+budget, a.newAPIServer(nil).WriteTimeout, route)
 		require.Less(t, budget, cfg.ShutdownDeadline, route)
@@ -51,6 +51,31 @@ func TestServer_LeavesOptionsToTheHandler(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusNotFound, answer.StatusCode)
+}
+
+// TestServer_SpeaksHTTP1Alone because a stream that is reset leaves its connection open: the look
+// at the connection would not see that a client has left.
+func TestServer_SpeaksHTTP1Alone(t *testing.T) {
+	t.Parallel()
+	a := &App{log: slog.New(slog.DiscardHandler)}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = a.newAPIServer(http.NotFoundHandler())
+	server.Start()
+	t.Cleanup(server.Close)
+	for _, ask := range []string{
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, ask)
+		require.NoError(t, err)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, "HTTP/1.1 404 Not Found", answer.Proto+" "+answer.Status)
+		require.NoError(t, conn.Close())
+	}
 }
 
 func TestServer_BreaksOffASlowBody(t *testing.T) {

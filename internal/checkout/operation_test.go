@@ -71,8 +71,9 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 		{2, minAbsentAge + 1, approved, absent, OutcomeDeclined, "look up"},
 		{1, minAbsentAge + 1, declined, approved, OutcomeApproved, "look up"},
 	} {
-		payment := in(charging, func(p *Payment) { p.Attempt, p.UpdatedAt = c.attempt, begun.Add(c.age) })
-		refund := in(refunding, func(r *Refund) { r.Attempt, r.UpdatedAt = c.attempt, begun.Add(c.age) })
+		now := time.Now()
+		payment := in(charging, func(p *Payment) { p.Attempt, p.CreatedAt, p.UpdatedAt = c.attempt, now.Add(-c.age), now })
+		refund := in(refunding, func(r *Refund) { r.Attempt, r.CreatedAt, r.UpdatedAt = c.attempt, now.Add(-c.age), now })
 		g := &scripted{asked: c.asked, listed: c.listed}
 		require.Equal(t, c.want, cardPayments(nil, g).send(t.Context(), payment).Outcome, "%v", c)
 		require.Equal(t, c.calls, g.calls)
@@ -80,5 +81,18 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 		require.Equal(t, c.want, cardRefunds(nil, g).send(t.Context(), refund).Outcome, "%v", c)
 		require.Equal(t, c.calls, g.calls)
 		require.Equal(t, []string{"payment-" + oldID.String(), "refund-" + oldID.String()}, []string{g.charge.IdempotencyKey, g.refund.IdempotencyKey})
+	}
+}
+
+// TestSend_AsksNothingWhileTheAgeIsNotKnown: a store whose clock has jumped says that a payment of a
+// second ago is a day old, or the other way round.
+func TestSend_AsksNothingWhileTheAgeIsNotKnown(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{MaxAttemptAge + time.Minute, -MaxAttemptAge - time.Minute, 25 * time.Hour} {
+		attempted := time.Now().Add(off)
+		payment := in(charging, func(p *Payment) { p.Attempt, p.CreatedAt, p.UpdatedAt = 2, begun, attempted })
+		g := &scripted{asked: approved, listed: approved}
+		require.Equal(t, OutcomeUnknown, cardPayments(nil, g).send(t.Context(), payment).Outcome, "%s", off)
+		require.Empty(t, g.calls)
 	}
 }

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -21,6 +22,14 @@ const (
 	// the provider does not have was never done.
 	minAbsentAge = 24 * time.Hour
 )
+
+// unknownAge is the result while the age of what was begun is not known. What was begun was timed
+// well, or else its key could not have been claimed.
+var unknownAge = GatewayResult{Outcome: OutcomeUnknown, Cause: errors.New("the clocks of the store and of this process differ by half an hour")}
+
+// isFarOff reports whether the store timed an attempt otherwise than this process does: one of the
+// two clocks is wrong.
+func isFarOff(attempted time.Time) bool { return time.Since(attempted).Abs() > MaxAttemptAge }
 
 // operation is a payment or a refund.
 type operation interface{ Common() Operation }
@@ -53,6 +62,9 @@ func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund,
 // books show, or still will.
 func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
 	at := value.Common()
+	if isFarOff(at.UpdatedAt) {
+		return unknownAge
+	}
 	if at.age() > maxBlindAge {
 		found := k.lookUp(ctx, value)
 		switch {

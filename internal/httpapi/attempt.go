@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -20,8 +21,10 @@ import (
 // copy whose client is gone is not executed at all. The time is noted before the look at the
 // connection, so that a pause between the two makes no copy look newer.
 //
-// Times of the proxy and of replicas are compared with each other, so their clocks must agree to
-// within the shortest time after which the proxy passes a request on, which is seconds.
+// A proxy's time is taken as it is, also if it lies in this replica's future: every copy of a
+// request must have one time wherever it is read. The store refuses what is too far from its own
+// clock. Times of proxies and of replicas are compared with each other, so their clocks must agree
+// to within the shortest time after which the proxy passes a request on, which is seconds.
 
 // headerRequestStart is when the proxy first passed the request on: "t=" and seconds since 1970
 // with milliseconds. All copies that one proxy makes of a request have the same time.
@@ -37,9 +40,8 @@ var (
 // timeAttempt notes when the client attempt began: as a trusted proxy says, else now.
 func (s *Server) timeAttempt(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := time.Now()
-		attemptedAt := now
-		if began, ok := requestStart(r.Header); ok && s.isTrusted(r.RemoteAddr) && began.Before(now) {
+		attemptedAt := time.Now()
+		if began, ok := requestStart(r.Header); ok && s.isTrusted(r.RemoteAddr) {
 			attemptedAt = began
 		}
 		exchangeOf(r.Context()).attemptedAt = attemptedAt
@@ -84,4 +86,21 @@ type connKey struct{}
 // [http.Server.ConnContext].
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
+}
+
+// isClosed reports whether the client has closed the connection of the request that ctx belongs to.
+// net/http finds that out, too, but in another goroutine: after a pause of the process a buffered
+// request could be executed first.
+func isClosed(ctx context.Context) bool {
+	conn, ok := ctx.Value(connKey{}).(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	closed := false
+	err = raw.Control(func(fd uintptr) { closed = hasLeft(fd) })
+	return closed || err != nil
 }

@@ -23,24 +23,36 @@ func startedAt(began time.Time) func(*http.Request) {
 }
 
 // TestAttempt_OlderThanARefusalIsNotExecuted has copies of a request at two replicas. One is
-// refused, then the product comes, then the other copy is read.
+// refused, then the product comes, then the other copy is read. The proxy's clock may be ahead of
+// the replicas'.
 func TestAttempt_OlderThanARefusalIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	key, body := newKey(), orderOf(s.customer().ID, "new-sku", 1)
-	one := request{method: "POST", path: "/v1/orders", key: key, body: body, edit: startedAt(time.Now())}
-	s.do(one).problem(422, "unknown_product")
-	s.put("new-sku")
-	before := s.effect()
-	other := one
-	other.replica = 1
-	s.do(other).problem(409, "newer_attempt_refused")
-	require.Equal(t, before, s.effect())
-	s.do(request{method: "GET", path: keyPath(key)}).problem(404, "idempotency_key_not_found")
+	for _, ahead := range []time.Duration{0, 2 * time.Second, checkout.MaxAttemptAge - time.Minute} {
+		began, sku := time.Now().Add(ahead), fmt.Sprintf("new-sku-%d", ahead)
+		key, body := newKey(), orderOf(s.customer().ID, sku, 1)
+		one := request{method: "POST", path: "/v1/orders", key: key, body: body, edit: startedAt(began)}
+		s.do(one).problem(422, "unknown_product")
+		s.put(sku)
+		before := s.effect()
+		other := one
+		other.replica = 1
+		s.do(other).problem(409, "newer_attempt_refused")
+		require.Equal(t, before, s.effect())
+		s.do(request{method: "GET", path: keyPath(key)}).problem(404, "idempotency_key_not_found")
 
-	corrected := s.post("/v1/orders", key, strings.Replace(body, "new-sku", "tee-black", 1), http.StatusCreated)
-	require.False(t, corrected.replayed())
-	s.do(other).problem(422, "idempotency_key_reused")
+		corrected := one
+		corrected.body = strings.Replace(body, sku, "tee-black", 1)
+		if ahead > 0 { // and past the proxy
+			corrected.edit = nil
+			s.do(corrected).problem(409, "newer_attempt_refused")
+		}
+		corrected.edit = startedAt(began.Add(time.Millisecond))
+		answer := s.do(corrected)
+		require.Equal(t, http.StatusCreated, answer.status, answer.body)
+		require.False(t, answer.replayed())
+		s.do(other).problem(422, "idempotency_key_reused")
+	}
 }
 
 // put makes a product for sale.
@@ -58,14 +70,16 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 		edit    func(*http.Request)
 		trusted bool
 		status  int
+		code    string
 	}{
-		{"trusted", startedAt(time.Now().Add(-time.Minute)), true, 409},
-		{"not trusted", startedAt(time.Now().Add(-time.Minute)), false, 201},
-		{"none", func(*http.Request) {}, true, 201},
-		{"no number", with("X-Request-Start", "t=soon"), true, 201},
-		{"in microseconds", with("X-Request-Start", fmt.Sprint(time.Now().UnixMicro())), true, 201},
-		{"in the future", startedAt(time.Now().Add(time.Hour)), true, 201},
-		{"too old", startedAt(time.Now().Add(-checkout.MaxAttemptAge - time.Second)), true, 503},
+		{"trusted", startedAt(time.Now().Add(-time.Minute)), true, 409, "newer_attempt_refused"},
+		{"not trusted", startedAt(time.Now().Add(-time.Minute)), false, 201, ""},
+		{"none", func(*http.Request) {}, true, 201, ""},
+		{"no number", with("X-Request-Start", "t=soon"), true, 201, ""},
+		{"in microseconds", with("X-Request-Start", fmt.Sprint(time.Now().UnixMicro())), true, 201, ""},
+		{"in the future", startedAt(time.Now().Add(checkout.MaxAttemptAge - time.Minute)), true, 201, ""},
+		{"too far in the future", startedAt(time.Now().Add(checkout.MaxAttemptAge + time.Minute)), true, 409, "newer_attempt_refused"},
+		{"too old", startedAt(time.Now().Add(-checkout.MaxAttemptAge - time.Second)), true, 503, "request_too_old"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,12 +93,15 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 			s.put("new-sku")
 			answer := s.do(request{method: "POST", path: "/v1/orders", key: key, body: body, edit: c.edit})
 			require.Equal(t, c.status, answer.status, answer.body)
-			if c.status == 503 {
-				answer.problem(503, "request_too_old")
+			if c.code != "" {
+				answer.problem(c.status, c.code)
 			}
 		})
 	}
 }
+
+// pipelined is a request of more bytes than net/http reads ahead, which are 4 KiB.
+var pipelined = fmt.Sprintf("POST /v1/orders HTTP/1.1\r\nHost: shop\r\nContent-Length: %d\r\n\r\n%[1]*s", 8<<10, "")
 
 const stockOfTees = "SELECT stock FROM products WHERE sku = 'tee-black' ORDER BY account_id LIMIT 1"
 
@@ -102,14 +119,17 @@ func TestAttempt_WhoseClientIsGoneIsNotExecuted(t *testing.T) {
 		}
 	})
 	customer, key := s.customer().ID, newKey()
-	order := orderOf(customer, "tee-black", 1)
+	order, tee := orderOf(customer, "tee-black", 1), `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`
 	before, stock := s.footprint(), value[int](s, stockOfTees)
 	for _, r := range []request{
 		{method: "POST", path: "/v1/orders", key: key, body: order},
-		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: `{"name":"Tee","price":{"amount":1,"currency":"USD"},"stock":7}`},
+		{method: "PUT", path: "/v1/products/tee-black", key: newKey(), body: tee},
+		{method: "PUT", path: "/v1/products/tee-black", body: tee},
 	} {
-		s.abandon(r, (*net.TCPConn).Close)
-		require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
+		for _, next := range []string{"", pipelined} {
+			s.abandon(r, next, (*net.TCPConn).Close)
+			require.Equal(t, 499, <-answered, "%s: nobody saw the failure", r.method)
+		}
 	}
 	require.Equal(t, before, s.footprint())
 	require.Equal(t, stock, value[int](s, stockOfTees))
@@ -123,7 +143,7 @@ func TestAttempt_WhoseClientHasHalfClosedIsNotExecuted(t *testing.T) {
 	s := setup(t, func(cfg *httpapi.Config) { cfg.AuthCacheTTL = 0 })
 	r := request{method: "POST", path: "/v1/orders", key: newKey(), body: orderOf(s.customer().ID, "tee-black", 1)}
 	before := s.footprint()
-	conn := s.abandon(r, (*net.TCPConn).CloseWrite)
+	conn := s.abandon(r, "", (*net.TCPConn).CloseWrite)
 	defer func() { _ = conn.Close() }()
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
@@ -136,8 +156,9 @@ func TestAttempt_WhoseClientHasHalfClosedIsNotExecuted(t *testing.T) {
 	s.post(r.path, r.key, r.body, http.StatusCreated)
 }
 
-// abandon sends a request and leaves while the request waits to be authenticated.
-func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
+// abandon sends a request, with what comes next on the connection, and leaves while the request
+// waits to be authenticated.
+func (s *shop) abandon(r request, next string, leave func(*net.TCPConn) error) *net.TCPConn {
 	s.t.Helper()
 	tx, err := s.pool.Begin(s.ctx)
 	require.NoError(s.t, err)
@@ -146,8 +167,12 @@ func (s *shop) abandon(r request, leave func(*net.TCPConn) error) *net.TCPConn {
 	dialled, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
 	require.NoError(s.t, err)
 	conn := dialled.(*net.TCPConn)
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
-		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", r.method, r.path, demo, r.key, len(r.body), r.body)
+	key := ""
+	if r.key != "" {
+		key = "Idempotency-Key: " + r.key + "\r\n"
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\n%s"+
+		"X-Request-ID: abandoned\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s", r.method, r.path, demo, key, len(r.body), r.body, next)
 	require.NoError(s.t, err)
 	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
 	require.NoError(s.t, leave(conn))

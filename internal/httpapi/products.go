@@ -41,12 +41,12 @@ func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject)
 	wanted := checkout.ProductWrite{SKU: r.Sku, Name: r.Body.Name, Price: moneyOf(r.Body.Price), Stock: r.Body.Stock,
 		If: conditionOf(r.Params.IfMatch)}
 	wanted.If.Absent = r.Params.IfNoneMatch != nil // it is *
-	created, changed := created(ctx, wireProduct, productPath), changed(ctx, wireProduct, productPath)
+	first, later := created(ctx, wireProduct, productPath), changed(ctx, wireProduct, productPath)
 	render := tagged(func(p checkout.Product, final *checkout.Error) checkout.Answer {
 		if p.IsNew() {
-			return created(p, final)
+			return first(p, final)
 		}
-		return changed(p, final)
+		return later(p, final)
 	})
 	kept, err := h.service.PutProduct(ctx, callOf(ctx, "put_product"), wanted, render)
 	return answered(ctx, kept, err)

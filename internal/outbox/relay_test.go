@@ -127,6 +127,18 @@ func TestRelay_TakesOverWhenTheLeaseHasEnded(t *testing.T) {
 	b.await("it is published", func() bool { return len(stream.numbers(subject)) == 1 })
 }
 
+// TestRelay_TakesALeaseFromBeforeTheClockWasSetBack or else nothing is published until the clock
+// has come so far again.
+func TestRelay_TakesALeaseFromBeforeTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Lease(b.ctx, uuid.New(), time.Minute) // of a relay that dies
+	require.NoError(t, err)
+	b.exec("UPDATE outbox_cursor SET leased_until = now() + interval '1 year'")
+	b.emit(b.subject(), 1)
+	b.pass(b.relay(&recorder{}), 1)
+}
+
 func TestRelay_LosesThePassWithTheLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -18,7 +18,7 @@ var (
 	errOutdated = errors.New("what the decision was based on has changed meanwhile")
 
 	// errUnclaimable is why a key can neither be claimed nor read.
-	errUnclaimable = errors.New("the key's row is gone again, or by the database's clock the attempt is too old, or the account is gone")
+	errUnclaimable = errors.New("the key's row is gone again, or the attempt's time is half an hour from the database's clock, or the account is gone")
 
 	// errAbandoned is why a request without a key is not executed.
 	errAbandoned = errors.New("the client has closed the connection")

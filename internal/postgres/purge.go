@@ -13,7 +13,7 @@ var _ purge.Store = (*Store)(nil)
 // PurgeKeys deletes keys whose time is up, or makes tombstones of them. See [purge.Store].
 func (s *Store) PurgeKeys(ctx context.Context, limit int) (int, error) {
 	return s.purge(ctx, "idempotency keys", func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.PurgeKeys(ctx, int32(limit))
+		return q.PurgeKeys(ctx, dbsqlc.PurgeKeysParams{CallersNow: time.Now(), BatchSize: int32(limit)})
 	})
 }
 

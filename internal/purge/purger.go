@@ -36,9 +36,10 @@ const (
 // Store is what a [Purger] needs of a store. Ages are by the store's clock. Its methods delete at
 // most limit rows, skip locked rows, and return the number of deleted rows.
 type Store interface {
-	// PurgeKeys deletes idempotency keys whose time is up. Of those that moved money and must be
-	// remembered for longer it deletes only the answer. It MUST NOT touch a key in progress,
-	// however old it is.
+	// PurgeKeys deletes idempotency keys whose time is up by the store's clock and by this
+	// process's: a jump of one of them MUST NOT delete what is still needed. Of those that moved
+	// money and must be remembered for longer it deletes only the answer. It MUST NOT touch a key
+	// in progress, however old it is.
 	PurgeKeys(ctx context.Context, limit int) (int, error)
 	// PurgeProviderEvents deletes provider events that were recorded longer ago than the age,
 	// except those that conflicted.

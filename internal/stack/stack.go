@@ -233,6 +233,16 @@ func (s *Stack) PassedOn() (int, error) {
 	return n.PassedOn()
 }
 
+// Started is when nginx read the header of each request that has ended, by request ID. Only the
+// native driver knows.
+func (s *Stack) Started() (map[string]time.Time, error) {
+	n, ok := s.driver.(*native.Driver)
+	if !ok {
+		return nil, switchboard.ErrNativeOnly
+	}
+	return n.Started()
+}
+
 // ServeProxy runs the fault proxy of a stack with a port offset, controlled at an address
 // (host:port), until ctx ends.
 func ServeProxy(ctx context.Context, control string, offset int, log io.Writer) error {

@@ -3,11 +3,17 @@ package books
 // announcement is a type of event and the ID of what it tells of.
 type announcement struct{ kind, about string }
 
+// CustomerUpdated is the event of a changed customer.
+const CustomerUpdated = "customer.updated"
+
 // announced checks that each change has exactly one event.
 func announced(b Books) []Violation {
 	want := changes(b)
 	var found []Violation
 	for _, e := range b.Events {
+		if e.Type == CustomerUpdated {
+			continue // no row tells how often it happened: the campaign compares it with the requests
+		}
 		a := announcement{e.Type, e.About}
 		if want[a] == 0 {
 			found = append(found, Broken(OneEventEach, "event %s: %s of %s, which did not happen or was announced before", e.ID, e.Type, e.About))

@@ -62,7 +62,8 @@ type Books struct {
 	Refunds          []Refund
 	TopUps           []TopUp
 	Transactions     []Transaction
-	Wallets          map[string]int64 // minor units by customer
+	Wallets          map[string]int64  // minor units by customer
+	Customers        map[string]string // names
 	Products         []Product
 	Events           []Event
 	Streams          []Stream        // the last one exists; the others were read before Redis lost them
@@ -82,9 +83,10 @@ type (
 		Operation      string // place_order and so on, as the service calls it
 		Status         string // in_progress, completed, failed or expired
 		ResponseStatus int
-		Body           string // SHA-256 of the kept body, in hexadecimal
-		Resource       string // ID in the kept body
-		Parent         string // of an expired key, instead: ID of what the refund or top-up is a part of
+		Body           string    // SHA-256 of the kept body, in hexadecimal
+		Resource       string    // ID in the kept body
+		Parent         string    // of an expired key, instead: ID of what the refund or top-up is a part of
+		AttemptedAt    time.Time // the time of the client attempt that claimed the key, as the service took it
 	}
 	// Order is an order.
 	Order struct {
@@ -117,6 +119,8 @@ type (
 	Product struct {
 		Account, SKU   string
 		Opening, Stock int64
+		Version        int64 // how often it was changed
+		Restocked      bool  // its stock was set meanwhile: orders alone do not account for it
 	}
 	// Event is a row of the outbox.
 	Event struct {

@@ -1,7 +1,12 @@
 package books
 
+import "slices"
+
 // UpdateOrder is the operation that creates nothing: clients of a campaign cancel orders by it.
 const UpdateOrder = "update_order"
+
+// changesOnly are the other operations that create nothing. What they change counts its changes.
+var changesOnly = []string{"put_product", "update_product", "update_customer"}
 
 // payOrder is the operation whose key has the path of what it created.
 const payOrder = "pay_order"
@@ -12,7 +17,7 @@ func oneKeyPerEffect(b Books) []Violation {
 	keys, cancels, parts := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, row := range b.Keys {
 		switch {
-		case !row.Succeeded():
+		case !row.Succeeded(), slices.Contains(changesOnly, row.Operation):
 		case row.Parent != "":
 			parts[row.Parent]++
 		case row.Operation == UpdateOrder:

@@ -69,12 +69,12 @@ func (r Reader) keys(ctx context.Context, tx pgx.Tx, b *Books) error {
 	// A refused key is free: it has no answer. An expired one has the path of what it led to; a
 	// refund and a top-up have no path of their own.
 	return each(ctx, tx, `SELECT account_id::text, key, operation, status, coalesce(response_status, 0), response_body,
-		coalesce(resource_id::text, ''), coalesce(substring(resource from '[0-9a-f-]{36}'), '')
+		coalesce(resource_id::text, ''), coalesce(substring(resource from '[0-9a-f-]{36}'), ''), attempted_at
 		FROM idempotency_keys WHERE status <> 'refused'`, func(rows pgx.Rows) error {
 		var row KeyRow
 		var body []byte
 		var own, path string
-		if err := rows.Scan(&row.Account, &row.Key, &row.Operation, &row.Status, &row.ResponseStatus, &body, &own, &path); err != nil {
+		if err := rows.Scan(&row.Account, &row.Key, &row.Operation, &row.Status, &row.ResponseStatus, &body, &own, &path, &row.AttemptedAt); err != nil {
 			return err
 		}
 		row.Account, row.Body, row.Resource = names[row.Account], digest(body), idOf(body)
@@ -144,12 +144,12 @@ func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	b.Wallets = map[string]int64{}
-	err = each(ctx, tx, `SELECT customers.id::text, coalesce(balance, 0) FROM customers LEFT JOIN wallets ON customer_id = customers.id`, func(rows pgx.Rows) error {
-		var customer string
+	b.Wallets, b.Customers = map[string]int64{}, map[string]string{}
+	err = each(ctx, tx, `SELECT customers.id::text, name, coalesce(balance, 0) FROM customers LEFT JOIN wallets ON customer_id = customers.id`, func(rows pgx.Rows) error {
+		var customer, name string
 		var balance int64
-		err := rows.Scan(&customer, &balance)
-		b.Wallets[customer] = balance
+		err := rows.Scan(&customer, &name, &balance)
+		b.Wallets[customer], b.Customers[customer] = balance, name
 		return err
 	})
 	if err != nil {
@@ -182,13 +182,14 @@ func (r Reader) products(ctx context.Context, tx pgx.Tx, b *Books) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, `SELECT account_id::text, sku, stock FROM products`, func(rows pgx.Rows) error {
+	return each(ctx, tx, `SELECT account_id::text, sku, stock, version FROM products`, func(rows pgx.Rows) error {
 		var p Product
-		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock); err != nil {
+		if err := rows.Scan(&p.Account, &p.SKU, &p.Stock, &p.Version); err != nil {
 			return err
 		}
-		opening, ours := r.Opening[names[p.Account]][p.SKU]
-		if p.Opening = opening; ours {
+		if opening, ours := r.Opening[names[p.Account]]; ours {
+			stock, known := opening[p.SKU]
+			p.Opening, p.Restocked = stock, !known
 			b.Products = append(b.Products, p)
 		}
 		return nil

@@ -55,6 +55,7 @@ type campaign struct {
 	books      books.Books
 	unfinished []books.Violation // what the system left open while no client retried
 	violations []books.Violation
+	readLate   int // keys that excuseLateReads excused
 	score      verify.Score
 	stopped    time.Duration // when the clients stopped
 	generated  conformance.Report

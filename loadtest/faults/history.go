@@ -35,7 +35,9 @@ func writeHistory(out io.Writer, args []string) error {
 	if len(args) == 1 {
 		return writeMix(out, attempts)
 	}
-	for id, history := range verify.History(attempts) {
+	histories := verify.History(attempts)
+	maps.Copy(histories, verify.Changes(attempts))
+	for id, history := range histories {
 		if !slices.Contains(args[1:], id.Key) { //nolint:gosec // there are at least two
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
@@ -25,4 +27,37 @@ func TestDeadWithoutCause_NeedsAnExcuseAtTheTime(t *testing.T) {
 
 	require.Len(t, deadWithoutCause(log, between(8, 11, verify.ReplicaAvailable), began, time.UTC), 1)
 	require.Len(t, deadWithoutCause(log, between(8, 11, verify.LeaseKept), began, time.UTC), 2)
+}
+
+// TestExcuseLateReads_NeedsProofInNginxsLog has the history of a campaign on a busy machine: the
+// first copy was sent at 10 s, the one that was refused at 10.3 s, and the first one acted.
+func TestExcuseLateReads_NeedsProofInNginxsLog(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
+	id := books.KeyID{Account: "a", Key: "k"}
+	older := journal.Attempt{Account: "a", Key: "k", Via: "nginx", RequestID: "r1", Invoke: 10 * time.Second}
+	refused := journal.Attempt{Account: "a", Key: "k", Via: "api-1", RequestID: "r2", Invoke: 10300 * time.Millisecond}
+	late, early := began.Add(10310*time.Millisecond), began.Add(10290*time.Millisecond)
+	direct := older
+	direct.Via = "api-2"
+	for name, c := range map[string]struct {
+		rule    books.Rule
+		older   journal.Attempt
+		read    map[string]time.Time
+		claimed time.Time
+		excused int
+	}{
+		"read late":                 {verify.RefusalsHold, older, map[string]time.Time{"r1": late}, late.Add(-time.Millisecond), 1},
+		"read before":               {verify.RefusalsHold, older, map[string]time.Time{"r1": early}, early, 0},
+		"not logged":                {verify.RefusalsHold, older, nil, late, 0},
+		"a time that was made up":   {verify.RefusalsHold, older, map[string]time.Time{"r1": late}, late.Add(2 * time.Millisecond), 0},
+		"the refused one's time":    {verify.RefusalsHold, older, map[string]time.Time{"r1": early, "r2": late}, late, 0},
+		"not through nginx":         {verify.RefusalsHold, direct, map[string]time.Time{"r1": late}, late, 0},
+		"another promise is broken": {verify.OneHistory, older, map[string]time.Time{"r1": late}, late, 0},
+	} {
+		held := books.Books{Keys: []books.KeyRow{{KeyID: id, AttemptedAt: c.claimed}}}
+		left, excused := excuseLateReads([]books.Violation{books.Broken(c.rule, "it acted").Of(id)}, []journal.Attempt{c.older, refused}, held, c.read, began)
+		require.Equal(t, c.excused, excused, name)
+		require.Len(t, left, 1-c.excused, name)
+	}
 }

@@ -93,7 +93,10 @@ func (o *overview) add(run summary) {
 		t.Effects[what] += n
 	}
 	t.PassedOn += run.PassedOn
+	t.ReadLate += run.ReadLate
 	t.Republished += run.Republished
+	t.Keyless.Sent += run.Keyless.Sent
+	t.Keyless.Unanswered += run.Keyless.Unanswered
 	t.Failovers += run.Failovers
 	t.Promotion = max(t.Promotion, run.Promotion)
 	t.Deaths += run.Deaths

@@ -15,8 +15,9 @@ import (
 // notCovered is what no campaign shows.
 var notCovered = []string{
 	"Power cuts, lost fsyncs and disks that lie: PostgreSQL is crashed and paused, its disk is not.",
-	"PostgreSQL failing over to an asynchronous standby. (A test of the service does: what is lost is noticed and named.)",
-	"Clocks that jump: the replicas' clocks are the machine's. (A test of the service runs a replica an hour off.)",
+	"PostgreSQL failing over to an asynchronous standby, or restored from a backup under load: both lose commits, and promises with them. " +
+		"(Tests of the service show that the loss is noticed and named.)",
+	"Clocks that jump: the replicas' clocks are the machine's. (Clients time requests as a proxy does whose clock is two seconds ahead; tests of the service have PostgreSQL's clock jump by hours, and a replica's an hour off.)",
 	"A provider that breaks its own idempotency: it may be slow, silent, failing and senseless, but charges once per key. " +
 		"(Tests of the service have one that forgets a key after an hour, and one that charges an hour after it was asked. " +
 		"If it forgets a key within the hour, or charges later, money moves without a payment: its event then raises ProviderContradictsItself.)",

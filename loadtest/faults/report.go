@@ -59,6 +59,8 @@ func (c *campaign) printTable(s summary) {
 		fmt.Fprintf(c.out, "  answers: %-11s %7d\n", name, s.Outcomes[name])
 	}
 	fmt.Fprintf(c.out, "nginx passed %d POSTs on to the other replica\n", s.PassedOn)
+	fmt.Fprintf(c.out, "%d changes were sent without a key; %d of them got no answer, and may have acted once or not at all\n", s.Keyless.Sent, s.Keyless.Unanswered)
+	fmt.Fprintf(c.out, "%d refusals are excused: nginx read the copy that acted only after the attempt that was refused had been sent\n", s.ReadLate)
 	fmt.Fprintf(c.out, "%d events are in the stream more than once\n", s.Republished)
 	fmt.Fprintf(c.out, "%d generated requests: %d answers that openapi.yaml does not describe\n", s.Generated.Requests, s.Generated.Invalid)
 	if s.Failovers > 0 {
@@ -97,7 +99,9 @@ func (c *campaign) writeEvidence(out io.Writer, s summary) {
 			fmt.Fprintln(out, "VIOLATION", v)
 		}
 	}
-	histories, printed := verify.History(c.journal.Attempts()), map[books.KeyID]bool{}
+	attempts, printed := c.journal.Attempts(), map[books.KeyID]bool{}
+	histories := verify.History(attempts)
+	maps.Copy(histories, verify.Changes(attempts))
 	for _, v := range s.Violations {
 		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {

@@ -28,8 +28,10 @@ type summary struct {
 	Keys        int                     `json:"keys"`
 	Effects     map[string]int          `json:"effects"`
 	Outcomes    map[journal.Outcome]int `json:"outcomes"`
-	PassedOn    int                     `json:"passed_on"`   // POSTs that nginx passed on to the other replica
+	PassedOn    int                     `json:"passed_on"` // POSTs that nginx passed on to the other replica
+	Keyless     keyless                 `json:"keyless"`
 	Republished int                     `json:"republished"` // events that are in the stream more than once
+	ReadLate    int                     `json:"read_late"`   // keys that excuseLateReads excused
 	Failovers   int                     `json:"failovers"`   // of Redis, by Sentinel
 	Promotion   time.Duration           `json:"promotion"`   // the longest that Sentinel took to promote the other server
 	Death       death                   `json:"death"`       // the worst of them all
@@ -51,6 +53,13 @@ type interrupted struct {
 	Slowest time.Duration `json:"slowest"`
 }
 
+// keyless are the changes that were sent without a key. Those without an answer may have acted once
+// or not at all: the check allows both.
+type keyless struct {
+	Sent       int `json:"sent"`
+	Unanswered int `json:"unanswered"`
+}
+
 // promise is a rule and how often it was broken.
 type promise struct {
 	Rule   books.Rule `json:"rule"`
@@ -69,10 +78,16 @@ func (c *campaign) summarize(passedOn int) summary {
 	attempts := c.journal.Attempts()
 	s := summary{System: c.cfg.System, Score: c.score, Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC().Truncate(time.Second), Versions: c.versions, Clients: c.cfg.Clients,
 		Duration: c.stopped, Attempts: len(attempts), Keys: len(verify.History(attempts)), Effects: effects(c.books), Outcomes: map[journal.Outcome]int{},
-		PassedOn: passedOn, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
+		PassedOn: passedOn, ReadLate: c.readLate, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
 		Runs: c.runs, Violations: c.violations, Generated: c.generated}
 	for _, a := range attempts {
 		s.Outcomes[a.Outcome()]++
+		if a.Key == "" && a.Change.Kind != journal.Get {
+			s.Keyless.Sent++
+			if a.Outcome() == journal.Unknown {
+				s.Keyless.Unanswered++
+			}
+		}
 	}
 	for _, r := range c.runs {
 		s.add(r)
@@ -122,6 +137,9 @@ func (s *summary) add(r faultRun) {
 // effects counts what succeeded.
 func effects(b books.Books) map[string]int {
 	count := map[string]int{"orders": len(b.Orders), "top-ups": len(b.TopUps), "ledger transactions": len(b.Transactions), "events": len(b.Events)}
+	for _, p := range b.Products {
+		count["changes of products"] += int(p.Version)
+	}
 	for _, p := range b.Payments {
 		count["payments"] += succeeded(p.Status)
 	}

@@ -62,7 +62,13 @@ func (c *campaign) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.violations = slices.Concat(c.unfinished, verify.StaleRecords(records), unavailable, c.generated.Violations, verify.All(attempts, c.books, patience), c.observed(attempts),
+	started, err := c.stack.Started()
+	if err != nil {
+		return err
+	}
+	kept := verify.All(attempts, c.books, patience)
+	kept, c.readLate = excuseLateReads(kept, attempts, c.books, started, c.wire.Began)
+	c.violations = slices.Concat(c.unfinished, verify.StaleRecords(records), unavailable, c.generated.Violations, kept, c.observed(attempts),
 		c.recoveries(), c.awaitIdle(ctx), c.inconclusive(attempts))
 	return nil
 }

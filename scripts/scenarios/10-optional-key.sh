@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A change that may safely be made twice accepts a key and does not require one. GET and PUT are
-# idempotent by nature.
+# A change that may be made twice, if nobody else makes another one in between, accepts a key and
+# does not require one.
 . "$(dirname "$0")/lib.sh"
 scenario "The key is optional: without one the change is made each time, with one it is made once"
 shop
@@ -28,7 +28,7 @@ say "A key that is sent counts: another body is 422."
 send other PATCH "$url" -H "Idempotency-Key: rename-$run" -d '{"name":"Lord Byron"}'
 expect_problem other 422 idempotency_key_reused
 
-say "PUT needs no key: the second one replaces what the first one created."
+say "PUT needs no key either: the second one replaces what the first one created."
 product='{"name":"Scenario poster","price":{"amount":900,"currency":"USD"},"stock":5}'
 send created PUT "$BASE_URL/v1/products/poster-$run" -d "$product"
 expect_status created 201

@@ -266,7 +266,7 @@ expect_replay() {
   confirm "status, as the first time" "$(status "$2")" "$(status "$1")"
   confirm "X-Idempotent-Replay" "$(header "$2" X-Idempotent-Replay)" true
   local name
-  for name in Content-Type Location; do
+  for name in Content-Type Location ETag; do
     confirm "$name, as the first time" "$(header "$2" "$name")" "$(header "$1" "$name")"
   done
   expect "body identical, byte for byte" "$(answer_to cmp "$work/$1.body" "$work/$2.body")" yes

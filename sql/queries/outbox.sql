@@ -3,9 +3,10 @@ INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
 VALUES (@event_id, @account_id, @type, @aggregate, @subject, @data);
 
 -- name: LeaseOutbox :one
--- Takes or renews the lease. No row: another relay holds it.
+-- Takes or renews the lease. No row: another relay holds it. A lease that is longer than a lease was given
+-- before the clock was set back.
 UPDATE outbox_cursor SET owner = @owner::uuid, leased_until = now() + make_interval(secs => @lease_seconds::float8)
-WHERE owner = @owner::uuid OR leased_until < now()
+WHERE owner = @owner::uuid OR leased_until NOT BETWEEN now() AND now() + make_interval(secs => @lease_seconds::float8)
 RETURNING position;
 
 -- name: ReleaseOutbox :exec

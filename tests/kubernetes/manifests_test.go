@@ -217,6 +217,36 @@ func TestServiceMonitor_FindsTheService(t *testing.T) {
 	require.Equal(t, service.Spec.Ports[0].Name, backend.Port.Name)
 }
 
+// TestIngress_PassesNoChangeOn that a replica may have executed and that may have no key. nginx
+// counts PUT and DELETE as idempotent, and passes them on unless that is off.
+func TestIngress_PassesNoChangeOn(t *testing.T) {
+	t.Parallel()
+	const nextUpstream = "nginx.ingress.kubernetes.io/proxy-next-upstream"
+	all := build(t, "production")
+	main, put := get[networking.Ingress](t, all, "oncepay"), get[networking.Ingress](t, all, "oncepay-put")
+	require.Equal(t, "error timeout", main.Annotations[nextUpstream])
+	require.Equal(t, "off", put.Annotations[nextUpstream])
+	require.Equal(t, main.Spec.TLS, put.Spec.TLS)
+	require.Equal(t, main.Spec.Rules[0].Host, put.Spec.Rules[0].Host)
+	require.Equal(t, main.Spec.Rules[0].HTTP.Paths[0].Backend, put.Spec.Rules[0].HTTP.Paths[0].Backend)
+
+	text, err := os.ReadFile(filepath.Join(root, "api/openapi.yaml"))
+	require.NoError(t, err)
+	var description struct{ Paths map[string]map[string]any }
+	require.NoError(t, yaml.Unmarshal(text, &description))
+	found := 0
+	for path, operations := range description.Paths {
+		if operations["put"] == nil && operations["delete"] == nil {
+			continue
+		}
+		found++
+		require.True(t, slices.ContainsFunc(put.Spec.Rules[0].HTTP.Paths, func(p networking.HTTPIngressPath) bool {
+			return strings.HasPrefix("/v1"+path, p.Path+"/")
+		}), path)
+	}
+	require.NotZero(t, found)
+}
+
 func TestPods_OfOursHaveFewRights(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, _ string, all objects) {

@@ -1,11 +1,12 @@
 package native
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/topology"
@@ -15,33 +16,61 @@ import (
 // is, for docker compose.
 const nginxConf = "deploy/nginx/nginx.conf"
 
-// passedOnLog, in nginx's folder, has a line for each request that was passed on to a second
-// replica.
-const passedOnLog = "passed_on.log"
+// requestLog, in nginx's folder, has a line for each request that has ended: log_format `requests`.
+const requestLog = "requests.log"
+
+// requests are the first five fields of each line: when nginx read the header, as "t=" and seconds
+// since 1970 with milliseconds; the request's ID; 1 if nginx passed it on to a second replica; the
+// method; and the rest.
+func (d *Driver) requests() (all [][]string, err error) {
+	text, err := os.ReadFile(filepath.Join(d.State.Service(topology.Nginx).Dir, requestLog))
+	if err != nil {
+		return nil, fmt.Errorf("read nginx's log of requests: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.SplitN(line, " ", 5); len(fields) == 5 { // the last line may be half written
+			all = append(all, fields)
+		}
+	}
+	return all, nil
+}
 
 // PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
-func (d *Driver) PassedOn() (int, error) {
-	text, err := os.ReadFile(filepath.Join(d.State.Service(topology.Nginx).Dir, passedOnLog))
-	if err != nil {
-		return 0, fmt.Errorf("count what nginx passed on: %w", err)
-	}
-	n := 0
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("POST ")) {
+func (d *Driver) PassedOn() (n int, err error) {
+	requests, err := d.requests()
+	for _, r := range requests {
+		if r[2] == "1" && r[3] == "POST" {
 			n++
 		}
 	}
-	return n, nil
+	return n, err
 }
 
-// renderNginx puts a native stack's addresses into the configuration, and has it note what is
-// passed on.
+// digits makes milliseconds of "t=" and seconds with three decimals.
+var digits = strings.NewReplacer("t=", "", ".", "")
+
+// Started is when nginx read the header of each request, by request ID: the time that it tells the
+// replicas. It knows only requests that have ended.
+func (d *Driver) Started() (map[string]time.Time, error) {
+	requests, err := d.requests()
+	started := make(map[string]time.Time, len(requests))
+	for _, r := range requests {
+		milliseconds, err := strconv.ParseInt(digits.Replace(r[0]), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("nginx's log of requests: %w", err)
+		}
+		started[r[1]] = time.UnixMilli(milliseconds)
+	}
+	return started, err
+}
+
+// renderNginx puts a native stack's addresses into the configuration, and has it log requests.
 func renderNginx(conf string, t *topology.Topology) (string, error) {
 	for _, change := range []struct {
 		old, new string
 		times    int
 	}{
-		{"access_log off;", "access_log " + passedOnLog + " passed_on if=$oncepay_passed_on;", 1},
+		{"access_log off;", "access_log " + requestLog + " requests;", 1},
 		{"listen 8080 ", "listen " + t.Addr(topology.Nginx) + " ", 1},
 		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 4},
 		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 4},

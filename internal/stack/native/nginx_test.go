@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,7 @@ func TestRenderNginx_MovesEveryAddress(t *testing.T) {
 	conf, err := renderNginx(stacktest.RepoFile(t, nginxConf), &topology.Topology{Offset: 1000})
 	require.NoError(t, err)
 	for _, want := range []string{"listen 127.0.0.1:9080 ", "server 127.0.0.1:21081 max_conns", "server 127.0.0.1:21082 max_conns",
-		"    access_log passed_on.log passed_on if="} {
+		"    access_log requests.log requests;"} {
 		require.Contains(t, conf, want)
 	}
 	for _, old := range []string{"listen 8080", ":20081", ":20082"} {
@@ -50,16 +51,21 @@ func TestNginx_AcceptsTheConfiguration(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-func TestPassedOn_CountsPosts(t *testing.T) {
+func TestRequestLog_TellsWhatWasPassedOnAndWhenItWasRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := &Driver{Deployment: stacktest.Deployment(t, topology.Topology{})}
 	require.NoError(t, d.State.SetService(topology.Nginx, deployment.ServiceState{Dir: dir}))
 	_, err := d.PassedOn()
 	require.ErrorIs(t, err, os.ErrNotExist)
-	lines := "POST /v1/orders r1 127.0.0.1:1, 127.0.0.1:2 502, 201\nGET /v1/orders r2 127.0.0.1:1, 127.0.0.1:2 502, 200\nPOST /v1/orders r3 a, b -, 409\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, passedOnLog), []byte(lines), 0o600))
+	lines := "t=1790000000.123 r1 1 POST /v1/orders 127.0.0.1:1, 127.0.0.1:2 502, 201\nt=1790000000.124 r2 1 GET /v1/orders 127.0.0.1:1, 127.0.0.1:2 502, 200\n" +
+		"t=1790000000.125 r3 1 POST /v1/orders a, b -, 409\nt=1790000000.126 r4 0 POST /v1/o 1 POST a 201\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, requestLog), []byte(lines), 0o600))
 	n, err := d.PassedOn()
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
+	started, err := d.Started()
+	require.NoError(t, err)
+	require.Len(t, started, 4)
+	require.Equal(t, time.UnixMilli(1_790_000_000_126), started["r4"])
 }

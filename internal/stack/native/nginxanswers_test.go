@@ -285,7 +285,7 @@ func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
 	b.replica(t, topology.API1, fail)
 	b.replica(t, topology.API2, fail)
 	before := float64(time.Now().UnixMilli()) / 1000
-	resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nX-Request-Start: t=1\r\n\r\n")
+	resp, _ := b.exchange(t, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 0\r\nX-Request-ID: r1\r\nX-Request-Start: t=1\r\n\r\n")
 	require.Equal(t, 502, resp.StatusCode)
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 
@@ -296,6 +296,56 @@ func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
 	seconds, err := strconv.ParseFloat(strings.TrimPrefix(first, "t="), 64)
 	require.NoError(t, err)
 	require.InDelta(t, before, seconds, stacktest.Timeout.Seconds(), "not what the client said")
+	var started map[string]time.Time
+	require.NoError(t, wait.Until(stacktest.Context(t), time.Millisecond, func(context.Context) error {
+		if started, err = b.driver.Started(); err == nil && started["r1"].IsZero() {
+			return errors.New("it is not logged yet")
+		}
+		return err
+	}))
+	require.Equal(t, first, fmt.Sprintf("t=%.3f", float64(started["r1"].UnixMilli())/1000), "although the answer is nginx's own")
+}
+
+// TestNginx_TimesARequestByItsHeader: what is sent while its body arrives is newer.
+func TestNginx_TimesARequestByItsHeader(t *testing.T) {
+	t.Parallel()
+	b, starts := setupNginx(t), make(chan string, 1)
+	b.replica(t, topology.API1, func(_ http.ResponseWriter, r *http.Request) { starts <- r.Header.Get("X-Request-Start") })
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(stacktest.Timeout)))
+	_, err = io.WriteString(conn, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n", answer)
+	read, later := fmt.Sprintf("t=%.3f", float64(time.Now().UnixMilli())/1000), ""
+	for later <= read { // for a few milliseconds
+		b.exchange(t, "GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+		later = <-starts
+	}
+	_, err = io.WriteString(conn, "{}")
+	require.NoError(t, err)
+	require.LessOrEqual(t, <-starts, read)
+}
+
+// TestNginx_TimesARequestWhenItReadsIt however long ago it was sent: nginx that gets no processor
+// can't know. The campaign excuses what only the client knows to be older.
+func TestNginx_TimesARequestWhenItReadsIt(t *testing.T) {
+	t.Parallel()
+	b, starts := setupNginx(t), make(chan string, 1)
+	b.replica(t, topology.API1, func(_ http.ResponseWriter, r *http.Request) { starts <- r.Header.Get("X-Request-Start") })
+	require.NoError(t, b.driver.Pause(t.Context(), topology.Nginx))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	later := time.Now().Add(5 * time.Millisecond)
+	require.NoError(t, wait.Pause(t.Context(), time.Until(later)))
+	require.NoError(t, b.driver.Resume(t.Context(), topology.Nginx))
+	require.GreaterOrEqual(t, <-starts, fmt.Sprintf("t=%.3f", float64(later.UnixMilli())/1000))
 }
 
 func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
@@ -341,9 +391,11 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 		<-arrived
 	}
 	for _, credentials := range []string{"Bearer one", "bearer one", "BEARER   one", "Bearer one\t", "\tBearer one "} {
-		resp, body := b.exchange(t, request(credentials))
-		requireProblem(t, credentials, resp, body, 503, "overloaded")
-		require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		for _, method := range []string{"GET", "PUT"} { // without an idempotency key, too
+			resp, body := b.exchange(t, strings.Replace(request(credentials), "GET", method, 1))
+			requireProblem(t, method+" "+credentials, resp, body, 503, "overloaded")
+			require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		}
 	}
 	close(finish)
 	running.Wait()

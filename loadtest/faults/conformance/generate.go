@@ -134,6 +134,8 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 		return fmt.Sprintf("generated-s%dn%d@example.com", g.cfg.Seed, g.number)
 	case name == "Idempotency-Key":
 		return fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
+	case name == "If-Match":
+		return fmt.Sprintf(`"%d"`, 1+g.random.IntN(9))
 	case name == "token":
 		return "tok_visa"
 	case schema.Pattern == "^[A-Z]{3}$":

@@ -45,7 +45,13 @@ var redisKinds = []Kind{
 	{Name: "redis script flush", Victim: Redis, draw: redisCommand("SCRIPT", "FLUSH")},
 	{
 		Name: "redis out of memory", Victim: Redis, Excuses: redisUnreachable,
-		draw: (*Scheduler).outOfMemory,
+		draw: configured("maxmemory", "1", "0"),
+	},
+	{
+		// As with a full disk (MISCONF): reads are answered, and every write is refused, a deletion
+		// too.
+		Name: "redis refuses writes", Victim: Redis, Needs: SingleRedis, Excuses: redisUnreachable,
+		draw: configured("min-replicas-to-write", "1", "0"),
 	},
 }
 
@@ -89,11 +95,14 @@ func (s *Scheduler) flushUnconsumed() *Run {
 	return r
 }
 
-func (s *Scheduler) outOfMemory() *Run {
-	limit := func(bytes string) func(context.Context) error {
-		return func(ctx context.Context) error { return s.onMaster(ctx, "CONFIG", "SET", "maxmemory", bytes) }
+// configured changes a setting of Redis.
+func configured(name, broken, healed string) func(*Scheduler) *Run {
+	return func(s *Scheduler) *Run {
+		to := func(value string) func(context.Context) error {
+			return func(ctx context.Context) error { return s.onMaster(ctx, "CONFIG", "SET", name, value) }
+		}
+		return &Run{victims: []string{stack.Redis}, inject: to(broken), heal: to(healed)}
 	}
-	return &Run{victims: []string{stack.Redis}, inject: limit("1"), heal: limit("0")}
 }
 
 // onMaster sends a command to the Redis that takes writes. The master does not change while a run

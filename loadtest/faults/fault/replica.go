@@ -3,8 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -105,15 +104,15 @@ const (
 	gathering = 2 * slowed
 )
 
-// dieUnderLoad kills a replica that runs many requests, so that nginx passes on POSTs that were
-// being executed. It counts them: each has reached two replicas.
+// dieUnderLoad kills a replica that runs many requests, also some without a key, so that nginx
+// passes on what was being executed. It counts that: each has reached two replicas.
 func (s *Scheduler) dieUnderLoad() *Run {
 	replica := s.replica()
 	r := &Run{
 		Label: "kill " + replica + " under load", Dies: replica, Counts: true, rank: 1,
-		victims: []string{replica}, traffic: true,
+		victims: stack.Replicas, traffic: true,
 	}
-	before := 0
+	before, answered := 0, func() int { return 0 }
 	r.inject = func(ctx context.Context) (err error) {
 		if before, err = s.target.Stack.PassedOn(); err != nil {
 			return err
@@ -121,6 +120,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		if err := s.doNow(ctx, "slow", replica, stack.Postgres, slowed.String()); err != nil {
 			return err
 		}
+		answered = s.restock(ctx, replica)
 		if err := wait.Pause(ctx, gathering); err != nil {
 			return err
 		}
@@ -128,6 +128,7 @@ func (s *Scheduler) dieUnderLoad() *Run {
 		return s.target.Stack.Do(ctx, "kill", replica)
 	}
 	r.heal = func(ctx context.Context) error {
+		answered()
 		after, err := s.target.Stack.PassedOn()
 		r.Hits = after - before
 		return errors.Join(err, s.doNow(ctx, "heal", replica, stack.Postgres),
@@ -149,19 +150,31 @@ const (
 // timeout. It counts those that nginx passed on: the replica still has their first copies.
 func (s *Scheduler) pauseWhileRestocking() *Run {
 	r := s.pauseForLong()
-	replica, name := r.victims[0], fmt.Sprint(s.random.Uint32())
-	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, append(r.victims, stack.Postgres, stack.Nginx)
-	var group sync.WaitGroup
+	replica := r.victims[0]
+	r.Label, r.Counts, r.victims = "pause "+replica+" while products change", true, slices.Concat(stack.Replicas, []string{stack.Postgres, stack.Nginx})
+	answered := func() int { return 0 }
 	r.inject = func(ctx context.Context) error {
-		group.Go(func() { r.Hits = s.target.Restock(ctx, name, replica, restocked, passedOn) })
+		answered = s.restock(ctx, replica)
 		if err := wait.Pause(ctx, underWay); err != nil {
 			return err
 		}
 		return s.target.Stack.Do(ctx, "pause", replica)
 	}
 	r.heal = func(ctx context.Context) error {
-		group.Wait() // the second changes are answered, and the first copies wait
+		r.Hits = max(r.Hits, answered()) // and the first copies wait
 		return s.target.Stack.Do(ctx, "resume", replica)
 	}
 	return r
+}
+
+// restock has products and customers change, and returns when the first changes are sent. Answered
+// returns when the second ones are answered, how many of the first were passed on.
+func (s *Scheduler) restock(ctx context.Context, broken string) (answered func() int) {
+	ready, hits := make(chan struct{}), make(chan int, 1)
+	go func() {
+		defer close(hits)
+		hits <- s.target.Restock(ctx, broken, restocked, passedOn, func() { close(ready) })
+	}()
+	<-ready
+	return func() int { return <-hits }
 }

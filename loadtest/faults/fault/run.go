@@ -39,9 +39,10 @@ type Target struct {
 	// returns how many were told whether they got it.
 	OpenSale func(ctx context.Context, name string) error
 	Sell     func(ctx context.Context, name string, buyers int) (told int)
-	// Restock puts n products twice: through nginx, and then through the replica that is not
-	// paused. It returns how many of the first answers took longer than patience.
-	Restock func(ctx context.Context, name, paused string, n int, patience time.Duration) (passedOn int)
+	// Restock has n products and customers change twice: through nginx, half of them without a
+	// key, and then through the replica that is not broken. It calls ready when the first changes
+	// are sent, and returns how many of those with a key took longer than patience.
+	Restock func(ctx context.Context, broken string, n int, patience time.Duration, ready func()) (passedOn int)
 }
 
 func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has, need) }

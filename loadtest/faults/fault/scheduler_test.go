@@ -157,7 +157,7 @@ func TestRun_SaysWhoDies(t *testing.T) {
 	for range catalogue {
 		r := s.next()
 		if r.Dies != "" {
-			require.Equal(t, []string{r.Dies}, r.victims, r.Name)
+			require.Contains(t, r.victims, r.Dies, r.Name)
 			dies++
 		}
 		if r.Counts {

@@ -18,13 +18,14 @@ type Attempt struct {
 	Return time.Duration `json:"return"`
 
 	Client      int     `json:"client"`
-	Account     string  `json:"account"` // its API key
-	Key         string  `json:"key"`
-	Operation   string  `json:"operation"` // order, payment, refund, top-up or cancel
+	Account     string  `json:"account"`   // its API key
+	Key         string  `json:"key"`       // empty: the request is sent once
+	Operation   string  `json:"operation"` // order, payment, refund, top-up, cancel, …
 	Purpose     Purpose `json:"purpose,omitempty"`
 	Fingerprint string  `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
 	Number      int     `json:"number"`      // of the attempt within its logical request, from one
 	Via         string  `json:"via"`         // the endpoint that it was sent to: nginx or a replica
+	RequestID   string  `json:"request_id"`  // as its client set it; no other attempt of the campaign has it
 
 	Replica    string        `json:"replica,omitempty"` // who answered
 	Status     int           `json:"status,omitempty"`
@@ -35,6 +36,45 @@ type Attempt struct {
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	Error      string        `json:"error,omitempty"` // why there was no whole answer
 	LookUp     *LookUp       `json:"look_up,omitempty"`
+	Change     *Change       `json:"change,omitempty"`
+}
+
+// Change is what an attempt does to a product or customer whose history is checked, and what its
+// answer tells of that.
+type Change struct {
+	Of      string `json:"of"` // the SKU, or the customer's ID
+	Kind    Kind   `json:"kind"`
+	Amount  int64  `json:"amount,omitempty"`   // the stock to set or to add; of a customer the number in its name
+	IfMatch int64  `json:"if_match,omitempty"` // the version to change; 0: any
+	Stock   *int64 `json:"stock,omitempty"`    // in the answer
+	Version int64  `json:"version,omitempty"`  // in the answer's ETag
+}
+
+// Kind is the kind of a change.
+type Kind string
+
+// The kinds.
+const (
+	Get Kind = "get"
+	Set Kind = "set"
+	Add Kind = "add" // an order takes: it adds a negative amount
+)
+
+func (c *Change) String() string {
+	if c == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %d of %s", c.Kind, c.Amount, c.Of)
+	if c.IfMatch > 0 {
+		text += fmt.Sprintf(" if it is version %d", c.IfMatch)
+	}
+	if c.Stock != nil {
+		text += fmt.Sprintf(", told %d", *c.Stock)
+	}
+	if c.Version > 0 {
+		text += fmt.Sprintf(" (version %d)", c.Version)
+	}
+	return text
 }
 
 // LookUp is what GET /v1/idempotency-keys/{key} says about a key.
@@ -42,6 +82,9 @@ type LookUp struct {
 	State  string `json:"state,omitempty"`  // empty: nothing is known of the key
 	Status int    `json:"status,omitempty"` // of the answer that was given
 }
+
+// Rename is the operation that changes a customer's name.
+const Rename = "rename"
 
 // Purpose is why a client sent a request.
 type Purpose string
@@ -65,13 +108,7 @@ const (
 	RetryStorm   Purpose = "retry storm"   // one of many that are repeated without a pause
 	SlowPayer    Purpose = "slow payer"    // one of hundreds whose payment takes the provider long
 	Sale         Purpose = "sale"          // one of many buyers of the few units of one product
-)
-
-// SaleUnits is how many units of its product a sale has. The product's SKU begins with SalePrefix,
-// and the key of an order is the SKU, a hyphen and a number.
-const (
-	SaleUnits  = 5
-	SalePrefix = "faults-sale-"
+	Trade        Purpose = "trade"         // about a product or a customer whose history is checked
 )
 
 // Outcome is what an attempt says about its key.
@@ -116,7 +153,8 @@ func (a Attempt) Outcome() Outcome {
 		return InProgress
 	case a.RefusedForNow():
 		return Rejected
-	case a.Status == http.StatusConflict, a.Status == http.StatusPaymentRequired, a.Status == http.StatusUnprocessableEntity:
+	case a.Status == http.StatusConflict, a.Status == http.StatusPaymentRequired, a.Status == http.StatusUnprocessableEntity,
+		a.Status == http.StatusPreconditionFailed:
 		return Refused
 	}
 	return Rejected
@@ -132,8 +170,8 @@ func (a Attempt) RefusedForNow() bool {
 func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused || o == Expired }
 
 func (a Attempt) String() string {
-	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,
-		a.Operation, a.Number, a.Via, a.Replica, a.Fingerprint, a.Outcome(), a.Status, a.Code, a.Replayed, a.Body, a.Resource, a.Error)
+	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,
+		a.Operation, a.Number, a.Via, a.Replica, a.Fingerprint, a.Outcome(), a.Status, a.Code, a.Replayed, a.Body, a.Resource, a.Change, a.Error)
 }
 
 // Writer appends attempts to a file and remembers them. Safe for concurrent use.

@@ -59,7 +59,9 @@ func ledgerOfKeys(b books.Books) keyLedger {
 		id := row.KeyID
 		id.Key, _, _ = strings.Cut(id.Key, ExecutionMark)
 		l.of[id] = append(l.of[id], row)
-		l.owner[row.Resource] = row.Account
+		if row.Resource != "" { // products have no ID
+			l.owner[row.Resource] = row.Account
+		}
 	}
 	return l
 }

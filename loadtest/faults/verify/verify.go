@@ -17,7 +17,7 @@ const (
 	AnswersKept      books.Rule = "every answer seen is in PostgreSQL, byte for byte"
 	RefusedNoEffect  books.Rule = "a final 4xx has no effect"
 	RefusalsHold     books.Rule = "no older copy of a refused request acts"
-	SoldOnce         books.Rule = "each unit of a sale is sold once, and none is denied"
+	ChangesActOnce   books.Rule = "each change acts once, and in its time"
 	LookUpsAgree     books.Rule = "look-ups agree with answers at every moment"
 	NoStaleRecord    books.Rule = "no answer in Redis outlives its row"
 	OwnerOnly        books.Rule = "only its owner changes a Redis record"
@@ -39,17 +39,17 @@ const (
 
 // Rules are all rules of a campaign, in the order of a report.
 var Rules = []books.Rule{
-	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, SoldOnce, LookUpsAgree, NoStaleRecord,
+	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, ChangesActOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.DeclinesLimited, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
 	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
 
-// History is the journal by key, without look-ups.
+// History is the journal by key, without look-ups and requests that have none.
 func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
 	keys := map[books.KeyID][]journal.Attempt{}
 	for _, a := range attempts {
-		if a.LookUp != nil {
+		if a.LookUp != nil || a.Key == "" {
 			continue
 		}
 		id := books.KeyID{Account: a.Account, Key: a.Key}
@@ -59,13 +59,13 @@ func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
 }
 
 // All applies the rules that need only the journal and the books. Patience bounds the check of one
-// key's history.
+// history.
 func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []books.Violation {
 	history := History(attempts)
 	var all []books.Violation
 	for _, found := range [][]books.Violation{
 		histories(history, patience), reusedHaveAnAnswer(history, b), answersKept(history, b), refusedHaveNoEffect(history, b),
-		refusalsHold(history, b), soldOnce(attempts, b), decided(history),
+		refusalsHold(history, b), changesActOnce(attempts, b, patience), decided(history),
 		lookUpsAgree(attempts, history), books.Check(b),
 	} {
 		all = append(all, found...)

@@ -20,6 +20,9 @@ func NewWatch() *Watch { return &Watch{told: map[books.KeyID]state{}, broken: ma
 // two different final answers.
 func (w *Watch) Look(attempts []journal.Attempt) int {
 	for _, a := range attempts[w.seen:] {
+		if a.Key == "" {
+			continue
+		}
 		if o := a.Outcome(); o != journal.Succeeded && o != journal.Refused {
 			continue
 		}

@@ -27,6 +27,7 @@ type Clients struct {
 	open open
 
 	refusals atomic.Int64 // of RefuseDuring so far
+	restocks atomic.Int64 // of Restock
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
@@ -70,8 +71,12 @@ func (c *Clients) Finish(ctx context.Context, everything bool) {
 	}
 }
 
-// call sends a request until it is answered, and keeps it for Finish if it is not.
+// call sends a request until it is answered, and keeps it for Finish if it is not. One without a
+// key is sent once.
 func (c *Clients) call(ctx context.Context, r Request, random *rand.Rand) journal.Attempt {
+	if r.Key == "" {
+		return c.wire.Once(ctx, r, 1)
+	}
 	c.open.add(r, false)
 	a := c.wire.Call(ctx, r, random)
 	c.open.answered(r, a.Outcome())

@@ -58,11 +58,11 @@ func TestAct_MixesEverything(t *testing.T) {
 		}
 		purposes[a.Purpose][a.Account+a.Key]++
 	}
-	for _, operation := range []string{"order", "payment", "refund", "top-up", "cancel"} {
+	for _, operation := range []string{"order", "payment", "refund", "top-up", "cancel", "product", "restock", "look", journal.Rename} {
 		require.Greater(t, operations[operation], 50, operation)
 	}
 	for _, purpose := range []journal.Purpose{journal.Alone, journal.Burst, journal.Storm, journal.Reuse, journal.OtherAccount, journal.Race,
-		journal.WalkAway, journal.HangUp, journal.Again, journal.Refusal, journal.Patient} {
+		journal.WalkAway, journal.HangUp, journal.Again, journal.Refusal, journal.Patient, journal.Trade} {
 		require.Greater(t, len(purposes[purpose]), 20, purpose)
 	}
 	finished := 0

@@ -25,16 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var skuOfLater = regexp.MustCompile(`faults-later-[-0-9]+`)
 
 // seen is one request as an endpoint got it.
-type seen struct{ door, method, path, account, key, prefer, body string }
+type seen struct{ door, method, path, account, key, prefer, body, start string }
 
 // logical is what all attempts of a request have in common.
-func (s seen) logical() seen { s.door, s.prefer = "", ""; return s }
+func (s seen) logical() seen { s.door, s.prefer, s.start = "", "", ""; return s }
 
 // fakeShop stands behind all endpoints. It answers every request, and a request that it knows as
 // before; trouble comes first.
 type fakeShop struct {
 	mu      sync.Mutex
 	seen    []seen
+	ifMatch string                                        // of the last request
 	stock   int                                           // of what is scarce
 	trouble func(attempt int, w http.ResponseWriter) bool // says that this attempt, counted by key from one, had its answer
 	tries   map[string]int
@@ -60,7 +61,8 @@ func (f *fakeShop) serve(w http.ResponseWriter, r *http.Request, door string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	is := seen{door, r.Method, r.URL.Path, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("Idempotency-Key"),
-		r.Header.Get("Prefer"), string(raw)}
+		r.Header.Get("Prefer"), string(raw), r.Header.Get("X-Request-Start")}
+	f.ifMatch = r.Header.Get("If-Match")
 	if is.method == http.MethodGet {
 		_, _ = fmt.Fprint(w, `{"state":"completed","response_status":201}`)
 		return

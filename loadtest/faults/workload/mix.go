@@ -13,7 +13,7 @@ import (
 
 // The mix: what clients do, in parts of a hundred.
 const (
-	buys        = 48 // an order, its payment, and sometimes a refund
+	buys        = 42 // an order, its payment, and sometimes a refund
 	storms      = 6  // several orders at once for the last units of a product
 	topUps      = 8  // money into a wallet
 	hangUps     = 4  // an order whose client closes the connection
@@ -22,6 +22,8 @@ const (
 	refusals    = 2  // an order that is refused, and whose older copies must not act
 	patient     = 2  // a top-up from several places, each of which waits for the answer
 	twoAccounts = 8  // one key in two accounts
+	trades      = 4  // changes of a product's stock while others order it
+	renames     = 2  // changes of a customer's name
 )
 
 const (
@@ -53,7 +55,7 @@ func (a *action) act(ctx context.Context) {
 		size int
 		do   func(context.Context, string)
 	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse},
-		{refusals, a.refuse}, {patient, a.waitPatiently}, {twoAccounts, a.shareKey}} {
+		{refusals, a.refuse}, {patient, a.waitPatiently}, {twoAccounts, a.shareKey}, {trades, a.trade}, {renames, a.rename}} {
 		if draw -= part.size; draw < 0 {
 			part.do(ctx, account)
 			return

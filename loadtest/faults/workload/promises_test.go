@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +21,8 @@ func TestRefuse_LeavesARefusedKeyAloneOrCorrectsIt(t *testing.T) {
 		f, wire := newFakeShop(t)
 		c := clientsOf(wire, 1)
 		c.shopper(0).action(n).refuse(t.Context(), "sk_test_demo")
-		attempts := wire.Journal.Attempts()
+		attempts := slices.DeleteFunc(slices.Clone(wire.Journal.Attempts()), func(a journal.Attempt) bool { return a.Operation != "order" })
 		last := attempts[len(attempts)-1]
-		if last.LookUp != nil {
-			last = attempts[len(attempts)-2]
-		}
 		switch last.Outcome() {
 		case journal.Rejected:
 			left++
@@ -56,7 +55,7 @@ func TestRefuseDuring_SendsOlderCopiesToThePausedReplica(t *testing.T) {
 		if first[s.key] == "" {
 			first[s.key] = s.door
 		}
-		keys[s.key] = s.key != ""
+		keys[s.key] = s.method == http.MethodPost
 	}
 	count := map[string]int{}
 	for key, door := range first {
@@ -65,6 +64,17 @@ func TestRefuseDuring_SendsOlderCopiesToThePausedReplica(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{api2: 4, nginx: 4}, count)
+
+	byStart := map[string][]string{}
+	for _, s := range f.requests() {
+		if s.start != "" {
+			byStart[s.key+s.start] = append(byStart[s.key+s.start], s.door)
+		}
+	}
+	require.Len(t, byStart, 2)
+	for _, doors := range byStart {
+		require.Equal(t, []string{api2, api1}, doors, "both copies have the proxy's time")
+	}
 }
 
 func TestLookUp_IsJournalled(t *testing.T) {
@@ -173,4 +183,24 @@ func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 	require.Equal(t, journal.TurnedAway, all[2].Outcome())
 	require.Equal(t, journal.Succeeded, all[3].Outcome())
 	require.NotEqual(t, all[3].Key, all[4].Key)
+}
+
+func TestRestock_ChangesEverythingTwiceHalfOfItWithoutAKey(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	ready := false
+	c := clientsOf(wire, 1)
+	require.Zero(t, c.Restock(t.Context(), api2, 8, time.Minute, func() { ready = true }))
+	require.True(t, ready)
+	doors := map[string]int{}
+	for _, s := range f.requests() {
+		if s.method != http.MethodPost {
+			doors[fmt.Sprint(s.door, " ", s.method, " with a key: ", s.key != "")]++
+		}
+	}
+	require.Equal(t, map[string]int{
+		"nginx PATCH with a key: false": 2, "nginx PUT with a key: false": 2, "nginx PUT with a key: true": 4,
+		"api-1 PATCH with a key: true": 2, "api-1 PUT with a key: true": 6,
+	}, doors)
+	require.Empty(t, c.open.list(true))
 }

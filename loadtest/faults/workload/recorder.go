@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
@@ -33,7 +34,12 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r := c.request
 	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: q.Header.Get(idempotency.HeaderKey), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), Invoke: time.Since(c.wire.Began)}
+		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), RequestID: fmt.Sprintf("attempt-%d", c.wire.sent.Add(1)),
+		Invoke: time.Since(c.wire.Began)}
+	if r.Change != nil {
+		asked := *r.Change
+		a.Change = &asked
+	}
 	c.wire.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
 	c.wire.inFlight.Add(-1)
@@ -50,7 +56,15 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	}
 	q = q.Clone(q.Context())
 	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
-	answer, err := c.wire.pool.RoundTrip(q)
+	q.Header.Set("X-Request-ID", a.RequestID)
+	if start := c.request.Start; !start.IsZero() {
+		q.Header.Set("X-Request-Start", fmt.Sprintf("t=%.3f", float64(start.UnixMilli())/1000))
+	}
+	pool := c.wire.pool
+	if c.request.Pipelined {
+		pool = c.wire.follows
+	}
+	answer, err := pool.RoundTrip(q)
 	if err != nil {
 		a.Error = err.Error()
 		return nil, err
@@ -74,13 +88,22 @@ func enterHeader(a *journal.Attempt, answer *http.Response) {
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
 		a.RetryAfter = time.Duration(seconds) * time.Second
 	}
+	if a.Change != nil {
+		a.Change.Version, _ = strconv.ParseInt(strings.Trim(answer.Header.Get("ETag"), `"`), 10, 64) // or none
+	}
 }
 
 func enterBody(a *journal.Attempt, body []byte) {
-	var known struct{ ID, Code string }
+	var known struct {
+		ID, Code string
+		Stock    *int64
+	}
 	_ = json.Unmarshal(body, &known) // a gateway's page says neither
 	sum := sha256.Sum256(body)
 	a.Body, a.Code, a.Resource = hex.EncodeToString(sum[:]), known.Code, known.ID
+	if a.Change != nil {
+		a.Change.Stock = known.Stock
+	}
 }
 
 // endpoint is the request's own for the first attempt; the next ones go wherever they get through.

@@ -16,24 +16,34 @@ const (
 	longer = 25 * time.Second
 	// hurried is when the client of a first copy breaks its connection.
 	hurried = 300 * time.Millisecond
+	// ahead is how far the clock of some proxies is ahead of the replicas'.
+	ahead = 2 * time.Second
 )
 
 // refuse orders a product that does not exist yet, twice, so that the order is refused. Then the
 // product appears, and its client leaves or corrects the order: no older copy of it may act now.
 func (a *action) refuse(ctx context.Context, account string) {
-	a.refuseAfter(ctx, account, endpoints[a.random.IntN(len(endpoints))], nginx)
+	a.refuseAfter(ctx, account, endpoints[a.random.IntN(len(endpoints))], nginx, time.Time{})
 }
 
 // refuseAfter sends the older copy to one endpoint and the order that is refused to another. Older
-// copies wait at a replica that is paused: one whose client hung up, or one that nginx waits for.
-func (a *action) refuseAfter(ctx context.Context, account, first, second string) {
+// copies wait at a replica that is paused: one whose client hung up, or one that nginx waits for,
+// or another proxy, which says of both copies when it read the request.
+func (a *action) refuseAfter(ctx context.Context, account, first, second string, start time.Time) {
 	sku := a.laterSKU()
 	r := a.order(account, []any{item(sku, 1)})
-	r.Purpose, r.Patience, r.Via = journal.Refusal, longer, second
-	corrects, random := a.chance(corrected), a.fork()
+	r.Purpose, r.Patience, r.Via, r.Start = journal.Refusal, longer, second, start
+	r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}
+	corrects, random := a.chance(corrected) && start.IsZero(), a.fork()
+	if !start.IsZero() {
+		random = nil // another endpoint would have another time
+	}
 	older := a.sendOlder(ctx, r, first)
 	answer := a.wire.Call(ctx, r, random)
-	_ = a.putProduct(ctx, nginx, account, sku, ampleStock, hasty) // without the product no copy can act
+	r.Start = time.Time{}
+	appears := a.put(account, sku, ampleStock)
+	appears.Via, appears.Patience = nginx, hasty
+	a.call(ctx, appears, a.fork()) // without the product no copy can act
 	switch {
 	case corrects:
 		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
@@ -53,18 +63,22 @@ func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
 	var group sync.WaitGroup
 	for i := range n {
 		a := c.shopper(-2).action(int(c.refusals.Add(1)))
-		group.Go(func() { a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], other) })
+		start := time.Time{}
+		if i%4 == 2 {
+			start = time.Now().Add(ahead)
+		}
+		group.Go(func() { a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], other, start) })
 	}
 	group.Wait()
 }
 
-// sendOlder sends a first copy. At a replica its client breaks the connection; at nginx it goes on
-// waiting.
+// sendOlder sends a first copy. At a replica its client breaks the connection, and every second one
+// had pipelined another request; a proxy goes on waiting.
 func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.WaitGroup {
 	older := new(sync.WaitGroup)
 	r.Via = via
-	if via != nginx {
-		r.Patience = hurried
+	if via != nginx && r.Start.IsZero() {
+		r.Patience, r.Pipelined = hurried, a.chance(0.5)
 		a.wire.Once(ctx, r, 1)
 		return older
 	}

@@ -8,9 +8,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +44,7 @@ const (
 
 // Request is one logical request; its attempts share the key.
 type Request struct {
-	Account, Key, Operation, Path string
+	Account, Key, Operation, Path string // an empty key: it is sent only once
 	Method                        string // empty: POST
 	Body                          []byte
 	Client                        int
@@ -49,12 +52,23 @@ type Request struct {
 	Prefer                        string          // the header of that name (RFC 7240), such as wait=2
 	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
 	Purpose                       journal.Purpose // why it is sent
+	Change                        *journal.Change // what it does, if that is checked
+	Pipelined                     bool            // more than 4 KiB follow it on its connection
+	Start                         time.Time       // when a proxy read it, as that says to a replica; zero: there is no proxy
 }
 
-// fingerprint names the meaning: the path and the body.
+// fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
-	sum := sha256.Sum256(append([]byte(r.Path+"\n"), r.Body...))
+	sum := sha256.Sum256(append([]byte(r.Path+r.ifMatch()+"\n"), r.Body...))
 	return hex.EncodeToString(sum[:4])
+}
+
+// ifMatch is the header of that name.
+func (r Request) ifMatch() string {
+	if r.Change == nil || r.Change.IfMatch == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q", fmt.Sprint(r.Change.IfMatch))
 }
 
 // Wire sends requests and journals them. Safe for concurrent use.
@@ -64,13 +78,33 @@ type Wire struct {
 	Began     time.Time
 
 	pool     *http.Transport
+	follows  *http.Transport // for what is pipelined
 	inFlight atomic.Int64
+	sent     atomic.Int64 // attempts so far
 }
 
 // NewWire makes a wire whose clock begins now.
 func NewWire(endpoints map[string]string, j *journal.Writer) *Wire {
 	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 20 * time.Second}
-	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool}
+	follows := &http.Transport{DisableKeepAlives: true, DialContext: dialPipelining}
+	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool, follows: follows}
+}
+
+// pipelining is a connection on which another request follows each: longer than the 4 KiB that
+// net/http reads ahead.
+type pipelining struct{ net.Conn }
+
+var next = fmt.Sprintf("POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%[1]*s", 8<<10, "")
+
+func dialPipelining(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return pipelining{conn}, err
+}
+
+// Write writes a whole request: it is shorter than the buffer of [http.Transport].
+func (c pipelining) Write(request []byte) (int, error) {
+	n, err := c.Conn.Write(append(slices.Clone(request), next...))
+	return min(n, len(request)), err
 }
 
 // InFlight is how many requests wait for their answers.
@@ -92,29 +126,37 @@ func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt 
 	return w.send(ctx, 1, &recorder{wire: w, request: r, number: number - 1})
 }
 
-// send has a Transport make the attempts, each of which the recorder sees.
+// send has a Transport make the attempts, each of which the recorder sees. Without a key there is
+// one attempt, and no Transport, which would add a key.
 func (w *Wire) send(ctx context.Context, attempts int, at *recorder) journal.Attempt {
 	patience := cmp.Or(at.request.Patience, answerTimeout)
-	retrying := &transport.Transport{
+	var sender http.RoundTripper = &transport.Transport{
 		Base: at, MaxAttempts: attempts, MaxElapsed: max(budget, patience), AttemptTimeout: patience,
 		BaseDelay: firstPause, MaxDelay: longestPause,
 	}
-	method := at.request.Method
-	if method == "" {
-		method = http.MethodPost
+	if at.request.Key == "" {
+		alone, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx, sender = alone, at
 	}
-	q, err := http.NewRequestWithContext(ctx, method, "http://endpoint/v1"+at.request.Path, bytes.NewReader(at.request.Body))
-	if err != nil {
-		panic(err) // our own methods and paths
-	}
-	q.Header = http.Header{"Authorization": {"Bearer " + at.request.Account}, "Content-Type": {"application/json"},
-		idempotency.HeaderKey: {at.request.Key}}
-	if at.request.Prefer != "" {
-		q.Header.Set("Prefer", at.request.Prefer)
-	}
-	if answer, err := (&http.Client{Transport: retrying}).Do(q); err == nil { // what it says is in the journal either way
+	if answer, err := (&http.Client{Transport: sender}).Do(at.request.on(ctx)); err == nil { // what it says is in the journal either way
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 	}
 	return at.last
+}
+
+// on is the request for the wire.
+func (r Request) on(ctx context.Context) *http.Request {
+	q, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), "http://endpoint/v1"+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		panic(err) // our own methods and paths
+	}
+	q.Header = http.Header{"Authorization": {"Bearer " + r.Account}, "Content-Type": {"application/json"}}
+	for name, value := range map[string]string{idempotency.HeaderKey: r.Key, "Prefer": r.Prefer, "If-Match": r.ifMatch()} {
+		if value != "" {
+			q.Header.Set(name, value)
+		}
+	}
+	return q
 }

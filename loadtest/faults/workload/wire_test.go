@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -65,7 +67,7 @@ func TestCall_KeepsTheKeyAndJournalsEveryAttempt(t *testing.T) {
 	outcomes := []journal.Outcome{journal.Unknown, journal.Unknown, journal.InProgress, journal.Rejected, journal.Unknown, journal.Succeeded}
 	statuses := []int{0, 503, 409, 409, 201, 201}
 	for i, a := range all {
-		require.Equal(t, seen{a.Via, "POST", "/v1/orders/o/payments", "sk_test_demo", "k", "wait=2", `{"method":{}}`}, wired[i])
+		require.Equal(t, seen{a.Via, "POST", "/v1/orders/o/payments", "sk_test_demo", "k", "wait=2", `{"method":{}}`, ""}, wired[i])
 		require.Equal(t, outcomes[i], a.Outcome(), i)
 		require.Equal(t, statuses[i], a.Status, i)
 		require.Equal(t, i+1, a.Number)
@@ -126,6 +128,43 @@ func TestOnce_IsOneAttempt(t *testing.T) {
 	require.Len(t, f.requests(), 1)
 }
 
+func TestCall_SendsAChangeWithoutAKeyOnce(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	f.trouble = script(unavailable)
+	a := clientsOf(wire, 1).shopper(3).action(4)
+	is := a.call(t.Context(), a.put("sk_test_demo", a.shelf(), 5).keyless(), nil)
+	require.Equal(t, journal.Unknown, is.Outcome())
+	all := f.requests()
+	require.Len(t, all, 1, "it may have acted")
+	require.Empty(t, all[0].key)
+	require.Empty(t, is.Key)
+	require.Empty(t, a.open.list(true), "nobody sends it again")
+}
+
+func TestRecorder_EntersAChangeAndItsAnswer(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	condition := ""
+	f.trouble = func(_ int, w http.ResponseWriter) bool {
+		condition = f.ifMatch
+		w.Header().Set("ETag", `"7"`)
+		_, _ = io.WriteString(w, `{"stock":4}`)
+		return true
+	}
+	a := clientsOf(wire, 1).shopper(3).action(4)
+	r := a.put("sk_test_demo", a.shelf(), 5)
+	r.Change.IfMatch = 6
+	is := a.call(t.Context(), r, a.fork())
+	stock := int64(4)
+	require.Equal(t, &journal.Change{Of: "faults-shelf-3-4", Kind: journal.Set, Amount: 5, IfMatch: 6, Stock: &stock, Version: 7}, is.Change)
+	require.Equal(t, `"6"`, condition)
+	require.Nil(t, r.Change.Stock, "the request is as it was")
+	other := r
+	other.Change = &journal.Change{IfMatch: 5}
+	require.NotEqual(t, r.fingerprint(), other.fingerprint(), "another condition is another request")
+}
+
 // wireTo is a wire in the bubble of a synctest, whose connections are what dial returns.
 func wireTo(dial func() (net.Conn, error)) *Wire {
 	wire := NewWire(map[string]string{api1: "http://a", api2: "http://b", nginx: "http://n"}, journal.NewWriter(io.Discard))
@@ -171,4 +210,26 @@ func TestCall_EndsWithItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWire_PipelinesMoreThanIsReadAhead(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	wire := NewWire(map[string]string{api1: "http://" + l.Addr().String()}, journal.NewWriter(io.Discard))
+	t.Cleanup(wire.Close)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		wire.Once(t.Context(), Request{Key: "k", Path: "/orders", Via: api1, Body: []byte("{}"), Pipelined: true, Patience: hurried}, 1)
+	})
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	sent, err := io.ReadAll(conn) // until the client breaks the connection
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(sent), "{}")
+	require.Equal(t, next, after)
+	require.Greater(t, len(after), 4<<10)
 }

@@ -73,7 +73,7 @@ const claimKey = `-- name: ClaimKey :batchexec
 INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource, response_status,
     response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
 VALUES ($1, $2, $3, $4,
-    CASE WHEN $5 > now() - make_interval(secs => $6::float8) THEN $7::text END,
+    CASE WHEN abs(extract(epoch FROM now() - $5)) < $6::float8 THEN $7::text END,
     $8, nullif($9::text, ''), $10, $11,
     $12, CASE WHEN $7::text IN ('completed', 'failed') THEN now() END,
     $5, now() + make_interval(secs => $13::float8),
@@ -116,7 +116,8 @@ type ClaimKeyParams struct {
 // If the key is taken, status becomes NULL, which its column refuses, and nothing of the transaction is
 // committed. A key whose time is up is claimed as if it had been purged. A refused key is claimed by a later
 // attempt alone, and no key by an attempt that is older than refusals are kept: the comparison is made here
-// because a replica may be paused between a comparison of its own and this statement.
+// because a replica may be paused between a comparison of its own and this statement. Nor is a key claimed by an
+// attempt that is as far ahead: either its refusal would be kept too short, or it is this clock that is wrong.
 func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {

@@ -7,30 +7,39 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
 const purgeKeys = `-- name: PurgeKeys :one
-WITH due AS (
+WITH clock AS (
+    SELECT least(now(), $1::timestamptz) AS now
+), due AS (
     SELECT account_id, key, tombstone_until FROM idempotency_keys
-    WHERE status <> 'in_progress' AND expires_at <= now()
-    ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    WHERE status <> 'in_progress' AND expires_at <= (SELECT clock.now FROM clock)
+    ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), buried AS (
     UPDATE idempotency_keys k SET status = 'expired', response_headers = NULL, response_body = NULL, trace_parent = NULL,
         expires_at = due.tombstone_until, tombstone_until = NULL
-    FROM due WHERE k.account_id = due.account_id AND k.key = due.key AND due.tombstone_until > now()
+    FROM due, clock WHERE k.account_id = due.account_id AND k.key = due.key AND due.tombstone_until > clock.now
 ), deleted AS (
-    DELETE FROM idempotency_keys k USING due
-    WHERE k.account_id = due.account_id AND k.key = due.key AND coalesce(due.tombstone_until <= now(), true)
+    DELETE FROM idempotency_keys k USING due, clock
+    WHERE k.account_id = due.account_id AND k.key = due.key AND coalesce(due.tombstone_until <= clock.now, true)
 )
 SELECT count(*) FROM due
 `
 
+type PurgeKeysParams struct {
+	CallersNow time.Time
+	BatchSize  int32
+}
+
 // Deletes keys whose time is up, and makes tombstones of those that moved money. A key in progress
-// stays, however old it is: it is the only way back to what was begun.
-func (q *Queries) PurgeKeys(ctx context.Context, batchSize int32) (int64, error) {
-	row := q.db.QueryRow(ctx, purgeKeys, batchSize)
+// stays, however old it is: it is the only way back to what was begun. The time is up when both the
+// database's clock and the caller's say so: what a wrong clock deletes is gone when it is right again.
+func (q *Queries) PurgeKeys(ctx context.Context, arg PurgeKeysParams) (int64, error) {
+	row := q.db.QueryRow(ctx, purgeKeys, arg.CallersNow, arg.BatchSize)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
