@@ -84,8 +84,8 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 	}
 }
 
-// TestSend_AsksNothingWhileTheAgeIsNotKnown: a store whose clock has jumped says that a payment of a
-// second ago is a day old, or the other way round.
+// TestSend_AsksNothingWhileTheAgeIsNotKnown: a store whose clock has jumped says that a payment of
+// a second ago is a day old, or the other way round.
 func TestSend_AsksNothingWhileTheAgeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{MaxAttemptAge + time.Minute, -MaxAttemptAge - time.Minute, 25 * time.Hour} {
