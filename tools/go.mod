@@ -1,9 +1,9 @@
-module github.com/oncepay/oncepay/tools
+module github.com/oncepay/oncepay
 
 go 1.26.0
 
 tool (
-	github.com/go-task/task/v3/cmd/task
+	github.com/oncepay/oncepay/cmd/task
 	gotest.tools/gotestsum
 )
 
