@@ -1,3 +1,5 @@
+// The tools of this repository, at their versions, for -modfile. It has the repository's name, so that the tool task is
+// ours, cmd/task: it installs what a task needs, and then runs github.com/go-task/task.
 module github.com/oncepay/oncepay
 
 go 1.26.0

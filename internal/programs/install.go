@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,36 +20,40 @@ const installTimeout = 30 * time.Minute
 // missing, installs them, and shows the progress. With noInstall, and where it may not install, it
 // changes nothing: the error then has a command to paste.
 func Ensure(ctx context.Context, out io.Writer, noInstall bool, tasks ...string) error {
-	missing, tooOld := lacking(Needs(tasks...))
+	return thisMachine().ensure(ctx, out, noInstall, Needs(tasks...))
+}
+
+func (h machine) ensure(ctx context.Context, out io.Writer, noInstall bool, needed []*Program) error {
+	missing, tooOld := h.lacking(needed)
 	if len(missing) == 0 {
 		return nil
 	}
 	fmt.Fprint(out, "missing on this machine:\n")
 	for _, p := range missing {
-		fmt.Fprintf(out, "  %-28s %s\n", p.needed(), p.Use)
+		fmt.Fprintf(out, "  %-30s %s\n", p.needed(), p.Use)
 	}
-	m, err := installer(missing, tooOld, noInstall)
+	m, err := h.installer(ctx, missing, tooOld, noInstall)
 	if err != nil {
-		return fmt.Errorf("%w%s", err, pasteAny(missing))
+		return fmt.Errorf("%w%s", err, h.paste(missing))
 	}
 	names, _ := m.packages(missing)
 	fmt.Fprintf(out, "installing with %s: %s\n", m.program, strings.Join(names, " "))
-	if err := m.installAll(ctx, out, names); err != nil {
+	if err := h.install(ctx, out, m, names); err != nil {
 		return err
 	}
-	if _, err := lacking(missing); err != nil {
+	if _, err := h.lacking(missing); err != nil {
 		return fmt.Errorf("the packages of this system are too old: %w", err)
 	}
-	if missing, _ := lacking(missing); missing != nil {
-		return fmt.Errorf("%s has installed the package, but there is no %s", m.program, missing[0].Name)
+	if missing, _ := h.lacking(missing); missing != nil {
+		return fmt.Errorf("%s has installed its package, and there is no %s", m.program, missing[0].Name)
 	}
 	return nil
 }
 
 // lacking are the programs that are absent or too old. The error names those that are too old.
-func lacking(programs []*Program) (missing []*Program, tooOld error) {
+func (h machine) lacking(programs []*Program) (missing []*Program, tooOld error) {
 	for _, p := range programs {
-		_, err := p.Find()
+		_, err := p.findIn(h.dirs)
 		if err == nil {
 			continue
 		}
@@ -65,19 +67,19 @@ func lacking(programs []*Program) (missing []*Program, tooOld error) {
 
 // installer is the package manager, if it may install what is missing; otherwise the error says why
 // not, in words that a command to paste follows.
-func installer(missing []*Program, tooOld error, noInstall bool) (manager, error) {
-	m, ok := thisManager()
+func (h machine) installer(ctx context.Context, missing []*Program, tooOld error, noInstall bool) (manager, error) {
+	m, ok := h.manager()
 	if !ok {
 		return m, errors.New("there is no package manager that we know; the commands of those that we know are:")
 	}
 	switch _, nameless := m.packages(missing); {
 	case tooOld != nil:
-		return m, fmt.Errorf("%w: update it, or install a later one:", tooOld)
+		return m, fmt.Errorf("%w; update it, or install a later one:", tooOld)
 	case noInstall:
 		return m, errors.New("install them with:")
 	case nameless != nil:
 		return m, fmt.Errorf("%s has no package of %s; it installs the others with:", m.program, strings.Join(nameless, ", "))
-	case m.asRoot && os.Geteuid() != 0 && exec.Command("sudo", "-n", "true").Run() != nil: //nolint:noctx // it ends at once
+	case !h.mayInstall(ctx, m):
 		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with:")
 	}
 	return m, checkDisk(missing)
@@ -101,12 +103,12 @@ func checkDisk(missing []*Program) error {
 	return nil
 }
 
-// installAll leaves no service running that the packages bring along.
-func (m manager) installAll(ctx context.Context, out io.Writer, packages []string) error {
+// install leaves no service running that the packages bring along.
+func (h machine) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	before := enabledUnits(ctx)
-	undo, err := m.forbidServices(ctx)
+	undo, err := h.forbidServices(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -116,26 +118,11 @@ func (m manager) installAll(ctx context.Context, out io.Writer, packages []strin
 		if i == len(m.steps)-1 {
 			command = append(command, packages...)
 		}
-		if err := m.run(ctx, out, command...); err != nil {
+		if err := h.run(ctx, out, m, command...); err != nil {
 			return err
 		}
 	}
-	return m.disableNewUnits(ctx, out, before)
-}
-
-// run shows every few seconds how far a command is.
-func (m manager) run(ctx context.Context, out io.Writer, command ...string) error {
-	command = m.asAdministrator(command...)
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends in order
-	p := showProgress(out, m.program)
-	cmd.Stdout, cmd.Stderr = p, p
-	err := cmd.Run()
-	p.end()
-	if err == nil {
-		return nil
-	}
-	return errors.Join(ctx.Err(), why(m.program, p.printed.Bytes(), err))
+	return h.disableNewUnits(ctx, out, m, before)
 }
 
 // reasons are the sentences for what package managers print when they fail, the first that fits.
@@ -151,7 +138,7 @@ var reasons = []struct {
 	{regexp.MustCompile(`(?i).*(permission denied|password is required|are you root).*`), "no right to install"},
 	{regexp.MustCompile(`(?i).*(returned an error code|was interrupted).*`), "a package could not be installed"},
 	{
-		regexp.MustCompile(`(?i).*(could ?n[o']t (resolve|connect)|unable to connect|failure resolving|timed out|unable to locate|failed to (fetch|download)|cannot download|temporary error).*`),
+		regexp.MustCompile(`(?i).*(could ?n[o']t (resolve|connect)|unable to connect|failure resolving|timed out|unable to locate|failed to (fetch|download)|does not have a release|cannot (download|initiate)|network is unreachable|temporary error).*`),
 		"no package could be fetched; is there a network?",
 	},
 }

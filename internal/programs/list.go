@@ -12,12 +12,12 @@ var (
 		probe:    []string{"-E", "-include", "stdlib.h", "-x", "c", os.DevNull}, // the headers are a package of their own
 		packages: packages{"gcc libc6-dev", "gcc glibc-devel", "gcc", "gcc musl-dev", "gcc"},
 	}
-	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, megabytes: 120, packages: same("git")}
-	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, megabytes: 20, packages: same("curl")}
+	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, megabytes: 150, packages: same("git")}
+	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, megabytes: 5, packages: same("curl")}
 	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, megabytes: 5, packages: same("jq")}
 	// Chromium's files are where chromedp looks.
 	Chromium = &Program{
-		Name: "Chromium", Use: "for the tests of pages and of the console", megabytes: 900,
+		Name: "Chromium", Use: "for the tests of pages and of the console", megabytes: 950,
 		files: []string{
 			"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell", "/snap/bin/chromium",
 			"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -47,12 +47,12 @@ var (
 		packages: packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""},
 	}
 	Docker = &Program{
-		Name: "docker", Use: "for the compose driver", files: []string{"docker"}, megabytes: 300,
+		Name: "docker", Use: "for the compose driver", files: []string{"docker"}, megabytes: 350,
 		packages: packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"},
 	}
 	// Compose is a program, or a plugin of docker's.
 	Compose = &Program{
-		Name: "docker-compose", Use: "for the compose driver", megabytes: 100,
+		Name: "docker-compose", Use: "for the compose driver", megabytes: 50,
 		files: []string{
 			"docker-compose", "/usr/lib*/docker/cli-plugins/docker-compose", "/usr/local/lib*/docker/cli-plugins/docker-compose",
 			os.ExpandEnv("$HOME/.docker/cli-plugins/docker-compose"),

@@ -2,8 +2,6 @@ package programs
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 )
@@ -34,18 +32,6 @@ var managers = []manager{
 	{"brew", nil, [][]string{{"install"}}, false, func(p packages) string { return p.brew }},
 }
 
-// thisManager is the package manager of this machine.
-func thisManager() (m manager, ok bool) {
-	i := slices.IndexFunc(managers, func(m manager) bool {
-		_, err := exec.LookPath(m.program)
-		return err == nil
-	})
-	if i < 0 {
-		return m, false
-	}
-	return managers[i], true
-}
-
 // packages are the names of programs, and the programs that have none.
 func (m manager) packages(programs []*Program) (names, nameless []string) {
 	for _, p := range programs {
@@ -59,7 +45,7 @@ func (m manager) packages(programs []*Program) (names, nameless []string) {
 }
 
 // paste is a command for a user's terminal that installs programs.
-func (m manager) paste(programs []*Program) string {
+func (m manager) paste(programs []*Program, isRoot bool) string {
 	names, nameless := m.packages(programs)
 	var commands []string
 	for i, step := range m.steps {
@@ -70,7 +56,7 @@ func (m manager) paste(programs []*Program) string {
 		if i == len(m.steps)-1 {
 			command = append(command, names...)
 		}
-		if m.asRoot && os.Geteuid() != 0 {
+		if m.asRoot && !isRoot {
 			command = slices.Insert(command, 0, "sudo")
 		}
 		commands = append(commands, strings.Join(command, " "))
@@ -80,25 +66,4 @@ func (m manager) paste(programs []*Program) string {
 		line += fmt.Sprintf("   # it has no %s", strings.Join(nameless, ", "))
 	}
 	return line
-}
-
-// pasteAny is the command of this machine's package manager, or of each that we know.
-func pasteAny(programs []*Program) (lines string) {
-	known := managers
-	if m, ok := thisManager(); ok {
-		known = []manager{m}
-	}
-	for _, m := range known {
-		lines += "\n  " + m.paste(programs)
-	}
-	return lines
-}
-
-// asAdministrator is a command in the environment of an installation, with sudo unless we are root.
-func (m manager) asAdministrator(command ...string) []string {
-	command = slices.Concat([]string{"env", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOMEBREW_NO_AUTO_UPDATE=1"}, command)
-	if m.asRoot && os.Geteuid() != 0 {
-		return slices.Concat([]string{"sudo", "-n"}, command) // -n: nobody is there to type a password
-	}
-	return command
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -42,9 +41,11 @@ type packages struct{ apt, dnf, pacman, apk, brew string }
 
 // Find returns the path of the program on this machine. The error says which one is needed and what
 // was found instead.
-func (p *Program) Find() (string, error) {
+func (p *Program) Find() (string, error) { return p.findIn(thisMachine().dirs) }
+
+func (p *Program) findIn(dirs []string) (string, error) {
 	var tooOld error
-	for _, path := range p.candidates() {
+	for _, path := range p.candidates(dirs) {
 		found, ok := p.version(path)
 		if ok && found >= p.Oldest {
 			return path, nil
@@ -78,10 +79,8 @@ func (e tooOldError) Error() string {
 	return fmt.Sprintf("%s is needed, and %s is version %d", e.needed(), e.path, e.found)
 }
 
-// candidates are all files that may be the program, those on the PATH first.
-func (p *Program) candidates() (paths []string) {
-	// Debian's servers are in /usr/sbin, which is not on everybody's PATH.
-	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin")
+// candidates are all files that may be the program.
+func (p *Program) candidates(dirs []string) (paths []string) {
 	for _, file := range p.files {
 		found, _ := filepath.Glob(file) // the pattern of a path
 		slices.Reverse(found)           // the newest first

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// progressEvery so long a line says how far an installation is.
-const progressEvery = 5 * time.Second
-
 // progress keeps what a command prints, and shows its last line now and then.
 type progress struct {
 	stop  chan struct{}
@@ -20,10 +17,10 @@ type progress struct {
 	printed bytes.Buffer
 }
 
-func showProgress(out io.Writer, name string) *progress {
+func showProgress(out io.Writer, name string, every time.Duration) *progress {
 	p := &progress{stop: make(chan struct{})}
 	p.ended.Go(func() {
-		begun, ticks := time.Now(), time.NewTicker(progressEvery)
+		begun, ticks := time.Now(), time.NewTicker(every)
 		defer ticks.Stop()
 		for {
 			select {

@@ -9,25 +9,20 @@ import (
 	"strings"
 )
 
-// policyFile is what Debian's maintainer scripts ask whether they may start a service
-// (invoke-rc.d(8)).
-const policyFile = "/usr/sbin/policy-rc.d"
-
 // forbidServices makes Debian's packages install without starting anything, unless the machine has
 // such a rule already.
-func (m manager) forbidServices(ctx context.Context) (undo func(), err error) {
-	if _, err := os.Stat(policyFile); err == nil || m.program != "apt-get" {
+func (h machine) forbidServices(ctx context.Context, m manager) (undo func(), err error) {
+	if _, err := os.Stat(h.policy); err == nil || m.program != "apt-get" {
 		return func() {}, nil
 	}
 	shell := func(ctx context.Context, script string) error {
-		command := m.asAdministrator("sh", "-c", script)
-		if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		if out, err := h.administrator(ctx, m, "sh", "-c", script).CombinedOutput(); err != nil {
 			return fmt.Errorf("forbid packages to start services: %w: %s", err, out)
 		}
 		return nil
 	}
-	return func() { _ = shell(context.WithoutCancel(ctx), "rm -f "+policyFile) },
-		shell(ctx, `printf '#!/bin/sh\nexit 101\n' >`+policyFile+" && chmod 755 "+policyFile)
+	return func() { _ = shell(context.WithoutCancel(ctx), "rm -f "+h.policy) },
+		shell(ctx, `printf '#!/bin/sh\nexit 101\n' >`+h.policy+" && chmod 755 "+h.policy)
 }
 
 // unitPatterns are the systemd units that the packages bring along.
@@ -50,12 +45,12 @@ func enabledUnits(ctx context.Context) map[string]bool {
 }
 
 // disableNewUnits stops what was not enabled before, now and at the next boot.
-func (m manager) disableNewUnits(ctx context.Context, out io.Writer, before map[string]bool) error {
+func (h machine) disableNewUnits(ctx context.Context, out io.Writer, m manager, before map[string]bool) error {
 	for unit := range enabledUnits(ctx) {
 		if before[unit] {
 			continue
 		}
-		if err := m.run(ctx, out, "systemctl", "disable", "--now", unit); err != nil {
+		if err := h.run(ctx, out, m, "systemctl", "disable", "--now", unit); err != nil {
 			return err
 		}
 	}
