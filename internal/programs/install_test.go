@@ -173,7 +173,7 @@ func TestEnsure_ShowsItsProgress(t *testing.T) {
 	b := newBench(t, "")
 	b.showEvery = time.Millisecond
 	out := &releasing{when: "Unpacking one ...", file: filepath.Join(b.dir, "one-of-a-test")}
-	b.apt(t, "echo Reading; echo Unpacking one ...; until [ -e "+out.file+" ]; do sleep 0.01; done; chmod +x "+out.file)
+	b.apt(t, "echo Reading; echo Unpacking one ...; for i in $(seq 1000); do [ -e "+out.file+" ] && chmod +x "+out.file+" && exit; sleep 0.02; done")
 	require.NoError(t, b.machine.ensure(t.Context(), out, false, []*Program{wanted("one")}))
 }
 
