@@ -20,10 +20,10 @@ const installTimeout = 30 * time.Minute
 // missing, installs them, and shows the progress. With noInstall, and where it may not install, it
 // changes nothing: the error then has a command to paste.
 func Ensure(ctx context.Context, out io.Writer, noInstall bool, tasks ...string) error {
-	return thisMachine().ensure(ctx, out, noInstall, Needs(tasks...))
+	return thisHost().ensure(ctx, out, noInstall, Needs(tasks...))
 }
 
-func (h machine) ensure(ctx context.Context, out io.Writer, noInstall bool, needed []*Program) error {
+func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed []*Program) error {
 	missing, tooOld := h.lacking(needed)
 	if len(missing) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (h machine) ensure(ctx context.Context, out io.Writer, noInstall bool, need
 }
 
 // lacking are the programs that are absent or too old. The error names those that are too old.
-func (h machine) lacking(programs []*Program) (missing []*Program, tooOld error) {
+func (h host) lacking(programs []*Program) (missing []*Program, tooOld error) {
 	for _, p := range programs {
 		_, err := p.findIn(h.dirs)
 		if err == nil {
@@ -67,7 +67,7 @@ func (h machine) lacking(programs []*Program) (missing []*Program, tooOld error)
 
 // installer is the package manager, if it may install what is missing; otherwise the error says why
 // not, in words that a command to paste follows.
-func (h machine) installer(ctx context.Context, missing []*Program, tooOld error, noInstall bool) (manager, error) {
+func (h host) installer(ctx context.Context, missing []*Program, tooOld error, noInstall bool) (manager, error) {
 	m, ok := h.manager()
 	if !ok {
 		return m, errors.New("there is no package manager that we know; the commands of those that we know are:")
@@ -104,7 +104,7 @@ func checkDisk(missing []*Program) error {
 }
 
 // install leaves no service running that the packages bring along.
-func (h machine) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
+func (h host) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	before := enabledUnits(ctx)

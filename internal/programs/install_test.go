@@ -13,7 +13,7 @@ import (
 
 // bench is a machine that has only fakes, sh and coreutils, and is root's.
 type bench struct {
-	machine
+	host
 	dir string
 	out bytes.Buffer
 }
@@ -22,7 +22,7 @@ type bench struct {
 func newBench(t *testing.T, script string) *bench {
 	t.Helper()
 	b := &bench{dir: t.TempDir()}
-	b.machine = machine{dirs: []string{b.dir, "/usr/bin", "/bin"}, isRoot: true, policy: filepath.Join(b.dir, "policy-rc.d"), showEvery: time.Minute}
+	b.host = host{dirs: []string{b.dir, "/usr/bin", "/bin"}, isRoot: true, policy: filepath.Join(b.dir, "policy-rc.d"), showEvery: time.Minute}
 	b.apt(t, script)
 	return b
 }
@@ -34,7 +34,7 @@ func (b *bench) apt(t *testing.T, script string) {
 
 func (b *bench) ensure(t *testing.T, noInstall bool, needed ...*Program) error {
 	t.Helper()
-	return b.machine.ensure(t.Context(), &b.out, noInstall, needed)
+	return b.host.ensure(t.Context(), &b.out, noInstall, needed)
 }
 
 // calls are the steps that apt-get was called with.
@@ -174,12 +174,12 @@ func TestEnsure_ShowsItsProgress(t *testing.T) {
 	b.showEvery = time.Millisecond
 	out := &releasing{when: "Unpacking one ...", file: filepath.Join(b.dir, "one-of-a-test")}
 	b.apt(t, "echo Reading; echo Unpacking one ...; for i in $(seq 1000); do [ -e "+out.file+" ] && chmod +x "+out.file+" && exit; sleep 0.02; done")
-	require.NoError(t, b.machine.ensure(t.Context(), out, false, []*Program{wanted("one")}))
+	require.NoError(t, b.host.ensure(t.Context(), out, false, []*Program{wanted("one")}))
 }
 
 func TestManagers_EachHasACommandToPaste(t *testing.T) {
 	t.Parallel()
-	h := machine{}
+	h := host{}
 	require.Equal(t, `
   sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc libc6-dev redis-server spin
   sudo dnf install -y gcc glibc-devel redis   # it has no Spin

@@ -41,7 +41,7 @@ type packages struct{ apt, dnf, pacman, apk, brew string }
 
 // Find returns the path of the program on this machine. The error says which one is needed and what
 // was found instead.
-func (p *Program) Find() (string, error) { return p.findIn(thisMachine().dirs) }
+func (p *Program) Find() (string, error) { return p.findIn(thisHost().dirs) }
 
 func (p *Program) findIn(dirs []string) (string, error) {
 	var tooOld error

@@ -11,7 +11,7 @@ import (
 
 // forbidServices makes Debian's packages install without starting anything, unless the machine has
 // such a rule already.
-func (h machine) forbidServices(ctx context.Context, m manager) (undo func(), err error) {
+func (h host) forbidServices(ctx context.Context, m manager) (undo func(), err error) {
 	if _, err := os.Stat(h.policy); err == nil || m.program != "apt-get" {
 		return func() {}, nil
 	}
@@ -45,7 +45,7 @@ func enabledUnits(ctx context.Context) map[string]bool {
 }
 
 // disableNewUnits stops what was not enabled before, now and at the next boot.
-func (h machine) disableNewUnits(ctx context.Context, out io.Writer, m manager, before map[string]bool) error {
+func (h host) disableNewUnits(ctx context.Context, out io.Writer, m manager, before map[string]bool) error {
 	for unit := range enabledUnits(ctx) {
 		if before[unit] {
 			continue

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// machine is where programs are looked for and installed.
-type machine struct {
+// host is where programs are looked for and installed.
+type host struct {
 	dirs   []string // of programs
 	isRoot bool
 	// policy is the file that Debian's maintainer scripts ask whether they may start a service
@@ -23,14 +23,14 @@ type machine struct {
 	showEvery time.Duration
 }
 
-func thisMachine() machine {
+func thisHost() host {
 	// Debian's servers are in /usr/sbin, which is not on everybody's PATH.
 	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin", "/sbin")
-	return machine{dirs, os.Geteuid() == 0, "/usr/sbin/policy-rc.d", 5 * time.Second}
+	return host{dirs, os.Geteuid() == 0, "/usr/sbin/policy-rc.d", 5 * time.Second}
 }
 
 // manager is the machine's package manager.
-func (h machine) manager() (m manager, ok bool) {
+func (h host) manager() (m manager, ok bool) {
 	for _, m := range managers {
 		if h.find(m.program) != "" {
 			return m, true
@@ -40,13 +40,13 @@ func (h machine) manager() (m manager, ok bool) {
 }
 
 // find returns the path of a program, or "".
-func (h machine) find(name string) string {
+func (h host) find(name string) string {
 	path, _ := (&Program{files: []string{name}}).findIn(h.dirs)
 	return path
 }
 
 // paste is the command of the machine's package manager, or of each that we know.
-func (h machine) paste(missing []*Program) (lines string) {
+func (h host) paste(missing []*Program) (lines string) {
 	known := managers
 	if m, ok := h.manager(); ok {
 		known = []manager{m}
@@ -58,7 +58,7 @@ func (h machine) paste(missing []*Program) (lines string) {
 }
 
 // administrator is a command that may install, with sudo unless we are root.
-func (h machine) administrator(ctx context.Context, m manager, command ...string) *exec.Cmd {
+func (h host) administrator(ctx context.Context, m manager, command ...string) *exec.Cmd {
 	path := "PATH=" + strings.Join(h.dirs, string(filepath.ListSeparator))
 	command = slices.Concat([]string{"env", path, "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOMEBREW_NO_AUTO_UPDATE=1"}, command)
 	if m.asRoot && !h.isRoot {
@@ -70,7 +70,7 @@ func (h machine) administrator(ctx context.Context, m manager, command ...string
 }
 
 // run shows now and then how far a command is.
-func (h machine) run(ctx context.Context, out io.Writer, m manager, command ...string) error {
+func (h host) run(ctx context.Context, out io.Writer, m manager, command ...string) error {
 	cmd := h.administrator(ctx, m, command...)
 	p := showProgress(out, m.program, h.showEvery)
 	cmd.Stdout, cmd.Stderr = p, p
@@ -83,6 +83,6 @@ func (h machine) run(ctx context.Context, out io.Writer, m manager, command ...s
 }
 
 // mayInstall reports whether the package manager can be run without a password.
-func (h machine) mayInstall(ctx context.Context, m manager) bool {
+func (h host) mayInstall(ctx context.Context, m manager) bool {
 	return h.isRoot || !m.asRoot || h.administrator(ctx, m, "true").Run() == nil
 }
