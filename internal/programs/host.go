@@ -64,7 +64,7 @@ func (h host) administrator(ctx context.Context, m manager, command ...string) *
 	if m.asRoot && !h.isRoot {
 		command = slices.Concat([]string{"sudo", "-n"}, command) // -n: nobody is there to type a password
 	}
-	cmd := exec.CommandContext(ctx, h.find(command[0]), command[1:]...)           //nolint:gosec // of our list
+	cmd := exec.CommandContext(ctx, h.find(command[0]), command[1:]...)   //nolint:gosec // of our list
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends in order
 	return cmd
 }

@@ -107,22 +107,25 @@ func checkDisk(missing []*Program) error {
 func (h host) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
-	before := enabledUnits(ctx)
+	step := func(step []string, packages ...string) error {
+		return h.run(ctx, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
+	}
+	last := len(m.steps) - 1
+	for _, before := range m.steps[:last] {
+		if err := step(before); err != nil {
+			return err
+		}
+	}
+	enabled := enabledUnits(ctx)
 	undo, err := h.forbidServices(ctx, m)
 	if err != nil {
 		return err
 	}
 	defer undo()
-	for i, step := range m.steps {
-		command := slices.Concat([]string{m.program}, m.options, step)
-		if i == len(m.steps)-1 {
-			command = append(command, packages...)
-		}
-		if err := h.run(ctx, out, m, command...); err != nil {
-			return err
-		}
+	if err := step(m.steps[last], packages...); err != nil {
+		return err
 	}
-	return h.disableNewUnits(ctx, out, m, before)
+	return h.disableNewUnits(ctx, out, m, enabled)
 }
 
 // reasons are the sentences for what package managers print when they fail, the first that fits.

@@ -64,7 +64,7 @@ func TestEnsure_InstallsWhatIsMissingAndNothingElse(t *testing.T) {
 	require.Empty(t, b.out.String())
 	require.Empty(t, b.calls(t))
 
-	install := "case $* in *install*) cp $0 " + b.dir + "/one-of-a-test; cp $0 " + b.dir + "/two-of-a-test; cat " + b.policy + " >&2; esac"
+	install := "case $* in *update*) [ ! -e " + b.policy + " ] || exit 4;; *install*) cp $0 " + b.dir + "/one-of-a-test; cp $0 " + b.dir + "/two-of-a-test; cat " + b.policy + " >&2; esac"
 	b.apt(t, "[ $DEBIAN_FRONTEND = noninteractive ] || exit 3\n"+install)
 	require.NoError(t, b.ensure(t, false, one, there, two))
 	require.Equal(t, []string{"check", "update", "install -y --no-install-recommends one-package two-package"}, b.calls(t))
