@@ -19,7 +19,7 @@ type manager struct {
 
 var managers = []manager{
 	{
-		"apt-get", []string{"-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10", "-o", "Dpkg::Use-Pty=0"},
+		"apt-get", []string{"-q", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10", "-o", "Dpkg::Use-Pty=0"},
 		[][]string{{"check"}, {"update"}, {"install", "-y", "--no-install-recommends"}}, // check tries the lock
 		true, func(p packages) string { return p.apt },
 	},
