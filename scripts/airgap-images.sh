@@ -30,11 +30,7 @@ quietly() {
 }
 
 build_base() {
-	if ! command -v debootstrap >/dev/null; then
-		say debootstrap "installing it with apt-get"
-		quietly as_root apt-get update
-		quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends debootstrap
-	fi
+	(cd "$(dirname "$0")/.." && go run ./cmd/task --programs airgap-images)
 	say "$base" "debootstrap from $mirror …"
 	quietly as_root env PATH="$PATH:/usr/sbin:/sbin" debootstrap --variant=minbase "$suite" "$work/root" "$mirror"
 	as_root rm -rf "$work/root/var/cache/apt/archives" "$work/root/var/lib/apt/lists"

@@ -30,7 +30,7 @@ events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0
 # shellcheck disable=SC2086 # one word per package
-bin/gotestsum --format pkgname-and-test-fails --jsonfile "$events" -- "${flags[@]}" -timeout="$timeout" "$@" $packages || status=$?
+go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --jsonfile "$events" -- "${flags[@]}" -timeout="$timeout" "$@" $packages || status=$?
 
 # Failpoints exist only in a build of their own.
 if [ "$suite" = integration ]; then

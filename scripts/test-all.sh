@@ -83,9 +83,6 @@ if [ "${1:-}" = on-stack ]; then # with-stack.sh runs this script again, with th
   exit
 fi
 
-for program in curl jq; do
-  command -v "$program" >/dev/null || { echo "the scenarios need $program: install it first" >&2 && exit 1; }
-done
 rm -rf "$results"
 mkdir -p "$results" bin
 echo "compiling (minutes the first time, seconds afterwards)"

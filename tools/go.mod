@@ -1,9 +1,11 @@
-module github.com/oncepay/oncepay/tools
+// The tools of this repository, at their versions, for -modfile. It has the repository's name, so that the tool task is
+// ours, cmd/task: it installs what a task needs, and then runs github.com/go-task/task.
+module github.com/oncepay/oncepay
 
 go 1.26.0
 
 tool (
-	github.com/go-task/task/v3/cmd/task
+	github.com/oncepay/oncepay/cmd/task
 	gotest.tools/gotestsum
 )
 

@@ -126,7 +126,7 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
 	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: connect the services without the fault proxy (native; also with $STACK_DIRECT); there is no partition, slow or cut then")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
-	flags.BoolVar(&s.NoInstall, "no-install", false, "up: refuse when programs are missing, instead of installing them")
+	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name the command that installs missing programs, instead of installing them (also with $NO_INSTALL)")
 	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")

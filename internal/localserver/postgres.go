@@ -7,33 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
-const (
-	// minPostgres is the oldest major version that we test with.
-	minPostgres = 15
-
-	// databaseName is the database, its owner and the owner's password: demo data on a loopback
-	// port.
-	databaseName = "oncepay"
-)
-
-// postgresDirs are the places besides PATH where packages put the server's programs: Debian, Red
-// Hat, Alpine, Homebrew.
-var postgresDirs = []string{
-	"/usr/lib/postgresql/*/bin",
-	"/usr/pgsql-*/bin",
-	"/usr/libexec/postgresql*",
-	"/opt/homebrew/opt/postgresql*/bin",
-	"/usr/local/opt/postgresql*/bin",
-	"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
-}
+// databaseName is the database, its owner and the owner's password: demo data on a loopback port.
+const databaseName = "oncepay"
 
 // PostgresConfig says how StartPostgres runs a server.
 type PostgresConfig struct {
@@ -48,45 +31,6 @@ type PostgresConfig struct {
 	Log string
 	// DieWithParent stops the server when this process dies, however it dies (Linux only).
 	DieWithParent bool
-}
-
-// FindPostgres returns the directory with the programs initdb and postgres of the newest PostgreSQL
-// on this machine, or an ErrNotInstalled when there is none of version 15 or later.
-func FindPostgres() (binDir string, err error) {
-	best := 0
-	for _, dir := range postgresCandidates() {
-		if v := programVersion(filepath.Join(dir, "postgres")); v > best && IsFile(filepath.Join(dir, "initdb")) {
-			best, binDir = v, dir
-		}
-	}
-	if best < minPostgres {
-		return "", fmt.Errorf("PostgreSQL %d or later: %w (newest found: %d, 0 is none)", minPostgres, ErrNotInstalled, best)
-	}
-	return binDir, nil
-}
-
-func postgresCandidates() []string {
-	var dirs []string
-	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil { // so that the parent path can be checked for access
-			path = real
-		}
-		dirs = append(dirs, filepath.Dir(path))
-	}
-	for _, pattern := range postgresDirs {
-		found, _ := filepath.Glob(pattern)
-		slices.Reverse(found) // newest first, for what it's worth
-		dirs = append(dirs, found...)
-	}
-	return dirs
-}
-
-var firstNumber = regexp.MustCompile(`\d+`)
-
-// programVersion returns the first number of what a program prints for --version, or 0.
-func programVersion(path string) int {
-	v, _ := strconv.Atoi(firstNumber.FindString(printedVersion(path)))
-	return v
 }
 
 // StartPostgres starts a private PostgreSQL with a database and superuser "oncepay" that needs no
@@ -133,10 +77,14 @@ func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temp
 type filler func(ctx context.Context, binDir, data string) *exec.Cmd
 
 func postgresCommand(ctx context.Context, cfg PostgresConfig, fill filler) (run Command, temporary bool, err error) {
-	binDir, err := FindPostgres()
+	program, err := programs.PostgreSQL.Find()
 	if err != nil {
 		return run, false, err
 	}
+	if program, err = filepath.EvalSymlinks(program); err != nil { // the others are beside the real one
+		return run, false, err
+	}
+	binDir := filepath.Dir(program)
 	user, err := Unprivileged()
 	if err != nil {
 		return run, false, err
@@ -152,7 +100,7 @@ func postgresCommand(ctx context.Context, cfg PostgresConfig, fill filler) (run 
 		return run, false, err
 	}
 	return Command{
-		Path: filepath.Join(binDir, "postgres"),
+		Path: program,
 		Args: postgresArgs(dir, cfg.Port, cfg.Fsync),
 		Env:  []string{ServerPath, "LC_ALL=C"},
 		Dir:  dir, Log: logFile(cfg.Log, dir, "postgres"), User: user,

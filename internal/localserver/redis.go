@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
-)
 
-// minRedis is the oldest major version that knows SET … NX GET.
-const minRedis = 7
+	"github.com/oncepay/oncepay/internal/programs"
+)
 
 // redisConfigFile is the name of the configuration file in the server's directory.
 const redisConfigFile = "redis.conf"
@@ -36,28 +33,6 @@ type RedisConfig struct {
 	ConfigFile string
 	// DieWithParent stops the server when this process dies, however it dies (Linux only).
 	DieWithParent bool
-}
-
-var redisVersion = regexp.MustCompile(`v=(\d+)`)
-
-// FindRedis returns the path of redis-server (or its fork valkey-server) on this machine, or an
-// ErrNotInstalled when there is none of version 7.0 or later.
-func FindRedis() (path string, err error) {
-	best := 0
-	for _, name := range []string{"redis-server", "valkey-server"} {
-		found, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		if m := redisVersion.FindStringSubmatch(printedVersion(found)); m != nil {
-			v, _ := strconv.Atoi(m[1])
-			if v >= minRedis {
-				return found, nil
-			}
-			best = v
-		}
-	}
-	return "", fmt.Errorf("redis-server %d.0 or later: %w (newest found: %d, 0 is none)", minRedis, ErrNotInstalled, best)
 }
 
 // StartRedis starts a private Redis and waits until it answers. It writes nothing to disk: a stop
@@ -88,7 +63,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Server, error) {
 // RedisCommand finds the program and makes its directory. It reports whether that is a temporary
 // one.
 func RedisCommand(cfg RedisConfig) (run Command, temporary bool, err error) {
-	program, err := FindRedis()
+	program, err := programs.Redis.Find()
 	if err != nil {
 		return run, false, err
 	}

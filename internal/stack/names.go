@@ -38,6 +38,3 @@ var ProxyAddr = (&topology.Topology{}).Addr(Proxy)
 
 // PostgresURL is the connection URL of a stack's database at addr (host:port).
 func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }
-
-// FindNginx returns the path of the nginx that a native stack runs.
-func FindNginx() (string, error) { return localserver.FindNginx() }

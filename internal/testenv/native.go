@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends
@@ -24,8 +25,8 @@ var _ backend = native{}
 var sweepOnce sync.Once
 
 func newNative() (backend, error) {
-	_, postgresErr := localserver.FindPostgres()
-	_, redisErr := localserver.FindRedis()
+	_, postgresErr := programs.PostgreSQL.Find()
+	_, redisErr := programs.Redis.Find()
 	if err := errors.Join(postgresErr, redisErr); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -14,7 +15,7 @@ import (
 // tell each other and their clients where they are can't be behind a container's published ports.
 func nativeRedis(t testing.TB, cfg localserver.RedisConfig) *Server {
 	t.Helper()
-	if _, err := localserver.FindRedis(); err != nil {
+	if _, err := programs.Redis.Find(); err != nil {
 		t.Fatalf("testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server: %v", err)
 	}
 	env.use(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // The floor is what PostgreSQL and Redis cost and reach without the service: the same statements in
@@ -82,11 +82,11 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 }
 
 func (f *floor) prepareDatabase(ctx context.Context) error {
-	bin, err := localserver.FindPostgres()
+	server, err := programs.PostgreSQL.Find()
 	if err != nil {
 		return err
 	}
-	f.pgbench = filepath.Join(bin, "pgbench")
+	f.pgbench = filepath.Join(filepath.Dir(server), "pgbench")
 	if err := execute(ctx, f.system.databaseURL(), "DROP DATABASE IF EXISTS "+floorDatabase, "CREATE DATABASE "+floorDatabase); err != nil {
 		return err
 	}

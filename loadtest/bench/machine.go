@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 
-	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // machine says where the figures are from.
@@ -25,13 +23,13 @@ func thisMachine(ctx context.Context) machine {
 	if found := modelName.FindSubmatch(cpus); found != nil {
 		model = strings.Join(strings.Fields(string(found[1])), " ")
 	}
-	postgres, _ := localserver.FindPostgres()
-	redis, _ := localserver.FindRedis()
-	nginx, _ := stack.FindNginx()
+	postgres, _ := programs.PostgreSQL.Find()
+	redis, _ := programs.Redis.Find()
+	nginx, _ := programs.Nginx.Find()
 	load, _ := os.ReadFile("/proc/loadavg")
 	return machine{
 		text: fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
-			runtime.Version(), versionOf(ctx, filepath.Join(postgres, "postgres"), "--version"), versionOf(ctx, redis, "--version"), versionOf(ctx, nginx, "-v")),
+			runtime.Version(), versionOf(ctx, postgres, "--version"), versionOf(ctx, redis, "--version"), versionOf(ctx, nginx, "-v")),
 		load: strings.Join(strings.Fields(string(load))[:1], ""),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
@@ -66,7 +67,7 @@ func redisVersion(ctx context.Context, addr string) (string, error) {
 }
 
 func nginxVersion(ctx context.Context) (string, error) {
-	path, err := stack.FindNginx()
+	path, err := programs.Nginx.Find()
 	if err != nil {
 		return "", err
 	}

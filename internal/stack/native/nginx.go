@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
@@ -85,7 +86,7 @@ func renderNginx(conf string, t *topology.Topology) (string, error) {
 
 // prepareNginx writes the configuration where the user that nginx runs as can read it.
 func prepareNginx(root, dir, log string, t *topology.Topology) (run localserver.Command, err error) {
-	program, err := localserver.FindNginx()
+	program, err := programs.Nginx.Find()
 	if err != nil {
 		return run, err
 	}

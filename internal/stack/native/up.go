@@ -3,12 +3,14 @@ package native
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/stack/deployment"
 	"github.com/oncepay/oncepay/internal/stack/topology"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -28,8 +30,8 @@ func (d *Driver) Up(ctx context.Context) error {
 		return err
 	}
 	defer d.release()
-	if err := d.installMissing(ctx); err != nil {
-		return err
+	if err := programs.Ensure(ctx, d.Out, d.NoInstall, programs.Stack); err != nil {
+		return fmt.Errorf("%w: %w", deployment.ErrNothingStarted, err)
 	}
 	if err := d.ensureStores(ctx); err != nil {
 		return err

@@ -1,0 +1,126 @@
+package programs
+
+import (
+	"os"
+	"slices"
+)
+
+// The programs. PostgreSQL's file is the server; initdb and pgbench are beside it.
+var (
+	Compiler = &Program{
+		Name: "gcc with the headers of libc", Use: "for the race detector", files: []string{"gcc"}, megabytes: 250,
+		probe:    []string{"-E", "-include", "stdlib.h", "-x", "c", os.DevNull}, // the headers are a package of their own
+		packages: packages{"gcc libc6-dev", "gcc glibc-devel", "gcc", "gcc musl-dev", "gcc"},
+	}
+	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, megabytes: 150, packages: same("git")}
+	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, megabytes: 5, packages: same("curl")}
+	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, megabytes: 5, packages: same("jq")}
+	// Chromium's files are where chromedp looks.
+	Chromium = &Program{
+		Name: "Chromium", Use: "for the tests of pages and of the console", megabytes: 950,
+		files: []string{
+			"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell", "/snap/bin/chromium",
+			"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
+		},
+		packages: packages{"chromium", "chromium", "chromium", "chromium", "google-chrome"},
+	}
+	PostgreSQL = &Program{
+		Name: "PostgreSQL", Use: "for the stack and tests", Oldest: 15, megabytes: 350,
+		files: []string{
+			"postgres", "/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres", "/usr/libexec/postgresql*/postgres",
+			"/opt/homebrew/opt/postgresql*/bin/postgres", "/usr/local/opt/postgresql*/bin/postgres", "/home/linuxbrew/.linuxbrew/opt/postgresql*/bin/postgres",
+		},
+		packages: packages{"postgresql", "postgresql-server postgresql-contrib", "postgresql", "postgresql postgresql-contrib", "postgresql@17"},
+	}
+	// Redis 7 is the first that knows SET … NX GET.
+	Redis = &Program{
+		Name: "Redis", Use: "for the stack and tests", Oldest: 7, files: []string{"redis-server", "valkey-server"}, megabytes: 10,
+		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
+	}
+	Nginx = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, megabytes: 10, packages: same("nginx")}
+	Spin  = &Program{
+		Name: "Spin", Use: "for the model", files: []string{"spin"}, megabytes: 5,
+		packages: packages{apt: "spin", brew: "spin"},
+	}
+	Debootstrap = &Program{
+		Name: "debootstrap", Use: "for images, and for the bare root of .ci/run", files: []string{"debootstrap"}, megabytes: 5,
+		packages: packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""},
+	}
+	Docker = &Program{
+		Name: "docker", Use: "for the compose driver", files: []string{"docker"}, megabytes: 350,
+		packages: packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"},
+	}
+	// Compose is a program, or a plugin of docker's.
+	Compose = &Program{
+		Name: "docker-compose", Use: "for the compose driver", megabytes: 50,
+		files: []string{
+			"docker-compose", "/usr/lib*/docker/cli-plugins/docker-compose", "/usr/local/lib*/docker/cli-plugins/docker-compose",
+			os.ExpandEnv("$HOME/.docker/cli-plugins/docker-compose"),
+		},
+		packages: packages{"docker-compose", "docker-compose", "docker-compose", "docker-cli-compose", "docker-compose"},
+	}
+)
+
+func same(name string) packages { return packages{name, name, name, name, name} }
+
+// Stack is the name under which Needs knows a stack on the native driver.
+const Stack = "stack"
+
+// needs are what each task runs, and what is no task: a stack on the native driver, the images of
+// scripts/airgap-images.sh, and .ci/run.
+func needs() map[string][]*Program {
+	servers := []*Program{PostgreSQL, Redis, Nginx}
+	onStack := servers
+	if _, err := Docker.Find(); err == nil && os.Getenv("STACK_DRIVER") != "native" {
+		onStack = nil // it may choose Docker; otherwise it asks for its servers itself
+	}
+	c, chromium, curl := []*Program{Compiler}, []*Program{Chromium}, []*Program{Curl, JQ}
+	git, docker := []*Program{Git}, []*Program{Docker, Compose}
+	campaign := slices.Concat(c, git, servers)
+	all := map[string][]*Program{
+		Stack:              servers,
+		"up":               slices.Concat(c, onStack),
+		"generate":         c,
+		"generate:check":   slices.Concat(c, git),
+		"lint":             c,
+		"fmt":              c,
+		"image":            {Docker},
+		"test:all":         slices.Concat(c, git, curl, chromium, servers),
+		"test:quick":       slices.Concat(c, git, chromium),
+		"test:unit":        slices.Concat(c, git, chromium),
+		"test:integration": slices.Concat(c, servers),
+		"test:scenarios":   slices.Concat(c, curl, onStack),
+		"test:tour":        slices.Concat(c, curl, onStack),
+		"test:console":     slices.Concat(c, chromium, servers),
+		"test:stress":      slices.Concat(c, onStack),
+		"test:compose":     slices.Concat(c, curl, docker),
+		"test:stress:all":  slices.Concat(c, onStack),
+		"test:faults":      campaign,
+		"test:others":      campaign,
+		"test:mutants":     campaign,
+		"bench":            campaign,
+		"model":            slices.Concat(c, []*Program{Spin}),
+		"dashboard":        slices.Concat(c, chromium, servers),
+		"console:pictures": slices.Concat(c, chromium, servers),
+		"recording":        slices.Concat(c, curl, onStack),
+		"airgap-images":    {Debootstrap, Docker},
+	}
+	all["ci"] = slices.Concat(all["test:all"], []*Program{Spin, Debootstrap})
+	if _, err := os.Stat("/var/run/docker.sock"); err == nil {
+		all["ci"] = append(all["ci"], docker...)
+	}
+	return all
+}
+
+// Needs are the programs that tasks run; what is no task needs none.
+func Needs(tasks ...string) (programs []*Program) {
+	known := needs()
+	for _, task := range tasks {
+		for _, p := range known[task] {
+			if !slices.Contains(programs, p) {
+				programs = append(programs, p)
+			}
+		}
+	}
+	return programs
+}
