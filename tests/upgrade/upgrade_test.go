@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -55,8 +56,10 @@ func bringUp(t *testing.T) *upgrade {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	t.Cleanup(cancel)
-	program, err := exec.CommandContext(ctx, "./build.sh").Output()
-	require.NoError(t, err, "./build.sh says why")
+	build := exec.CommandContext(ctx, "./build.sh")
+	build.Stderr = os.Stderr // why it cannot
+	program, err := build.Output()
+	require.NoError(t, err)
 	base := strings.TrimSpace(string(program))
 	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), BuildTags: "failpoints",
 		Env:      []string{"IDEMPOTENCY_LEASE=2s", "RECONCILE_GRACE=1h"}, // a client finishes what was begun
