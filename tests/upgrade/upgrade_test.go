@@ -3,7 +3,6 @@
 package upgrade_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +79,11 @@ func (u *upgrade) becomes(replica, program string) {
 
 // send sends a request to a replica.
 func (u *upgrade) send(replica string, r request) (a answer, replayed bool, err error) {
-	q, err := http.NewRequestWithContext(u.ctx, r.method, "http://"+u.Addr(replica)+r.path, strings.NewReader(r.body))
+	return u.sendTo(u.Addr(replica), r)
+}
+
+func (u *upgrade) sendTo(addr string, r request) (a answer, replayed bool, err error) {
+	q, err := http.NewRequestWithContext(u.ctx, r.method, "http://"+addr+r.path, strings.NewReader(r.body))
 	if err != nil {
 		return a, false, err
 	}
@@ -163,12 +167,9 @@ func (u *upgrade) replays(replica string) {
 func (u *upgrade) finishes(dying, other, customer string) {
 	u.t.Helper()
 	order := u.order(dying, customer)
-	arm, err := http.NewRequestWithContext(u.ctx, http.MethodPost, "http://"+u.Ops(dying)+"/failpoints/after-provider", http.NoBody)
+	armed, _, err := u.sendTo(u.Ops(dying), request{method: "POST", path: "/failpoints/after-provider"})
 	require.NoError(u.t, err)
-	armed, err := http.DefaultClient.Do(arm)
-	require.NoError(u.t, err)
-	require.NoError(u.t, armed.Body.Close())
-	require.Equal(u.t, http.StatusNoContent, armed.StatusCode)
+	require.Equal(u.t, http.StatusNoContent, armed.Status)
 	payment := u.keyed("POST", order+"/payments", visa)
 	_, _, err = u.send(dying, payment)
 	require.Error(u.t, err, "it died")
@@ -177,7 +178,9 @@ func (u *upgrade) finishes(dying, other, customer string) {
 		return err == nil && payment.answer.Status == http.StatusCreated
 	}, patience, tick)
 	u.kept = append(u.kept, payment)
-	require.Equal(u.t, 1, strings.Count(u.get("http://"+u.Addr(stack.PSP)+"/v1/charges?limit=100"), strings.TrimPrefix(order, "/v1/orders/")))
+	charges, _, err := u.sendTo(u.Addr(stack.PSP), request{method: "GET", path: "/v1/charges"})
+	require.NoError(u.t, err)
+	require.Equal(u.t, 1, strings.Count(charges.Body, strings.TrimPrefix(order, "/v1/orders/")))
 	require.NoError(u.t, u.Do(u.ctx, "start", dying))
 }
 
@@ -205,26 +208,14 @@ func (u *upgrade) grows(replica, name, customer string) {
 // metric is the sum of a metric over its labels.
 func (u *upgrade) metric(replica, name string) (sum float64) {
 	u.t.Helper()
-	for lines := bufio.NewScanner(strings.NewReader(u.get("http://" + u.Ops(replica) + "/metrics"))); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); strings.HasPrefix(words[0], name) {
-			value, err := strconv.ParseFloat(words[len(words)-1], 64)
-			require.NoError(u.t, err)
-			sum += value
-		}
+	metrics, _, err := u.sendTo(u.Ops(replica), request{method: "GET", path: "/metrics"})
+	require.NoError(u.t, err)
+	for _, of := range regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (.+)$`).FindAllStringSubmatch(metrics.Body, -1) {
+		value, err := strconv.ParseFloat(of[1], 64)
+		require.NoError(u.t, err)
+		sum += value
 	}
 	return sum
-}
-
-func (u *upgrade) get(url string) string {
-	u.t.Helper()
-	q, err := http.NewRequestWithContext(u.ctx, http.MethodGet, url, http.NoBody)
-	require.NoError(u.t, err)
-	response, err := http.DefaultClient.Do(q)
-	require.NoError(u.t, err)
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(u.t, err)
-	return string(body)
 }
 
 func TestUpgrade_EachReleaseContinuesWhatTheOtherBegan(t *testing.T) {
