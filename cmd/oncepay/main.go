@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/app"
@@ -19,7 +20,8 @@ const usage = `oncepay is an order and payment service in which retrying is alwa
 
 Usage:
   oncepay serve                     answer requests until SIGTERM or SIGINT, then drain
-  oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it
+  oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it;
+                                    down needs --discard-keys while there are idempotency keys that still count
   oncepay seed                      add the demo data; with ENVIRONMENT=development only
   oncepay outbox status             show how far the relay and each consumer group have come
   oncepay outbox list               show the events that a consumer group refused
@@ -73,8 +75,8 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	case "":
 		return fmt.Errorf("%w: a command is missing", errUsage)
 	case "migrate":
-		if len(rest) != 1 || !isDirection(rest[0]) {
-			return fmt.Errorf("%w: migrate takes up, down or version", errUsage)
+		if !isDirection(strings.Join(rest, " ")) {
+			return fmt.Errorf("%w: migrate takes up, down [--discard-keys] or version", errUsage)
 		}
 	case "serve", "seed", "healthcheck":
 		if len(rest) > 0 {
@@ -100,7 +102,7 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 	app.QuietTracing(log)
 	switch command {
 	case "migrate":
-		return migrate(ctx, args[0], cfg, log, stdout)
+		return migrate(ctx, strings.Join(args, " "), cfg, log, stdout)
 	case "seed":
 		return seed(ctx, cfg, log, stdout)
 	case "outbox":
@@ -118,4 +120,6 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 
 func isHelp(s string) bool { return s == "-h" || s == "-help" || s == "--help" }
 
-func isDirection(s string) bool { return s == "up" || s == "down" || s == "version" }
+func isDirection(s string) bool {
+	return slices.Contains([]string{"up", app.Down, app.DownWithKeys, "version"}, s)
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,10 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/testenv"
@@ -56,7 +59,7 @@ func oncepay(t *testing.T, environ []string, args ...string) (string, error) {
 
 func TestUsage_WrongIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"serve", "--port=1"}, {"seed", "x"},
+	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"migrate", "up", "--discard-keys"}, {"serve", "--port=1"}, {"seed", "x"},
 		{"outbox"}, {"outbox", "drop"}, {"outbox", "list", "all"}, {"outbox", "retry", "one"}, {"outbox", "replay"}, {"outbox", "replay", "--since=0s"}} {
 		_, err := oncepay(t, nil, args...)
 		require.ErrorIs(t, err, errUsage, "%q", args)
@@ -96,8 +99,8 @@ func TestConfig_BadVariableIsNamed(t *testing.T) {
 func TestCommands_MigrateAndSeed(t *testing.T) {
 	t.Parallel()
 	environ := []string{"DATABASE_URL=" + testenv.EmptyPostgres(t), "ENVIRONMENT=development"}
-	version := func(direction string) string {
-		out, err := oncepay(t, environ, "migrate", direction)
+	version := func(direction ...string) string {
+		out, err := oncepay(t, environ, append([]string{"migrate"}, direction...)...)
 		require.NoError(t, err)
 		return out
 	}
@@ -114,7 +117,17 @@ func TestCommands_MigrateAndSeed(t *testing.T) {
 	_, err := oncepay(t, environ[:1], "seed")
 	require.ErrorContains(t, err, "development alone", "production is the default")
 
-	require.Equal(t, "schema version 0\n", version("down"))
+	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(environ[0], "DATABASE_URL="))
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, expires_at)
+		SELECT id, 'k', sha256('r'), 'place_order', 'refused', now() + interval '1 hour' FROM accounts`)
+	require.NoError(t, errors.Join(err, conn.Close(t.Context())))
+	_, err = oncepay(t, environ, "migrate", "down")
+	require.ErrorContains(t, err, "2 refused")
+	require.ErrorContains(t, err, `"migrate down --discard-keys" deletes everything`)
+	require.Equal(t, newest, version("version"))
+	require.Equal(t, "schema version 0\n", version("down", "--discard-keys"))
+	require.Equal(t, "schema version 0\n", version("down"), "nothing to delete")
 }
 
 func TestServe_UntilSIGTERM(t *testing.T) {

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,11 +15,20 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
-// Migrate waits for the database and moves its schema up to the newest version or down to nothing;
-// "version" only looks. It returns the version that the schema has then.
+// Down removes the schema with all data, and DownWithKeys even idempotency keys that still count.
+const Down, DownWithKeys = "down", "down --discard-keys"
+
+// Migrate waits for the database and moves its schema "up" to the newest version, or to nothing by
+// Down or DownWithKeys; "version" only looks. It returns the version that the schema has then.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string) (version uint, err error) {
-	err = withDatabase(ctx, cfg, log, func(*pgxpool.Pool) error {
-		version, err = postgres.Migrate(ctx, cfg.DatabaseURL, direction)
+	err = withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
+		if direction == Down {
+			if err := postgres.CheckKeys(ctx, pool); err != nil {
+				return fmt.Errorf("%w: without them, requests that clients repeat would act again. "+
+					"To go back to an earlier release, start it on this schema. \"migrate %s\" deletes everything", err, DownWithKeys)
+			}
+		}
+		version, err = postgres.Migrate(ctx, cfg.DatabaseURL, strings.Fields(direction)[0])
 		return err
 	})
 	return version, err

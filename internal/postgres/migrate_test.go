@@ -4,15 +4,15 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4/database"
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
-	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oncepay/oncepay/db"
+	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
@@ -22,16 +22,6 @@ const leftovers = `SELECT coalesce(array_agg(name), '{}') FROM (
 	UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 	UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace) AS objects
 	WHERE name !~ '^_?schema_migrations'`
-
-func newestKnown(t *testing.T) uint {
-	t.Helper()
-	files, err := iofs.New(db.FS, "migrations")
-	require.NoError(t, err)
-	known, err := newest(files)
-	require.NoError(t, err)
-	require.NotZero(t, known)
-	return known
-}
 
 func migrateTo(t *testing.T, url, direction string) uint {
 	t.Helper()
@@ -49,7 +39,10 @@ func objects(t *testing.T, pool *pgxpool.Pool) (names []string) {
 func TestMigrate_GoesUpAndDownAndUp(t *testing.T) {
 	t.Parallel()
 	url := testenv.EmptyPostgres(t)
-	pool, known := open(t, url), newestKnown(t)
+	pool := open(t, url)
+	known, err := newestKnown()
+	require.NoError(t, err)
+	require.NotZero(t, known)
 	require.Zero(t, migrateTo(t, url, "version"))
 	require.ErrorContains(t, CheckSchema(t.Context(), pool), "oncepay migrate up")
 	for range 2 {
@@ -61,8 +54,48 @@ func TestMigrate_GoesUpAndDownAndUp(t *testing.T) {
 		require.Empty(t, objects(t, pool))
 		require.ErrorContains(t, CheckSchema(t.Context(), pool), "oncepay migrate up")
 	}
-	_, err := Migrate(t.Context(), url, "sideways")
+	_, err = Migrate(t.Context(), url, "sideways")
 	require.ErrorContains(t, err, "sideways")
+}
+
+// After a rollback the release of before runs its own `migrate up` on the newer schema.
+func TestMigrate_LeavesANewerSchemaAsItIs(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	pool := open(t, url)
+	_, err := pool.Exec(t.Context(), "UPDATE "+versionTable+" SET version = 9999")
+	require.NoError(t, err)
+	before := objects(t, pool)
+	require.EqualValues(t, 9999, migrateTo(t, url, "up"))
+	require.EqualValues(t, 9999, migrateTo(t, url, "version"))
+	_, err = Migrate(t.Context(), url, "down")
+	require.ErrorContains(t, err, "newer release")
+	require.Equal(t, before, objects(t, pool))
+	require.NoError(t, CheckSchema(t.Context(), pool))
+}
+
+func TestCheckKeys_CountsThoseThatStillCount(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, CheckKeys(t.Context(), open(t, testenv.EmptyPostgres(t))))
+	b := setup(t)
+	require.NoError(t, CheckKeys(b.ctx, b.pool))
+	b.use("expired", -time.Second)
+	require.NoError(t, CheckKeys(b.ctx, b.pool), "its time is up")
+
+	customer := b.customer().ID
+	b.use("kept", time.Hour)
+	for _, key := range []string{"buried", "to-be-buried"} {
+		_, err := b.topUpOnce(key, 500, checkout.NewTopUp{CustomerID: customer})
+		require.NoError(t, err)
+		b.keepUntil(key, 0)
+		if key == "buried" {
+			b.purge(10, 2)
+		}
+	}
+	_, err := b.PlaceOrder(b.ctx, b.call("refused", "r"), wants(customer, "unknown", 1), render)
+	require.Error(t, err)
+	b.beginCardPayment("begun")
+	require.EqualError(t, CheckKeys(b.ctx, b.pool), "idempotency keys still count: 1 in progress, 1 refused, 2 tombstones, 1 with a kept answer")
 }
 
 func TestMigrate_IsSafeConcurrently(t *testing.T) {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/deployment"
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
@@ -21,6 +22,10 @@ const (
 	Nginx           = topology.Nginx
 	Console         = topology.Console
 )
+
+// Oncepay is the name of the service's program, which the replicas run, and whose commands
+// [Stack.Oncepay] runs.
+const Oncepay = deployment.Oncepay
 
 // Replicas are the services that answer the API behind nginx.
 var Replicas = topology.Replicas

@@ -64,10 +64,11 @@ type Options struct {
 	Console bool
 	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
 	BuildTags string
-	// ReplicaProgram is an executable that the replicas run in place of oncepay, with the same
-	// argument and environment: another system behind the same endpoints. Its path is absolute.
-	// Native only; it counts for Up.
-	ReplicaProgram string
+	// Programs are executables, as absolute paths, that run in place of the oncepay that is built,
+	// with the same arguments and environment: another system or version behind the same
+	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only;
+	// they count for Up.
+	Programs map[string]string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
 	// Out gets the progress; nil: nothing.
@@ -221,6 +222,17 @@ func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 		return "", switchboard.ErrNativeOnly
 	}
 	return n.Oncepay(ctx, args...)
+}
+
+// Use has a replica, or Oncepay, run another program from its next start on, or the one that was
+// built if the path is empty.
+func (s *Stack) Use(ctx context.Context, name, program string) error {
+	return s.locked(ctx, func(context.Context) error {
+		if s.driver == nil {
+			return s.noStack()
+		}
+		return s.State.Update(func(d *deployment.StateData) { d.Programs[name] = program })
+	})
 }
 
 // PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,11 +70,12 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 		return "", err
 	}
 	o := &s.options
-	if o.ReplicaProgram != "" && name != Native {
+	if len(o.Programs) > 0 && name != Native {
 		return "", fmt.Errorf("another program for the replicas needs the native driver, this is %s", name)
 	}
 	err = s.State.Update(func(d *deployment.StateData) {
-		d.Driver, d.Env, d.Replica = name, slices.Sorted(slices.Values(o.Env)), o.ReplicaProgram
+		d.Driver, d.Env, d.Programs = name, slices.Sorted(slices.Values(o.Env)), map[string]string{}
+		maps.Copy(d.Programs, o.Programs)
 		d.Direct = d.Direct || o.Direct && name == Native
 		d.Console = d.Console || o.Console && name == Native
 		if isReplicated(o.Postgres) {

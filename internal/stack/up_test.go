@@ -27,7 +27,7 @@ func (s *Stack) decided(t *testing.T) error {
 
 func TestProgram_NeedsTheNativeDriver(t *testing.T) {
 	t.Parallel()
-	s := newStack(t, Options{Driver: Compose, ReplicaProgram: "/another"})
+	s := newStack(t, Options{Driver: Compose, Programs: map[string]string{API1: "/another"}})
 	require.ErrorContains(t, s.decided(t), "native")
 }
 

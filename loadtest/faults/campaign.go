@@ -66,7 +66,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	for _, replica := range stack.Replicas {
 		ops[replica] = st.Ops(replica)
 	}
-	target := fault.Target{Stack: st, Ops: ops, Has: cfg.has()}
+	target := fault.Target{Stack: st, Ops: ops, Has: cfg.has(), Base: cfg.Base}
 	c := &campaign{cfg: cfg, out: out, stack: st, target: target}
 	var err error
 	if cfg.Redis == stack.Single {

@@ -31,6 +31,7 @@ type config struct {
 	Postgres  string        `env:"POSTGRES" envDefault:"single"`  // or sync-standby, which adds promotions of the standby
 	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
 	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
+	Base      string        `env:"BASE"`                          // program of an earlier release, with failpoints, that runs at first; tests/upgrade/build.sh makes it
 	Keep      bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset    int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir       string        `env:"STACK_DIR" envDefault:".stack-faults"`
@@ -51,6 +52,9 @@ func parseConfig(environ []string) (config, error) {
 	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
 		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
 	}
+	if cfg.Base != "" {
+		cfg.Generated = 0 // those are for this release alone
+	}
 	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
@@ -68,6 +72,9 @@ func (c config) has() []fault.Need {
 	}
 	if c.Postgres == stack.SyncStandby {
 		needs = append(needs, fault.SyncStandby)
+	}
+	if c.Base != "" {
+		needs = append(needs, fault.EarlierRelease)
 	}
 	return needs
 }
@@ -91,7 +98,11 @@ func (c config) seeds() []uint64 {
 
 // command repeats the run.
 func (c config) command() string {
-	again := fmt.Sprintf("task test:faults SEED=%d DURATION=%s CLIENTS=%d", c.Seed, c.Duration, c.Clients)
+	task := "test:faults"
+	if c.Base != "" {
+		task = "test:upgrade"
+	}
+	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
 	if c.other() {
 		again += " SYSTEM=" + c.System
 	}

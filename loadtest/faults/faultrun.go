@@ -54,7 +54,7 @@ func (c *campaign) runFaults(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for end := c.elapsed() + c.cfg.Duration; c.elapsed() < end && ctx.Err() == nil; {
+	for end := c.elapsed() + c.cfg.Duration; (c.elapsed() < end || !scheduler.RolledBack()) && ctx.Err() == nil; {
 		if err := c.runTogether(ctx, scheduler.Draw()); err != nil {
 			return err
 		}

@@ -101,12 +101,12 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 }
 
 func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, error) {
-	program, err := buildSystem(ctx, cfg)
+	programs, err := programsOf(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, Postgres: cfg.Postgres,
-		BuildTags: failpoints, Out: io.Discard, ReplicaProgram: program, Env: []string{
+		BuildTags: failpoints, Out: io.Discard, Programs: programs, Env: []string{
 			"SYSTEM=" + cfg.System, // oncepay doesn't care
 			"IDEMPOTENCY_LEASE=" + fault.Lease.String(),
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",

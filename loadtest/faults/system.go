@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
 
@@ -32,21 +33,25 @@ var errBlind = errors.New("nothing happened twice without any protection: this c
 // other says that a run is a comparison: what goes wrong is counted.
 func (c config) other() bool { return c.System != ours }
 
-// buildSystem builds the replicas' program of another system. It returns "" for ours, which the
-// stack builds itself.
-func buildSystem(ctx context.Context, cfg config) (program string, err error) {
-	if !cfg.other() {
-		return "", nil
+// programsOf are the programs that run in place of the oncepay that the stack builds: an earlier
+// release at first, or another system, which is built.
+func programsOf(ctx context.Context, cfg config) (map[string]string, error) {
+	if !cfg.other() && cfg.Base == "" {
+		return nil, nil
 	}
-	if program, err = filepath.Abs(filepath.Join(cfg.Out, "others")); err != nil {
-		return "", err
+	if !cfg.other() {
+		return map[string]string{stack.API1: cfg.Base, stack.API2: cfg.Base, stack.Oncepay: cfg.Base}, nil
+	}
+	program, err := filepath.Abs(filepath.Join(cfg.Out, "others"))
+	if err != nil {
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-tags", failpoints, "-o", program, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
+		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
 	}
-	return program, nil
+	return map[string]string{stack.API1: program, stack.API2: program}, nil
 }
 
 // compare reports the score of another system. What it does wrong is no failure; an inconclusive

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,12 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
+// Oncepay is the service's program.
+const Oncepay = "oncepay"
+
 // programs are ours that this stack needs.
 func (d *Deployment) programs() []string {
-	list := []string{"oncepay", "pspsim", "stack"}
+	list := []string{Oncepay, "pspsim", "stack"}
 	if d.Console {
 		list = append(list, topology.Console)
 	}
@@ -26,6 +30,11 @@ func (d *Deployment) BinDir() string { return filepath.Join(d.Dir, "bin") }
 
 // Program is the path of one of our programs.
 func (d *Deployment) Program(name string) string { return filepath.Join(d.BinDir(), name) }
+
+// OncepayOf is the path of the program that a replica runs, or, by the name Oncepay, of commands.
+func (d *Deployment) OncepayOf(name string) string {
+	return cmp.Or(d.State.Data.Programs[name], d.Program(Oncepay))
+}
 
 // Build compiles our programs, with these variables added to the environment.
 func (d *Deployment) Build(ctx context.Context, env ...string) error {

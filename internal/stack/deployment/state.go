@@ -31,8 +31,8 @@ type State struct {
 type StateData struct {
 	Driver string `json:"driver"` // empty: no stack was brought up yet
 	topology.Topology
-	Env      []string                `json:"env,omitempty"`     // KEY=VALUE for both replicas
-	Replica  string                  `json:"replica,omitempty"` // what the replicas run in place of oncepay; empty: oncepay
+	Env      []string                `json:"env,omitempty"` // KEY=VALUE for both replicas
+	Programs map[string]string       `json:"programs"`      // what runs in place of the oncepay that is built, by service or Oncepay
 	Images   map[string]string       `json:"images,omitempty"`
 	Services map[string]ServiceState `json:"services,omitempty"` // native driver only
 }

@@ -74,7 +74,7 @@ func (d *Driver) prepareConsole() (localserver.Command, error) {
 }
 
 func (d *Driver) prepareReplica(name string) (localserver.Command, error) {
-	return d.ours(name, cmp.Or(d.State.Data.Replica, d.Program("oncepay")), d.replicaEnv(name), "serve")
+	return d.ours(name, d.OncepayOf(name), d.replicaEnv(name), "serve")
 }
 
 // replicaEnv reaches everything through the proxy.

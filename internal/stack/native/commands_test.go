@@ -17,7 +17,7 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
-func TestProgram_ReplacesTheReplicasAlone(t *testing.T) {
+func TestProgram_ReplacesTheReplicaThatItIsFor(t *testing.T) {
 	t.Parallel()
 	d := &Driver{Deployment: stacktest.Deployment(t, topology.Topology{})}
 	another := filepath.Join(d.Dir, "another")
@@ -26,8 +26,10 @@ func TestProgram_ReplacesTheReplicasAlone(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(path), 0o755))
 	}
 	for program, want := range map[string]string{"": d.Program("oncepay"), another: another} {
-		require.NoError(t, d.State.Update(func(data *deployment.StateData) { data.Replica = program }))
-		for service, path := range map[string]string{topology.API1: want, topology.API2: want, topology.PSP: d.Program("pspsim")} {
+		programs := map[string]string{topology.API1: program}
+		require.NoError(t, d.State.Update(func(data *deployment.StateData) { data.Programs = programs }))
+		require.Equal(t, d.Program("oncepay"), d.OncepayOf(deployment.Oncepay))
+		for service, path := range map[string]string{topology.API1: want, topology.API2: d.Program("oncepay"), topology.PSP: d.Program("pspsim")} {
 			run, err := d.prepare(t.Context(), service)
 			require.NoError(t, err)
 			require.Equal(t, path, run.Path, service)

@@ -160,7 +160,7 @@ func (d *Driver) Logs(ctx context.Context, out io.Writer, services []string, fol
 func (d *Driver) Oncepay(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ReadyTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.Program("oncepay"), args...)
+	cmd := exec.CommandContext(ctx, d.OncepayOf(deployment.Oncepay), args...)
 	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(d.PostgresPrimary())}
 	out, err := cmd.CombinedOutput()
 	if err := errors.Join(err, ctx.Err(), os.WriteFile(d.LogPath(args[0]), out, 0o644)); err != nil {

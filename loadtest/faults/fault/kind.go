@@ -46,6 +46,8 @@ const (
 	SingleRedis Need = "a single Redis"
 	Sentinel    Need = "Redis with Sentinel"
 	SyncStandby Need = "PostgreSQL with a synchronous standby"
+	// EarlierRelease runs at both replicas when the campaign begins, with its own schema.
+	EarlierRelease Need = "an earlier release"
 )
 
 // Damage is an effect of a fault that some check has to know about.
@@ -70,7 +72,7 @@ func needs(need Need, kinds []Kind) []Kind {
 }
 
 // catalogue has every kind once.
-var catalogue = slices.Concat(replicaKinds, requestKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds,
+var catalogue = slices.Concat(replicaKinds, requestKinds, upgradeKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds,
 	networkKinds, clientKinds)
 
 // kindsOf are those that a target can run.

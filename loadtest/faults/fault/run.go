@@ -26,6 +26,7 @@ type Target struct {
 	Stack *stack.Stack
 	Ops   map[string]string // operations ports of the replicas, host:port
 	Has   []Need
+	Base  string // program of the earlier release that both replicas run at first; empty: there is none
 	// Crowd and Storm have many clients order at once, under this name, until ctx ends, and return
 	// how many requests they sent. Those of a storm repeat theirs without a pause.
 	Crowd, Storm func(ctx context.Context, name string, size int) (sent int)

@@ -21,6 +21,7 @@ type Scheduler struct {
 	random *rand.Rand
 	kinds  []Kind
 	bag    []Kind // what was not drawn in this round
+	swaps  int    // replicas replaced by one of the other release, so far
 }
 
 // NewScheduler draws by the seed, from the named kinds or else from all.

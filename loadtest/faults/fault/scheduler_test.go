@@ -14,6 +14,7 @@ var (
 	single   = Target{Has: []Need{SingleRedis}}
 	sentinel = Target{Has: []Need{Sentinel}}
 	standby  = Target{Has: []Need{SingleRedis, SyncStandby}}
+	earlier  = Target{Has: []Need{SingleRedis, EarlierRelease}, Base: "/earlier"}
 )
 
 func schedule(t *testing.T, target Target, seed uint64, only ...string) *Scheduler {
@@ -44,7 +45,7 @@ func TestScheduler_FollowsFromTheSeed(t *testing.T) {
 
 func TestScheduler_DrawsEachKindByItsWeightInEveryRound(t *testing.T) {
 	t.Parallel()
-	for _, target := range []Target{single, sentinel, standby} {
+	for _, target := range []Target{single, sentinel, standby, earlier} {
 		s, want, size := schedule(t, target, 3), map[string]int{}, 0
 		for _, k := range kindsOf(target) {
 			want[k.Name] = max(1, k.Weight)
@@ -97,6 +98,21 @@ func TestScheduler_DrawsOnlyNamedKinds(t *testing.T) {
 	require.ErrorContains(t, err, "redis flush", "names what there is")
 	_, err = NewScheduler(single, 6, "redis failover")
 	require.Error(t, err, "needs Sentinel")
+}
+
+func TestScheduler_RollsOutAndBack(t *testing.T) {
+	t.Parallel()
+	require.True(t, schedule(t, single, 6).RolledBack())
+	require.True(t, schedule(t, earlier, 6, "redis flush").RolledBack())
+	s := schedule(t, earlier, 6)
+	for n, want := range []string{"api-1 becomes this release", "api-2 becomes this release", "api-1 becomes the earlier release",
+		"api-2 becomes the earlier release", "api-1 becomes this release"} {
+		s.swaps = n
+		r := s.swapReplica()
+		require.Equal(t, want, r.Label)
+		require.Equal(t, n%2 == 1, r.Dies != "", "the second one is killed")
+		require.Equal(t, n == 4, s.RolledBack())
+	}
 }
 
 func TestScheduler_AvoidsWhatSentinelHasNot(t *testing.T) {

@@ -1,0 +1,65 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+)
+
+// wayAndBack is a rolling update and its rollback: each replica is replaced twice.
+const wayAndBack = 4
+
+var upgradeKinds = []Kind{{
+	Name: "replica of the other release", Victim: Replicas, Needs: EarlierRelease, Weight: wayAndBack,
+	Excuses: interrupted, draw: (*Scheduler).swapReplica,
+}}
+
+// RolledBack says whether each replica was replaced by this release and again by the earlier one,
+// unless there is no earlier one to draw.
+func (s *Scheduler) RolledBack() bool {
+	swaps := func(k Kind) bool { return k.Needs == EarlierRelease }
+	return s.swaps >= wayAndBack || !slices.ContainsFunc(s.kinds, swaps)
+}
+
+// swapReplica replaces api-1 and then api-2 by this release, api-1 and then api-2 by the earlier
+// one, and so on. The schema is migrated before the first time, and stays. api-2 is killed, while
+// api-1 has the other release already, which then finishes what api-2 had begun.
+func (s *Scheduler) swapReplica() *Run {
+	st, replica, program, release := s.target.Stack, stack.Replicas[s.swaps%2], "", "this release"
+	if s.swaps%wayAndBack >= 2 {
+		program, release = s.target.Base, "the earlier release"
+	}
+	r := &Run{Label: replica + " becomes " + release, rank: 1, victims: []string{replica}, heal: nothing}
+	end := "stop"
+	if replica == stack.API2 {
+		end, r.Dies = "kill", replica
+	}
+	r.inject = func(ctx context.Context) error {
+		if s.swaps == 0 {
+			if err := s.migrate(ctx); err != nil {
+				return err
+			}
+		}
+		if err := st.Use(ctx, replica, program); err != nil {
+			return err
+		}
+		s.swaps++
+		r.Died = time.Now()
+		if err := st.Do(ctx, end, replica); err != nil {
+			return err
+		}
+		return st.Do(ctx, "start", replica)
+	}
+	return r
+}
+
+// migrate brings the schema to this release's, while the earlier one serves.
+func (s *Scheduler) migrate(ctx context.Context) error {
+	if err := s.target.Stack.Use(ctx, stack.Oncepay, ""); err != nil {
+		return err
+	}
+	_, err := s.target.Stack.Oncepay(ctx, "migrate", "up")
+	return err
+}
