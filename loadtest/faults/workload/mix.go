@@ -51,6 +51,9 @@ func (a *action) act(ctx context.Context) {
 		account = a.shop.Accounts[1]
 	}
 	draw := a.random.IntN(100)
+	if a.Earlier {
+		draw %= 100 - trades - renames // the last parts
+	}
 	for _, part := range []struct {
 		size int
 		do   func(context.Context, string)
