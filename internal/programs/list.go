@@ -96,6 +96,7 @@ func needs() map[string][]*Program {
 		"test:compose":     slices.Concat(c, curl, docker),
 		"test:stress:all":  slices.Concat(c, onStack),
 		"test:faults":      campaign,
+		"test:upgrade":     campaign,
 		"test:others":      campaign,
 		"test:mutants":     campaign,
 		"bench":            campaign,

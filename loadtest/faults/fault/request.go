@@ -21,7 +21,7 @@ const (
 	// tick is how often a failpoint is checked.
 	tick = 50 * time.Millisecond
 	// opsTimeout bounds a call to an operations port.
-	opsTimeout = time.Second
+	opsTimeout = 5 * time.Second
 )
 
 // afterAcquire is where a request holds its key and its heartbeat has not begun.
