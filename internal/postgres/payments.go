@@ -33,7 +33,7 @@ func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted ch
 // CardPayments keeps card payments.
 func (s *Store) CardPayments() checkout.Operations[checkout.NewPayment, checkout.Payment] {
 	return operations[checkout.NewPayment, checkout.Payment]{store: s, begin: beginCardPayment, settle: settleCardPayment,
-		resume: (*transaction).resumePayment, find: findPayment, take: takePayments, putOff: (*dbsqlc.Queries).PutOffPayment}
+		resume: (*transaction).resumePayment, find: findPayment, take: takePayments, putOff: putOffPayment}
 }
 
 func beginCardPayment(wanted checkout.NewPayment) command[checkout.Payment] {
@@ -68,6 +68,10 @@ func takePayments(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePayment
 			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}
 	}
 	return taken, err
+}
+
+func putOffPayment(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.PutOffPaymentParams) (int64, error) {
+	return q.PutOffPayment(ctx, due)
 }
 
 func (tx *transaction) countDeclines(ctx context.Context, order uuid.UUID) *int64 {

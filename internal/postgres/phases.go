@@ -24,7 +24,7 @@ type operations[W any, T interface{ Common() checkout.Operation }] struct {
 	// find returns an operation of any account, with the call that waits for its answer.
 	find   func(context.Context, *dbsqlc.Queries, uuid.UUID) (checkout.Taken[T], error)
 	take   func(context.Context, *dbsqlc.Queries, dbsqlc.TakePaymentsParams) ([]checkout.Taken[T], error)
-	putOff func(*dbsqlc.Queries, context.Context, dbsqlc.PutOffPaymentParams) (int64, error)
+	putOff func(context.Context, *dbsqlc.Queries, dbsqlc.PutOffPaymentParams) (int64, error)
 }
 
 // settlement decides what follows from the provider's answer.

@@ -61,7 +61,7 @@ func takeRefunds(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePayments
 	return taken, err
 }
 
-func putOffRefund(q *dbsqlc.Queries, ctx context.Context, due dbsqlc.PutOffPaymentParams) (int64, error) {
+func putOffRefund(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.PutOffPaymentParams) (int64, error) {
 	return q.PutOffRefund(ctx, dbsqlc.PutOffRefundParams(due))
 }
 
