@@ -78,7 +78,7 @@ func TestNeeds_AreSaidOfEveryTask(t *testing.T) {
 	for task, programs := range needs() {
 		known = append(known, task)
 		for _, p := range programs {
-			require.Contains(t, needs()["ci"], p, "CI runs everything")
+			require.Contains(t, append(needs()["ci"], Docker, Compose), p, "CI runs everything; these two where there is an engine")
 		}
 	}
 	slices.Sort(tasks)
