@@ -15,8 +15,13 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
-// Down removes the schema with all data, and DownWithKeys even idempotency keys that still count.
-const Down, DownWithKeys = "down", "down --discard-keys"
+// Directions of Migrate that remove the schema with all data.
+const (
+	// Down refuses while idempotency keys still count.
+	Down = "down"
+	// DownWithKeys removes these, too.
+	DownWithKeys = "down --discard-keys"
+)
 
 // Migrate waits for the database and moves its schema "up" to the newest version, or to nothing by
 // Down or DownWithKeys; "version" only looks. It returns the version that the schema has then.

@@ -66,7 +66,7 @@ func TestRedis_DamagedRecordsLetPostgreSQLDecide(t *testing.T) {
 				require.True(t, again.replayed(), by)
 				requireSame(t, first, again)
 			}
-			require.True(t, s.redis.TTL(s.ctx, prefix+r.key).Val() > 0, "it is a record again, which expires")
+			require.Positive(t, s.redis.TTL(s.ctx, prefix+r.key).Val(), "it is a record again, which expires")
 			require.Equal(t, before, s.effect())
 		}
 	}

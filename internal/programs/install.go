@@ -34,7 +34,7 @@ func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed 
 	}
 	m, err := h.installer(ctx, missing, tooOld, noInstall)
 	if err != nil {
-		return fmt.Errorf("%w%s", err, h.paste(missing))
+		return fmt.Errorf("%w:%s", err, h.paste(missing))
 	}
 	names, _ := m.packages(missing)
 	fmt.Fprintf(out, "installing with %s: %s\n", m.program, strings.Join(names, " "))
@@ -70,17 +70,17 @@ func (h host) lacking(programs []*Program) (missing []*Program, tooOld error) {
 func (h host) installer(ctx context.Context, missing []*Program, tooOld error, noInstall bool) (manager, error) {
 	m, ok := h.manager()
 	if !ok {
-		return m, errors.New("there is no package manager that we know; the commands of those that we know are:")
+		return m, errors.New("there is no package manager that we know; the commands of those that we know are")
 	}
 	switch _, nameless := m.packages(missing); {
 	case tooOld != nil:
-		return m, fmt.Errorf("%w; update it, or install a later one:", tooOld)
+		return m, fmt.Errorf("%w; update it, or install a later one", tooOld)
 	case noInstall:
-		return m, errors.New("install them with:")
+		return m, errors.New("install them with")
 	case nameless != nil:
-		return m, fmt.Errorf("%s has no package of %s; it installs the others with:", m.program, strings.Join(nameless, ", "))
+		return m, fmt.Errorf("%s has no package of %s; it installs the others with", m.program, strings.Join(nameless, ", "))
 	case !h.mayInstall(ctx, m):
-		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with:")
+		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with")
 	}
 	return m, checkDisk(missing)
 }
@@ -96,8 +96,8 @@ func checkDisk(missing []*Program) error {
 		if err := syscall.Statfs(dir, &fs); err != nil {
 			return fmt.Errorf("look at the free space of %s: %w", dir, err)
 		}
-		if free := int(fs.Bavail * uint64(fs.Bsize) >> 20); free < needed {
-			return fmt.Errorf("the disk is full: %s has %d MB left, and installing takes %d MB; make room, and install them with:", dir, free, needed)
+		if free := int(fs.Bavail * uint64(fs.Bsize) >> 20); free < needed { //nolint:gosec // a block has a positive size
+			return fmt.Errorf("the disk is full: %s has %d MB left, and installing takes %d MB; make room, and install them with", dir, free, needed)
 		}
 	}
 	return nil

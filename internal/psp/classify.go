@@ -94,19 +94,21 @@ func classifyListed(status int, raw []byte, asked reply, missing string) checkou
 	if !isSuccess(status) || list.Data == nil {
 		return unknown(fmt.Errorf("list at simulator: no list in the reply with status %d", status))
 	}
-	if n := len(*list.Data); n > 1 || list.NextCursor != "" {
-		return unknown(fmt.Errorf("list at simulator: %d entries and the next cursor %q for one key", n, list.NextCursor))
+	entries := *list.Data
+	if len(entries) > 1 || list.NextCursor != "" {
+		return unknown(fmt.Errorf("list at simulator: %d entries and the next cursor %q for one key", len(entries), list.NextCursor))
 	}
-	for _, entry := range *list.Data {
-		switch echoed := entry.echoes(asked); {
-		case echoed && entry.Status == "succeeded":
-			return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: entry.ID}
-		case echoed && entry.Status == "declined" && entry.DeclineCode != "":
-			return declined(entry.DeclineCode)
-		}
-		return unknown(fmt.Errorf("list at simulator: %w", entry.surprise(status)))
+	if len(entries) == 0 {
+		return absent(missing)
 	}
-	return absent(missing)
+	entry := entries[0]
+	switch echoed := entry.echoes(asked); {
+	case echoed && entry.Status == "succeeded":
+		return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: entry.ID}
+	case echoed && entry.Status == "declined" && entry.DeclineCode != "":
+		return declined(entry.DeclineCode)
+	}
+	return unknown(fmt.Errorf("list at simulator: %w", entry.surprise(status)))
 }
 
 // parse takes one complete JSON object, without duplicate members.
