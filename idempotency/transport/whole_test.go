@@ -124,9 +124,9 @@ func TestTransport_LeavesItsKeyToTheCaller(t *testing.T) {
 		if key != "" {
 			r.Header.Set(idempotency.HeaderKey, key)
 		}
-		return client.Do(r) //nolint:bodyclose // there is none, or the test closes it
+		return client.Do(r)
 	}
-	_, err := send("") //nolint:bodyclose // there is none
+	_, err := send("")
 	var unanswered *transport.Error
 	require.ErrorAs(t, err, &unanswered)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
