@@ -37,10 +37,19 @@ func AwaitStandby(ctx context.Context, addr string) error {
 }
 
 // WaitForStandbys makes the server at addr answer a commit only when a standby has applied it
-// (PostgreSQL manual, "Synchronous Replication").
+// (PostgreSQL manual, "Synchronous Replication"). It returns when commits wait. The checkpointer
+// tells the sessions that they have to, once it has read the settings: a new session shows that they
+// were sent to it, and it reads them before a checkpoint. Until then commits are acknowledged at
+// once.
 func WaitForStandbys(ctx context.Context, addr string) error {
-	return onServer(ctx, addr, "ALTER SYSTEM SET synchronous_standby_names = '*'",
+	err := onServer(ctx, addr, "ALTER SYSTEM SET synchronous_standby_names = '*'",
 		"ALTER SYSTEM SET synchronous_commit = 'remote_apply'", "SELECT pg_reload_conf()")
+	if err != nil {
+		return err
+	}
+	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
+		return onServer(ctx, addr, "SELECT 1 / (current_setting('synchronous_commit') = 'remote_apply')::int", "CHECKPOINT")
+	})
 }
 
 // Promote makes the standby at addr a primary, and returns when it takes writes.
