@@ -37,10 +37,9 @@ func AwaitStandby(ctx context.Context, addr string) error {
 }
 
 // WaitForStandbys makes the server at addr answer a commit only when a standby has applied it
-// (PostgreSQL manual, "Synchronous Replication"). It returns when commits wait. The checkpointer
-// tells the sessions that they have to, once it has read the settings: a new session shows that they
-// were sent to it, and it reads them before a checkpoint. Until then commits are acknowledged at
-// once.
+// (PostgreSQL manual, "Synchronous Replication"). It returns when commits wait: the checkpointer
+// tells the sessions to, once it has read the settings. A new session shows that they were sent to
+// the checkpointer, and it reads them before a checkpoint.
 func WaitForStandbys(ctx context.Context, addr string) error {
 	err := onServer(ctx, addr, "ALTER SYSTEM SET synchronous_standby_names = '*'",
 		"ALTER SYSTEM SET synchronous_commit = 'remote_apply'", "SELECT pg_reload_conf()")
