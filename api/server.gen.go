@@ -170,6 +170,21 @@ func (e IfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for UpdateProductParamsIfNoneMatch.
+const (
+	UpdateProductParamsIfNoneMatchAsterisk UpdateProductParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the UpdateProductParamsIfNoneMatch enum.
+func (e UpdateProductParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case UpdateProductParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PutProductParamsIfNoneMatch.
 const (
 	PutProductParamsIfNoneMatchAsterisk PutProductParamsIfNoneMatch = "*"
@@ -776,7 +791,14 @@ type UpdateProductParams struct {
 	// `precondition_failed` and nothing is changed. Part of the request, like its
 	// body: with a key, another condition is another request.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
+	// is the product, the answer is 412 `precondition_failed`.
+	IfNoneMatch *UpdateProductParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
+
+// UpdateProductParamsIfNoneMatch defines parameters for UpdateProduct.
+type UpdateProductParamsIfNoneMatch string
 
 // PutProductParams defines parameters for PutProduct.
 type PutProductParams struct {
@@ -1690,6 +1712,25 @@ func (siw *ServerInterfaceWrapper) UpdateProduct(w http.ResponseWriter, r *http.
 		}
 
 		params.IfMatch = &IfMatch
+
+	}
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch UpdateProductParamsIfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
 
 	}
 

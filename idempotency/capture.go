@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 
 	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
@@ -85,6 +86,18 @@ func (c *capture) withoutBody() Response {
 	return Response{StatusCode: c.code, Header: location, BodyOmitted: true}
 }
 
+// isWhole reports whether the body that is held has the length that the handler declared (RFC 9110,
+// section 8.6). A proxy declares the length of its upstream's answer, which may break off.
+func (c *capture) isWhole(method string) bool {
+	declared := c.header.Get("Content-Length")
+	length, err := strconv.ParseInt(declared, 10, 64)
+	return c.streaming || declared == "" || err != nil || !c.mayHaveBody(method) || length == int64(len(c.body))
+}
+
+func (c *capture) mayHaveBody(method string) bool {
+	return method != http.MethodHead && c.code != http.StatusNoContent && c.code != http.StatusNotModified
+}
+
 // send writes what was held back. Headers that were set after WriteHeader are dropped, as
 // net/http does.
 func (c *capture) send() error {
@@ -94,6 +107,9 @@ func (c *capture) send() error {
 	if c.replayed() {
 		outer.Set(HeaderReplay, "true")
 	}
+	if !c.streaming {
+		declareLength(outer, c.body)
+	}
 	c.w.WriteHeader(c.code)
 	if len(c.body) == 0 {
 		return nil
@@ -101,4 +117,12 @@ func (c *capture) send() error {
 	_, err := c.w.Write(c.body)
 	c.body = nil
 	return err
+}
+
+// declareLength says how long a body is that is held whole. Without that, a peer that speaks
+// HTTP/1.0, such as nginx by default, takes the end of a broken connection for the end of the body.
+func declareLength(header http.Header, body []byte) {
+	if len(body) > 0 {
+		header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
 }

@@ -31,13 +31,16 @@ func (c *call) handle(next http.Handler, r *http.Request) {
 
 // respond finishes the record, and only then sends the answer: a client that has seen it gets
 // it again. A handler that has written nothing when its context ended has no answer, and not an
-// empty 200.
+// empty 200. Nor has one that wrote another number of bytes than it had declared.
 func (c *call) respond(ctx context.Context) {
 	if c.out.code == 0 && ctx.Err() != nil {
 		c.claim.Release()
 		c.writeError(c.out, c.r, noAnswer(context.Cause(ctx)))
 	}
 	c.out.WriteHeader(http.StatusOK) // unless the handler has
+	if !c.out.isWhole(c.r.Method) {
+		panic(http.ErrAbortHandler) // as net/http breaks the connection off; the key is released
+	}
 	c.returned = true
 	if !c.finished {
 		c.finish(c.out.response())

@@ -43,6 +43,7 @@ func (c *call) replay(kept Response) {
 	c.report(ResultReplay)
 	maps.Copy(c.w.Header(), c.headers.pick(kept.Header))
 	c.w.Header().Set(HeaderReplay, "true")
+	declareLength(c.w.Header(), kept.Body)
 	c.w.WriteHeader(kept.StatusCode)
 	if len(kept.Body) > 0 {
 		_, _ = c.w.Write(kept.Body) // the client may be gone

@@ -171,6 +171,21 @@ func (e IfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for UpdateProductParamsIfNoneMatch.
+const (
+	UpdateProductParamsIfNoneMatchAsterisk UpdateProductParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the UpdateProductParamsIfNoneMatch enum.
+func (e UpdateProductParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case UpdateProductParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PutProductParamsIfNoneMatch.
 const (
 	PutProductParamsIfNoneMatchAsterisk PutProductParamsIfNoneMatch = "*"
@@ -777,7 +792,14 @@ type UpdateProductParams struct {
 	// `precondition_failed` and nothing is changed. Part of the request, like its
 	// body: with a key, another condition is another request.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
+	// is the product, the answer is 412 `precondition_failed`.
+	IfNoneMatch *UpdateProductParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
+
+// UpdateProductParamsIfNoneMatch defines parameters for UpdateProduct.
+type UpdateProductParamsIfNoneMatch string
 
 // PutProductParams defines parameters for PutProduct.
 type PutProductParams struct {
@@ -1099,7 +1121,7 @@ type ClientInterface interface {
 	// prevents this, and PATCH changes the stock by a number of units.
 	//
 	// Send a key, so that a retry has one effect. Without a key and without a
-	// condition the last request to arrive wins. Sending such a request again
+	// condition the last request to be executed wins. Sending such a request again
 	// undoes what others have changed since the first one was executed.
 	//
 	// Takes any type of body and a specified content type.
@@ -1114,7 +1136,7 @@ type ClientInterface interface {
 	// prevents this, and PATCH changes the stock by a number of units.
 	//
 	// Send a key, so that a retry has one effect. Without a key and without a
-	// condition the last request to arrive wins. Sending such a request again
+	// condition the last request to be executed wins. Sending such a request again
 	// undoes what others have changed since the first one was executed.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1574,7 +1596,7 @@ func (c *Client) UpdateProduct(ctx context.Context, sku SKU, params *UpdateProdu
 // prevents this, and PATCH changes the stock by a number of units.
 //
 // Send a key, so that a retry has one effect. Without a key and without a
-// condition the last request to arrive wins. Sending such a request again
+// condition the last request to be executed wins. Sending such a request again
 // undoes what others have changed since the first one was executed.
 //
 // Takes any type of body and a specified content type.
@@ -1599,7 +1621,7 @@ func (c *Client) PutProductWithBody(ctx context.Context, sku SKU, params *PutPro
 // prevents this, and PATCH changes the stock by a number of units.
 //
 // Send a key, so that a retry has one effect. Without a key and without a
-// condition the last request to arrive wins. Sending such a request again
+// condition the last request to be executed wins. Sending such a request again
 // undoes what others have changed since the first one was executed.
 //
 // Takes a body of the `application/json` content type.
@@ -2481,6 +2503,17 @@ func NewUpdateProductRequestWithBody(server string, sku SKU, params *UpdateProdu
 			req.Header.Set("If-Match", headerParam1)
 		}
 
+		if params.IfNoneMatch != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam2)
+		}
+
 	}
 
 	return req, nil
@@ -2872,7 +2905,7 @@ type ClientWithResponsesInterface interface {
 	// prevents this, and PATCH changes the stock by a number of units.
 	//
 	// Send a key, so that a retry has one effect. Without a key and without a
-	// condition the last request to arrive wins. Sending such a request again
+	// condition the last request to be executed wins. Sending such a request again
 	// undoes what others have changed since the first one was executed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -2887,7 +2920,7 @@ type ClientWithResponsesInterface interface {
 	// prevents this, and PATCH changes the stock by a number of units.
 	//
 	// Send a key, so that a retry has one effect. Without a key and without a
-	// condition the last request to arrive wins. Sending such a request again
+	// condition the last request to be executed wins. Sending such a request again
 	// undoes what others have changed since the first one was executed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -4366,7 +4399,7 @@ func (c *ClientWithResponses) UpdateProductWithResponse(ctx context.Context, sku
 // prevents this, and PATCH changes the stock by a number of units.
 //
 // Send a key, so that a retry has one effect. Without a key and without a
-// condition the last request to arrive wins. Sending such a request again
+// condition the last request to be executed wins. Sending such a request again
 // undoes what others have changed since the first one was executed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4387,7 +4420,7 @@ func (c *ClientWithResponses) PutProductWithBodyWithResponse(ctx context.Context
 // prevents this, and PATCH changes the stock by a number of units.
 //
 // Send a key, so that a retry has one effect. Without a key and without a
-// condition the last request to arrive wins. Sending such a request again
+// condition the last request to be executed wins. Sending such a request again
 // undoes what others have changed since the first one was executed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

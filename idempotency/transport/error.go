@@ -23,10 +23,20 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorOf is an [Error] if the request has a key.
+// errorOf is an [Error] if the request has a key, or follows the redirect of one that has. The key is
+// that of the caller's own request: repeating this one repeats those that it is redirected to.
 func errorOf(r *http.Request, err error) error {
-	if !hasKey(r) {
+	first := origin(r)
+	if !hasKey(first) {
 		return fmt.Errorf("idempotency: %w", err)
 	}
-	return &Error{r.Header.Get(idempotency.HeaderKey), err}
+	return &Error{first.Header.Get(idempotency.HeaderKey), err}
+}
+
+// origin is the request whose redirects an [http.Client] follows, as it was sent.
+func origin(r *http.Request) *http.Request {
+	for r.Response != nil && r.Response.Request != nil {
+		r = r.Response.Request
+	}
+	return r
 }

@@ -6,6 +6,8 @@ package transport
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -46,7 +48,8 @@ const (
 // must be able to continue after its own restart sets and stores the key itself. GET, HEAD,
 // OPTIONS and TRACE are repeated without a key (RFC 9110, section 9.2.1); other methods only
 // with the caller's. Each call of RoundTrip is one logical request: a redirect that
-// http.Client follows is another one.
+// http.Client follows is another one, whose key follows from that of the first. An [Error] of either
+// has the key of the first: repeating that one repeats both.
 //
 //	answer                                      what happens
 //	none: connection error, AttemptTimeout      repeated with the same key
@@ -192,12 +195,25 @@ func (t *Transport) attemptTimeout() time.Duration {
 	return orDefault(t.AttemptTimeout, DefaultAttemptTimeout)
 }
 
-// withKey returns a copy of the request with a key if it needs one.
+// withKey returns a copy of the request with a key if it needs one. The key of a redirected request
+// (307, 308) follows from that of the first one and the place: the same key would be refused at a
+// server that knows it with another path, and a new one would act again when the caller repeats
+// the first request.
 func withKey(r *http.Request) *http.Request {
-	if !changes(r.Method) || hasKey(r) {
+	if !changes(r.Method) {
 		return r
 	}
-	return withHeader(r, idempotency.HeaderKey, idempotency.NewKey())
+	first, key := origin(r), r.Header.Get(idempotency.HeaderKey)
+	switch firstKey := first.Header.Get(idempotency.HeaderKey); {
+	case first != r && firstKey != "" && (!hasKey(r) || key == firstKey): // http.Client copies the caller's
+		sum := sha256.Sum256([]byte(firstKey + " " + r.URL.String()))
+		key = hex.EncodeToString(sum[:16])
+	case hasKey(r):
+		return r
+	default:
+		key = idempotency.NewKey()
+	}
+	return withHeader(r, idempotency.HeaderKey, key)
 }
 
 func hasKey(r *http.Request) bool { return len(r.Header[idempotency.HeaderKey]) > 0 }

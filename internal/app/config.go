@@ -26,8 +26,9 @@ import (
 type Config struct {
 	// Environment says whether this is development or production. Demo data, with API keys that
 	// everybody knows, is possible only in development. In production a replica does not start with
-	// demo keys that are valid, a published or short webhook secret, or connections without
-	// verified TLS that leave this machine.
+	// demo keys that are valid, a published or short webhook secret, or connections to
+	// PostgreSQL, Redis or the provider without verified TLS that leave this machine. That to a
+	// collector is not looked at.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
 	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The
 	// default is the host's name.

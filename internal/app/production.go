@@ -104,7 +104,7 @@ func (c Config) checkProvider() error {
 	return nil
 }
 
-// allLocal: Sentinels name the servers behind them, which may be anywhere.
+// allLocal: Sentinels and nodes of a cluster name further servers, which may be anywhere.
 func allLocal(options *redis.UniversalOptions) bool {
 	for _, addr := range options.Addrs {
 		host, _, err := net.SplitHostPort(addr)
@@ -112,7 +112,7 @@ func allLocal(options *redis.UniversalOptions) bool {
 			return false
 		}
 	}
-	return options.MasterName == ""
+	return options.MasterName == "" && !options.IsClusterMode
 }
 
 // isLocal says whether a host is this machine: loopback, or the folder of a Unix socket.
@@ -124,11 +124,9 @@ func isLocal(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// verifies says whether a connection checks the server's certificate. PostgreSQL's verify-ca checks
-// the chain without the name, in a function of its own.
-func verifies(config *tls.Config) bool {
-	return config != nil && (!config.InsecureSkipVerify || config.VerifyPeerCertificate != nil)
-}
+// verifies says whether a connection checks the server's certificate, also its name: PostgreSQL's
+// verify-ca does not, and whoever has any certificate of that authority would get the password.
+func verifies(config *tls.Config) bool { return config != nil && !config.InsecureSkipVerify }
 
 // refuseDemoKeys: their text is in the source, and whoever has read it could act as these accounts.
 func (a *App) refuseDemoKeys(ctx context.Context) error {

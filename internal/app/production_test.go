@@ -40,16 +40,18 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			refused: []string{
 				"postgres://a:hunter2@db.example.com/shop", "postgres://a:hunter2@db.example.com/shop?sslmode=require",
 				"postgres://a:hunter2@db.example.com/shop?sslmode=disable", "postgres://a:hunter2@127.0.0.1,db.example.com/shop?sslmode=prefer",
+				"postgres://a:hunter2@db.example.com/shop?sslmode=verify-ca",
 			},
 			accepted: []string{
 				"postgres://a:b@127.0.0.1/shop?sslmode=disable", "postgres://a:b@localhost/shop", "postgres://a:b@[::1]/shop",
-				"postgres:///shop?host=/var/run/postgresql", "postgres://a:b@db.example.com/shop?sslmode=verify-ca",
+				"postgres:///shop?host=/var/run/postgresql",
 			},
 		},
 		"REDIS_URL": {
 			refused: []string{
 				"redis://a:hunter2@redis.example.com", "rediss://redis.example.com", "rediss://a:hunter2@redis.example.com?skip_verify=true",
 				"redis+sentinel://a:hunter2@127.0.0.1/master", "redis+cluster://a:hunter2@127.0.0.1,redis.example.com",
+				"redis+cluster://127.0.0.1:6401",
 			},
 			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
 		},

@@ -55,6 +55,7 @@ func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject)
 // UpdateProduct implements PATCH /products/{sku}.
 func (h handlers) UpdateProduct(ctx context.Context, r api.UpdateProductRequestObject) (api.UpdateProductResponseObject, error) {
 	change := checkout.ProductChange{Name: r.Body.Name, If: conditionOf(r.Params.IfMatch)}
+	change.If.Absent = r.Params.IfNoneMatch != nil // it is *
 	if r.Body.Price != nil {
 		price := moneyOf(*r.Body.Price)
 		change.Price = &price

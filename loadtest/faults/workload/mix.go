@@ -72,7 +72,7 @@ func (a *action) buy(ctx context.Context, account string) {
 		return
 	}
 	method := a.method()
-	if a.chance(testsCards) {
+	if a.chance(testsCards) && !a.Earlier { // which takes any number of cards
 		method = a.testCards(ctx, account, placed.Resource)
 	}
 	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": method})
