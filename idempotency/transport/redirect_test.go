@@ -36,7 +36,7 @@ func TestTransport_NamesTheKeyOfTheRequestThatWasRedirected(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 		}))
-		defer server.Close()
+		t.Cleanup(server.Close)
 		client := &http.Client{Transport: &transport.Transport{Base: &http.Transport{DisableKeepAlives: true}, MaxAttempts: 1, BaseDelay: time.Millisecond}}
 		place := func(key string) error {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/orders", strings.NewReader("{}"))

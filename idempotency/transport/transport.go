@@ -48,8 +48,8 @@ const (
 // must be able to continue after its own restart sets and stores the key itself. GET, HEAD,
 // OPTIONS and TRACE are repeated without a key (RFC 9110, section 9.2.1); other methods only
 // with the caller's. Each call of RoundTrip is one logical request: a redirect that
-// http.Client follows is another one, whose key follows from that of the first. An [Error] of either
-// has the key of the first: repeating that one repeats both.
+// http.Client follows is another one, whose key follows from that of the first. An [Error] of
+// either has the key of the first: repeating that one repeats both.
 //
 //	answer                                      what happens
 //	none: connection error, AttemptTimeout      repeated with the same key
