@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -66,20 +67,28 @@ func (h host) administrator(ctx context.Context, m manager, command ...string) *
 	}
 	cmd := exec.CommandContext(ctx, h.find(command[0]), command[1:]...)   //nolint:gosec // of our list
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends in order
+	// A Ctrl-C in our terminal reaches us alone: in the middle of an installation it would leave
+	// packages that are half unpacked, which no later run mends.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
-// run shows now and then how far a command is.
-func (h host) run(ctx context.Context, out io.Writer, m manager, command ...string) error {
+var errInterrupted = errors.New("interrupted")
+
+// run shows now and then how far a command is, and that it goes on when the user's context ends.
+func (h host) run(ctx, user context.Context, out io.Writer, m manager, command ...string) error {
 	cmd := h.administrator(ctx, m, command...)
-	p := showProgress(out, m.program, h.showEvery)
+	p := showProgress(user, out, m.program, h.showEvery)
 	cmd.Stdout, cmd.Stderr = p, p
 	err := cmd.Run()
 	p.end()
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return errInterrupted
 	}
-	return errors.Join(ctx.Err(), why(m.program, p.printed.Bytes(), err))
+	return why(m.program, p.printed.Bytes(), err)
 }
 
 // mayInstall reports whether the package manager can be run without a password.

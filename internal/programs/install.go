@@ -103,16 +103,17 @@ func checkDisk(missing []*Program) error {
 	return nil
 }
 
-// install leaves no service running that the packages bring along.
+// install leaves no service running that the packages bring along. Once packages are being
+// installed it goes on to their end, also if it is interrupted.
 func (h host) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
-	step := func(step []string, packages ...string) error {
-		return h.run(ctx, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
+	step := func(ctx, interrupted context.Context, step []string, packages ...string) error {
+		return h.run(ctx, interrupted, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
 	}
 	last := len(m.steps) - 1
 	for _, before := range m.steps[:last] {
-		if err := step(before); err != nil {
+		if err := step(ctx, context.Background(), before); err != nil {
 			return err
 		}
 	}
@@ -122,10 +123,19 @@ func (h host) install(ctx context.Context, out io.Writer, m manager, packages []
 		return err
 	}
 	defer undo()
-	if err := step(m.steps[last], packages...); err != nil {
+	interrupted := ctx
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), installTimeout)
+	defer cancel()
+	if err := step(ctx, interrupted, m.steps[last], packages...); err != nil {
 		return err
 	}
-	return h.disableNewUnits(ctx, out, m, enabled)
+	if err := h.disableNewUnits(ctx, out, m, enabled); err != nil {
+		return err
+	}
+	if interrupted.Err() != nil {
+		return errInterrupted
+	}
+	return nil
 }
 
 // reasons are the sentences for what package managers print when they fail, the first that fits.

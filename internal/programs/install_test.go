@@ -2,9 +2,12 @@ package programs
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,4 +191,21 @@ func TestManagers_EachHasACommandToPaste(t *testing.T) {
   brew install gcc redis spin`, h.paste([]*Program{Compiler, Redis, Spin}))
 	_, err := h.installer(t.Context(), []*Program{Redis}, nil, false)
 	require.ErrorContains(t, err, "no package manager")
+}
+
+// TestEnsure_IsNotInterruptedWhileItInstalls: packages that are half unpacked would stay so.
+func TestEnsure_IsNotInterruptedWhileItInstalls(t *testing.T) {
+	t.Parallel()
+	b, one := newBench(t, ""), wanted("one")
+	ctx, interrupt := context.WithCancel(t.Context())
+	b.apt(t, "case $* in *install*) echo begun >"+b.dir+"/begun; read line <"+b.dir+"/go; cp $0 "+b.dir+"/one-of-a-test; esac")
+	require.NoError(t, errors.Join(syscall.Mkfifo(b.dir+"/begun", 0o600), syscall.Mkfifo(b.dir+"/go", 0o600)))
+	go func() {
+		_, _ = os.ReadFile(b.dir + "/begun")
+		interrupt()
+		_ = os.WriteFile(b.dir+"/go", []byte("on\n"), 0o600)
+	}()
+	require.ErrorIs(t, b.host.ensure(ctx, &b.out, false, []*Program{one}), errInterrupted)
+	require.FileExists(t, b.dir+"/one-of-a-test", "it was installed to its end")
+	require.Contains(t, b.out.String(), "interrupted: what is being installed is installed to its end")
 }

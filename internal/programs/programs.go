@@ -113,7 +113,9 @@ func (p *Program) version(path string) (major int, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	printed, err := exec.CommandContext(ctx, path, probe...).Output() //nolint:gosec // a program of our list
+	cmd := exec.CommandContext(ctx, path, probe...) //nolint:gosec // a program of our list
+	cmd.WaitDelay = time.Second                     // what it has started may hold its output
+	printed, err := cmd.Output()
 	major, _ = strconv.Atoi(firstNumber.FindString(string(printed)))
 	return major, err == nil
 }

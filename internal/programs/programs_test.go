@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // place makes an executable script.
 func place(t *testing.T, dir, name, script string) {
 	t.Helper()
+	// A process that another test starts meanwhile would hold the file open for writing, and "text
+	// file busy" refuses to execute it.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755))
 }
 

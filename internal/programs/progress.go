@@ -2,6 +2,7 @@ package programs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -17,13 +18,17 @@ type progress struct {
 	printed bytes.Buffer
 }
 
-func showProgress(out io.Writer, name string, every time.Duration) *progress {
+func showProgress(user context.Context, out io.Writer, name string, every time.Duration) *progress {
 	p := &progress{stop: make(chan struct{})}
 	p.ended.Go(func() {
 		begun, ticks := time.Now(), time.NewTicker(every)
 		defer ticks.Stop()
+		interrupted := user.Done()
 		for {
 			select {
+			case <-interrupted:
+				fmt.Fprintln(out, "  interrupted: what is being installed is installed to its end")
+				interrupted = nil
 			case <-ticks.C:
 				fmt.Fprintf(out, "  %s … %2.0f s  %.90s\n", name, time.Since(begun).Seconds(), p.lastLine())
 			case <-p.stop:

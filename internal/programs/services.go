@@ -50,7 +50,7 @@ func (h host) disableNewUnits(ctx context.Context, out io.Writer, m manager, bef
 		if before[unit] {
 			continue
 		}
-		if err := h.run(ctx, out, m, "systemctl", "disable", "--now", unit); err != nil {
+		if err := h.run(ctx, context.Background(), out, m, "systemctl", "disable", "--now", unit); err != nil {
 			return err
 		}
 	}
