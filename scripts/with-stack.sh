@@ -52,7 +52,8 @@ echo $$ >"$lock/pid"
 
 status=1
 finish() {
-  trap '' INT TERM
+  trap '' INT TERM PIPE # whoever reads what we print may have been interrupted, too
+  set +e
   if [ "$status" != 0 ] && [ -x "$dir/bin/stack" ]; then
     mkdir -p "$logs"
     { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1 || true

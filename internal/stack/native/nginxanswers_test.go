@@ -315,7 +315,7 @@ func TestNginx_TimesARequestByItsHeader(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(stacktest.Timeout)))
-	_, err = io.WriteString(conn, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+	_, err = io.WriteString(conn, "POST /v1/orders HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
 	require.NoError(t, err)
 	answer, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)
@@ -323,11 +323,11 @@ func TestNginx_TimesARequestByItsHeader(t *testing.T) {
 	read, later := fmt.Sprintf("t=%.3f", float64(time.Now().UnixMilli())/1000), ""
 	for later <= read { // for a few milliseconds
 		b.exchange(t, "GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n")
-		later = <-starts
+		later = received(t, starts)
 	}
 	_, err = io.WriteString(conn, "{}")
 	require.NoError(t, err)
-	require.LessOrEqual(t, <-starts, read)
+	require.LessOrEqual(t, received(t, starts), read)
 }
 
 // TestNginx_TimesARequestWhenItReadsIt however long ago it was sent: nginx that gets no processor
@@ -345,7 +345,18 @@ func TestNginx_TimesARequestWhenItReadsIt(t *testing.T) {
 	later := time.Now().Add(5 * time.Millisecond)
 	require.NoError(t, wait.Pause(t.Context(), time.Until(later)))
 	require.NoError(t, b.driver.Resume(t.Context(), topology.Nginx))
-	require.GreaterOrEqual(t, <-starts, fmt.Sprintf("t=%.3f", float64(later.UnixMilli())/1000))
+	require.GreaterOrEqual(t, received(t, starts), fmt.Sprintf("t=%.3f", float64(later.UnixMilli())/1000))
+}
+
+func received(t *testing.T, from <-chan string) string {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(stacktest.Timeout):
+		require.FailNow(t, "no replica got the request")
+		return ""
+	}
 }
 
 func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
