@@ -83,6 +83,9 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 
 func (f *floor) prepareDatabase(ctx context.Context) error {
 	server, err := programs.PostgreSQL.Find()
+	if err == nil {
+		server, err = filepath.EvalSymlinks(server) // pgbench is beside the real one
+	}
 	if err != nil {
 		return err
 	}
