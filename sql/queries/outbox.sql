@@ -3,10 +3,11 @@ INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
 VALUES (@event_id, @account_id, @type, @aggregate, @subject, @data);
 
 -- name: LeaseOutbox :one
--- Takes or renews the lease. No row: another relay holds it. A lease that is longer than a lease was given
--- before the clock was set back.
+-- Takes or renews the lease. No row: another relay holds it. A lease that is longer than two was given
+-- before the clock was set back. Not than one: this transaction may have begun before the one that
+-- gave the lease, and have waited for it.
 UPDATE outbox_cursor SET owner = @owner::uuid, leased_until = now() + make_interval(secs => @lease_seconds::float8)
-WHERE owner = @owner::uuid OR leased_until NOT BETWEEN now() AND now() + make_interval(secs => @lease_seconds::float8)
+WHERE owner = @owner::uuid OR leased_until NOT BETWEEN now() AND now() + 2 * make_interval(secs => @lease_seconds::float8)
 RETURNING position;
 
 -- name: ReleaseOutbox :exec

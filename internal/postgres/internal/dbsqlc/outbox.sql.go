@@ -114,7 +114,7 @@ func (q *Queries) LastDrawnPosition(ctx context.Context) (int64, error) {
 
 const leaseOutbox = `-- name: LeaseOutbox :one
 UPDATE outbox_cursor SET owner = $1::uuid, leased_until = now() + make_interval(secs => $2::float8)
-WHERE owner = $1::uuid OR leased_until NOT BETWEEN now() AND now() + make_interval(secs => $2::float8)
+WHERE owner = $1::uuid OR leased_until NOT BETWEEN now() AND now() + 2 * make_interval(secs => $2::float8)
 RETURNING position
 `
 
@@ -123,8 +123,9 @@ type LeaseOutboxParams struct {
 	LeaseSeconds float64
 }
 
-// Takes or renews the lease. No row: another relay holds it. A lease that is longer than a lease was given
-// before the clock was set back.
+// Takes or renews the lease. No row: another relay holds it. A lease that is longer than two was given
+// before the clock was set back. Not than one: this transaction may have begun before the one that
+// gave the lease, and have waited for it.
 func (q *Queries) LeaseOutbox(ctx context.Context, arg LeaseOutboxParams) (int64, error) {
 	row := q.db.QueryRow(ctx, leaseOutbox, arg.Owner, arg.LeaseSeconds)
 	var position int64
