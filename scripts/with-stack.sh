@@ -52,8 +52,7 @@ echo $$ >"$lock/pid"
 
 status=1
 finish() {
-  trap '' INT TERM PIPE # whoever reads what we print may have been interrupted, too
-  set +e
+  trap '' INT TERM
   if [ "$status" != 0 ] && [ -x "$dir/bin/stack" ]; then
     mkdir -p "$logs"
     { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1 || true
