@@ -24,14 +24,22 @@ func showProgress(user context.Context, out io.Writer, name string, every time.D
 		begun, ticks := time.Now(), time.NewTicker(every)
 		defer ticks.Stop()
 		interrupted := user.Done()
+		tell := func() {
+			fmt.Fprintln(out, "  interrupted: what is being installed is installed to its end")
+			interrupted = nil
+		}
 		for {
 			select {
 			case <-interrupted:
-				fmt.Fprintln(out, "  interrupted: what is being installed is installed to its end")
-				interrupted = nil
+				tell()
 			case <-ticks.C:
 				fmt.Fprintf(out, "  %s … %2.0f s  %.90s\n", name, time.Since(begun).Seconds(), p.lastLine())
 			case <-p.stop:
+				select {
+				case <-interrupted:
+					tell()
+				default:
+				}
 				return
 			}
 		}
