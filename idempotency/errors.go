@@ -122,23 +122,6 @@ func responseNotKept(first Response) *Error {
 	}
 }
 
-func bodyError(err error) *Error {
-	if errors.Is(err, errBodyConsumed) {
-		return &Error{
-			Status: http.StatusInternalServerError, Code: CodeBodyConsumed, Err: err,
-			Message: "The server could not read the request body, so the request was not executed.",
-		}
-	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return &Error{
-			Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge, Err: err,
-			Message: "Request body must not exceed " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes",
-		}
-	}
-	return &Error{Status: http.StatusBadRequest, Code: CodeBodyUnreadable, Message: "Request body could not be read", Err: err}
-}
-
 // WriteProblem is the default error writer: application/problem+json (RFC 9457) with the
 // members type, title, status, detail, code and error, and a Retry-After header in whole
 // seconds if the error has one.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/oncepay/oncepay/idempotency/internal/canonical"
 )
 
 // Fingerprint is the SHA-256 over method, path, query and canonical body. Two requests with
@@ -29,13 +31,13 @@ const fingerprintVersion = "idempotency.fingerprint.v1"
 // The path is the URL's at this point of the chain: put the middleware outside handlers that
 // rewrite it, such as [http.StripPrefix].
 func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint {
-	return Policy{ExcludedFields: excluded}.fingerprint(r, body)
+	return fingerprint(r, body, excluded, nil)
 }
 
-// fingerprint is FingerprintOf with the policy's headers after the body.
-func (p Policy) fingerprint(r *http.Request, body []byte) Fingerprint {
+// fingerprint is FingerprintOf with the named headers after the body.
+func fingerprint(r *http.Request, body []byte, excluded, headers []string) Fingerprint {
 	form := "json"
-	content, ok := canonical(body, p.ExcludedFields)
+	content, ok := canonical.Form(body, excluded)
 	if !ok {
 		form, content = "raw", body
 	}
@@ -44,7 +46,7 @@ func (p Policy) fingerprint(r *http.Request, body []byte) Fingerprint {
 	h := sha256.New()
 	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
 	h.Write(content)
-	for _, name := range p.Headers {
+	for _, name := range headers {
 		for _, value := range r.Header.Values(name) {
 			h.Write(appendParts(nil, strings.ToLower(name), value))
 		}

@@ -1,37 +1,27 @@
 package idempotency
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
-	"strings"
-	"time"
 )
 
-// storeTimeout limits each step at the store, including its repetition, for stores without
-// timeouts of their own: a client waits for it.
-const storeTimeout = 2 * time.Second
+const defaultMaxBody = 1 << 20 // bytes; what one request holds in memory
 
 // Middleware makes handlers idempotent by key. Make it with [New]. It is safe for concurrent
 // use.
 type Middleware struct {
-	store       Store
-	policyFor   func(*http.Request) *Policy
-	scope       func(*http.Request) string
-	writeError  func(http.ResponseWriter, *http.Request, *Error)
-	observe     func(*http.Request, Check)
-	traceParent func(context.Context) string
-	headers     headerFilter
-	maxBody     int64
-	maxResponse int
-	log         *slog.Logger
-
-	background background
-	waitSlots  chan struct{}
+	keeper
+	policyFor  func(*http.Request) *Policy
+	scope      func(*http.Request) string
+	writeError func(http.ResponseWriter, *http.Request, *Error)
+	observe    func(*http.Request, Check)
+	headers    headerFilter
+	maxBody    int64
 }
+
+// Option configures a [Middleware].
+type Option func(*Middleware)
 
 // New returns a middleware that keeps its records in store and asks policyFor for the policy
 // of a request's route. A request with a nil policy passes through.
@@ -40,14 +30,17 @@ type Middleware struct {
 // if an option is nil or negative: such a program is wrong from its first request on.
 func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Middleware {
 	m := &Middleware{
-		store: store, policyFor: policyFor,
-		writeError:  WriteProblem,
-		observe:     func(*http.Request, Check) {},
-		traceParent: func(context.Context) string { return "" },
-		headers:     newHeaderFilter(defaultHeaders),
-		maxBody:     defaultMaxBody, maxResponse: defaultMaxResponse,
-		log:       slog.Default(),
-		waitSlots: make(chan struct{}, defaultMaxWaiters),
+		keeper: keeper{
+			store: store, log: slog.Default(),
+			traceParent: func(context.Context) string { return "" },
+			maxResponse: defaultMaxResponse,
+			waitSlots:   make(chan struct{}, defaultMaxWaiters),
+		},
+		policyFor:  policyFor,
+		writeError: WriteProblem,
+		observe:    func(*http.Request, Check) {},
+		headers:    newHeaderFilter(defaultHeaders),
+		maxBody:    defaultMaxBody,
 	}
 	for _, opt := range opts {
 		opt(m)
@@ -78,90 +71,69 @@ func (m *Middleware) Wait() { m.background.wait() }
 // Waiting returns how many requests are waiting for another attempt with their key.
 func (m *Middleware) Waiting() int { return len(m.waitSlots) }
 
-// Handler wraps next. A request that already has a claim, from a middleware further out,
-// passes through.
-func (m *Middleware) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		policy := m.policyFor(inUpperCase(r))
-		if policy == nil || ClaimFrom(r.Context()) != nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		m.admit(w, r, policy.withDefaults(), next)
-	})
+// WithSharedScope puts the keys of all clients into one scope. Use it only if there is a
+// single client: otherwise one client's key is answered with another client's response.
+func WithSharedScope() Option {
+	return WithScope(func(*http.Request) string { return "" })
 }
 
-// inUpperCase returns the request with its method in upper case. Methods are case-sensitive
-// (RFC 9110, section 9.1), but a handler that ignores the method must not run without a key
-// because the client wrote "post".
-func inUpperCase(r *http.Request) *http.Request {
-	method := strings.ToUpper(r.Method)
-	if method == r.Method {
-		return r
-	}
-	upper := *r
-	upper.Method = method
-	return &upper
+// WithScope sets whose keys these are, usually the authenticated account. A key means
+// nothing outside its scope. [New] requires it, or [WithSharedScope].
+func WithScope(scope func(*http.Request) string) Option {
+	return func(m *Middleware) { m.scope = scope }
 }
 
-// admit reads the key and the body, and answers requests in which one of them is wrong.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
-	c := &call{Middleware: m, w: w, r: r, policy: policy, began: time.Now()}
-	key, present, problem := ParseKey(r.Header)
-	switch {
-	case problem != nil:
-		c.reject(ResultMalformed, problem)
-		return
-	case !present && policy.Required:
-		c.reject(ResultMissing, keyMissing())
-		return
-	case !present:
-		next.ServeHTTP(w, r)
-		return
-	}
-	c.check.Key, c.check.Scope = key, m.scope(r)
-	body, err := readBody(w, r, m.maxBody)
-	if err != nil {
-		c.reject(ResultRejected, bodyError(err))
-		return
-	}
-	c.prepare(body)
-	c.serve(next)
+// WithErrorWriter replaces [WriteProblem]. The writer must write e.Status, and Retry-After if
+// e.RetryAfter is not zero.
+func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error)) Option {
+	return func(m *Middleware) { m.writeError = write }
 }
 
-// errBodyConsumed says that middleware further out has read the request's body.
-var errBodyConsumed = errors.New("the request's body was read before the idempotency middleware; " +
-	"middleware that reads it must put a copy back, and set ContentLength to -1 if the length differs")
-
-// readBody reads the body and puts an unread copy in its place.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.Body == nil || r.Body == http.NoBody {
-		if isConsumed(r, nil) {
-			return nil, errBodyConsumed
-		}
-		return nil, nil
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
-		return nil, err
-	}
-	if isConsumed(r, body) {
-		return nil, errBodyConsumed
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return body, nil
+// WithObserver sets a function that is called once for each request with a key, or without a
+// required one: before its answer is sent, unless the answer is streamed. It is called from many
+// goroutines at once and must be quick.
+func WithObserver(observe func(*http.Request, Check)) Option {
+	return func(m *Middleware) { m.observe = observe }
 }
 
-// isConsumed reports whether something read the body before: net/http returns as many bytes
-// as Content-Length says, or an error. Without a length, only a parsed form shows it.
-func isConsumed(r *http.Request, body []byte) bool {
-	parsed := len(r.PostForm) > 0 || r.MultipartForm != nil
-	return int64(len(body)) < r.ContentLength || len(body) == 0 && r.ContentLength < 0 && parsed
+// WithTraceParent stores with each record which request wrote it: what traceParent returns for
+// the request's context, usually in the notation of W3C Trace Context. The observer of a
+// replay gets it in [Check].Original. The library does not interpret it.
+func WithTraceParent(traceParent func(context.Context) string) Option {
+	return func(m *Middleware) { m.traceParent = traceParent }
 }
 
-// detached takes one step at the store, even if the client is gone.
-func detached(ctx context.Context, step func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	return step(ctx)
+// WithHeaderAllowList replaces the names of the response headers that are kept and replayed.
+// The default list is Cache-Control, Content-Disposition, Content-Encoding, Content-Language,
+// Content-Location, Content-Type, ETag, Last-Modified, Link, Location and
+// X-Content-Type-Options. Set-Cookie, which belongs to one client, and headers of the
+// connection are never kept.
+func WithHeaderAllowList(names ...string) Option {
+	return func(m *Middleware) { m.headers = newHeaderFilter(names) }
+}
+
+// WithMaxBody limits the request body, in bytes; a larger one is answered 413. The default is
+// 1 MiB.
+func WithMaxBody(bytes int64) Option {
+	return func(m *Middleware) { m.maxBody = bytes }
+}
+
+// WithMaxResponse limits how much of an answer is held back and kept: body and kept headers,
+// in bytes. The default is 1 MiB. The client receives a larger answer in full, but its record
+// is completed without a body, and a retry is answered 409 idempotency_response_not_kept: the
+// handler does not run a second time. A stored answer over the limit is not sent either.
+func WithMaxResponse(bytes int) Option {
+	return func(m *Middleware) { m.maxResponse = bytes }
+}
+
+// WithMaxWaiters limits how many requests of this middleware wait at a time for others to
+// finish (see [Policy].Wait). The others get their 409 at once. The default is 256.
+func WithMaxWaiters(n int) Option {
+	return func(m *Middleware) { m.waitSlots = make(chan struct{}, n) }
+}
+
+// WithLogger sets where failures are logged that clients do not see. The default is
+// slog.Default. Scopes and keys are logged, bodies are not.
+func WithLogger(log *slog.Logger) Option {
+	return func(m *Middleware) { m.log = log }
 }

@@ -80,17 +80,17 @@ func (p Policy) withDefaults() Policy {
 
 func (p Policy) hasAuthority() bool { return p.Authority || p.FailureMode == FailOpen }
 
-// statusOf reports whether an answer is final, and with which status it is kept. Answers that
-// allow a retry are not final: 5xx, 408 Request Timeout, 425 Too Early and 429 Too Many
+// statusOf returns the status with which an answer is kept, or none if it is not final. Answers
+// that allow a retry are not final: 5xx, 408 Request Timeout, 425 Too Early and 429 Too Many
 // Requests.
-func statusOf(code int) (Status, bool) {
+func statusOf(code int) Status {
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
-		return "", false
+		return ""
 	case code >= 200 && code < 400:
-		return StatusCompleted, true
+		return StatusCompleted
 	case code >= 400 && code < 500:
-		return StatusFailed, true
+		return StatusFailed
 	}
-	return "", false
+	return ""
 }

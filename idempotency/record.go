@@ -53,3 +53,7 @@ type Record struct {
 	// What counts is the store's own expiry.
 	ExpiresAt time.Time
 }
+
+// isInProgress reports whether a request with the key is in progress elsewhere. It may be another
+// request: its work may yet refuse it and leave the key to this one.
+func (r *Record) isInProgress() bool { return r != nil && r.Status == StatusInProgress }

@@ -10,24 +10,6 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
 
-// metadata is the first line of a stored record. Its names are for people who read it with
-// redis-cli. For records of other versions unknown members are ignored, and all members but
-// status and requestFingerprint may be absent.
-type metadata struct {
-	Scope       string          `json:"scope"`
-	Key         string          `json:"key"`
-	Status      Status          `json:"status"`
-	Fingerprint string          `json:"requestFingerprint"`
-	Owner       Owner           `json:"owner"`
-	CreatedAt   time.Time       `json:"createdAt"`
-	ExpiresAt   time.Time       `json:"expiresAt"`
-	StatusCode  int             `json:"responseStatusCode"`
-	Header      json.RawMessage `json:"responseHeaders"` // see package headers
-	BodyLength  *int            `json:"responseBodyLength"`
-	BodyOmitted bool            `json:"responseBodyOmitted"`
-	TraceParent string          `json:"traceParent"`
-}
-
 // MarshalBinary returns one line of JSON metadata, "\n", and the raw bytes of the body: a
 // replay has the same bytes by construction, and a person can read the record. The line
 // is written without reflection: every request pays for two of them. It returns no error.

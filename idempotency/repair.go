@@ -27,19 +27,3 @@ func Repair(ctx context.Context, store Store, pending Record, lease time.Duratio
 	}
 	return repairer.Repair(ctx, pending, lease)
 }
-
-// repair acquires a key whose record is damaged, if the policy names an authority.
-func (c *call) repair(ctx context.Context, damage error) (existing *Record, err error) {
-	if !c.policy.hasAuthority() {
-		return nil, damage
-	}
-	existing, err = Repair(ctx, c.store, c.pending, c.policy.Lease)
-	if err != nil {
-		return nil, errors.Join(damage, err)
-	}
-	if existing == nil {
-		c.check.Repaired = true
-		c.log.WarnContext(ctx, "idempotency: damaged record replaced", "scope", c.check.Scope, "key", c.check.Key, "error", damage)
-	}
-	return existing, nil
-}

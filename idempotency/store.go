@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// storeTimeout limits each step at the store, including its repetition, for stores without
+// timeouts of their own: a client waits for it.
+const storeTimeout = 2 * time.Second
+
 // Store keeps the records. It MUST be safe for concurrent use, and each method MUST be one
 // atomic step for all processes that share the store: nothing else separates two requests
 // with the same key. The suite in package storetest checks an implementation.
@@ -58,4 +62,11 @@ func Watch(store Store, scope, key string) (changed <-chan struct{}, stop func()
 		return nil, func() {}
 	}
 	return watcher.Watch(scope, key)
+}
+
+// detached takes one step at the store, even if the client is gone.
+func detached(ctx context.Context, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return step(ctx)
 }

@@ -1,4 +1,4 @@
-package idempotency
+package canonical
 
 import (
 	"strings"
@@ -18,12 +18,12 @@ var jsonTexts = []string{
 	"\"\u2028\u007f\"", `[1e-400]`, `[5e-324]`, `[1.7976931348623157e308]`, `[0.30000000000000004]`, `[-0.0]`, `[1e+00]`, `[1e00000002]`,
 }
 
-// requireLikeTheReference compares canonical with the same on an independent library.
+// requireLikeTheReference compares Form with the same on an independent library.
 func requireLikeTheReference(t *testing.T, text string) {
 	t.Helper()
 	for _, excluded := range [][]string{nil, {"t"}, {"a", "t", "\n"}} {
 		want, wantOK := referenceCanonical([]byte(text), excluded)
-		got, ok := canonical([]byte(text), excluded)
+		got, ok := Form([]byte(text), excluded)
 		require.Equal(t, wantOK, ok, "%q without %q", text, excluded)
 		if ok {
 			require.Equal(t, string(want), string(got), "%q without %q", text, excluded)
@@ -31,22 +31,22 @@ func requireLikeTheReference(t *testing.T, text string) {
 	}
 }
 
-func TestCanonical_IsThatOfTheReference(t *testing.T) {
+func TestForm_IsThatOfTheReference(t *testing.T) {
 	t.Parallel()
 	for _, text := range jsonTexts {
 		requireLikeTheReference(t, text)
 	}
 }
 
-func TestCanonical_LimitsNesting(t *testing.T) {
+func TestForm_LimitsNesting(t *testing.T) {
 	t.Parallel()
 	for depth, want := range map[int]bool{maxNesting: true, maxNesting + 1: false, 1 << 20: false} {
-		_, ok := canonical([]byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)), nil)
+		_, ok := Form([]byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)), nil)
 		require.Equal(t, want, ok, depth)
 	}
 }
 
-func FuzzCanonical(f *testing.F) {
+func FuzzForm(f *testing.F) {
 	for _, text := range jsonTexts {
 		f.Add(text)
 	}

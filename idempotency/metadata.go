@@ -7,6 +7,24 @@ import (
 	"time"
 )
 
+// metadata is the first line of a stored record. Its names are for people who read it with
+// redis-cli. For records of other versions unknown members are ignored, and all members but
+// status and requestFingerprint may be absent.
+type metadata struct {
+	Scope       string          `json:"scope"`
+	Key         string          `json:"key"`
+	Status      Status          `json:"status"`
+	Fingerprint string          `json:"requestFingerprint"`
+	Owner       Owner           `json:"owner"`
+	CreatedAt   time.Time       `json:"createdAt"`
+	ExpiresAt   time.Time       `json:"expiresAt"`
+	StatusCode  int             `json:"responseStatusCode"`
+	Header      json.RawMessage `json:"responseHeaders"` // see package headers
+	BodyLength  *int            `json:"responseBodyLength"`
+	BodyOmitted bool            `json:"responseBodyOmitted"`
+	TraceParent string          `json:"traceParent"`
+}
+
 // plainLine reads a line of metadata in the notation of [Record.MarshalBinary], whose texts need no
 // escapes. Nearly every record is such a line. All others are read by encoding/json, which takes
 // longer.

@@ -1,4 +1,4 @@
-package idempotency
+package canonical
 
 import (
 	"bytes"
@@ -6,34 +6,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// text takes a JSON string and writes it with the fewest escapes (RFC 8785, section 3.2.2.2).
-func (c *canonicalizer) text() bool {
-	c.copyByte()
-	for len(c.in) > 0 {
-		switch b := c.in[0]; {
-		case b == '"':
-			return c.copyByte()
-		case b == '\\':
-			r, n := unescape(c.in)
-			if n == 0 {
-				return false
-			}
-			c.out, c.in = appendEscaped(c.out, r), c.in[n:]
-		case b < ' ':
-			return false
-		case b < utf8.RuneSelf:
-			c.copyByte()
-		default:
-			r, n := utf8.DecodeRune(c.in)
-			if r == utf8.RuneError && n == 1 {
-				return false
-			}
-			c.out, c.in = append(c.out, c.in[:n]...), c.in[n:]
-		}
-	}
-	return false
-}
 
 // escapes are the characters with an escape of two characters.
 var escapes = map[byte]rune{

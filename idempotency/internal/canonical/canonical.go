@@ -1,19 +1,21 @@
-package idempotency
+// Package canonical brings JSON texts into the form of RFC 8785, in which texts of the same meaning
+// are the same bytes.
+package canonical
 
 import (
 	"bytes"
 	"slices"
-	"strconv"
+	"unicode/utf8"
 )
 
 // maxNesting limits the depth of a body in canonical form. Each level may copy what it holds,
 // in order to sort it.
 const maxNesting = 1000
 
-// canonical returns the RFC 8785 form of a JSON text without the excluded members. It returns
-// false if the text is not JSON (RFC 8259, in UTF-8) or the form would lose information:
-// duplicate names, lone surrogates, numbers that a double cannot hold.
-func canonical(text []byte, excluded []string) ([]byte, bool) {
+// Form returns the RFC 8785 form of a JSON text without the excluded members. It returns false if
+// the text is not JSON (RFC 8259, in UTF-8) or the form would lose information: duplicate names,
+// lone surrogates, numbers that a double cannot hold.
+func Form(text []byte, excluded []string) ([]byte, bool) {
 	c := canonicalizer{in: text, out: make([]byte, 0, len(text)), excluded: excluded, members: make([]member, 0, 16)}
 	ok := c.value(0)
 	return c.out, ok && len(c.in) == 0
@@ -142,6 +144,34 @@ func (c *canonicalizer) sort(members []member) bool {
 	return true
 }
 
+// text takes a JSON string and writes it with the fewest escapes (RFC 8785, section 3.2.2.2).
+func (c *canonicalizer) text() bool {
+	c.copyByte()
+	for len(c.in) > 0 {
+		switch b := c.in[0]; {
+		case b == '"':
+			return c.copyByte()
+		case b == '\\':
+			r, n := unescape(c.in)
+			if n == 0 {
+				return false
+			}
+			c.out, c.in = appendEscaped(c.out, r), c.in[n:]
+		case b < ' ':
+			return false
+		case b < utf8.RuneSelf:
+			c.copyByte()
+		default:
+			r, n := utf8.DecodeRune(c.in)
+			if r == utf8.RuneError && n == 1 {
+				return false
+			}
+			c.out, c.in = append(c.out, c.in[:n]...), c.in[n:]
+		}
+	}
+	return false
+}
+
 // number takes a number and writes it as ECMAScript does, if that has the same value.
 func (c *canonicalizer) number() bool {
 	n := numberLength(c.in)
@@ -175,78 +205,4 @@ func (c *canonicalizer) next(b byte) bool { return len(c.in) > 0 && c.in[0] == b
 func (c *canonicalizer) copyByte() bool {
 	c.out, c.in = append(c.out, c.in[0]), c.in[1:]
 	return true
-}
-
-// numberLength returns the length of the JSON number that text begins with, or 0.
-func numberLength(text []byte) int {
-	digits := func(from int) int {
-		for from < len(text) && text[from] >= '0' && text[from] <= '9' {
-			from++
-		}
-		return from
-	}
-	whole := 0
-	if whole < len(text) && text[whole] == '-' {
-		whole++
-	}
-	end := digits(whole)
-	if end == whole || text[whole] == '0' && end > whole+1 {
-		return 0
-	}
-	if end < len(text) && text[end] == '.' {
-		if fraction := digits(end + 1); fraction > end+1 {
-			end = fraction
-		} else {
-			return 0
-		}
-	}
-	if end < len(text) && (text[end] == 'e' || text[end] == 'E') {
-		power := end + 1
-		if power < len(text) && (text[power] == '+' || text[power] == '-') {
-			power++
-		}
-		if end = digits(power); end == power {
-			return 0
-		}
-	}
-	return end
-}
-
-// maxExactDigits is how many decimal digits a double holds in any case.
-const maxExactDigits = 15
-
-// appendNumber appends a number as ECMAScript writes it (RFC 8785, section 3.2.2.3). It
-// returns false if a double has another value: 0.1 is kept, 9007199254740993 is not.
-func appendNumber(out, literal []byte) ([]byte, bool) {
-	if len(literal) <= maxExactDigits && literal[0] != '-' && bytes.IndexFunc(literal, notDigit) < 0 {
-		return append(out, literal...), true
-	}
-	f, err := strconv.ParseFloat(string(literal), 64)
-	if err != nil {
-		return out, false
-	}
-	start := len(out)
-	out = appendFloat(out, f)
-	before, ok := decimalOf(string(literal))
-	if !ok {
-		return out, false
-	}
-	after, ok := decimalOf(string(out[start:]))
-	return out, ok && before == after
-}
-
-func notDigit(r rune) bool { return r < '0' || r > '9' }
-
-func appendFloat(out []byte, f float64) []byte {
-	if f == 0 {
-		return append(out, '0') // also for -0
-	}
-	if size := max(f, -f); size >= 1e-6 && size < 1e21 {
-		return strconv.AppendFloat(out, f, 'f', -1, 64)
-	}
-	out = strconv.AppendFloat(out, f, 'e', -1, 64)
-	if n := len(out); out[n-2] == '0' && notDigit(rune(out[n-3])) { // Go writes two digits at least
-		out = append(out[:n-2], out[n-1])
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package idempotency
+package canonical
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// referenceCanonical is canonical on another library. It returns the RFC 8785 form of a JSON body
+// referenceCanonical is Form on another library. It returns the RFC 8785 form of a JSON body
 // without the excluded members, or false if that form would lose information.
 func referenceCanonical(body []byte, excluded []string) ([]byte, bool) {
 	if !json.Valid(body) || !referenceNumbersExact(body) {

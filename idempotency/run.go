@@ -1,0 +1,64 @@
+package idempotency
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// run has the handler answer, in a context that outlives the client's connection.
+func (x *exchange) run(next http.Handler) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(x.r.Context()), x.policy.Deadline)
+	defer stop()
+	ctx, cancel := x.start(ctx)
+	defer cancel(nil)
+	x.out = &capture{
+		w: x.w, keep: x.headers, limit: x.maxResponse, overflow: x.overflow, replayed: x.claim.replayed.Load,
+	}
+	defer x.giveUp()
+	x.handle(next, x.r.WithContext(ctx))
+	x.respond(ctx)
+}
+
+func (x *exchange) handle(next http.Handler, r *http.Request) {
+	defer func(began time.Time) { x.working = time.Since(began) }(time.Now())
+	next.ServeHTTP(x.out, r)
+}
+
+// respond finishes the record, and only then sends the answer: a client that has seen it gets
+// it again. A handler that has written nothing when its context ended has no answer, and not an
+// empty 200. Nor has one that wrote another number of bytes than it had declared.
+func (x *exchange) respond(ctx context.Context) {
+	if x.out.code == 0 && ctx.Err() != nil {
+		x.claim.Release()
+		x.writeError(x.out, x.r, noAnswer(context.Cause(ctx)))
+	}
+	x.out.WriteHeader(http.StatusOK) // unless the handler has
+	if !x.out.isWhole(x.r.Method) {
+		panic(http.ErrAbortHandler) // as net/http breaks the connection off; the key is released
+	}
+	x.returned = true
+	if !x.finished {
+		x.finish(x.r.Context(), statusOf(x.out.code), x.out.response())
+	}
+	x.observe(x.r, x.concludeWork())
+	if !x.out.streaming {
+		_ = x.out.send() // the client may be gone
+	}
+}
+
+// overflow finishes the record of an answer that is final but too large. One that is not
+// final still holds the key until the handler returns.
+func (x *exchange) overflow() {
+	if status := statusOf(x.out.code); x.keeps(status) {
+		x.finish(x.r.Context(), status, x.out.withoutBody())
+	}
+}
+
+// giveUp runs when the handler panicked, or ended its goroutine: the key is released, and the
+// panic goes on with its own stack.
+func (x *exchange) giveUp() {
+	if x.abandon(x.r.Context()) {
+		x.observe(x.r, x.concludeWork())
+	}
+}
