@@ -6,6 +6,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 COPY idempotency/go.mod idempotency/go.sum idempotency/
 COPY idempotency/redisstore/go.mod idempotency/redisstore/go.sum idempotency/redisstore/
+COPY idempotency/authority/go.mod idempotency/authority/go.sum idempotency/authority/
 COPY idempotency/pgstore/go.mod idempotency/pgstore/go.sum idempotency/pgstore/
 RUN go mod download
 COPY . .

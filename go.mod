@@ -20,6 +20,7 @@ require (
 	github.com/moby/moby/client v0.5.0
 	github.com/oapi-codegen/runtime v1.8.0
 	github.com/oncepay/oncepay/idempotency v0.0.0
+	github.com/oncepay/oncepay/idempotency/authority v0.0.0
 	github.com/oncepay/oncepay/idempotency/pgstore v0.0.0
 	github.com/oncepay/oncepay/idempotency/redisstore v0.0.0
 	github.com/peterldowns/pgtestdb v0.1.1
@@ -139,6 +140,7 @@ require (
 // The library's modules are in this tree.
 replace (
 	github.com/oncepay/oncepay/idempotency => ./idempotency
+	github.com/oncepay/oncepay/idempotency/authority => ./idempotency/authority
 	github.com/oncepay/oncepay/idempotency/pgstore => ./idempotency/pgstore
 	github.com/oncepay/oncepay/idempotency/redisstore => ./idempotency/redisstore
 )

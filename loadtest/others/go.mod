@@ -129,6 +129,7 @@ require (
 replace (
 	github.com/oncepay/oncepay => ../..
 	github.com/oncepay/oncepay/idempotency => ../../idempotency
+	github.com/oncepay/oncepay/idempotency/authority => ../../idempotency/authority
 	github.com/oncepay/oncepay/idempotency/pgstore => ../../idempotency/pgstore
 	github.com/oncepay/oncepay/idempotency/redisstore => ../../idempotency/redisstore
 )

@@ -15,7 +15,7 @@ import (
 const library = "github.com/oncepay/oncepay/idempotency"
 
 // modules are the library's, by their folders below idempotency/.
-var modules = []string{"", "/redisstore", "/pgstore"}
+var modules = []string{"", "/redisstore", "/pgstore", "/authority"}
 
 func TestImporter_GetsFewModules(t *testing.T) {
 	t.Parallel()
@@ -26,6 +26,7 @@ func TestImporter_GetsFewModules(t *testing.T) {
 		{[]string{library, library + "/memstore", library + "/storetest"}, 12},
 		{[]string{library, library + "/redisstore"}, 30},
 		{[]string{library, library + "/pgstore"}, 31},
+		{[]string{library, library + "/authority"}, 33},
 	} {
 		t.Run(c.imports[len(c.imports)-1], func(t *testing.T) {
 			t.Parallel()

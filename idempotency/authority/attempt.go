@@ -1,0 +1,160 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// Attempt is one attempt at what was begun at a provider. Any number of them may run at the same
+// time, and only the newest one may settle: its number is the fence.
+type Attempt struct {
+	Scope, Key  string
+	Fingerprint idempotency.Fingerprint
+	Operation   string // as the claim says
+	ID          string // of what was begun, see [Begun]
+	// Number is 1 for the attempt that began it: no request was sent to the provider before. Later
+	// ones may find that an earlier one was executed, or still will be. So a provider that rejects
+	// a later one has not said that the first one had no effect. 0: of a provider's event.
+	Number  int32
+	BegunAt time.Time // when it was begun, by the database's clock
+	TakenAt time.Time // when this attempt was taken, by the database's clock
+}
+
+// Age is how long ago it was begun when the attempt was taken.
+func (a Attempt) Age() time.Duration { return a.TakenAt.Sub(a.BegunAt) }
+
+func (a Attempt) claim() Claim {
+	return Claim{Scope: a.Scope, Key: a.Key, Fingerprint: a.Fingerprint, Operation: a.Operation}
+}
+
+func (a *Attempt) scan(from pgx.Row) error {
+	var fingerprint []byte
+	err := from.Scan(&a.Scope, &a.Key, &fingerprint, &a.Operation, &a.ID, &a.Number, &a.BegunAt, &a.TakenAt)
+	copy(a.Fingerprint[:], fingerprint)
+	return err
+}
+
+// Resume queues what else a takeover has to do, before the authority's own statement and in its
+// transaction. What it gives to [Tx.AfterSend] may return [pgx.ErrNoRows]: there is nothing to
+// resume.
+type Resume func(ctx context.Context, tx *Tx)
+
+// Begin is the first phase of an operation at a provider: run begins it and returns [Begun], or
+// answers at once with another outcome. If the key is in progress with the same fingerprint, Begin
+// takes the next attempt of what it began. Without an attempt, the result is the answer.
+//
+// resume may be nil, if the rows of the operation have no number of the attempt of their own.
+func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (*Attempt, Result, error) {
+	if claim.Key == "" {
+		return nil, Result{}, ErrNoKey
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	tx, err := k.beginClaim(ctx, claim)
+	if err != nil {
+		return nil, Result{}, err
+	}
+	defer tx.close(ctx)
+	var id string
+	result, err := tx.run(ctx, func(ctx context.Context, tx *Tx) (Outcome, error) {
+		o, err := run(ctx, tx)
+		id = o.id
+		return o, err
+	}, claiming{claim})
+	switch {
+	case errors.Is(err, errTaken):
+		return tx.takeOver(ctx, claim, resume)
+	case err != nil || id == "":
+		return nil, result, err
+	}
+	return &Attempt{Scope: claim.Scope, Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: claim.Operation,
+		ID: id, Number: 1, BegunAt: tx.now, TakenAt: tx.now}, Result{}, nil
+}
+
+// takeOver rolls back, takes the next attempt of what the key began, and reads the key in case
+// there is nothing to resume. The round trip is a transaction of its own, committed at its end.
+//
+// Whether the process of the earlier attempt still runs is not asked. While it does, its lease in
+// the store keeps others away.
+func (tx *Tx) takeOver(ctx context.Context, claim Claim, resume Resume) (*Attempt, Result, error) {
+	tx.rollback(ctx)
+	if resume != nil {
+		resume(ctx, tx)
+	}
+	taken := tx.add(tx.keys.sql.takeOver, claim.Scope, claim.Key, claim.Fingerprint[:])
+	found := tx.add(tx.keys.sql.get, claim.Scope, claim.Key)
+	tx.send(ctx)
+	attempt, err := tx.resumed(taken)
+	if errors.Is(err, pgx.ErrNoRows) {
+		result, err := tx.decide(claim, found)
+		return nil, result, err
+	}
+	if err := errors.Join(err, tx.finish()); err != nil {
+		return nil, Result{}, fmt.Errorf("take over the operation: %w", unavailable(err))
+	}
+	tx.keys.takeovers.Add(1)
+	return attempt, Result{}, nil
+}
+
+func (tx *Tx) resumed(taken *results) (*Attempt, error) {
+	for _, read := range tx.reads {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	attempt := &Attempt{}
+	return attempt, attempt.scan(taken.QueryRow())
+}
+
+// Settle is the last phase of an operation at a provider: the changes of run, and the answer that
+// it returns with [Done] or [Refused], are committed if no newer attempt has begun and nobody has
+// settled. Otherwise nothing is committed, and Settle returns the kept answer, or [Taken]. If run
+// returns no outcome, its changes are committed and the key stays in progress.
+func (k *Keys) Settle(ctx context.Context, a Attempt, run Run) (Result, error) {
+	if a.Key == "" {
+		return Result{}, ErrNoKey
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	tx, err := k.begin(ctx, k.sql.fence, a.Scope, a.Key, a.Number)
+	if err != nil {
+		return Result{}, err
+	}
+	defer tx.close(ctx)
+	result, err := tx.run(ctx, run, settling{a})
+	if errors.Is(err, errTaken) || errors.Is(err, ErrOvertaken) {
+		if a.Number > 0 {
+			k.overtaken.Add(1)
+		}
+		return tx.kept(ctx, a.claim())
+	}
+	return result, err
+}
+
+// SettleAny settles what is in progress, at whichever attempt: for whoever learns the outcome
+// otherwise, such as by the provider's event. That is the fence for all attempts, because none
+// settles what is settled. See [Keys.Find] and [Keys.Settle].
+func (k *Keys) SettleAny(ctx context.Context, a Attempt, run Run) (Result, error) {
+	a.Number = 0
+	return k.Settle(ctx, a, run)
+}
+
+// settling keeps an outcome for the key that began an operation.
+type settling struct{ Attempt }
+
+func (s settling) keep(tx *Tx, o Outcome, state string, header []byte) error {
+	switch o.kind {
+	case nothing:
+		return nil
+	case done, refused:
+		tx.writeKey(tx.keys.sql.finish, s.Scope, s.Key, s.Number, state, o.answer.Resource, o.answer.Status, header, bodyOf(o.answer))
+		return nil
+	}
+	return errNotBegun
+}

@@ -1,0 +1,80 @@
+package authority
+
+import (
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// Claim is the right to have one effect under a key. A key means nothing outside its scope.
+//
+// A claim without a key claims nothing: the transaction is made all the same, and retrying is the
+// client's own risk.
+type Claim struct {
+	Scope, Key  string
+	Fingerprint idempotency.Fingerprint // of the request; another one under the same key is refused
+	Operation   string                  // what the key is used for, such as "place_order"
+	TTL         time.Duration           // how long the answer is kept
+	// TombstoneTTL is how long it is remembered that the key was used, for what moves money. Zero:
+	// as long as the answer.
+	TombstoneTTL time.Duration
+	// AttemptedAt is when the client attempt began, by the clock of the proxy or of the replica.
+	// Once an attempt was refused, no older one may act.
+	AttemptedAt time.Time
+	TraceParent string // names the request in a trace; may be empty
+}
+
+// Answer is what a client gets, and what is kept under the key. The authority does not look into
+// it: it is replayed byte for byte.
+type Answer struct {
+	Status   int // of HTTP; from 200 to 499
+	Header   map[string]string
+	Body     []byte
+	Resource string // path of what the request led to; may be empty
+}
+
+// Outcome is what a request led to. The zero Outcome leaves the key as it is.
+type Outcome struct {
+	kind   kind
+	answer Answer
+	id     string
+}
+
+type kind int
+
+const (
+	nothing kind = iota
+	done
+	refused
+	refusedForNow
+	begun
+)
+
+// Done is an effect and its answer, which is kept.
+func Done(a Answer) Outcome { return Outcome{kind: done, answer: a} }
+
+// Refused is a refusal for good, such as a declined card or "out of stock": the answer is kept.
+// Changes of the transaction are committed with it, so that a decline can be written down.
+func Refused(a Answer) Outcome { return Outcome{kind: refused, answer: a} }
+
+// RefusedForNow is a refusal that the client may correct, and send again under the same key. No
+// change of the transaction is committed, and no older copy of the request can act any more.
+func RefusedForNow(a Answer) Outcome { return Outcome{kind: refusedForNow, answer: a} }
+
+// Begun says that something was begun at a provider, and not settled. Its ID is a short text that
+// is unique in the table and does not follow from the claim: make the key at the provider of it.
+// The column resource_id holds it.
+func Begun(id string) Outcome { return Outcome{kind: begun, id: id} }
+
+// Result is the answer to a request.
+type Result struct {
+	Answer
+	// Kept says that the answer is kept under the key, or would be if there were one. It is false
+	// for a refusal for now.
+	Kept bool
+	// Replayed says that the request was executed earlier and not now. The fields below are set
+	// only then.
+	Replayed    bool
+	KeptFor     time.Duration // how much longer the answer is kept
+	TraceParent string        // of the request that claimed the key, if it had one
+}

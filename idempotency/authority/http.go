@@ -1,0 +1,154 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
+)
+
+// Codes of the answers that the adapter for HTTP writes itself, besides those of the middleware.
+const (
+	CodeKeyExpired   = "idempotency_key_expired"
+	CodeNewerRefused = "newer_attempt_refused"
+	CodeAbandoned    = "request_abandoned"
+	CodeTooOld       = "request_too_old"
+	CodeUnknown      = "outcome_unknown"
+	CodeUnavailable  = "service_unavailable"
+	CodeInternal     = "internal_error"
+)
+
+// retryHint is how long a client should wait after a 503: long enough for a failover to be noticed,
+// and short enough that it is still there.
+const retryHint = 2 * time.Second
+
+// adapter is what HTTP needs besides the keys.
+type adapter struct {
+	tombstones time.Duration
+	writeError func(http.ResponseWriter, *http.Request, *idempotency.Error)
+	log        *slog.Logger
+}
+
+var defaultAdapter = adapter{writeError: idempotency.WriteProblem, log: slog.Default()}
+
+// WithTombstones sets [Claim].TombstoneTTL of the requests that [Keys.Serve] and
+// [Keys.ServeProvider] answer. The default is none.
+func WithTombstones(ttl time.Duration) Option {
+	return func(k *Keys) { k.http.tombstones = ttl }
+}
+
+// WithErrorWriter replaces [idempotency.WriteProblem]. The error's cause may be a [Taken].
+func WithErrorWriter(write func(http.ResponseWriter, *http.Request, *idempotency.Error)) Option {
+	return func(k *Keys) { k.http.writeError = write }
+}
+
+// WithLogger sets where failures are logged that clients do not see. The default is slog.Default.
+func WithLogger(log *slog.Logger) Option {
+	return func(k *Keys) { k.http.log = log }
+}
+
+// Serve answers a request by [Keys.Once]. The request comes through an [idempotency.Middleware],
+// whose claim it takes.
+func (k *Keys) Serve(w http.ResponseWriter, r *http.Request, operation string, run Run) {
+	k.serve(w, r, operation, func(ctx context.Context, claim Claim) (Result, error) { return k.Once(ctx, claim, run) })
+}
+
+// ServeProvider answers a request by [Keys.Operate], like [Keys.Serve].
+func (k *Keys) ServeProvider(w http.ResponseWriter, r *http.Request, operation string, begin Run, p Provider) {
+	k.serve(w, r, operation, func(ctx context.Context, claim Claim) (Result, error) { return k.Operate(ctx, claim, begin, p) })
+}
+
+func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, execute func(context.Context, Claim) (Result, error)) {
+	claim, err := k.claimOf(r, operation)
+	var result Result
+	if err == nil {
+		result, err = execute(r.Context(), claim)
+	}
+	held := idempotency.ClaimFrom(r.Context())
+	switch {
+	case held == nil:
+	case err != nil || !result.Kept:
+		held.Release() // or a replay of the store could outlive what is decided here
+	case result.Replayed:
+		held.ReplayedFrom(result.TraceParent)
+		held.KeepFor(result.KeptFor)
+	}
+	if err != nil {
+		k.fail(w, r, problemOf(err))
+		return
+	}
+	for name, value := range result.Header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(result.Status)
+	_, _ = w.Write(result.Body) // the client may be gone
+}
+
+// claimOf is the claim of a request, unless no client waits for its answer any more. Without a key
+// nothing else stops an older copy.
+func (k *Keys) claimOf(r *http.Request, operation string) (Claim, error) {
+	ctx := r.Context()
+	claim := Claim{Operation: operation, TombstoneTTL: k.http.tombstones, AttemptedAt: arrival.Of(ctx)}
+	if time.Since(claim.AttemptedAt) > MaxAttemptAge {
+		return claim, &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeTooOld, RetryAfter: retryHint,
+			Message: "The request waited too long before it was executed. Nothing was done. Send it again."}
+	}
+	if arrival.IsAbandoned(ctx) {
+		return claim, &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeAbandoned, RetryAfter: retryHint,
+			Message: "The client closed the connection before the request was executed. Nothing was done."}
+	}
+	if held := idempotency.ClaimFrom(ctx); held != nil {
+		claim.Scope, claim.Key, claim.Fingerprint = held.Scope, held.Key, held.Fingerprint
+		claim.TTL, claim.TraceParent = held.TTL, held.TraceParent
+	}
+	return claim, nil
+}
+
+func (k *Keys) fail(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
+	if e.Status >= http.StatusInternalServerError {
+		k.http.log.ErrorContext(r.Context(), "authority: request failed", "code", e.Code, "error", e.Err)
+	}
+	k.http.writeError(w, r, e)
+}
+
+// problemOf is what a client sees of an error.
+func problemOf(err error) *idempotency.Error {
+	var own *idempotency.Error
+	var taken *Taken
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &taken):
+		return taken.problem()
+	case errors.Is(err, ErrUnknown):
+		return &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeUnknown, RetryAfter: retryHint, Err: err,
+			Message: "The outcome is not known yet. Retry with the same idempotency key."}
+	case errors.Is(err, idempotency.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: retryHint, Err: err,
+			Message: "The service is temporarily unavailable. Retry with the same idempotency key."}
+	}
+	return &idempotency.Error{Status: http.StatusInternalServerError, Code: CodeInternal, Err: err,
+		Message: "Something went wrong on our side. Retry with the same idempotency key."}
+}
+
+func (t *Taken) problem() *idempotency.Error {
+	var e *idempotency.Error
+	switch t.Why {
+	case Reused:
+		e = idempotency.KeyReused()
+	case Expired:
+		e = &idempotency.Error{Status: http.StatusConflict, Code: CodeKeyExpired,
+			Message: "This idempotency key was used before, and the answer is no longer kept. Nothing was done again."}
+	case Older:
+		e = &idempotency.Error{Status: http.StatusConflict, Code: CodeNewerRefused,
+			Message: "Another copy of this request, or a newer one with its idempotency key, was refused, so this one was not executed. Send it again if it is still wanted."}
+	default:
+		e = idempotency.InProgress(idempotency.RetryAfter(t.Since, idempotency.DefaultLease))
+	}
+	e.Err = t
+	return e
+}

@@ -1,0 +1,88 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// MaxAttemptAge is how old a client attempt may be when it claims its key, by PostgreSQL's clock,
+// and how far ahead. No client waits that long, and a refusal is remembered for twice as long, so
+// that the clocks of proxy, replica and database may differ by half an hour. Keep every answer
+// ([Claim].TTL) for at least an hour, too: it stops the copies of requests that were told of it.
+const MaxAttemptAge = 30 * time.Minute
+
+const (
+	// transactionTimeout bounds a whole transaction from this side, in case PostgreSQL does not
+	// answer at all.
+	transactionTimeout = 5 * time.Second
+	// acquireTimeout bounds the wait for a connection. While PostgreSQL is away requests must fail
+	// fast instead of piling up.
+	acquireTimeout = 2 * time.Second
+	// rollbackTimeout bounds the clean-up after a failure. If it fails, too, the connection is
+	// closed, and PostgreSQL rolls back by itself.
+	rollbackTimeout = time.Second
+)
+
+// DB is what an authority needs of a database. *pgxpool.Pool implements it.
+type DB interface {
+	Acquire(ctx context.Context) (*pgxpool.Conn, error)
+}
+
+// Keys is the authority: a table of idempotency keys. It is safe for concurrent use.
+type Keys struct {
+	db    DB
+	table string
+	sql   statements
+	http  adapter
+
+	takeovers, overtaken atomic.Int64
+}
+
+// Option configures a [Keys].
+type Option func(*Keys)
+
+// New returns the authority on the keys of a database, which remains the caller's to close. It
+// panics if db is nil.
+func New(db DB, opts ...Option) *Keys {
+	k := &Keys{db: db, http: defaultAdapter}
+	WithTable(DefaultTable, DefaultScope)(k)
+	for _, opt := range opts {
+		opt(k)
+	}
+	if db == nil {
+		panic("authority: New needs a database")
+	}
+	return k
+}
+
+// WithTable names the table, for services that share a database, and its column of scopes. The
+// defaults are [DefaultTable] and [DefaultScope]. A service that migrates the table by itself may
+// choose the type of that column, of resource_id, and further columns with defaults: the scope and
+// the ID of what was begun are sent as text, which PostgreSQL reads as what the column is.
+//
+// WithTable panics unless both names have at most 40 lower-case letters, digits and underscores.
+func WithTable(table, scope string) Option {
+	if !isPlain(table) || !isPlain(scope) {
+		panic(fmt.Sprintf("authority: %q or %q is not a plain name", table, scope))
+	}
+	return func(k *Keys) { k.table, k.sql = table, newStatements(table, scope) }
+}
+
+// Counters are what this process did since its start.
+type Counters struct {
+	// Takeovers are attempts that went on with what an earlier one had begun: it ended, lost its
+	// lease, or did not learn the outcome.
+	Takeovers int64
+	// Overtaken are attempts that knew the outcome and could not settle, because a newer one was
+	// running, or it was settled already.
+	Overtaken int64
+}
+
+// Counters reads the counters.
+func (k *Keys) Counters() Counters {
+	return Counters{Takeovers: k.takeovers.Load(), Overtaken: k.overtaken.Load()}
+}

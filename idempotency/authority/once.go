@@ -1,0 +1,121 @@
+package authority
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Run makes the changes of a request in a transaction, and returns what it led to. It may run
+// without its changes being committed, so it must have no effect outside of the transaction. An
+// error rolls back, and keeps nothing.
+type Run func(ctx context.Context, tx *Tx) (Outcome, error)
+
+// Once executes a request at most once under its key: the changes of run, the key and the answer
+// are committed together, or nothing is. If the key is taken, it returns the answer that is kept
+// under it, or a [Taken].
+//
+// An error that wraps [idempotency.ErrUnavailable] may leave the request executed: a retry with
+// the same key finds out.
+func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	tx, err := k.beginClaim(ctx, claim)
+	if err != nil {
+		return Result{}, err
+	}
+	defer tx.close(ctx)
+	result, err := tx.run(ctx, run, claiming{claim})
+	if errors.Is(err, errTaken) {
+		return tx.kept(ctx, claim)
+	}
+	return result, err
+}
+
+func (k *Keys) beginClaim(ctx context.Context, claim Claim) (*Tx, error) {
+	if claim.Key == "" {
+		return k.begin(ctx, clockSQL)
+	}
+	return k.begin(ctx, k.sql.probe, claim.Scope, claim.Key)
+}
+
+// keeper queues how the key's row keeps an outcome.
+type keeper interface {
+	keep(tx *Tx, o Outcome, state string, header []byte) error
+}
+
+// run runs, and commits what follows.
+func (tx *Tx) run(ctx context.Context, run Run, key keeper) (Result, error) {
+	o, err := run(ctx, tx)
+	if err == nil && !tx.open { // it has made no statement yet
+		err = tx.Send(ctx)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	if o.kind == refusedForNow || o.kind == refused && tx.hasFailed() {
+		tx.restart(ctx) // without the changes
+	}
+	if err := tx.keep(o, key); err != nil {
+		return Result{}, err
+	}
+	return Result{Answer: o.answer, Kept: o.kind == done || o.kind == refused}, tx.commit(ctx)
+}
+
+// states are those of a key's row, by outcome.
+var states = map[kind]string{done: "completed", refused: "failed", refusedForNow: "refused", begun: "in_progress"}
+
+func (tx *Tx) keep(o Outcome, key keeper) error {
+	var header []byte
+	if o.kind == done || o.kind == refused {
+		var err error
+		if header, err = json.Marshal(o.answer.Header); err != nil {
+			return fmt.Errorf("encode the answer's header: %w", err)
+		}
+	}
+	return key.keep(tx, o, states[o.kind], header)
+}
+
+// claiming keeps an outcome with the claim itself.
+type claiming struct{ Claim }
+
+// keep puts the claim before all writes that are queued: keys are locked before what is written
+// without having been locked.
+func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
+	if c.Key == "" {
+		return nil
+	}
+	if o.kind == nothing {
+		return errNoOutcome
+	}
+	var id, status, body any
+	ttl, tombstone := c.TTL, c.TombstoneTTL
+	switch o.kind {
+	case done, refused:
+		status, body = o.answer.Status, bodyOf(o.answer)
+	case begun:
+		id = o.id
+	case refusedForNow:
+		ttl, tombstone = 2*MaxAttemptAge, 0
+	}
+	tx.writeKey(tx.keys.sql.claim, c.Scope, c.Key, c.Fingerprint[:], c.Operation, state, id, o.answer.keptResource(o.kind), status, header, body,
+		c.AttemptedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
+	return nil
+}
+
+// bodyOf is never nil: an empty body is one, too, and NULL means no answer yet.
+func bodyOf(a Answer) []byte {
+	if a.Body == nil {
+		return []byte{}
+	}
+	return a.Body
+}
+
+// keptResource is that of an answer that is kept.
+func (a Answer) keptResource(k kind) string {
+	if k == refusedForNow {
+		return ""
+	}
+	return a.Resource
+}

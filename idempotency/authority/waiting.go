@@ -1,0 +1,62 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PutOff makes an attempt's operation due after the wait, unless it is settled or a newer attempt
+// was taken: the attempt did not learn the outcome, and works on it no more.
+func (k *Keys) PutOff(ctx context.Context, a Attempt, wait time.Duration) error {
+	return k.set(ctx, "put off an operation", k.sql.putOff, a.Scope, a.Key, a.Number, wait.Seconds())
+}
+
+// Hold makes an attempt's operation wait for a person, or for a program that asks one: no attempt
+// goes on with it, and requests with its key get [InProgress]. [Keys.SettleAny] ends that.
+func (k *Keys) Hold(ctx context.Context, a Attempt) error {
+	return k.set(ctx, "hold an operation", k.sql.hold, a.Scope, a.Key, a.Number)
+}
+
+func (k *Keys) set(ctx context.Context, doing, sql string, args ...any) error {
+	if _, err := query(ctx, k, true, pgx.RowTo[bool], sql, args...); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// Held returns at most limit operations that are held, oldest first.
+func (k *Keys) Held(ctx context.Context, limit int) ([]Attempt, error) {
+	return k.attempts(ctx, "read held operations", true, k.sql.held, limit)
+}
+
+// Due takes the next attempt of at most limit operations that no attempt works on: the time to
+// which they were put off has come, or no attempt was taken for as long as the grace, which is
+// longer than a handler takes. It skips those that others are taking.
+func (k *Keys) Due(ctx context.Context, grace time.Duration, limit int) ([]Attempt, error) {
+	due, err := k.attempts(ctx, "take due operations", false, k.sql.due, grace.Seconds(), limit)
+	k.takeovers.Add(int64(len(due)))
+	return due, err
+}
+
+// Find returns what is in progress with this ID, for [Keys.SettleAny], or [ErrNotFound].
+func (k *Keys) Find(ctx context.Context, id string) (Attempt, error) {
+	found, err := k.attempts(ctx, "find an operation", true, k.sql.find, id)
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Attempt{}, err
+	}
+	return found[0], nil
+}
+
+func (k *Keys) attempts(ctx context.Context, doing string, again bool, sql string, args ...any) ([]Attempt, error) {
+	found, err := query(ctx, k, again, func(from pgx.CollectableRow) (a Attempt, err error) { return a, a.scan(from) }, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return found, nil
+}
