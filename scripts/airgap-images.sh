@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds replacements for the official images of PostgreSQL, Redis and nginx from Debian packages, for
 # machines with a Docker engine that cannot reach a registry. They support the settings that
-# docker-compose.yml uses, and no others. The stack uses them if there is no official image.
+# docker-compose.yml and deploy/kubernetes use, and no others; servers have the official images' user
+# ID, 999. The stack uses them if there is no official image.
 # By hand: POSTGRES_IMAGE=oncepay-airgap/postgres:17 …
 #
 #   scripts/airgap-images.sh            builds what is missing (about a minute; needs root and a Debian mirror)
@@ -65,7 +66,8 @@ build_postgres() {
 	chmod 755 "$work/context/entrypoint.sh"
 	build "${images[0]}" <<-DOCKERFILE
 		FROM $base
-		RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql-17 && \
+		RUN useradd --system --user-group --uid 999 --home-dir /var/lib/postgresql postgres && apt-get update && \
+		    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql-17 && \
 		    apt-get clean && rm -rf /var/lib/apt/lists/* /var/lib/postgresql/17 /etc/postgresql && \
 		    mkdir -p /var/lib/postgresql/data && chmod 700 /var/lib/postgresql/data && \
 		    chown -R postgres:postgres /var/lib/postgresql && chmod 1777 /run/postgresql
@@ -82,7 +84,8 @@ build_postgres() {
 build_redis() {
 	build "${images[1]}" <<-DOCKERFILE
 		FROM $base
-		RUN apt-get update && apt-get install -y --no-install-recommends redis-server && \
+		RUN useradd --system --user-group --uid 999 redis && apt-get update && \
+		    apt-get install -y --no-install-recommends redis-server && \
 		    apt-get clean && rm -rf /var/lib/apt/lists/* && mkdir /data && chown redis:redis /data
 		USER redis
 		WORKDIR /data

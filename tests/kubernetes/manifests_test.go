@@ -5,6 +5,7 @@
 package kubernetes_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
-	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -31,12 +31,13 @@ import (
 
 const root = "../.."
 
+// overlays are whole: each is applied alone.
 var overlays = []string{"development", "production"}
 
 // kinds are the types of all objects that the manifests may have.
 var kinds = map[string]any{
 	"v1 Namespace": core.Namespace{}, "v1 Service": core.Service{}, "v1 ConfigMap": core.ConfigMap{}, "v1 Secret": core.Secret{},
-	"apps/v1 Deployment": apps.Deployment{}, "apps/v1 StatefulSet": apps.StatefulSet{}, "batch/v1 Job": batch.Job{},
+	"apps/v1 Deployment": apps.Deployment{}, "apps/v1 StatefulSet": apps.StatefulSet{},
 	"policy/v1 PodDisruptionBudget":          policy.PodDisruptionBudget{},
 	"autoscaling/v2 HorizontalPodAutoscaler": autoscaling.HorizontalPodAutoscaler{},
 	"networking.k8s.io/v1 NetworkPolicy":     networking.NetworkPolicy{}, "networking.k8s.io/v1 Ingress": networking.Ingress{},
@@ -91,8 +92,6 @@ func (all objects) pods() map[string]core.PodTemplateSpec {
 			pods[name] = object.Spec.Template
 		case *apps.StatefulSet:
 			pods[name] = object.Spec.Template
-		case *batch.Job:
-			pods[name] = object.Spec.Template
 		}
 	}
 	return pods
@@ -102,11 +101,10 @@ func TestOverlays_HaveWhatAServiceNeeds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, overlay string, all objects) {
 		for _, name := range []string{"Deployment oncepay", "Service oncepay", "PodDisruptionBudget oncepay",
-			"HorizontalPodAutoscaler oncepay", "NetworkPolicy oncepay", "Job oncepay-migrate"} {
+			"HorizontalPodAutoscaler oncepay", "NetworkPolicy oncepay", "NetworkPolicy oncepay-" + overlay} {
 			require.Contains(t, all, name)
 		}
 		production := overlay == "production"
-		require.Equal(t, production, all["ServiceMonitor oncepay"] != nil)
 		require.Equal(t, production, all["Ingress oncepay"] != nil)
 		require.Equal(t, !production, all["StatefulSet postgres"] != nil)
 	})
@@ -131,6 +129,30 @@ func TestDeployment_UpdatesWithoutAGap(t *testing.T) {
 	})
 }
 
+// TestOverlays_CanBeAppliedAgain: a changed setting gives the ConfigMap another name, and a Job
+// that refers to it cannot be changed. So init containers do what a release needs once.
+func TestOverlays_CanBeAppliedAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, overlay string, all objects) {
+		steps := map[string][][]string{"development": {{"migrate", "up"}, {"seed"}}, "production": {{"migrate", "up"}}}
+		var args [][]string
+		for _, container := range all.pods()["Deployment oncepay"].Spec.InitContainers {
+			args = append(args, container.Args)
+		}
+		require.Equal(t, steps[overlay], args)
+	})
+}
+
+// TestOverlays_NeedNoOperator: kubectl fails at a kind that the cluster does not know.
+func TestOverlays_NeedNoOperator(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, all objects) {
+		for name, object := range all {
+			require.IsNotType(t, &monitoring.ServiceMonitor{}, object, name)
+		}
+	})
+}
+
 func TestProbes_AskTheOperationsPort(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, _ string, all objects) {
@@ -150,17 +172,22 @@ func TestProbes_AskTheOperationsPort(t *testing.T) {
 	})
 }
 
-// Kustomize gives generated objects a name with a hash. Production's Secret is made by hand.
+// secrets of production are made by hand, from these files.
+var secrets = map[string]string{"oncepay": "secret.env.example", "oncepay-migration": "migration.env.example"}
+
+// Kustomize gives generated objects a name with a hash.
 func TestPods_ReferToWhatExists(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, overlay string, all objects) {
 		for name, pod := range all.pods() {
-			for _, container := range pod.Spec.Containers {
+			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 				for _, source := range container.EnvFrom {
 					if source.ConfigMapRef != nil {
 						require.Contains(t, all, "ConfigMap "+source.ConfigMapRef.Name, name)
 					}
-					if source.SecretRef != nil && (overlay != "production" || source.SecretRef.Name != "oncepay") {
+					if source.SecretRef != nil && overlay == "production" {
+						require.Contains(t, secrets, source.SecretRef.Name, name)
+					} else if source.SecretRef != nil {
 						require.Contains(t, all, "Secret "+source.SecretRef.Name, name)
 					}
 				}
@@ -209,7 +236,8 @@ func TestSelectors_FindPods(t *testing.T) {
 func TestServiceMonitor_FindsTheService(t *testing.T) {
 	t.Parallel()
 	all := build(t, "production")
-	monitor, service := get[monitoring.ServiceMonitor](t, all, "oncepay"), get[core.Service](t, all, "oncepay")
+	monitor, service := get[monitoring.ServiceMonitor](t, build(t, "monitoring"), "oncepay"), get[core.Service](t, all, "oncepay")
+	require.Equal(t, service.Namespace, monitor.Namespace)
 	require.True(t, labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)))
 	require.True(t, slices.ContainsFunc(service.Spec.Ports, func(p core.ServicePort) bool { return p.Name == monitor.Spec.Endpoints[0].Port }))
 	backend := get[networking.Ingress](t, all, "oncepay").Spec.Rules[0].HTTP.Paths[0].Backend.Service
@@ -226,6 +254,9 @@ func TestIngress_PassesNoChangeOn(t *testing.T) {
 	main, put := get[networking.Ingress](t, all, "oncepay"), get[networking.Ingress](t, all, "oncepay-put")
 	require.Equal(t, "error timeout", main.Annotations[nextUpstream])
 	require.Equal(t, "off", put.Annotations[nextUpstream])
+	for _, ingress := range []*networking.Ingress{main, put} {
+		require.Equal(t, "true", ingress.Annotations["nginx.ingress.kubernetes.io/force-ssl-redirect"])
+	}
 	require.Equal(t, main.Spec.TLS, put.Spec.TLS)
 	require.Equal(t, main.Spec.Rules[0].Host, put.Spec.Rules[0].Host)
 	require.Equal(t, main.Spec.Rules[0].HTTP.Paths[0].Backend, put.Spec.Rules[0].HTTP.Paths[0].Backend)
@@ -247,23 +278,6 @@ func TestIngress_PassesNoChangeOn(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-func TestPods_OfOursHaveFewRights(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, _ string, all objects) {
-		for _, name := range []string{"Deployment oncepay", "Job oncepay-migrate"} {
-			pod := all.pods()[name].Spec
-			require.True(t, *pod.SecurityContext.RunAsNonRoot, name)
-			require.False(t, *pod.AutomountServiceAccountToken, name)
-			require.Equal(t, core.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type, name)
-			context := pod.Containers[0].SecurityContext
-			require.True(t, *context.ReadOnlyRootFilesystem, name)
-			require.False(t, *context.AllowPrivilegeEscalation, name)
-			require.Equal(t, []core.Capability{"ALL"}, context.Capabilities.Drop, name)
-			require.NotNil(t, pod.Containers[0].Resources.Limits.Memory(), name)
-		}
-	})
-}
-
 // TestReplica_RequestsTheMemoryItWasSeenToUse: a pod above its request is the first to be evicted.
 func TestReplica_RequestsTheMemoryItWasSeenToUse(t *testing.T) {
 	t.Parallel()
@@ -278,36 +292,48 @@ func TestReplica_RequestsTheMemoryItWasSeenToUse(t *testing.T) {
 // What a replica needs is set once: in the ConfigMap or in the Secret.
 func TestSettings_ExistAndAreComplete(t *testing.T) {
 	t.Parallel()
-	example, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/production/secret.env.example"))
-	require.NoError(t, err)
 	each(t, func(t *testing.T, overlay string, all objects) {
 		set := map[string]bool{}
-		add := func(name string) {
+		for _, name := range all.settingsOf(t, overlay, all.pods()["Deployment oncepay"].Spec.Containers[0]) {
 			require.Contains(t, settings(t), name)
 			require.False(t, set[name], "%s is set twice", name)
 			set[name] = true
-		}
-		for name, object := range all {
-			if config, ok := object.(*core.ConfigMap); ok && strings.HasPrefix(name, "ConfigMap oncepay-") {
-				for key := range config.Data {
-					add(key)
-				}
-			}
-			if secret, ok := object.(*core.Secret); ok {
-				for key := range secret.Data {
-					add(key)
-				}
-			}
-		}
-		if overlay == "production" {
-			for _, found := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllSubmatch(example, -1) {
-				add(string(found[1]))
-			}
 		}
 		for _, name := range []string{"HTTP_ADDR", "OPS_ADDR", "DATABASE_URL", "REDIS_URL", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
 			require.True(t, set[name], name)
 		}
 	})
+}
+
+// TestMigration_HasASecretOfItsOwn: the replica does not get the user that may change the schema,
+// and the migration gets nothing else.
+func TestMigration_HasASecretOfItsOwn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, overlay string, all objects) {
+		pod := all.pods()["Deployment oncepay"].Spec
+		require.Equal(t, []string{"DATABASE_URL"}, all.settingsOf(t, overlay, pod.InitContainers[0]))
+		require.NotEqual(t, pod.InitContainers[0].EnvFrom[0].SecretRef.Name, pod.Containers[0].EnvFrom[1].SecretRef.Name)
+	})
+}
+
+// settingsOf are the variables that a container gets from ConfigMaps and Secrets.
+func (all objects) settingsOf(t *testing.T, overlay string, container core.Container) (names []string) {
+	t.Helper()
+	for _, source := range container.EnvFrom {
+		switch {
+		case source.ConfigMapRef != nil:
+			names = slices.AppendSeq(names, maps.Keys(get[core.ConfigMap](t, all, source.ConfigMapRef.Name).Data))
+		case overlay == "production":
+			example, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/production", secrets[source.SecretRef.Name]))
+			require.NoError(t, err)
+			for _, found := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllSubmatch(example, -1) {
+				names = append(names, string(found[1]))
+			}
+		default:
+			names = slices.AppendSeq(names, maps.Keys(get[core.Secret](t, all, source.SecretRef.Name).Data))
+		}
+	}
+	return names
 }
 
 var field = regexp.MustCompile("`env:\"([A-Z_]+)\"(?: envDefault:\"([^\"]*)\")?`")
