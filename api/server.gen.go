@@ -403,6 +403,14 @@ type PaymentMethod struct {
 	Type  MethodType `json:"type"`
 }
 
+// PaymentPage defines model for PaymentPage.
+type PaymentPage struct {
+	Data []Payment `json:"data"`
+
+	// NextCursor Absent on the last page
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
+
 // PaymentStatus `processing`: the provider has not confirmed the outcome yet; this is not a failure
 type PaymentStatus string
 
@@ -525,6 +533,14 @@ type RefundCreate struct {
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
+}
+
+// RefundPage defines model for RefundPage.
+type RefundPage struct {
+	Data []Refund `json:"data"`
+
+	// NextCursor Absent on the last page
+	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
 // RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
@@ -706,6 +722,15 @@ type UpdateOrderParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// ListPaymentsParams defines parameters for ListPayments.
+type ListPaymentsParams struct {
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // CreatePaymentParams defines parameters for CreatePayment.
 type CreatePaymentParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
@@ -728,6 +753,15 @@ type CreatePaymentParams struct {
 	// another request gets 422, and nothing is done. Any other key may then
 	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// ListRefundsParams defines parameters for ListRefunds.
+type ListRefundsParams struct {
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // CreateRefundParams defines parameters for CreateRefund.
@@ -889,12 +923,18 @@ type ServerInterface interface {
 	// UpdateOrder Change the shipping address of an order, or cancel it
 	// (PATCH /orders/{order_id})
 	UpdateOrder(w http.ResponseWriter, r *http.Request, orderID OrderID, params UpdateOrderParams)
+	// ListPayments List the payments of an order, newest first
+	// (GET /orders/{order_id}/payments)
+	ListPayments(w http.ResponseWriter, r *http.Request, orderID OrderID, params ListPaymentsParams)
 	// CreatePayment Pay an order in full
 	// (POST /orders/{order_id}/payments)
 	CreatePayment(w http.ResponseWriter, r *http.Request, orderID OrderID, params CreatePaymentParams)
 	// GetPayment Read a payment
 	// (GET /payments/{payment_id})
 	GetPayment(w http.ResponseWriter, r *http.Request, paymentID PaymentID)
+	// ListRefunds List the refunds of a payment, newest first
+	// (GET /payments/{payment_id}/refunds)
+	ListRefunds(w http.ResponseWriter, r *http.Request, paymentID PaymentID, params ListRefundsParams)
 	// CreateRefund Refund a payment, or a part of it
 	// (POST /payments/{payment_id}/refunds)
 	CreateRefund(w http.ResponseWriter, r *http.Request, paymentID PaymentID, params CreateRefundParams)
@@ -979,6 +1019,12 @@ func (_ Unimplemented) UpdateOrder(w http.ResponseWriter, r *http.Request, order
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListPayments List the payments of an order, newest first
+// (GET /orders/{order_id}/payments)
+func (_ Unimplemented) ListPayments(w http.ResponseWriter, r *http.Request, orderID OrderID, params ListPaymentsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // CreatePayment Pay an order in full
 // (POST /orders/{order_id}/payments)
 func (_ Unimplemented) CreatePayment(w http.ResponseWriter, r *http.Request, orderID OrderID, params CreatePaymentParams) {
@@ -988,6 +1034,12 @@ func (_ Unimplemented) CreatePayment(w http.ResponseWriter, r *http.Request, ord
 // GetPayment Read a payment
 // (GET /payments/{payment_id})
 func (_ Unimplemented) GetPayment(w http.ResponseWriter, r *http.Request, paymentID PaymentID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListRefunds List the refunds of a payment, newest first
+// (GET /payments/{payment_id}/refunds)
+func (_ Unimplemented) ListRefunds(w http.ResponseWriter, r *http.Request, paymentID PaymentID, params ListRefundsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1447,6 +1499,61 @@ func (siw *ServerInterfaceWrapper) UpdateOrder(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// ListPayments operation middleware
+func (siw *ServerInterfaceWrapper) ListPayments(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "order_id" -------------
+	var orderID OrderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "order_id", chi.URLParam(r, "order_id"), &orderID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "order_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPaymentsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPayments(w, r, orderID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CreatePayment operation middleware
 func (siw *ServerInterfaceWrapper) CreatePayment(w http.ResponseWriter, r *http.Request) {
 
@@ -1518,6 +1625,61 @@ func (siw *ServerInterfaceWrapper) GetPayment(w http.ResponseWriter, r *http.Req
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetPayment(w, r, paymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListRefunds operation middleware
+func (siw *ServerInterfaceWrapper) ListRefunds(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "payment_id" -------------
+	var paymentID PaymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "payment_id", chi.URLParam(r, "payment_id"), &paymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "payment_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRefundsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRefunds(w, r, paymentID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2031,10 +2193,16 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Patch(options.BaseURL+"/orders/{order_id}", wrapper.UpdateOrder)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/orders/{order_id}/payments", wrapper.ListPayments)
+	})
+	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/orders/{order_id}/payments", wrapper.CreatePayment)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/payments/{payment_id}", wrapper.GetPayment)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/payments/{payment_id}/refunds", wrapper.ListRefunds)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/payments/{payment_id}/refunds", wrapper.CreateRefund)
@@ -2585,6 +2753,53 @@ func (response UpdateOrderdefaultApplicationProblemPlusJSONResponse) VisitUpdate
 	return err
 }
 
+type ListPaymentsRequestObject struct {
+	OrderID OrderID `json:"order_id"`
+	Params  ListPaymentsParams
+}
+
+type ListPaymentsResponseObject interface {
+	VisitListPaymentsResponse(w http.ResponseWriter) error
+}
+
+type ListPayments200JSONResponse PaymentPage
+
+func (response ListPayments200JSONResponse) VisitListPaymentsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPaymentsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListPaymentsdefaultApplicationProblemPlusJSONResponse) VisitListPaymentsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CreatePaymentRequestObject struct {
 	OrderID OrderID `json:"order_id"`
 	Params  CreatePaymentParams
@@ -2676,6 +2891,53 @@ type GetPaymentdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetPaymentdefaultApplicationProblemPlusJSONResponse) VisitGetPaymentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRefundsRequestObject struct {
+	PaymentID PaymentID `json:"payment_id"`
+	Params    ListRefundsParams
+}
+
+type ListRefundsResponseObject interface {
+	VisitListRefundsResponse(w http.ResponseWriter) error
+}
+
+type ListRefunds200JSONResponse RefundPage
+
+func (response ListRefunds200JSONResponse) VisitListRefundsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRefundsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ListRefundsdefaultApplicationProblemPlusJSONResponse) VisitListRefundsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3088,12 +3350,18 @@ type StrictServerInterface interface {
 	// UpdateOrder Change the shipping address of an order, or cancel it
 	// (PATCH /orders/{order_id})
 	UpdateOrder(ctx context.Context, request UpdateOrderRequestObject) (UpdateOrderResponseObject, error)
+	// ListPayments List the payments of an order, newest first
+	// (GET /orders/{order_id}/payments)
+	ListPayments(ctx context.Context, request ListPaymentsRequestObject) (ListPaymentsResponseObject, error)
 	// CreatePayment Pay an order in full
 	// (POST /orders/{order_id}/payments)
 	CreatePayment(ctx context.Context, request CreatePaymentRequestObject) (CreatePaymentResponseObject, error)
 	// GetPayment Read a payment
 	// (GET /payments/{payment_id})
 	GetPayment(ctx context.Context, request GetPaymentRequestObject) (GetPaymentResponseObject, error)
+	// ListRefunds List the refunds of a payment, newest first
+	// (GET /payments/{payment_id}/refunds)
+	ListRefunds(ctx context.Context, request ListRefundsRequestObject) (ListRefundsResponseObject, error)
 	// CreateRefund Refund a payment, or a part of it
 	// (POST /payments/{payment_id}/refunds)
 	CreateRefund(ctx context.Context, request CreateRefundRequestObject) (CreateRefundResponseObject, error)
@@ -3451,6 +3719,33 @@ func (sh *strictHandler) UpdateOrder(w http.ResponseWriter, r *http.Request, ord
 	}
 }
 
+// ListPayments operation middleware
+func (sh *strictHandler) ListPayments(w http.ResponseWriter, r *http.Request, orderID OrderID, params ListPaymentsParams) {
+	var request ListPaymentsRequestObject
+
+	request.OrderID = orderID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPayments(ctx, request.(ListPaymentsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPayments")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListPaymentsResponseObject); ok {
+		if err := validResponse.VisitListPaymentsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // CreatePayment operation middleware
 func (sh *strictHandler) CreatePayment(w http.ResponseWriter, r *http.Request, orderID OrderID, params CreatePaymentParams) {
 	var request CreatePaymentRequestObject
@@ -3504,6 +3799,33 @@ func (sh *strictHandler) GetPayment(w http.ResponseWriter, r *http.Request, paym
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetPaymentResponseObject); ok {
 		if err := validResponse.VisitGetPaymentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListRefunds operation middleware
+func (sh *strictHandler) ListRefunds(w http.ResponseWriter, r *http.Request, paymentID PaymentID, params ListRefundsParams) {
+	var request ListRefundsRequestObject
+
+	request.PaymentID = paymentID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRefunds(ctx, request.(ListRefundsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRefunds")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListRefundsResponseObject); ok {
+		if err := validResponse.VisitListRefundsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -404,6 +404,14 @@ type PaymentMethod struct {
 	Type  MethodType `json:"type"`
 }
 
+// PaymentPage defines model for PaymentPage.
+type PaymentPage struct {
+	Data []Payment `json:"data"`
+
+	// NextCursor Absent on the last page
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
+
 // PaymentStatus `processing`: the provider has not confirmed the outcome yet; this is not a failure
 type PaymentStatus string
 
@@ -526,6 +534,14 @@ type RefundCreate struct {
 
 	// RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
 	RequestNonce *RequestNonce `json:"request_nonce,omitempty"`
+}
+
+// RefundPage defines model for RefundPage.
+type RefundPage struct {
+	Data []Refund `json:"data"`
+
+	// NextCursor Absent on the last page
+	NextCursor *string `json:"next_cursor,omitempty"`
 }
 
 // RequestNonce Left out of the fingerprint, so a retry may carry a new one. It is not checked for card numbers
@@ -707,6 +723,15 @@ type UpdateOrderParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// ListPaymentsParams defines parameters for ListPayments.
+type ListPaymentsParams struct {
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // CreatePaymentParams defines parameters for CreatePayment.
 type CreatePaymentParams struct {
 	// IdempotencyKey Names this request: up to 255 characters, bare or as an RFC 9651 quoted
@@ -729,6 +754,15 @@ type CreatePaymentParams struct {
 	// another request gets 422, and nothing is done. Any other key may then
 	// be used for a new request.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// ListRefundsParams defines parameters for ListRefunds.
+type ListRefundsParams struct {
+	// Limit How many at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // CreateRefundParams defines parameters for CreateRefund.
@@ -1035,6 +1069,13 @@ type ClientInterface interface {
 	// Corresponds with PATCH /orders/{order_id} (the `UpdateOrder` operationId).
 	UpdateOrder(ctx context.Context, orderID OrderID, params *UpdateOrderParams, body UpdateOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListPayments List the payments of an order, newest first
+	//
+	// Also those that are `processing` or were declined. So a client that lost a payment's answer and its key finds what became of it.
+	//
+	// Corresponds with GET /orders/{order_id}/payments (the `ListPayments` operationId).
+	ListPayments(ctx context.Context, orderID OrderID, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CreatePaymentWithBody Pay an order in full
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
@@ -1065,6 +1106,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /payments/{payment_id} (the `GetPayment` operationId).
 	GetPayment(ctx context.Context, paymentID PaymentID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRefunds List the refunds of a payment, newest first
+	//
+	// Also those that are `processing` or were declined.
+	//
+	// Corresponds with GET /payments/{payment_id}/refunds (the `ListRefunds` operationId).
+	ListRefunds(ctx context.Context, paymentID PaymentID, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateRefundWithBody Refund a payment, or a part of it
 	//
@@ -1420,6 +1468,23 @@ func (c *Client) UpdateOrder(ctx context.Context, orderID OrderID, params *Updat
 	return c.Client.Do(req)
 }
 
+// ListPayments List the payments of an order, newest first
+//
+// Also those that are `processing` or were declined. So a client that lost a payment's answer and its key finds what became of it.
+//
+// Corresponds with GET /orders/{order_id}/payments (the `ListPayments` operationId).
+func (c *Client) ListPayments(ctx context.Context, orderID OrderID, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPaymentsRequest(c.Server, orderID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CreatePaymentWithBody Pay an order in full
 //
 // A payment whose outcome the provider has not confirmed is answered with
@@ -1471,6 +1536,23 @@ func (c *Client) CreatePayment(ctx context.Context, orderID OrderID, params *Cre
 // Corresponds with GET /payments/{payment_id} (the `GetPayment` operationId).
 func (c *Client) GetPayment(ctx context.Context, paymentID PaymentID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetPaymentRequest(c.Server, paymentID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRefunds List the refunds of a payment, newest first
+//
+// Also those that are `processing` or were declined.
+//
+// Corresponds with GET /payments/{payment_id}/refunds (the `ListRefunds` operationId).
+func (c *Client) ListRefunds(ctx context.Context, paymentID PaymentID, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRefundsRequest(c.Server, paymentID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2183,6 +2265,79 @@ func NewUpdateOrderRequestWithBody(server string, orderID OrderID, params *Updat
 	return req, nil
 }
 
+// NewListPaymentsRequest constructs an http.Request for the ListPayments method
+func NewListPaymentsRequest(server string, orderID OrderID, params *ListPaymentsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order_id", orderID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/payments", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewCreatePaymentRequest calls the generic CreatePayment builder with application/json body
 func NewCreatePaymentRequest(server string, orderID OrderID, params *CreatePaymentParams, body CreatePaymentJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -2267,6 +2422,79 @@ func NewGetPaymentRequest(server string, paymentID PaymentID) (*http.Request, er
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListRefundsRequest constructs an http.Request for the ListRefunds method
+func NewListRefundsRequest(server string, paymentID PaymentID, params *ListRefundsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "payment_id", paymentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/payments/%s/refunds", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -2813,6 +3041,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /orders/{order_id} (the `UpdateOrder` operationId).
 	UpdateOrderWithResponse(ctx context.Context, orderID OrderID, params *UpdateOrderParams, body UpdateOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateOrderResponse, error)
 
+	// ListPaymentsWithResponse List the payments of an order, newest first
+	//
+	// Also those that are `processing` or were declined. So a client that lost a payment's answer and its key finds what became of it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /orders/{order_id}/payments (the `ListPayments` operationId).
+	ListPaymentsWithResponse(ctx context.Context, orderID OrderID, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*ListPaymentsResponse, error)
+
 	// CreatePaymentWithBodyWithResponse Pay an order in full
 	//
 	// A payment whose outcome the provider has not confirmed is answered with
@@ -2845,6 +3082,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /payments/{payment_id} (the `GetPayment` operationId).
 	GetPaymentWithResponse(ctx context.Context, paymentID PaymentID, reqEditors ...RequestEditorFn) (*GetPaymentResponse, error)
+
+	// ListRefundsWithResponse List the refunds of a payment, newest first
+	//
+	// Also those that are `processing` or were declined.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /payments/{payment_id}/refunds (the `ListRefunds` operationId).
+	ListRefundsWithResponse(ctx context.Context, paymentID PaymentID, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*ListRefundsResponse, error)
 
 	// CreateRefundWithBodyWithResponse Refund a payment, or a part of it
 	//
@@ -3548,6 +3794,62 @@ func (r UpdateOrderResponse) ContentType() string {
 	return ""
 }
 
+// ListPaymentsResponseDefaultHeaders the declared response headers of an HTTP default response for ListPayments
+type ListPaymentsResponseDefaultHeaders struct {
+	RetryAfter        *int
+	XIdempotentReplay *string
+}
+
+type ListPaymentsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PaymentPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListPaymentsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListPaymentsResponse) GetJSON200() *PaymentPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListPaymentsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListPaymentsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPaymentsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPaymentsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListPaymentsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreatePaymentResponse201Headers the declared response headers of an HTTP 201 response for CreatePayment
 type CreatePaymentResponse201Headers struct {
 	Location          *string
@@ -3662,6 +3964,62 @@ func (r GetPaymentResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetPaymentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListRefundsResponseDefaultHeaders the declared response headers of an HTTP default response for ListRefunds
+type ListRefundsResponseDefaultHeaders struct {
+	RetryAfter        *int
+	XIdempotentReplay *string
+}
+
+type ListRefundsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RefundPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListRefundsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRefundsResponse) GetJSON200() *RefundPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListRefundsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRefundsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRefundsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRefundsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRefundsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4253,6 +4611,21 @@ func (c *ClientWithResponses) UpdateOrderWithResponse(ctx context.Context, order
 	return ParseUpdateOrderResponse(rsp)
 }
 
+// ListPaymentsWithResponse List the payments of an order, newest first
+//
+// Also those that are `processing` or were declined. So a client that lost a payment's answer and its key finds what became of it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /orders/{order_id}/payments (the `ListPayments` operationId).
+func (c *ClientWithResponses) ListPaymentsWithResponse(ctx context.Context, orderID OrderID, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*ListPaymentsResponse, error) {
+	rsp, err := c.ListPayments(ctx, orderID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPaymentsResponse(rsp)
+}
+
 // CreatePaymentWithBodyWithResponse Pay an order in full
 //
 // A payment whose outcome the provider has not confirmed is answered with
@@ -4302,6 +4675,21 @@ func (c *ClientWithResponses) GetPaymentWithResponse(ctx context.Context, paymen
 		return nil, err
 	}
 	return ParseGetPaymentResponse(rsp)
+}
+
+// ListRefundsWithResponse List the refunds of a payment, newest first
+//
+// Also those that are `processing` or were declined.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /payments/{payment_id}/refunds (the `ListRefunds` operationId).
+func (c *ClientWithResponses) ListRefundsWithResponse(ctx context.Context, paymentID PaymentID, params *ListRefundsParams, reqEditors ...RequestEditorFn) (*ListRefundsResponse, error) {
+	rsp, err := c.ListRefunds(ctx, paymentID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRefundsResponse(rsp)
 }
 
 // CreateRefundWithBodyWithResponse Refund a payment, or a part of it
@@ -5062,6 +5450,59 @@ func ParseUpdateOrderResponse(rsp *http.Response) (*UpdateOrderResponse, error) 
 	return response, nil
 }
 
+// ParseListPaymentsResponse parses an HTTP response from a ListPaymentsWithResponse call
+func ParseListPaymentsResponse(rsp *http.Response) (*ListPaymentsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPaymentsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PaymentPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListPaymentsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseCreatePaymentResponse parses an HTTP response from a CreatePaymentWithResponse call
 func ParseCreatePaymentResponse(rsp *http.Response) (*CreatePaymentResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -5165,6 +5606,59 @@ func ParseGetPaymentResponse(rsp *http.Response) (*GetPaymentResponse, error) {
 	switch {
 	case true:
 		var headers GetPaymentResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListRefundsResponse parses an HTTP response from a ListRefundsWithResponse call
+func ParseListRefundsResponse(rsp *http.Response) (*ListRefundsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRefundsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RefundPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListRefundsResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

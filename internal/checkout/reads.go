@@ -46,6 +46,16 @@ func (s *Service) Payment(ctx context.Context, account, id uuid.UUID) (Payment, 
 	return s.store.Payment(ctx, account, id)
 }
 
+// Payments lists the payments of an order, newest first.
+func (s *Service) Payments(ctx context.Context, account, order uuid.UUID, page Page) ([]Payment, error) {
+	return s.store.Payments(ctx, account, order, page)
+}
+
+// Refunds lists the refunds of a payment, newest first.
+func (s *Service) Refunds(ctx context.Context, account, payment uuid.UUID, page Page) ([]Refund, error) {
+	return s.store.Refunds(ctx, account, payment, page)
+}
+
 // Key returns what is known of an idempotency key.
 func (s *Service) Key(ctx context.Context, account uuid.UUID, key string) (Key, error) {
 	return s.store.Key(ctx, account, key)

@@ -44,6 +44,8 @@ type Store interface {
 	UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Answer, error)
 
 	Payment(ctx context.Context, account, id uuid.UUID) (Payment, error)
+	Payments(ctx context.Context, account, order uuid.UUID, page Page) ([]Payment, error)
+	Refunds(ctx context.Context, account, payment uuid.UUID, page Page) ([]Refund, error)
 	PayFromWallet(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error)
 	RefundToWallet(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error)
 
@@ -119,6 +121,12 @@ type Taken[T any] struct {
 type ProductPage struct {
 	After string // SKU; empty: from the start
 	Limit int32
+}
+
+// Page asks for what belongs to an order or a payment, newest first.
+type Page struct {
+	Before *uuid.UUID // nil: from the newest
+	Limit  int32
 }
 
 // OrderPage asks for orders, newest first.

@@ -14,6 +14,8 @@ import (
 const (
 	productCursor = "p1:"
 	orderCursor   = "o1:"
+	paymentCursor = "y1:"
+	refundCursor  = "r1:"
 )
 
 var errInvalidCursor = problem{status: http.StatusBadRequest, code: "invalid_cursor",
@@ -48,12 +50,12 @@ func afterSKU(cursor *string) (string, error) {
 	return sku, err
 }
 
-// beforeOrder reads the cursor of a list of orders; none is the newest.
-func beforeOrder(cursor *string) (*uuid.UUID, error) {
+// beforeID reads the cursor of a list that begins with the newest; none is the beginning.
+func beforeID(kind string, cursor *string) (*uuid.UUID, error) {
 	if cursor == nil {
 		return nil, nil
 	}
-	text, err := readCursor(orderCursor, *cursor)
+	text, err := readCursor(kind, *cursor)
 	if err != nil {
 		return nil, err
 	}

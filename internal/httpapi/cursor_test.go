@@ -17,7 +17,7 @@ func TestCursor_RoundTrips(t *testing.T) {
 
 	id := uuid.New()
 	order := makeCursor(orderCursor, id.String())
-	before, err := beforeOrder(&order)
+	before, err := beforeID(orderCursor, &order)
 	require.NoError(t, err)
 	require.Equal(t, id, *before)
 }
@@ -27,7 +27,7 @@ func TestCursor_NoneIsTheStart(t *testing.T) {
 	sku, err := afterSKU(nil)
 	require.NoError(t, err)
 	require.Empty(t, sku)
-	before, err := beforeOrder(nil)
+	before, err := beforeID(orderCursor, nil)
 	require.NoError(t, err)
 	require.Nil(t, before)
 }
@@ -48,7 +48,7 @@ func TestCursor_BadIsRefused(t *testing.T) {
 	} {
 		_, err := afterSKU(&cursor)
 		require.ErrorIs(t, err, errInvalidCursor, name)
-		_, err = beforeOrder(&cursor)
+		_, err = beforeID(orderCursor, &cursor)
 		require.ErrorIs(t, err, errInvalidCursor, name)
 	}
 	mixed := makeCursor(orderCursor, id)

@@ -36,7 +36,7 @@ func addressOf(a *api.Address) *checkout.Address {
 // ListOrders implements GET /orders.
 func (h handlers) ListOrders(ctx context.Context, r api.ListOrdersRequestObject) (api.ListOrdersResponseObject, error) {
 	limit := limitOf(r.Params.Limit)
-	before, err := beforeOrder(r.Params.Cursor)
+	before, err := beforeID(orderCursor, r.Params.Cursor)
 	if err != nil {
 		return nil, err
 	}

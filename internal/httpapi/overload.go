@@ -27,6 +27,8 @@ var classOf = map[string]admission.Class{
 	"GET " + keyRoute:                          admission.Begun,
 	"GET /v1/payments/{payment_id}":            admission.Begun,
 	"GET /v1/orders/{order_id}":                admission.Begun,
+	"GET /v1/orders/{order_id}/payments":       admission.Begun,
+	"GET /v1/payments/{payment_id}/refunds":    admission.Begun,
 	"POST /v1/orders/{order_id}/payments":      admission.Money,
 	"POST /v1/payments/{payment_id}/refunds":   admission.Money,
 	"POST /v1/customers/{customer_id}/top-ups": admission.Money,

@@ -44,6 +44,36 @@ func (h handlers) GetPayment(ctx context.Context, r api.GetPaymentRequestObject)
 	return api.GetPayment200JSONResponse(wirePayment(payment)), err
 }
 
+// ListPayments implements GET /orders/{order_id}/payments.
+func (h handlers) ListPayments(ctx context.Context, r api.ListPaymentsRequestObject) (api.ListPaymentsResponseObject, error) {
+	limit := limitOf(r.Params.Limit)
+	before, err := beforeID(paymentCursor, r.Params.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	payments, err := h.service.Payments(ctx, accountOf(ctx), r.OrderID, checkout.Page{Before: before, Limit: limit + 1})
+	if err != nil {
+		return nil, err
+	}
+	payments, next := page(payments, limit, func(last checkout.Payment) string { return makeCursor(paymentCursor, last.ID.String()) })
+	return api.ListPayments200JSONResponse{Data: mapped(payments, wirePayment), NextCursor: next}, nil
+}
+
+// ListRefunds implements GET /payments/{payment_id}/refunds.
+func (h handlers) ListRefunds(ctx context.Context, r api.ListRefundsRequestObject) (api.ListRefundsResponseObject, error) {
+	limit := limitOf(r.Params.Limit)
+	before, err := beforeID(refundCursor, r.Params.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	refunds, err := h.service.Refunds(ctx, accountOf(ctx), r.PaymentID, checkout.Page{Before: before, Limit: limit + 1})
+	if err != nil {
+		return nil, err
+	}
+	refunds, next := page(refunds, limit, func(last checkout.Refund) string { return makeCursor(refundCursor, last.ID.String()) })
+	return api.ListRefunds200JSONResponse{Data: mapped(refunds, wireRefund), NextCursor: next}, nil
+}
+
 // CreateRefund implements POST /payments/{payment_id}/refunds.
 func (h handlers) CreateRefund(ctx context.Context, r api.CreateRefundRequestObject) (api.CreateRefundResponseObject, error) {
 	wanted := checkout.NewRefund{PaymentID: r.PaymentID}

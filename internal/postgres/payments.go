@@ -17,6 +17,25 @@ func (s *Store) Payment(ctx context.Context, account, id uuid.UUID) (checkout.Pa
 	})
 }
 
+// Payments lists the payments of an order, newest first. Only an empty list asks whether there is
+// such an order.
+func (s *Store) Payments(ctx context.Context, account, order uuid.UUID, page checkout.Page) ([]checkout.Payment, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Payment, error) {
+		rows, err := q.ListPayments(ctx, dbsqlc.ListPaymentsParams{AccountID: account, OrderID: order, Before: page.Before, PageSize: page.Limit})
+		if err != nil {
+			return nil, translate("list payments", err)
+		}
+		if len(rows) == 0 {
+			_, err = q.GetOrder(ctx, dbsqlc.GetOrderParams{AccountID: account, ID: order})
+		}
+		payments := make([]checkout.Payment, len(rows))
+		for i, row := range rows {
+			payments[i] = paymentOf(row)
+		}
+		return payments, found("order", err)
+	})
+}
+
 // PayFromWallet pays an order at once.
 func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
 	render checkout.Render[checkout.Payment],

@@ -9,6 +9,25 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
+// Refunds lists the refunds of a payment, newest first. Only an empty list asks whether there is
+// such a payment.
+func (s *Store) Refunds(ctx context.Context, account, payment uuid.UUID, page checkout.Page) ([]checkout.Refund, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Refund, error) {
+		rows, err := q.ListRefunds(ctx, dbsqlc.ListRefundsParams{AccountID: account, PaymentID: payment, Before: page.Before, PageSize: page.Limit})
+		if err != nil {
+			return nil, translate("list refunds", err)
+		}
+		if len(rows) == 0 {
+			_, err = q.GetPayment(ctx, dbsqlc.GetPaymentParams{AccountID: account, ID: payment})
+		}
+		refunds := make([]checkout.Refund, len(rows))
+		for i, row := range rows {
+			refunds[i] = refundOf(row)
+		}
+		return refunds, found("payment", err)
+	})
+}
+
 // RefundToWallet refunds a payment from the wallet, or a part of it, at once.
 func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
 	render checkout.Render[checkout.Refund],

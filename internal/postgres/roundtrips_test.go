@@ -130,6 +130,14 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 				return err
 			}
 		}, 1},
+		{"list the payments of an order", func() func() error {
+			order := b.order(customer, 1)
+			b.pay(order, checkout.MethodWallet)
+			return func() error {
+				_, err := store.Payments(b.ctx, b.account, order.ID, checkout.Page{Limit: 3})
+				return err
+			}
+		}, 1},
 	} {
 		var err error
 		measured := operation.prepare()

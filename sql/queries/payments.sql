@@ -1,6 +1,11 @@
 -- name: GetPayment :one
 SELECT * FROM payments WHERE account_id = @account_id AND id = @id;
 
+-- name: ListPayments :many
+SELECT * FROM payments WHERE account_id = @account_id AND order_id = @order_id
+  AND id < coalesce(sqlc.narg('before')::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+ORDER BY id DESC LIMIT @page_size;
+
 -- name: LockPayment :batchone
 SELECT * FROM payments WHERE account_id = @account_id AND id = @id FOR NO KEY UPDATE;
 

@@ -1,3 +1,8 @@
+-- name: ListRefunds :many
+SELECT * FROM refunds WHERE account_id = @account_id AND payment_id = @payment_id
+  AND id < coalesce(sqlc.narg('before')::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+ORDER BY id DESC LIMIT @page_size;
+
 -- name: LockRefund :batchone
 SELECT * FROM refunds WHERE account_id = @account_id AND id = @id FOR NO KEY UPDATE;
 

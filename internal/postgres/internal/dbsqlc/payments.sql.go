@@ -98,6 +98,61 @@ func (q *Queries) GetPayment(ctx context.Context, arg GetPaymentParams) (Payment
 	return i, err
 }
 
+const listPayments = `-- name: ListPayments :many
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND order_id = $2
+  AND id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+ORDER BY id DESC LIMIT $4
+`
+
+type ListPaymentsParams struct {
+	AccountID uuid.UUID
+	OrderID   uuid.UUID
+	Before    *uuid.UUID
+	PageSize  int32
+}
+
+func (q *Queries) ListPayments(ctx context.Context, arg ListPaymentsParams) ([]Payment, error) {
+	rows, err := q.db.Query(ctx, listPayments,
+		arg.AccountID,
+		arg.OrderID,
+		arg.Before,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Payment
+	for rows.Next() {
+		var i Payment
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.OrderID,
+			&i.CustomerID,
+			&i.Method,
+			&i.Token,
+			&i.Amount,
+			&i.Currency,
+			&i.Refunded,
+			&i.Status,
+			&i.DeclineCode,
+			&i.ProviderID,
+			&i.Attempt,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.ReconcileAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const putOffPayment = `-- name: PutOffPayment :execrows
 UPDATE payments SET reconcile_at = now() + make_interval(secs => $1)
 WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4

@@ -11,6 +11,59 @@ import (
 	"github.com/google/uuid"
 )
 
+const listRefunds = `-- name: ListRefunds :many
+SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at FROM refunds WHERE account_id = $1 AND payment_id = $2
+  AND id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+ORDER BY id DESC LIMIT $4
+`
+
+type ListRefundsParams struct {
+	AccountID uuid.UUID
+	PaymentID uuid.UUID
+	Before    *uuid.UUID
+	PageSize  int32
+}
+
+func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]Refund, error) {
+	rows, err := q.db.Query(ctx, listRefunds,
+		arg.AccountID,
+		arg.PaymentID,
+		arg.Before,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Refund
+	for rows.Next() {
+		var i Refund
+		if err := rows.Scan(
+			&i.ID,
+			&i.AccountID,
+			&i.PaymentID,
+			&i.OrderID,
+			&i.Amount,
+			&i.Currency,
+			&i.Status,
+			&i.DeclineCode,
+			&i.ProviderID,
+			&i.ChargeID,
+			&i.Attempt,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.ReconcileAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const putOffRefund = `-- name: PutOffRefund :execrows
 UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1)
 WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4
