@@ -61,14 +61,17 @@ func run(ctx context.Context, command []string, out io.Writer) error {
 	return draw(out, lines)
 }
 
-// record reads lines until the output ends.
+// record reads lines until the output ends. The time begins with the first one, so that the first
+// picture is not empty.
 func record(output io.Reader, now func() time.Time) []line {
 	var lines []line
 	var at time.Duration
-	last := now()
+	var last time.Time
 	for scanner := bufio.NewScanner(output); scanner.Scan(); {
 		read := now()
-		at += min(read.Sub(last), longestPause)
+		if len(lines) > 0 {
+			at += min(read.Sub(last), longestPause)
+		}
 		last = read
 		lines = append(lines, line{Text: strings.TrimRight(scanner.Text(), " "), At: at})
 	}
@@ -82,7 +85,7 @@ type picture struct {
 	Lines         []shown
 }
 
-// shown is a line with its place, and when it appears in percent of a round.
+// shown is a line with its place, and when it appears in percent of a round; 0: it is always there.
 type shown struct {
 	Text, Class string
 	Y           int

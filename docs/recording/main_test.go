@@ -22,8 +22,8 @@ func clock(seconds ...float64) func() time.Time {
 
 func TestRecord_ShortensLongPauses(t *testing.T) {
 	t.Parallel()
-	lines := record(strings.NewReader("$ pay\n< 201\n"), clock(0, 1, 30))
-	require.Equal(t, []line{{"$ pay", time.Second}, {"< 201", 3 * time.Second}}, lines)
+	lines := record(strings.NewReader("$ pay\n< 201\n✓\n"), clock(7, 8, 30))
+	require.Equal(t, []line{{"$ pay", 0}, {"< 201", time.Second}, {"✓", 3 * time.Second}}, lines)
 }
 
 func TestDraw_IsWellFormedXML(t *testing.T) {
@@ -32,6 +32,8 @@ func TestDraw_IsWellFormedXML(t *testing.T) {
 	require.NoError(t, draw(&svg, []line{{`$ curl -d '{"a":1}' "<&>"`, 0}, {"✓ one charge", time.Second}}))
 	require.Contains(t, svg.String(), `class="command"`)
 	require.Contains(t, svg.String(), `class="verdict"`)
+	require.NotContains(t, svg.String(), "#l0", "the first line does not wait")
+	require.Contains(t, svg.String(), "#l1 { animation")
 	decoder := xml.NewDecoder(strings.NewReader(svg.String()))
 	for {
 		_, err := decoder.Token()
