@@ -80,6 +80,14 @@ func (c *call) fits(r Response) bool {
 	return headers.Size(r.Header)+len(r.Body) <= c.holder.maxResponse
 }
 
+// limited returns what is kept of an answer: only its status if it is too large.
+func (c *call) limited(r Response) Response {
+	if r.BodyOmitted || !c.fits(r) {
+		return Response{StatusCode: r.StatusCode, BodyOmitted: true}
+	}
+	return r
+}
+
 // start returns the context of the work, which carries the claim. It ends when the lease is
 // lost, or may be about to end. Without the key there is no lease.
 func (c *call) start(ctx context.Context) (context.Context, context.CancelCauseFunc) {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Claim is a handler's view of the key that its request holds. A handler takes it from the
-// request's context and passes it to the code that writes the change. Its methods may be
-// called from any goroutine until the handler returns.
+// Claim is what a handler, or the work of [Do], knows of the key that it holds. It takes the
+// claim from its context and passes it to the code that writes the change. Its methods may be
+// called from any goroutine until the handler or the work returns.
 type Claim struct {
 	Scope, Key  string
 	Fingerprint Fingerprint
@@ -29,8 +29,8 @@ type Claim struct {
 
 type claimKey struct{}
 
-// ClaimFrom returns the claim of the request that ctx belongs to, or nil if the request has
-// no key or its route no policy.
+// ClaimFrom returns the claim of the request or work that ctx belongs to, or nil if the request
+// has no key or its route no policy.
 func ClaimFrom(ctx context.Context) *Claim {
 	claim, _ := ctx.Value(claimKey{}).(*Claim)
 	return claim

@@ -1,5 +1,5 @@
-// Package idempotency makes HTTP handlers safe to retry: whatever times out, crashes or is
-// sent twice, one key has one effect and one answer.
+// Package idempotency makes HTTP handlers safe to retry, and jobs, messages and tool calls:
+// whatever times out, crashes or is sent twice, one key has one effect and one answer.
 //
 // A client that got no answer cannot know whether its request was executed. It therefore
 // sends each request with a key of its own choice in the Idempotency-Key header, and repeats
@@ -52,6 +52,12 @@
 // client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader
 // is enough. A panic after the answer has passed [WithMaxResponse] does not release the key: the
 // client has seen the status, so a retry gets 409 [CodeResponseNotKept].
+//
+// # Work that is not a handler
+//
+// [Do] runs a function under a key, with the same leases, heartbeat, waiting and [Claim]. Its
+// result is kept, and an error only if it is [Final]. Where callers have no key, or a new one with
+// each try, [Content] makes one of the request; [Policy].KeyFrom does so for HTTP.
 //
 // # What it cannot do alone
 //

@@ -84,18 +84,6 @@ func KeyReused() *Error {
 	}
 }
 
-func keyMissing() *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMissing, Message: "Idempotency-Key header is required"}
-}
-
-func keyTooLong() *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeKeyTooLong, Message: "Idempotency-Key must not exceed 255 characters"}
-}
-
-func keyMalformed(message string) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMalformed, Message: message}
-}
-
 func storeUnavailable(cause error) *Error {
 	return &Error{
 		Status: http.StatusServiceUnavailable, Code: CodeStoreUnavailable, RetryAfter: unavailableRetryAfter, Err: cause,

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"net/http"
 	"strings"
 
@@ -36,22 +37,31 @@ func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint
 
 // fingerprint is FingerprintOf with the named headers after the body.
 func fingerprint(r *http.Request, body []byte, excluded, headers []string) Fingerprint {
-	form := "json"
-	content, ok := canonical.Form(body, excluded)
-	if !ok {
-		form, content = "raw", body
-	}
-	prefix := appendParts(make([]byte, 0, 256),
-		fingerprintVersion, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery, form)
-	h := sha256.New()
-	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
-	h.Write(content)
+	h := newHash(body, excluded, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery)
 	for _, name := range headers {
 		for _, value := range r.Header.Values(name) {
 			h.Write(appendParts(nil, strings.ToLower(name), value))
 		}
 	}
 	return Fingerprint(h.Sum(nil))
+}
+
+// fingerprintOfContent has no method: it is equal to that of no HTTP request.
+func fingerprintOfContent(content []byte, excluded []string) Fingerprint {
+	return Fingerprint(newHash(content, excluded, "", "", "").Sum(nil))
+}
+
+// newHash has hashed the framing and the content.
+func newHash(content []byte, excluded []string, method, path, query string) hash.Hash {
+	form := "raw"
+	if c, ok := canonical.Form(content, excluded); ok {
+		form, content = "json", c
+	}
+	prefix := appendParts(make([]byte, 0, 256), fingerprintVersion, method, path, query, form)
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
+	h.Write(content)
+	return h
 }
 
 // appendParts appends each part after its length, so that no two lists of parts are the same bytes.

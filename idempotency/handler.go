@@ -35,15 +35,23 @@ func inUpperCase(r *http.Request) *http.Request {
 // admit reads the key and the body, and answers requests in which one of them is wrong.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
 	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy, began: time.Now()}}
-	key, present, problem := ParseKey(r.Header)
+	name := m.header
+	if policy.Header != "" {
+		name = keyName(policy.Header)
+	}
+	key, present, problem := name.parse(r.Header)
+	if present && problem == nil && m.keyRule != nil {
+		problem = m.keyRule(r, key)
+	}
 	switch {
 	case problem != nil:
 		x.reject(ResultMalformed, problem)
 		return
-	case !present && policy.Required:
-		x.reject(ResultMissing, keyMissing())
+	case present || policy.KeyFrom != nil:
+	case policy.Required:
+		x.reject(ResultMissing, name.missing(nil))
 		return
-	case !present:
+	default:
 		next.ServeHTTP(w, r)
 		return
 	}
@@ -53,12 +61,30 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, policy Policy
 		x.reject(ResultRejected, bodyError(err))
 		return
 	}
-	x.prepare(&m.keeper, &Claim{
-		Scope: x.check.Scope, Key: key, Owner: NewOwner(), TTL: policy.TTL,
-		TraceParent: m.traceParent(r.Context()),
-		Fingerprint: fingerprint(r, body, policy.ExcludedFields, policy.Headers),
-	})
+	claim, err := x.claimFor(key, body)
+	if err != nil {
+		x.reject(ResultMissing, name.missing(err))
+		return
+	}
+	x.prepare(m.keeper, claim)
 	x.serve(next)
+}
+
+// claimFor returns the claim of a request with the client's key, or one made of its content.
+func (x *exchange) claimFor(key string, body []byte) (*Claim, error) {
+	claim := &Claim{
+		Scope: x.check.Scope, Key: key, Owner: NewOwner(), TTL: x.policy.TTL,
+		TraceParent: x.traceParent(x.r.Context()),
+	}
+	content := x.policy.KeyFrom
+	if content == nil || key != "" && !content.Always {
+		claim.Fingerprint = fingerprint(x.r, body, x.policy.ExcludedFields, x.policy.Headers)
+		return claim, nil
+	}
+	var err error
+	claim.Key, claim.Fingerprint, err = content.ofRequest(x.r, body)
+	x.check.Key = claim.Key
+	return claim, err
 }
 
 // serve acquires the key and runs the handler, or answers without it.

@@ -25,31 +25,7 @@ const maxKeyLength = 255
 // which are the same key. present is false if there is no such header. A key has 1 to 255
 // printable ASCII characters; everything else is an error, also a header that was sent twice.
 func ParseKey(h http.Header) (key string, present bool, err *Error) {
-	values := h.Values(HeaderKey)
-	if len(values) == 0 {
-		return "", false, nil
-	}
-	if len(values) > 1 {
-		return "", true, keyMalformed("Idempotency-Key must be sent once")
-	}
-	key, err = parseKeyValue(strings.Trim(values[0], " \t"))
-	return key, true, err
-}
-
-func parseKeyValue(value string) (string, *Error) {
-	if err := checkCharacters(value); err != nil {
-		return "", err
-	}
-	key, err := unquote(value)
-	switch {
-	case err != nil:
-		return "", err
-	case key == "":
-		return "", keyMalformed("Idempotency-Key must not be empty")
-	case len(key) > maxKeyLength:
-		return "", keyTooLong()
-	}
-	return key, nil
+	return keyName(HeaderKey).parse(h)
 }
 
 // NewKey returns a random key for a request: a UUID of version 4 (RFC 9562).
@@ -62,15 +38,62 @@ func NewKey() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// checkCharacters comes before unquoting, so that the message names the problem.
-func checkCharacters(value string) *Error {
+// keyName is what messages about a key call it: the name of its header.
+type keyName string
+
+func (n keyName) parse(h http.Header) (key string, present bool, err *Error) {
+	values := h.Values(string(n))
+	if len(values) == 0 {
+		return "", false, nil
+	}
+	if len(values) > 1 {
+		return "", true, n.malformed("must be sent once")
+	}
+	key, err = n.parseValue(strings.Trim(values[0], " \t"))
+	return key, true, err
+}
+
+// parseValue checks the characters before it unquotes, so that the message names the problem.
+func (n keyName) parseValue(value string) (string, *Error) {
+	if err := n.checkCharacters(value); err != nil {
+		return "", err
+	}
+	key, err := n.unquote(value)
+	if err == nil {
+		err = n.checkLength(key)
+	}
+	if err != nil {
+		return "", err
+	}
+	return key, nil
+}
+
+// check is for a key that was not sent in a header.
+func (n keyName) check(key string) *Error {
+	if err := n.checkCharacters(key); err != nil {
+		return err
+	}
+	return n.checkLength(key)
+}
+
+func (n keyName) checkCharacters(value string) *Error {
 	for i := range len(value) {
 		switch c := value[i]; {
 		case c < ' ' || c == 0x7f:
-			return keyMalformed("Idempotency-Key must not contain control characters")
+			return n.malformed("must not contain control characters")
 		case c > 0x7f:
-			return keyMalformed("Idempotency-Key must consist of ASCII characters")
+			return n.malformed("must consist of ASCII characters")
 		}
+	}
+	return nil
+}
+
+func (n keyName) checkLength(key string) *Error {
+	switch {
+	case key == "":
+		return n.malformed("must not be empty")
+	case len(key) > maxKeyLength:
+		return &Error{Status: http.StatusBadRequest, Code: CodeKeyTooLong, Message: string(n) + " must not exceed 255 characters"}
 	}
 	return nil
 }
@@ -79,20 +102,29 @@ func checkCharacters(value string) *Error {
 // does not begin with a quote is taken as it is: most of the UUIDs and ULIDs that clients send
 // bare are not structured field tokens. A comma in a bare value is how a proxy joins a header
 // that was sent twice.
-func unquote(value string) (string, *Error) {
+func (n keyName) unquote(value string) (string, *Error) {
 	if !strings.HasPrefix(value, `"`) {
 		if strings.Contains(value, ",") {
-			return "", keyMalformed("Idempotency-Key must be sent once, and quoted if it contains a comma")
+			return "", n.malformed("must be sent once, and quoted if it contains a comma")
 		}
 		return value, nil
 	}
 	item, err := httpsfv.UnmarshalItem([]string{value})
 	if err != nil {
-		return "", keyMalformed("Idempotency-Key is not a well-formed quoted string")
+		return "", n.malformed("is not a well-formed quoted string")
 	}
 	key, ok := item.Value.(string)
 	if !ok {
-		return "", keyMalformed("Idempotency-Key is not a well-formed quoted string")
+		return "", n.malformed("is not a well-formed quoted string")
 	}
 	return key, nil
+}
+
+// missing has a cause if the key should have been made of the request's content.
+func (n keyName) missing(cause error) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMissing, Message: string(n) + " header is required", Err: cause}
+}
+
+func (n keyName) malformed(text string) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeKeyMalformed, Message: string(n) + " " + text}
 }

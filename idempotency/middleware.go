@@ -11,13 +11,17 @@ const defaultMaxBody = 1 << 20 // bytes; what one request holds in memory
 // Middleware makes handlers idempotent by key. Make it with [New]. It is safe for concurrent
 // use.
 type Middleware struct {
-	keeper
-	policyFor  func(*http.Request) *Policy
-	scope      func(*http.Request) string
-	writeError func(http.ResponseWriter, *http.Request, *Error)
-	observe    func(*http.Request, Check)
-	headers    headerFilter
-	maxBody    int64
+	*keeper
+	policyFor   func(*http.Request) *Policy
+	scope       func(*http.Request) string
+	writeError  func(http.ResponseWriter, *http.Request, *Error)
+	observe     func(*http.Request, Check)
+	keyRule     func(*http.Request, string) *Error
+	replayHook  func(http.ResponseWriter, *http.Request, Record) *Error
+	header      keyName
+	traceParent func(context.Context) string
+	headers     headerFilter
+	maxBody     int64
 }
 
 // Option configures a [Middleware].
@@ -30,17 +34,14 @@ type Option func(*Middleware)
 // if an option is nil or negative: such a program is wrong from its first request on.
 func New(store Store, policyFor func(*http.Request) *Policy, opts ...Option) *Middleware {
 	m := &Middleware{
-		keeper: keeper{
-			store: store, log: slog.Default(),
-			traceParent: func(context.Context) string { return "" },
-			maxResponse: defaultMaxResponse,
-			waitSlots:   make(chan struct{}, defaultMaxWaiters),
-		},
-		policyFor:  policyFor,
-		writeError: WriteProblem,
-		observe:    func(*http.Request, Check) {},
-		headers:    newHeaderFilter(defaultHeaders),
-		maxBody:    defaultMaxBody,
+		keeper:      newKeeper(store),
+		policyFor:   policyFor,
+		writeError:  WriteProblem,
+		observe:     func(*http.Request, Check) {},
+		header:      HeaderKey,
+		traceParent: func(context.Context) string { return "" },
+		headers:     newHeaderFilter(defaultHeaders),
+		maxBody:     defaultMaxBody,
 	}
 	for _, opt := range opts {
 		opt(m)
@@ -58,6 +59,8 @@ func (m *Middleware) mustBeComplete() {
 		panic("idempotency: New needs WithScope, or WithSharedScope if there is a single client")
 	case m.writeError == nil, m.observe == nil, m.traceParent == nil, m.log == nil:
 		panic("idempotency: an option of New is nil")
+	case m.header == "":
+		panic("idempotency: the name of the key's header is empty")
 	case m.maxBody < 0, m.maxResponse < 0:
 		panic("idempotency: an option of New is negative")
 	}
@@ -94,6 +97,26 @@ func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error
 // goroutines at once and must be quick.
 func WithObserver(observe func(*http.Request, Check)) Option {
 	return func(m *Middleware) { m.observe = observe }
+}
+
+// WithHeader replaces Idempotency-Key as the name of the header that carries the key.
+// [Policy].Header does so for one route.
+func WithHeader(name string) Option {
+	return func(m *Middleware) { m.header = keyName(name) }
+}
+
+// WithKeyRule sets what a client's key must be besides printable, such as a UUID. The rule returns
+// the answer to a key that breaks it, or nil.
+func WithKeyRule(rule func(r *http.Request, key string) *Error) Option {
+	return func(m *Middleware) { m.keyRule = rule }
+}
+
+// WithReplayHook sets a function that is called before a kept answer is replayed. It may set
+// headers, which the kept ones override, or return an answer that is sent instead, for example
+// because the client has lost its permission since. It is not called where the handler's authority
+// replays. A conflict needs no hook: the function of [WithErrorWriter] writes it.
+func WithReplayHook(hook func(w http.ResponseWriter, r *http.Request, kept Record) *Error) Option {
+	return func(m *Middleware) { m.replayHook = hook }
 }
 
 // WithTraceParent stores with each record which request wrote it: what traceParent returns for

@@ -12,6 +12,7 @@ const (
 	ResultReplay      Result = "replay"      // answered from the store, or by the authority
 	ResultConflict    Result = "conflict"    // 409, another attempt is in progress, of this or another request
 	ResultMismatch    Result = "mismatch"    // 422, another request's answer is kept under the key
+	ResultDenied      Result = "denied"      // the hook refused the replay, see [WithReplayHook]
 	ResultMissing     Result = "missing"     // 400, no key where one is required
 	ResultMalformed   Result = "malformed"   // 400, the key is malformed or too long
 	ResultRejected    Result = "rejected"    // 413, 400 or 500, the body could not be read
@@ -22,7 +23,8 @@ const (
 	ResultIncomplete  Result = "incomplete"  // the handler ran, but its record could not be finished at once
 )
 
-// Check is what an observer gets, once for each request; see [WithObserver].
+// Check is what an observer gets, once for each request; see [WithObserver] and [Keys].Observe.
+// What is said of handlers is true of the work of [Do].
 type Check struct {
 	Key, Scope string
 	Result     Result

@@ -33,6 +33,7 @@ const (
 // default durations, failing closed. A duration that is not positive stands for its default.
 type Policy struct {
 	Required    bool          // 400 without a key
+	Header      string        // that carries the key; "": the middleware's, see [WithHeader]
 	TTL         time.Duration // how long an answer is kept, from the arrival of the request
 	Lease       time.Duration // how long a key is held without a heartbeat, which comes every third of it
 	Deadline    time.Duration // of the handler, independent of the client's connection
@@ -48,6 +49,9 @@ type Policy struct {
 	// MaxWait limits what a client may ask for instead, with Prefer: wait=<seconds>
 	// (RFC 7240, section 4.3). 0: the preference is ignored.
 	MaxWait time.Duration
+	// KeyFrom makes the key of a request that has none of its content. nil: such a request has
+	// no key.
+	KeyFrom *Content
 	// ExcludedFields are the names of JSON members that are left out of the fingerprint, at
 	// any depth, because they differ between retries of one request, such as the time of
 	// sending.

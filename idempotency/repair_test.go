@@ -3,8 +3,6 @@ package idempotency_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,11 +66,11 @@ func (d *damageable) Repair(ctx context.Context, r idempotency.Record, lease tim
 	return d.Acquire(ctx, r, lease)
 }
 
-// setupDamageable is setup with such a store.
-func setupDamageable(t *testing.T, policy idempotency.Policy, handle http.HandlerFunc) (*bundle, *damageable) {
+// setupDamageable is setupWork with such a store.
+func setupDamageable(t *testing.T, policy idempotency.Policy, work func(context.Context) (string, error)) (*workshop, *damageable) {
 	t.Helper()
 	store := &damageable{store: memstore.New()}
-	return setupOn(t, func(*faulty.Store) idempotency.Store { return store }, policy, handle), store
+	return setupWorkOn(t, func(*faulty.Store) idempotency.Store { return store }, policy, work), store
 }
 
 func TestRepair_LetsTheAuthorityDecide(t *testing.T) {
@@ -82,14 +80,16 @@ func TestRepair_LetsTheAuthorityDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, store := setupDamageable(t, policy, nil)
+			s, store := setupDamageable(t, policy, counted())
 			store.damage()
-			first := b.post(t, "key", "")
-			require.Equal(t, http.StatusCreated, first.Code)
-			require.Equal(t, idempotency.ResultAcquired, b.lastCheck().Result)
-			require.True(t, b.lastCheck().Repaired)
-			requireReplay(t, first, b.post(t, "key", ""))
-			require.False(t, b.lastCheck().Repaired)
+			_, err := s.do(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, idempotency.ResultAcquired, s.lastCheck().Result)
+			require.True(t, s.lastCheck().Repaired)
+			result, err := s.do(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, "run 1", result)
+			require.False(t, s.lastCheck().Repaired)
 			require.Equal(t, 1, store.repairs)
 		})
 	}
@@ -97,21 +97,23 @@ func TestRepair_LetsTheAuthorityDecide(t *testing.T) {
 
 func TestRepair_NeedsAnAuthority(t *testing.T) {
 	t.Parallel()
-	b, store := setupDamageable(t, idempotency.Policy{}, nil)
+	s, store := setupDamageable(t, idempotency.Policy{}, counted())
 	store.damage()
-	requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
-	require.ErrorIs(t, b.lastCheck().Err, idempotency.ErrCorrupt)
+	_, err := s.do(t.Context(), "key")
+	requireCode(t, idempotency.CodeStoreUnavailable, err)
+	require.ErrorIs(t, s.lastCheck().Err, idempotency.ErrCorrupt)
 	require.Zero(t, store.repairs)
-	require.Zero(t, b.ran())
+	require.Zero(t, s.ran())
 }
 
 func TestRepair_ByAStoreThatCannotLeavesTheKeyUnavailable(t *testing.T) {
 	t.Parallel()
-	b := setup(t, idempotency.Policy{Authority: true}, nil)
-	b.store.Fail = faulty.On(faulty.Acquire, idempotency.ErrCorrupt)
-	requireProblem(t, b.post(t, "key", ""), http.StatusServiceUnavailable, idempotency.CodeStoreUnavailable)
-	require.ErrorIs(t, b.lastCheck().Err, errors.ErrUnsupported)
-	require.False(t, b.lastCheck().Repaired)
+	s := setupWork(t, idempotency.Policy{Authority: true}, counted())
+	s.store.Fail = faulty.On(faulty.Acquire, idempotency.ErrCorrupt)
+	_, err := s.do(t.Context(), "key")
+	requireCode(t, idempotency.CodeStoreUnavailable, err)
+	require.ErrorIs(t, s.lastCheck().Err, errors.ErrUnsupported)
+	require.False(t, s.lastCheck().Repaired)
 }
 
 // TestRepair_EndsTheAttemptWhoseRecordWasDamaged: what was damaged may have been the record of an
@@ -121,30 +123,36 @@ func TestRepair_EndsTheAttemptWhoseRecordWasDamaged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, repaired := make(chan struct{}), make(chan struct{})
-		policy := idempotency.Policy{Authority: true, Lease: 15 * time.Second, Deadline: time.Hour}
-		b, store := setupDamageable(t, policy, func(w http.ResponseWriter, r *http.Request) {
+		policy := idempotency.Policy{Authority: true, Lease: 15 * time.Second}
+		s, store := setupDamageable(t, policy, func(ctx context.Context) (string, error) {
 			select {
 			case <-began:
 				close(repaired)
-				write(w, "second")
+				return "second", nil
 			default:
 				close(began)
 				<-repaired
 				at := time.Now()
-				<-r.Context().Done()
-				require.ErrorIs(t, context.Cause(r.Context()), idempotency.ErrLost)
+				<-ctx.Done()
+				require.ErrorIs(t, context.Cause(ctx), idempotency.ErrLost)
 				require.LessOrEqual(t, time.Since(at), policy.Lease/3, "at the next heartbeat")
-				write(w, "first")
+				return "first", nil
 			}
 		})
-		first := make(chan *httptest.ResponseRecorder)
-		go func() { first <- b.post(t, "key", "") }()
+		var running sync.WaitGroup
+		running.Go(func() {
+			first, err := s.do(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, "first", first, "an authority may have committed it")
+		})
 		<-began
 		store.damage()
-		second := b.post(t, "key", "")
-		require.Equal(t, "second", second.Body.String())
-		require.Equal(t, "first", (<-first).Body.String(), "an authority may have committed it")
-		require.Equal(t, idempotency.ResultLost, b.lastCheck().Result)
-		requireReplay(t, second, b.post(t, "key", ""))
+		for range 2 {
+			result, err := s.do(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, "second", result)
+		}
+		running.Wait()
+		require.Equal(t, idempotency.ResultLost, s.lastCheck().Result)
 	})
 }

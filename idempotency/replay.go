@@ -7,6 +7,11 @@ import (
 // answer replies from the record that is there.
 func (x *exchange) answer(existing *Record) {
 	result, refusal := x.judge(existing)
+	if refusal == nil && x.replayHook != nil {
+		if refusal = x.replayHook(x.w, x.r, *existing); refusal != nil {
+			result = ResultDenied
+		}
+	}
 	if refusal == nil {
 		x.replay(existing.Response)
 		return

@@ -1,0 +1,125 @@
+package idempotency
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Do runs work under a key, as [Middleware] runs a handler: for jobs, messages and tool calls,
+// whatever repeats them. It returns what work returned. While another attempt with the key is in
+// progress it waits, up to [Policy].Wait.
+//
+//	work returns       kept   Do with the same key and request, later
+//	a result           yes    returns it, from its JSON (encoding/json)
+//	a [Final] error    yes    returns a [FinalError] with its text
+//	any other error    no     runs work again
+//	never: it panics   no     runs work again
+//
+// The request is what must not differ between two calls with one key: any value that marshals
+// into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored.
+//
+// Do returns an [Error] instead if work did not run: [CodeInProgress] with the time after which
+// to ask again, [CodeKeyReused] for another request, [CodeStoreUnavailable], or
+// [CodeResponseNotKept] if the result is larger than 1 MiB or no JSON. The first call returns
+// such a result nevertheless.
+//
+// The context of work ends with ctx, and when the lease is lost, or may be about to end:
+// [context.Cause] is then [ErrLost] or [ErrUnavailable], and the error that Do returns wraps it. A
+// result is returned although its record could not be completed; [Keys].Observe is told. As with
+// a handler, only an authority rules out a second effect: work finds its [Claim] in its context.
+func Do[T any](ctx context.Context, keys *Keys, key string, request any, work func(context.Context) (T, error)) (T, error) {
+	var none T
+	c, err := keys.begin(ctx, key, request)
+	if err != nil {
+		return none, err
+	}
+	existing, err := c.holder.take(ctx)
+	if err == nil && existing.isInProgress() {
+		existing, _ = c.wait(ctx, existing, c.policy.Wait)
+	}
+	switch {
+	case err == nil && existing != nil:
+		return keptResult[T](ctx, keys, c, existing)
+	case err == nil || c.failsOpen(ctx, err):
+		return run(ctx, keys, c, work)
+	}
+	return none, keys.refuse(ctx, c, ResultUnavailable, storeUnavailable(err))
+}
+
+// run holds the key while work runs.
+func run[T any](ctx context.Context, keys *Keys, c *call, work func(context.Context) (T, error)) (result T, err error) {
+	if limit := keys.Policy.Deadline; limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
+	ctx, cancel := c.start(ctx)
+	defer cancel(nil)
+	defer func() {
+		c.abandon(ctx)
+		keys.observe(ctx, c.concludeWork())
+	}()
+	result, err = perform(ctx, c, work)
+	c.returned = true
+	status, response := responseOf(result, err)
+	c.finish(ctx, status, c.limited(response))
+	if err != nil && c.check.Err != nil {
+		err = errors.Join(err, c.check.Err)
+	}
+	return result, err
+}
+
+func perform[T any](ctx context.Context, c *call, work func(context.Context) (T, error)) (T, error) {
+	defer func(began time.Time) { c.working = time.Since(began) }(time.Now())
+	return work(ctx)
+}
+
+// responseOf returns what is kept, in the form of an answer over HTTP, and with which status. An
+// error that is not final has none.
+func responseOf(result any, err error) (Status, Response) {
+	var final *FinalError
+	switch {
+	case errors.As(err, &final):
+		return StatusFailed, Response{StatusCode: http.StatusUnprocessableEntity, Body: []byte(final.Message)}
+	case err != nil:
+		return "", Response{}
+	}
+	body, err := json.Marshal(result)
+	return StatusCompleted, Response{StatusCode: http.StatusOK, Body: body, BodyOmitted: err != nil}
+}
+
+// keptResult returns from the record that is there.
+func keptResult[T any](ctx context.Context, keys *Keys, c *call, existing *Record) (result T, err error) {
+	verdict, refusal := c.judge(existing)
+	if refusal != nil {
+		return result, keys.refuse(ctx, c, verdict, refusal)
+	}
+	keys.observe(ctx, c.conclude(ResultReplay))
+	if existing.Status == StatusFailed {
+		return result, &FinalError{Message: string(existing.Response.Body)}
+	}
+	if err = json.Unmarshal(existing.Response.Body, &result); err != nil {
+		return result, fmt.Errorf("idempotency: read the kept result: %w", err)
+	}
+	return result, nil
+}
+
+// FinalError is an error that [Do] keeps: work must not run again with this key.
+type FinalError struct {
+	Message string // is kept, and must not contain secrets
+	Err     error  // the cause; nil if the error was kept
+}
+
+// Final makes an error final. Its text is kept, and not its type: what a caller has to tell apart
+// later belongs into the result.
+func Final(err error) error { return &FinalError{Message: err.Error(), Err: err} }
+
+// Error implements error.
+func (e *FinalError) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *FinalError) Unwrap() error { return e.Err }

@@ -1,0 +1,71 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// Consumer does the work of each event of a Redis stream once, however often the event is added
+// or delivered. Several consumers of a group may run at once, each with a name of its own.
+type Consumer struct {
+	Client              *redis.Client
+	Stream, Group, Name string
+	Keys                *idempotency.Keys // on a store that all consumers share
+	Work                func(context.Context, redis.XMessage) error
+	Idle                time.Duration // after which a message that was not acknowledged is delivered again
+}
+
+// RunOnce takes up to ten messages, first those that another delivery left behind, and returns how
+// many were acknowledged. It waits up to a second for one. A message whose work failed is delivered
+// again after Idle.
+func (c *Consumer) RunOnce(ctx context.Context) (done int, err error) {
+	messages, err := c.take(ctx)
+	for _, m := range messages {
+		if workErr := c.handle(ctx, m); workErr != nil {
+			err = errors.Join(err, fmt.Errorf("message %s: %w", m.ID, workErr))
+			continue
+		}
+		done++
+	}
+	return done, err
+}
+
+func (c *Consumer) take(ctx context.Context) ([]redis.XMessage, error) {
+	left, _, err := c.Client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+		Stream: c.Stream, Group: c.Group, Consumer: c.Name, MinIdle: c.Idle, Start: "0", Count: 10,
+	}).Result()
+	if err != nil || len(left) > 0 {
+		return left, err
+	}
+	streams, err := c.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Streams: []string{c.Stream, ">"}, Group: c.Group, Consumer: c.Name, Count: 10, Block: time.Second,
+	}).Result()
+	switch {
+	case errors.Is(err, redis.Nil): // none came
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return streams[0].Messages, nil
+}
+
+// handle acknowledges a message whose work is done, now or by an earlier delivery, or refused for
+// good. The key is the name that the producer gave the event: a producer that repeats XADD makes
+// a second message with another ID.
+func (c *Consumer) handle(ctx context.Context, m redis.XMessage) error {
+	event, _ := m.Values["event"].(string)
+	_, err := idempotency.Do(ctx, c.Keys, event, m.Values, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.Work(ctx, m)
+	})
+	var final *idempotency.FinalError
+	if err != nil && !errors.As(err, &final) {
+		return err
+	}
+	return c.Client.XAck(ctx, c.Stream, c.Group, m.ID).Err()
+}
