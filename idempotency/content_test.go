@@ -44,6 +44,15 @@ func TestContent_MakesOneKeyOfEqualContent(t *testing.T) {
 	}
 }
 
+func TestContent_NamesItsMembers(t *testing.T) {
+	t.Parallel()
+	a, err := idempotency.Content{Members: []string{"from"}}.Key(map[string]string{"from": "ada", "to": "ada"})
+	require.NoError(t, err)
+	b, err := idempotency.Content{Members: []string{"to"}}.Key(map[string]string{"from": "ada", "to": "ada"})
+	require.NoError(t, err)
+	require.NotEqual(t, a, b)
+}
+
 // TestContent_NeedsAllThatItNames: a misspelled name must not make all requests equal.
 func TestContent_NeedsAllThatItNames(t *testing.T) {
 	t.Parallel()

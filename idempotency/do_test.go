@@ -144,6 +144,9 @@ func TestDo_DoesNotRunAgainForALargeResult(t *testing.T) {
 	_, err = s.do(t.Context(), "key")
 	requireCode(t, idempotency.CodeResponseNotKept, err)
 	require.Equal(t, 1, s.ran())
+	record, err := idempotency.Lookup(t.Context(), s.store.Store, "jobs", "key")
+	require.NoError(t, err)
+	require.Empty(t, record.Response.Body, "it takes no room")
 
 	unwritable := func(context.Context) (func(), error) { return func() {}, nil }
 	_, err = idempotency.Do(t.Context(), s.Keys, "no JSON", nil, unwritable)
