@@ -57,7 +57,7 @@ func TestContent_NamesItsMembers(t *testing.T) {
 func TestContent_NeedsAllThatItNames(t *testing.T) {
 	t.Parallel()
 	for request, content := range map[string]idempotency.Content{
-		`{"amount":1}`:              {Members: []string{"ammount"}},
+		`{"amount":1}`:              {Members: []string{"amounts"}},
 		`[1]`:                       {Members: []string{"amount"}},
 		`{"amount":1,"amount":2}`:   {Members: []string{"amount"}},
 		`{"amount":{},"other":1}`:   {Members: []string{"amount"}, Excluded: []string{"amount"}},

@@ -24,12 +24,11 @@ func counted() func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { runs++; return fmt.Sprint("run ", runs), nil }
 }
 
-func requireCode(t *testing.T, code string, err error) *idempotency.Error {
+func requireCode(t *testing.T, code string, err error) {
 	t.Helper()
 	var refusal *idempotency.Error
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, code, refusal.Code)
-	return refusal
 }
 
 func TestDo_ReturnsTheKeptResult(t *testing.T) {
@@ -278,7 +277,10 @@ func TestDo_SaysWhenToAskAgain(t *testing.T) {
 		running.Go(func() { _, _ = s.do(t.Context(), "key") })
 		time.Sleep(4 * time.Second)
 		_, err := s.do(t.Context(), "key")
-		require.Equal(t, 4*time.Second, requireCode(t, idempotency.CodeInProgress, err).RetryAfter)
+		requireCode(t, idempotency.CodeInProgress, err)
+		var refusal *idempotency.Error
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, 4*time.Second, refusal.RetryAfter)
 		running.Wait()
 	})
 }
