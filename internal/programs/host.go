@@ -73,7 +73,10 @@ func (h host) administrator(ctx context.Context, m manager, command ...string) *
 	return cmd
 }
 
-var errInterrupted = errors.New("interrupted")
+var (
+	errInterrupted = errors.New("interrupted")
+	errNoMirror    = errors.New("no mirror answers")
+)
 
 // run shows now and then how far a command is, and that it goes on when the user's context ends.
 func (h host) run(ctx, user context.Context, out io.Writer, m manager, command ...string) error {
@@ -82,7 +85,10 @@ func (h host) run(ctx, user context.Context, out io.Writer, m manager, command .
 	cmd.Stdout, cmd.Stderr = p, p
 	err := cmd.Run()
 	p.end()
-	switch {
+	switch printed := "\n" + p.printed.String(); {
+	// An update that reached no mirror is a success to apt-get, which then tries each package.
+	case err == nil && strings.Contains(printed, "\nErr:") && !strings.Contains(printed, "\nGet:") && !strings.Contains(printed, "\nHit:"):
+		return why(m.program, p.printed.Bytes(), errNoMirror)
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):

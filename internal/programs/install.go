@@ -38,7 +38,7 @@ func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed 
 	}
 	names, _ := m.packages(missing)
 	fmt.Fprintf(out, "installing with %s: %s\n", m.program, strings.Join(names, " "))
-	if err := h.install(ctx, out, m, names); err != nil {
+	if err := h.install(ctx, out, m, missing, names); err != nil {
 		return err
 	}
 	if _, err := h.lacking(missing); err != nil {
@@ -105,7 +105,7 @@ func checkDisk(missing []*Program) error {
 
 // install leaves no service running that the packages bring along. Once packages are being
 // installed it goes on to their end, also if it is interrupted.
-func (h host) install(ctx context.Context, out io.Writer, m manager, packages []string) error {
+func (h host) install(ctx context.Context, out io.Writer, m manager, programs []*Program, packages []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	step := func(ctx, interrupted context.Context, step []string, packages ...string) error {
@@ -114,6 +114,11 @@ func (h host) install(ctx context.Context, out io.Writer, m manager, packages []
 	last := len(m.steps) - 1
 	for _, before := range m.steps[:last] {
 		if err := step(ctx, context.Background(), before); err != nil {
+			return err
+		}
+	}
+	for _, p := range programs {
+		if err := h.tooOld(ctx, m, p); err != nil {
 			return err
 		}
 	}

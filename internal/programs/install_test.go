@@ -147,6 +147,30 @@ func TestEnsure_SaysInOneSentenceWhyAnInstallationFailed(t *testing.T) {
 	require.EqualError(t, b.ensure(t, false, wanted("one")), "apt-get: exit status 100\nsomething else")
 }
 
+func TestEnsure_GivesUpWhenNoMirrorAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `case $* in *update*) printf "Ign:1 http://a.test x\nErr:1 http://a.test x\n  Temporary failure resolving\nReading\n"; esac`)
+	require.ErrorContains(t, b.ensure(t, false, wanted("one")), "no package could be fetched; is there a network? (apt-get: ")
+	require.Equal(t, []string{"check", "update"}, b.calls(t))
+
+	b = newBench(t, `case $* in *update*) printf "Hit:1 http://b.test x\nErr:2 http://a.test x\n"; esac; cp $0 $(dirname $0)/one-of-a-test`)
+	require.NoError(t, b.ensure(t, false, wanted("one")), "one mirror is enough")
+}
+
+func TestEnsure_InstallsNoPackageThatIsTooOld(t *testing.T) {
+	t.Parallel()
+	one := wanted("one")
+	one.Oldest = 15
+	b := newBench(t, "")
+	place(t, b.dir, "apt-cache", `echo "$2:"; echo "  Installed: (none)"; echo "  Candidate: 1:13+225"`)
+	require.EqualError(t, b.ensure(t, false, one), "the packages of this system are too old: one 15 or later is needed, and apt-get has version 13")
+	require.Equal(t, []string{"check", "update"}, b.calls(t))
+
+	place(t, b.dir, "apt-cache", `echo "  Candidate: 1:15+248"`)
+	b.apt(t, `printf '#!/bin/sh\necho v15\n' >`+b.dir+"/one-of-a-test; chmod +x "+b.dir+"/one-of-a-test")
+	require.NoError(t, b.ensure(t, false, one))
+}
+
 func TestEnsure_LooksAtWhatWasInstalled(t *testing.T) {
 	t.Parallel()
 	one := wanted("one")

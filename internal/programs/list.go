@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// version is how most programs show that they work.
+var version = []string{"--version"}
+
 // The programs. PostgreSQL's file is the server; initdb and pgbench are beside it.
 var (
 	Compiler = &Program{
@@ -12,12 +15,12 @@ var (
 		probe:    []string{"-E", "-include", "stdlib.h", "-x", "c", os.DevNull}, // the headers are a package of their own
 		packages: packages{"gcc libc6-dev", "gcc glibc-devel", "gcc", "gcc musl-dev", "gcc"},
 	}
-	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, megabytes: 150, packages: same("git")}
-	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, megabytes: 5, packages: same("curl")}
-	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, megabytes: 5, packages: same("jq")}
+	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, probe: version, megabytes: 150, packages: same("git")}
+	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, probe: version, megabytes: 5, packages: same("curl")}
+	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, probe: version, megabytes: 5, packages: same("jq")}
 	// Chromium's files are where chromedp looks.
 	Chromium = &Program{
-		Name: "Chromium", Use: "for the tests of pages and of the console", megabytes: 950,
+		Name: "Chromium", Use: "for the tests of pages and of the console", probe: version, megabytes: 950,
 		files: []string{
 			"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell", "/snap/bin/chromium",
 			"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -37,7 +40,7 @@ var (
 		Name: "Redis", Use: "for the stack and tests", Oldest: 7, files: []string{"redis-server", "valkey-server"}, megabytes: 10,
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
-	Nginx = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, megabytes: 10, packages: same("nginx")}
+	Nginx = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, megabytes: 10, packages: same("nginx")}
 	Spin  = &Program{
 		Name: "Spin", Use: "for the model", files: []string{"spin"}, megabytes: 5,
 		packages: packages{apt: "spin", brew: "spin"},

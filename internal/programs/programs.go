@@ -29,7 +29,7 @@ type Program struct {
 
 	// files are names on the PATH, or patterns of paths; any of them will do.
 	files []string
-	// probe are arguments with which it has to succeed. nil: --version if there is an Oldest.
+	// probe are arguments with which it has to succeed. nil: version if there is an Oldest.
 	probe    []string
 	packages packages
 	// megabytes is what it takes on a bare Debian, with its packages' archives.
@@ -106,7 +106,7 @@ var firstNumber = regexp.MustCompile(`\d+`)
 func (p *Program) version(path string) (major int, ok bool) {
 	probe := p.probe
 	if p.Oldest > 0 {
-		probe = []string{"--version"}
+		probe = version
 	}
 	if probe == nil {
 		return 0, true
