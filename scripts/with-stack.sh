@@ -58,7 +58,9 @@ finish() {
     { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1 || true
     echo "what the services printed: $logs/stack.log" >&2
   fi
-  down 2>&1 | show || status=1
+  # Not into a pipe: an interruption ends its reader as well, and the stack would stay.
+  down >"$lock/down" 2>&1 || status=1
+  show <"$lock/down" || true
   rm -rf "$lock"
   exit "$status"
 }
