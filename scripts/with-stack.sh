@@ -53,18 +53,19 @@ echo $$ >"$lock/pid"
 status=1
 finish() {
   trap '' INT TERM
+  set +e
   if [ "$status" != 0 ] && [ -x "$dir/bin/stack" ]; then
     mkdir -p "$logs"
-    { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1 || true
+    { $STACK status && $STACK logs; } >"$logs/stack.log" 2>&1
     echo "what the services printed: $logs/stack.log" >&2
   fi
-  # Not into a pipe: an interruption ends its reader as well, and the stack would stay.
   down >"$lock/down" 2>&1 || status=1
-  show <"$lock/down" || true
+  show <"$lock/down"
   rm -rf "$lock"
   exit "$status"
 }
 trap finish EXIT
+trap : PIPE # an interruption may end the reader of our output first, and a write that fails must not end us
 trap 'status=130; exit' INT TERM
 
 down >/dev/null 2>&1 || true # what a killed run left behind
