@@ -95,7 +95,8 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.losses.since = time.Now()
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
 	c.clients.Earlier = cfg.Base != ""
-	c.target.Crowd, c.target.Storm, c.target.Pay = c.clients.Crowd, c.clients.Storm, c.clients.Pay
+	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
+	c.target.Pay, c.target.Order = c.clients.Pay, c.clients.Order
 	c.target.LeaveUnfinished = c.clients.LeaveUnfinished
 	c.target.OpenSale, c.target.Sell, c.target.Restock = c.clients.OpenSale, c.clients.Sell, c.clients.Restock
 	return c, nil

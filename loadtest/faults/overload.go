@@ -16,10 +16,9 @@ const (
 	// answer: nginx does not know them, and on a machine whose processors are all taken Redis may
 	// be too slow to tell. Without precedence it is nearly all of them.
 	mostRepeats = 0.25
-	// mostOrders is the share of orders that may be turned away beside payments that only wait.
-	// With the machine to itself it is 4 %. With another campaign on the same processors it is up
-	// to 41 %, as the orders themselves are too many then. If payments keep their slots it is 76 %.
-	mostOrders = 0.5
+	// mostMore is how much larger the share of orders that are turned away may be beside payments
+	// that only wait than at the other replica, where the machine has to serve as many orders.
+	mostMore = 0.3
 	// mostOthers is the share of requests that may be turned away beside some that never finish.
 	mostOthers = 0.1
 	// fewest make a share.
@@ -40,9 +39,12 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 	if tooMany(away, all, mostRepeats) {
 		found = append(found, books.Broken(verify.AnsweredFirst, "of %d requests that had an answer, %d were turned away", all, away))
 	}
-	all, away = verify.SlowPayersOrders(attempts, func(a journal.Attempt) bool { return under(fault.PaymentsWait, a, runs) })
-	if tooMany(away, all, mostOrders) {
-		found = append(found, books.Broken(verify.RoomLeft, "of %d orders beside payments that waited, %d were turned away", all, away))
+	payments := func(a journal.Attempt) bool { return under(fault.PaymentsWait, a, runs) }
+	all, away = verify.OrdersOf(journal.SlowPayer, attempts, payments)
+	others, othersAway := verify.OrdersOf(journal.Bystander, attempts, payments)
+	if others >= fewest && tooMany(away, all, mostMore+float64(othersAway)/float64(others)) {
+		found = append(found, books.Broken(verify.RoomLeft,
+			"of %d orders beside payments that waited, %d were turned away, and %d of %d at the other replica", all, away, othersAway, others))
 	}
 	all, away = verify.ThroughNginx(attempts, func(a journal.Attempt) bool { return under(fault.StaysUnfinished, a, runs) })
 	if tooMany(away, all, mostOthers) {

@@ -42,10 +42,17 @@ func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) 
 // retryStorm has clients repeat their orders while it lasts.
 func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
 
-// slowPayments has many clients order and pay at one replica while it lasts.
+// slowPayments has many clients order and pay at one replica while it lasts, and as many order at
+// the other one.
 func (s *Scheduler) slowPayments() *Run {
-	replica := s.replica()
-	r := s.gathering(func(ctx context.Context, name string, size int) int { return s.target.Pay(ctx, name, replica, size) }, payers)
+	one := s.random.IntN(len(stack.Replicas))
+	r := s.gathering(func(ctx context.Context, name string, size int) int {
+		bystanders := make(chan int, 1)
+		go func() {
+			bystanders <- s.target.Order(ctx, name+"-bystander", stack.Replicas[1-one], size)
+		}()
+		return s.target.Pay(ctx, name, stack.Replicas[one], size) + <-bystanders
+	}, payers)
 	r.Hold = payersStay
 	return r
 }

@@ -32,11 +32,11 @@ func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []
 	return found
 }
 
-// SlowPayersOrders counts the orders that were sent by clients with slow payments, and how many of
-// them were turned away. Those that counts does not take are left out.
-func SlowPayersOrders(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
+// OrdersOf counts the orders that were sent for a purpose, and how many of them were turned away.
+// Those that counts does not take are left out.
+func OrdersOf(purpose journal.Purpose, attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
 	for _, a := range attempts {
-		if a.Purpose != journal.SlowPayer || a.Operation != "order" || !counts(a) {
+		if a.Purpose != purpose || a.Operation != "order" || !counts(a) {
 			continue
 		}
 		all++

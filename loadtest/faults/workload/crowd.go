@@ -21,8 +21,9 @@ const stormPatience = 300 * time.Millisecond
 const crowdPause = time.Second
 
 const (
-	// slowPayment is a card for which the provider takes two seconds: less than the replicas wait.
-	slowPayment = "tok_slow_2s"
+	// slowPayment is a card for which the provider takes paymentTakes: less than the replicas wait.
+	slowPayment  = "tok_slow_2s"
+	paymentTakes = 2 * time.Second
 	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
 	// overload.
 	payersCome = 3 * time.Second
@@ -66,20 +67,35 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 // were.
 func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
 	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
-		r.Via = replica
-		if a.n == 0 {
-			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
-		}
-		placed := a.call(ctx, r, a.fork())
+		placed := a.arrive(ctx, r, replica)
 		if placed.Resource == "" {
 			return 1
 		}
 		card := map[string]any{"method": map[string]any{"type": "card", "token": slowPayment}}
 		payment := a.request(r.Account, "payment", "/orders/"+placed.Resource+"/payments", card)
-		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", r.Via, r.Purpose
+		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
 		a.call(ctx, payment, a.fork())
 		return 2
 	})
+}
+
+// Order has size more clients order at one replica as those of Pay do, and not pay. What this
+// replica turns away is too much for the machine.
+func (c *Clients) Order(ctx context.Context, name, replica string, size int) (sent int) {
+	return c.gather(ctx, name, size, journal.Bystander, func(ctx context.Context, a *action, r Request) int {
+		a.arrive(ctx, r, replica)
+		_ = wait.Pause(ctx, paymentTakes)
+		return 1
+	})
+}
+
+// arrive places an order at a replica, the first one within payersCome.
+func (a *action) arrive(ctx context.Context, r Request, replica string) journal.Attempt {
+	if a.n == 0 {
+		_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
+	}
+	r.Via = replica
+	return a.call(ctx, r, a.fork())
 }
 
 // gather has each of the clients place one order after the other, and adds up what they sent.

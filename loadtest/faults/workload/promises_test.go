@@ -145,6 +145,20 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
+func TestOrder_OrdersAndDoesNotPay(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
+	defer cancel()
+	sent := c.Order(ctx, "one", api2, 5)
+	require.GreaterOrEqual(t, sent, 5)
+	require.Len(t, wire.Journal.Attempts(), sent)
+	for _, a := range wire.Journal.Attempts() {
+		require.Equal(t, []any{api2, journal.Bystander, "order"}, []any{a.Via, a.Purpose, a.Operation})
+	}
+}
+
 func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
