@@ -45,25 +45,16 @@ func TestOverloads_WantsRepeatedRequestsAnswered(t *testing.T) {
 	require.Empty(t, overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd, flush}), "another fault had just ended")
 }
 
-// slowPayers are so many orders in the tenth second, some of which were turned away, and a hundred
-// at the other replica.
-func slowPayers(all, away, otherAway int) []journal.Attempt {
-	attempts := orders(journal.Bystander, 100, otherAway)
-	for _, a := range orders(journal.SlowPayer, all, away) {
-		payment := a
-		payment.Operation, payment.Status, payment.Code = "payment", 503, "overloaded"
-		attempts = append(attempts, a, payment)
-	}
-	return attempts
-}
-
-func orders(purpose journal.Purpose, all, away int) (attempts []journal.Attempt) {
-	for n := range all {
-		a := journal.Attempt{Key: fmt.Sprint(purpose, n), Purpose: purpose, Operation: "order", Status: 201, Invoke: 10 * time.Second, Return: 10*time.Second + 1}
-		if n < away {
-			a.Status, a.Code = 503, "overloaded"
+// slowPayers are orders in the tenth second that were served beside slow payments, and 200 at the
+// other replica. Others were turned away.
+func slowPayers(served int) (attempts []journal.Attempt) {
+	for purpose, count := range map[journal.Purpose]int{journal.SlowPayer: served, journal.Bystander: 200} {
+		for n := range count {
+			a := journal.Attempt{Key: fmt.Sprint(purpose, n), Purpose: purpose, Operation: "order", Status: 201, Invoke: 10 * time.Second, Return: 10*time.Second + 1}
+			away, payment := a, a
+			away.Status, away.Code, payment.Operation = 503, "overloaded", "payment"
+			attempts = append(attempts, a, away, payment)
 		}
-		attempts = append(attempts, a)
 	}
 	return attempts
 }
@@ -71,14 +62,14 @@ func orders(purpose journal.Purpose, all, away int) (attempts []journal.Attempt)
 func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
 	t.Parallel()
 	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
-	found := overloads(slowPayers(100, 60, 20), books.Books{}, nil, []faultRun{slow})
+	found := overloads(slowPayers(139), books.Books{}, nil, []faultRun{slow})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.RoomLeft, found[0].Rule)
-	require.Contains(t, found[0].Detail, "of 100 orders beside payments that waited, 60 were turned away, and 20 of 100")
+	require.Contains(t, found[0].Detail, "139 orders were served beside payments that waited, and 200 of as many")
 
-	require.Empty(t, overloads(slowPayers(100, 60, 30), books.Books{}, nil, []faultRun{slow}), "the machine can serve no more")
+	require.Empty(t, overloads(slowPayers(140), books.Books{}, nil, []faultRun{slow}), "nearly as many")
 	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 12 * time.Second}
-	require.Empty(t, overloads(slowPayers(100, 60, 0), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
+	require.Empty(t, overloads(slowPayers(100), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
 }
 
 func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {

@@ -32,19 +32,15 @@ func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []
 	return found
 }
 
-// OrdersOf counts the orders that were sent for a purpose, and how many of them were turned away.
-// Those that counts does not take are left out.
-func OrdersOf(purpose journal.Purpose, attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, turnedAway int) {
+// OrdersServed counts the orders that were sent for a purpose and placed. Those that counts does not
+// take are left out.
+func OrdersServed(purpose journal.Purpose, attempts []journal.Attempt, counts func(journal.Attempt) bool) (served int) {
 	for _, a := range attempts {
-		if a.Purpose != purpose || a.Operation != "order" || !counts(a) {
-			continue
-		}
-		all++
-		if a.Outcome() == journal.TurnedAway {
-			turnedAway++
+		if a.Purpose == purpose && a.Operation == "order" && a.Outcome() == journal.Succeeded && counts(a) {
+			served++
 		}
 	}
-	return all, turnedAway
+	return served
 }
 
 // ThroughNginx counts the attempts through nginx, and how many of them were turned away. Those that
