@@ -82,12 +82,17 @@ func masters(ctx context.Context, client redis.UniversalClient) (servers []redis
 // infoField returns a line of INFO, or "" if there is none.
 func infoField(ctx context.Context, server redis.UniversalClient, section, name string) (string, error) {
 	info, err := server.Info(ctx, section).Result()
+	return field(info, name), err
+}
+
+// field returns the value of a line of INFO's reply, or "".
+func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, found := strings.CutPrefix(strings.TrimSpace(line), name+":"); found {
-			return value, nil
+			return value
 		}
 	}
-	return "", err
+	return ""
 }
 
 func tooOld(version string) bool {

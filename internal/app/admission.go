@@ -102,3 +102,15 @@ func (c admissionCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(stats)))
 	}
 }
+
+// budgetMetrics show how near accounts are to their budgets, without naming one.
+func (a *App) budgetMetrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "account_budget_used_ratio", Help: "The most that one account has used of its budget of kept answers; 1 is all.",
+		}, func() float64 { return a.budget.Stats().Most }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "requests_over_budget_total", Help: "Requests that were answered 429 because their account had used up its budget.",
+		}, func() float64 { return float64(a.budget.Stats().Refused) }),
+	}
+}

@@ -52,6 +52,7 @@ type App struct {
 	relay        *outbox.Relay // nil without REDIS_URL
 	consumers    consumers     // of events, by group
 	admission    *admission.Limiter
+	budget       *admission.Budget
 	api          *httpapi.Server
 	front        func(http.Handler) http.Handler // nil: none
 	ops          net.Listener
@@ -111,6 +112,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.wakeRelay})
 	a.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
+	a.budget = admission.NewBudget(a.cfg.AccountKeys, a.cfg.AccountBytes)
 	a.workers = a.newWorkers(ctx, store)
 	service := checkout.NewService(store, parkingGateway{failGateway(a.gateway)})
 	a.api, err = httpapi.New(a.apiConfig(service))
@@ -130,7 +132,7 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
-		Admission: a.admission, Lookups: a.recordLookups(),
+		Admission: a.admission, Lookups: a.recordLookups(), Budget: a.budget,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
 		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),

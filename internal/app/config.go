@@ -127,7 +127,15 @@ type Config struct {
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
 	// RateLimit is how many requests a second each account may send to each replica. It stops
 	// runaway clients and is no quota. All provider events together count as one account.
-	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
+	RateLimit int `env:"RATE_LIMIT" envDefault:"300"`
+	// AccountKeys is how many answers a replica keeps for one account at a time. Beyond it a new
+	// key gets 429, and known keys are still answered. With two replicas it allows 160,000 orders a
+	// day, each with its payment.
+	AccountKeys int64 `env:"IDEMPOTENCY_ACCOUNT_KEYS" envDefault:"250000"`
+	// AccountBytes is how many bytes of answers a replica keeps for one account at a time, in the
+	// same way. The default is 256 MiB. With two replicas, one account fills at most half of a
+	// Redis of 1 GiB.
+	AccountBytes int64 `env:"IDEMPOTENCY_ACCOUNT_BYTES" envDefault:"268435456"`
 
 	// OTLPEndpoint is the base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318,
 	// that takes traces over HTTP. Without one, no traces are made.
@@ -207,6 +215,8 @@ func (c Config) check() error {
 	require(isAddr(c.OpsAddr), "OPS_ADDR", "host:port")
 	require(c.DatabaseMaxConns >= 1, "DATABASE_MAX_CONNS", "1 or more")
 	require(c.RateLimit >= 1, "RATE_LIMIT", "1 or more")
+	require(c.AccountKeys >= 1, "IDEMPOTENCY_ACCOUNT_KEYS", "1 or more")
+	require(c.AccountBytes >= 1, "IDEMPOTENCY_ACCOUNT_BYTES", "1 or more")
 	require(c.AuthCacheTTL >= 0, "AUTH_CACHE_TTL", "0s or more")
 	// A heartbeat comes every third of the lease and takes up to half a second.
 	require(c.Lease >= time.Second, "IDEMPOTENCY_LEASE", "1s or more")

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"context"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/idempotency/redisstore"
 )
 
 // poolCollector shows the statistics of the PostgreSQL pool as they are when asked for.
@@ -105,5 +109,28 @@ func (p redisPools) Collect(out chan<- prometheus.Metric) {
 		for _, m := range redisPoolMetrics {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), name)
 		}
+	}
+}
+
+// redisMemory shows how full Redis is, as it is when asked for. Nothing is shown while Redis is
+// away.
+type redisMemory struct{ client redis.UniversalClient }
+
+var _ prometheus.Collector = redisMemory{}
+
+var redisMemoryDesc = prometheus.NewDesc("redis_memory_used_ratio", "The part of its maxmemory that Redis uses; 1 is full, 0 that there is no maxmemory.", nil, nil)
+
+// Describe sends what Collect may send.
+func (redisMemory) Describe(out chan<- *prometheus.Desc) { out <- redisMemoryDesc }
+
+// Collect asks Redis, for as long as a scrape may take.
+func (m redisMemory) Collect(out chan<- prometheus.Metric) {
+	if m.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+	defer cancel()
+	if use, err := redisstore.MemoryUse(ctx, m.client); err == nil {
+		out <- prometheus.MustNewConstMetric(redisMemoryDesc, prometheus.GaugeValue, use)
 	}
 }

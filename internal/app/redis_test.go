@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -121,6 +122,22 @@ func TestRedis_UnknownEvictionIsLogged(t *testing.T) {
 	redis.Do("ACL", "SETUSER", "default", "-info")
 	r := serveSeeded(t, configFor(t, testenv.Postgres(t), redis.URL))
 	require.Len(t, r.logs.lines(t, "msg", "can't tell whether Redis evicts keys; its maxmemory-policy should be noeviction"), 1)
+}
+
+// TestRedis_ShowsHowFullItIs, so that an alert comes before it refuses writes.
+func TestRedis_ShowsHowFullItIs(t *testing.T) {
+	t.Parallel()
+	const warning = "nothing bounds the memory of Redis, and no alert warns before it is full: set maxmemory"
+	for limit, bounded := range map[string]bool{"0": false, "64mb": true} {
+		redis := testenv.RedisServer(t, "--maxmemory", limit)
+		r := serveSeeded(t, configFor(t, testenv.Postgres(t), redis.URL))
+		require.Equal(t, bounded, len(r.logs.lines(t, "msg", warning)) == 0, limit)
+		found := regexp.MustCompile(`(?m)^redis_memory_used_ratio (\S+)$`).FindStringSubmatch(r.operations("/metrics").body)
+		require.NotNil(t, found)
+		use, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		require.Equal(t, bounded, use > 0.001 && use < 1, "%s: %f", limit, use)
+	}
 }
 
 func TestRedis_WaitIsLoggedWithoutThePassword(t *testing.T) {

@@ -82,16 +82,16 @@ func (a *App) awaitRedis(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return err
 	case err == nil:
-		a.checkEviction(ctx)
+		a.checkMemory(ctx)
 	default:
 		a.log.Error("starting without Redis: payments, refunds and top-ups are answered 503 until it is back", "error", err)
 	}
 	return nil
 }
 
-// checkEviction says so loudly when Redis may forget keys before their time: PostgreSQL then
-// decides on what came back, at its cost.
-func (a *App) checkEviction(ctx context.Context) {
+// checkMemory says so loudly when Redis may forget keys before their time, so that PostgreSQL
+// decides on what came back, at its cost; or when nothing bounds what it holds.
+func (a *App) checkMemory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	policy, err := redisstore.EvictionPolicy(ctx, a.redis)
@@ -101,6 +101,9 @@ func (a *App) checkEviction(ctx context.Context) {
 	case policy != redisstore.NoEviction:
 		a.log.Error("Redis evicts keys when it is full, idempotency keys and events too: set maxmemory-policy noeviction",
 			"maxmemory_policy", policy)
+	}
+	if use, err := redisstore.MemoryUse(ctx, a.redis); err == nil && use == 0 {
+		a.log.Warn("nothing bounds the memory of Redis, and no alert warns before it is full: set maxmemory")
 	}
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	AuthCacheTTL   time.Duration      // how long a revoked API key may still work
 	Admission      *admission.Limiter // nil: everything is admitted
 	Lookups        int64              // of keys at a time, of requests without a slot; zero: any number
+	Budget         *admission.Budget  // of answers that are kept; nil: without bound
 
 	Lease           time.Duration // of a key without a heartbeat
 	PaymentTTL      time.Duration // how long the answer to a movement of money is kept
@@ -91,6 +92,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if cfg.Budget != nil {
+		cfg.Store = countedStore{cfg.Store, cfg.Budget}
+	}
 	valid, err := newValidator()
 	if err != nil {
 		return nil, fmt.Errorf("load the API description: %w", err)
@@ -129,7 +133,7 @@ func (s *Server) router(valid *validator) chi.Router {
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
 		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
-		s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.idempotency.Handler)
+		s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r

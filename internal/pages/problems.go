@@ -45,6 +45,8 @@ var groups = []group{
 			"The provider event is not signed with the shared secret, was changed, or is older than five minutes.", thenCorrect},
 		{"rate_limited", 429, "Too many requests of this account. Slow down and retry.",
 			"The account sends too many requests.", thenRetry},
+		{"budget_used_up", 429, "As many answers are kept for this account as it may have, so this request was not executed. Some are forgotten after the time in Retry-After.",
+			"Answers are kept for a day or two, and there is a bound for each account, by number and by bytes. Requests whose keys are known are still answered.", thenRetry},
 	}},
 	{"The idempotency key", []explanation{
 		{"idempotency_key_missing", 400, "Idempotency-Key header is required",

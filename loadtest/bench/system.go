@@ -54,7 +54,7 @@ func newStack() (*stack.Stack, error) {
 	var taken error
 	for offset := firstOffset; offset <= lastOffset; offset += offsetStep {
 		st, err := stack.New(stack.Options{Dir: stackDir, Driver: stack.Native, Direct: true, PortOffset: offset, Out: io.Discard,
-			Env: []string{"RATE_LIMIT=1000000"}}) // the whole load is one account's
+			Env: []string{"RATE_LIMIT=1000000", "IDEMPOTENCY_ACCOUNT_KEYS=100000000", "IDEMPOTENCY_ACCOUNT_BYTES=100000000000"}}) // the whole load is one account's
 		if err != nil {
 			return nil, err
 		}

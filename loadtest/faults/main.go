@@ -112,7 +112,8 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 			"PSP_TIMEOUT=3s", "PAYMENT_DEADLINE=8s", "ORDER_DEADLINE=8s",
 			"RECONCILE_GRACE=6s", "RECONCILE_INTERVAL=1s", // longer than the provider is given and a settlement takes
 			"UNPAID_ORDER_TTL=20s", "EXPIRY_INTERVAL=1s", // what is scarce comes back while the campaign lasts
-			"RATE_LIMIT=100000", // the campaign is one account, and no runaway
+			// The campaign is one account, and no runaway.
+			"RATE_LIMIT=100000", "IDEMPOTENCY_ACCOUNT_KEYS=100000000", "IDEMPOTENCY_ACCOUNT_BYTES=100000000000",
 		}}
 	if cfg.Expiry == shortExpiry {
 		options.Env = append(options.Env, "IDEMPOTENCY_PAYMENT_TTL=5s", "PURGE_INTERVAL=1s")

@@ -10,6 +10,12 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
+// TestRedis_RefusesWritesInsteadOfForgetting where its memory ends, in a stack of either driver.
+func TestRedis_RefusesWritesInsteadOfForgetting(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, stacktest.RepoFile(t, "docker-compose.yml"), "--maxmemory, 2gb, --maxmemory-policy, noeviction]")
+}
+
 // docker-compose.yml writes ports and images out, so that it can be used without `stack`.
 func TestComposeFile_HasOurPortsAndImages(t *testing.T) {
 	t.Parallel()

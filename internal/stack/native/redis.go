@@ -12,6 +12,10 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
+// memorySettings bound what Redis holds. It then refuses writes and forgets nothing: what moves
+// money fails closed. docker-compose.yml has the same.
+var memorySettings = []string{"--maxmemory", "2gb", "--maxmemory-policy", "noeviction"}
+
 // redisURL is where a replica of the service finds Redis.
 func (d *Driver) redisURL(replica string) string {
 	if d.IsReplicated() {
@@ -36,7 +40,7 @@ func (d *Driver) ensureRedis(ctx context.Context) error {
 // master starts as its replica, and so takes no writes that Sentinel would have it throw away
 // seconds later.
 func (d *Driver) prepareRedis(ctx context.Context, name, dir string) (localserver.Command, error) {
-	run, _, err := localserver.RedisCommand(localserver.RedisConfig{Dir: dir, Port: d.Port(name), Log: d.LogPath(name)})
+	run, _, err := localserver.RedisCommand(localserver.RedisConfig{Dir: dir, Port: d.Port(name), Log: d.LogPath(name), Settings: memorySettings})
 	if err != nil || !d.IsReplicated() {
 		return run, err
 	}

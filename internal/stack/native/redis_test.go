@@ -129,3 +129,17 @@ func TestSentinel_KeepsItsNameOverARestart(t *testing.T) {
 	require.NoError(t, wait.For(ctx, stacktest.Timeout, localserver.PollInterval, d.probe(topology.Sentinel1)))
 	require.Equal(t, before, id(), "under a new name it would raise the quorum")
 }
+
+// TestRedis_RefusesWritesInsteadOfForgetting where its memory ends.
+func TestRedis_RefusesWritesInsteadOfForgetting(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, topology.Topology{})
+	require.NoError(t, d.ensureRedis(stacktest.Context(t)))
+	for setting, want := range map[string]string{"maxmemory": "2147483648", "maxmemory-policy": "noeviction"} {
+		require.NoError(t, redisAt(t, d.Addr(topology.Redis), func(c *redis.Client) error {
+			found, err := c.ConfigGet(t.Context(), setting).Result()
+			require.Equal(t, want, found[setting])
+			return err
+		}))
+	}
+}
