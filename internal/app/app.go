@@ -17,12 +17,14 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/breaker"
+	"github.com/oncepay/oncepay/internal/access"
 	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
@@ -43,6 +45,7 @@ type App struct {
 	redis        redis.UniversalClient // nil without REDIS_URL
 	redisHosts   string                // where it begins to look, for the log
 	stream       redis.UniversalClient // of events; nil without REDIS_URL
+	apiKeys      *access.Ring
 	records      idempotency.Store
 	breaker      *breaker.Breaker // nil without Redis in the records' way
 	closeRecords func()
@@ -112,6 +115,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	a.metrics = newMetrics(a.pool)
 	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.wakeRelay})
 	a.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
+	a.apiKeys = access.NewRing(store, a.every(min(time.Second, a.cfg.AuthCacheTTL/2)))
 	a.budget = admission.NewBudget(a.cfg.AccountKeys, a.cfg.AccountBytes)
 	a.workers = a.newWorkers(ctx, store)
 	service := checkout.NewService(store, parkingGateway{failGateway(a.gateway)})
@@ -128,7 +132,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 
 func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 	return httpapi.Config{
-		Service: service,
+		Service: service, APIKeys: a.apiKeys,
 		Store:   failStore(a.records),
 		Logger:  a.log, Replica: a.cfg.Replica,
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,

@@ -122,8 +122,9 @@ type Config struct {
 	// that an incident of the weekend can be repaired.
 	OutboxRetention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h"`
 
-	// AuthCacheTTL is how long a revoked API key may still work; without a cache each replay would
-	// ask PostgreSQL.
+	// AuthCacheTTL is how long a revoked API key, or a key of a suspended account, may still work.
+	// Each replica has all valid keys in memory, and looks for changes twice in this time. While
+	// PostgreSQL is away for longer, requests get 503.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
 	// RateLimit is how many requests a second each account may send to each replica. It stops
 	// runaway clients and is no quota. All provider events together count as one account.

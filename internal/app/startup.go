@@ -43,6 +43,9 @@ func (a *App) awaitServers(ctx context.Context) error {
 	if err := a.refuseDemoKeys(ctx); err != nil {
 		return err
 	}
+	if err := a.apiKeys.Refresh(ctx); err != nil {
+		return fmt.Errorf("read the API keys: %w", err)
+	}
 	if a.cfg.Store != StoreRedis {
 		return nil
 	}

@@ -26,6 +26,7 @@ func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
 	a.reconciler = checkout.NewReconciler(store, failGateway(a.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
 		checkout.ReconcilerOptions{Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline})
 	workers := []worker{
+		a.apiKeys,
 		a.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
 		purge.New(store, purge.Options{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),

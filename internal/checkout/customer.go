@@ -8,13 +8,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Account owns everything else: it is whom an API key authenticates, and the scope of its
-// idempotency keys.
-type Account struct {
-	ID   uuid.UUID
-	Name string
-}
-
 // Customer is a buyer. Each has a wallet.
 type Customer struct {
 	ID        uuid.UUID

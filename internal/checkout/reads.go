@@ -6,11 +6,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Authenticate returns the account of an API key's SHA-256 hash, or [ErrUnauthorized].
-func (s *Service) Authenticate(ctx context.Context, keyHash [32]byte) (Account, error) {
-	return s.store.AccountByKeyHash(ctx, keyHash)
-}
-
 // Product returns one product.
 func (s *Service) Product(ctx context.Context, account uuid.UUID, sku string) (Product, error) {
 	return s.store.Product(ctx, account, sku)

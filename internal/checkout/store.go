@@ -21,8 +21,6 @@ import (
 // Driver errors are returned as [Unavailable]. After one of those the transaction may have been
 // committed; a retry under the same key finds out.
 type Store interface {
-	AccountByKeyHash(ctx context.Context, hash [32]byte) (Account, error) // ErrUnauthorized
-
 	// Key returns what is known of an idempotency key, or [ErrKeyNotFound]. A refused key, and one
 	// whose time is up, is not known.
 	Key(ctx context.Context, account uuid.UUID, key string) (Key, error)

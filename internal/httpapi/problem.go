@@ -27,6 +27,7 @@ type problem struct {
 	detail     string // one sentence for people
 	retryAfter time.Duration
 	resource   string // path of what the problem is about; may be empty
+	challenge  string // WWW-Authenticate (RFC 6750, section 3); may be empty
 	cause      error
 }
 
@@ -46,7 +47,13 @@ var (
 	errMethodNotAllowed = problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
 		detail: "This path does not have that method; the Allow header names those it has."}
 	errUnauthorized = problem{status: http.StatusUnauthorized, code: checkout.ErrUnauthorized.Code, detail: checkout.ErrUnauthorized.Message}
-	errRateLimited  = problem{status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: rateWindow,
+	errInvalidToken = problem{status: http.StatusUnauthorized, code: errUnauthorized.code, detail: errUnauthorized.detail,
+		challenge: `Bearer realm="oncepay", error="invalid_token"`}
+	errReadOnly = problem{status: http.StatusForbidden, code: "api_key_read_only", detail: "This API key may only read.",
+		challenge: `Bearer realm="oncepay", error="insufficient_scope"`}
+	errSuspended = problem{status: http.StatusForbidden, code: "account_suspended",
+		detail: "This account is suspended: nothing is executed, and no answer is returned again. Ask the operator."}
+	errRateLimited = problem{status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: rateWindow,
 		detail: "Too many requests of this account. Slow down and retry."}
 	errTimeout = problem{status: http.StatusServiceUnavailable, code: "request_timeout", retryAfter: checkout.RetryHint,
 		detail: "The request took too long. Retry with the same idempotency key."}
@@ -132,6 +139,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := problemOf(err)
 	s.logFailure(r.Context(), p)
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
+	}
 	if p.status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" { // RFC 9110, section 11.6.1
 		w.Header().Set("WWW-Authenticate", `Bearer realm="oncepay"`)
 	}

@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +271,57 @@ func TestAuthentication_RefusesARevokedKeyEvenForAReplay(t *testing.T) {
 		return last.status != http.StatusCreated
 	}, "the key is refused")
 	last.problem(401, "unauthorized")
+}
+
+// A suspended account gets nothing, not even an answer of before, until it is active again.
+func TestAuthentication_RefusesASuspendedAccountEvenForAReplay(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *httpapi.Config) { c.AuthCacheTTL = 0 })
+	r := request{method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"Ada","email":"ada@example.com"}`}
+	first := s.do(r)
+	before := s.footprint()
+	_, err := s.pool.Exec(s.ctx, `UPDATE accounts SET suspended_at = now() WHERE name = 'Demo'`)
+	require.NoError(t, err)
+	s.do(r).problem(403, "account_suspended")
+	s.do(request{method: "GET", path: "/v1/products"}).problem(403, "account_suspended")
+	require.Equal(t, http.StatusOK, s.do(request{method: "GET", path: "/v1/products", edit: as(other)}).status)
+	require.Equal(t, before, s.footprint())
+
+	_, err = s.pool.Exec(s.ctx, `UPDATE accounts SET suspended_at = NULL`)
+	require.NoError(t, err)
+	requireSame(t, first, s.do(r))
+}
+
+// A key that may only read changes nothing, and leaves the idempotency key to one that may.
+func TestAuthentication_LetsAReadOnlyKeyRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *httpapi.Config) { c.AuthCacheTTL = 0 })
+	_, err := s.pool.Exec(s.ctx, `UPDATE api_keys SET read_only = true WHERE hash = sha256($1)`, []byte(demo))
+	require.NoError(t, err)
+	for _, method := range []string{"GET", "HEAD"} {
+		require.Equal(t, http.StatusOK, s.do(request{method: method, path: "/v1/products"}).status)
+	}
+	r := request{method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"Ada","email":"ada@example.com"}`}
+	refused := s.do(r)
+	refused.problem(403, "api_key_read_only")
+	require.Contains(t, refused.header.Get("WWW-Authenticate"), "insufficient_scope")
+	_, err = s.pool.Exec(s.ctx, `UPDATE api_keys SET read_only = false`)
+	require.NoError(t, err)
+	require.False(t, s.post(r.path, r.key, r.body, http.StatusCreated).replayed())
+}
+
+// A stranger is refused without a query, also while the table of the keys is locked.
+func TestAuthentication_OfAStrangerAsksNobody(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *httpapi.Config) { c.AuthCacheTTL = 0 })
+	tx, err := s.pool.Begin(s.ctx)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(s.ctx)) }()
+	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys_version, api_keys, accounts")
+	require.NoError(t, err)
+	for i := range 100 {
+		s.do(request{method: "GET", path: "/v1/products", edit: as("sk_test_" + strconv.Itoa(i))}).problem(401, "unauthorized")
+	}
 }
 
 func TestRateLimit_IsPerAccount(t *testing.T) {

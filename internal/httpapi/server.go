@@ -19,6 +19,7 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/access"
 	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/pages"
@@ -30,6 +31,7 @@ const basePath = "/v1"
 // Config is what the API is made of.
 type Config struct {
 	Service *checkout.Service
+	APIKeys *access.Ring
 	Store   idempotency.Store
 	Logger  *slog.Logger
 	Replica string // shown in the header X-Served-By
@@ -132,8 +134,7 @@ func (s *Server) router(valid *validator) chi.Router {
 	r.NotFound(notFound)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
-		s.admit(newAccounts(s.cfg.Service.Authenticate, s.cfg.AuthCacheTTL)),
-		s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
+		s.admit, s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r

@@ -25,6 +25,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/internal/access"
+	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/pages"
@@ -130,8 +132,11 @@ func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Confi
 	s.t.Cleanup(gateway.Close)
 	store := redisstore.New(redisClient)
 	s.t.Cleanup(func() { _ = store.Close() })
+	shopStore := postgres.NewStore(pool, postgres.Options{})
+	apiKeys := access.NewRing(shopStore, background.Schedule{}) // not started: only requests look for changes
+	require.NoError(s.t, apiKeys.Refresh(s.ctx))
 	cfg := httpapi.Config{
-		Service: checkout.NewService(postgres.NewStore(pool, postgres.Options{}), gateway),
+		Service: checkout.NewService(shopStore, gateway), APIKeys: apiKeys,
 		Store:   store, Logger: slog.New(slog.DiscardHandler), Replica: name,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		RateLimit:      100_000, AuthCacheTTL: time.Minute, Lease: 15 * time.Second,

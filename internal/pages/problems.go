@@ -40,7 +40,11 @@ var groups = []group{
 	}},
 	{"Who asks", []explanation{
 		{"unauthorized", 401, "The API key is missing, unknown or revoked.",
-			"The API key is missing, unknown or revoked.", thenCorrect},
+			"The API key is missing, unknown, revoked or expired.", thenCorrect},
+		{"api_key_read_only", 403, "This API key may only read.",
+			"The API key may only read, and the request would change something.", thenCorrect},
+		{"account_suspended", 403, "This account is suspended: nothing is executed, and no answer is returned again. Ask the operator.",
+			"The operator has suspended the account. What was begun before is still settled.", "Ask the operator. When the account is active again, retry with the same key."},
 		{"invalid_signature", 401, "The event is not signed with our secret, was changed, or is older than five minutes.",
 			"The provider event is not signed with the shared secret, was changed, or is older than five minutes.", thenCorrect},
 		{"rate_limited", 429, "Too many requests of this account. Slow down and retry.",

@@ -2,22 +2,31 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 
-	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/access"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// AccountByKeyHash returns the account of an API key's SHA-256, or checkout.ErrUnauthorized when
-// the key is unknown or revoked.
-func (s *Store) AccountByKeyHash(ctx context.Context, hash [32]byte) (checkout.Account, error) {
-	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Account, error) {
-		row, err := q.AccountByKeyHash(ctx, hash[:])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return checkout.Account{}, checkout.ErrUnauthorized
+var _ access.Store = (*Store)(nil)
+
+// APIKeysVersion implements [access.Store].
+func (s *Store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (uuid.UUID, error) {
+		version, err := q.APIKeysVersion(ctx)
+		return version, translate("read the version of the API keys", err)
+	})
+}
+
+// APIKeys implements [access.Store].
+func (s *Store) APIKeys(ctx context.Context, after access.Hash, limit int) ([]access.HashedKey, error) {
+	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]access.HashedKey, error) {
+		rows, err := q.APIKeys(ctx, dbsqlc.APIKeysParams{After: after[:], PageSize: int32(limit)})
+		keys := make([]access.HashedKey, len(rows))
+		for i, row := range rows {
+			keys[i] = access.HashedKey{Hash: access.Hash(row.Hash), Key: access.NewKey(row.AccountID, row.ReadOnly, row.Suspended, row.ExpiresAt)}
 		}
-		return checkout.Account{ID: row.ID, Name: row.Name}, translate("read the account of an API key", err)
+		return keys, translate("read the API keys", err)
 	})
 }

@@ -1,27 +1,83 @@
 package postgres
 
 import (
-	"crypto/sha256"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/access"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-func TestAccountByKeyHash_FindsUntilRevoked(t *testing.T) {
+// keys are the API keys that may be used, and of which the test knows the text.
+func (b *bundle) keys(limit int) map[string]access.Key {
+	b.t.Helper()
+	names := map[access.Hash]string{}
+	for _, name := range []string{"sk_test_demo", "sk_test_other", "reader", "late", "early"} {
+		names[access.HashOf(name)] = name
+	}
+	found := map[string]access.Key{}
+	for after := (access.Hash{}); ; {
+		page, err := b.APIKeys(b.ctx, after, limit)
+		require.NoError(b.t, err)
+		require.LessOrEqual(b.t, len(page), limit)
+		for _, k := range page {
+			found[names[k.Hash]] = k.Key
+			after = k.Hash
+		}
+		if len(page) < limit {
+			return found
+		}
+	}
+}
+
+func TestAPIKeys_AreThoseThatMayBeUsed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	account, err := b.AccountByKeyHash(b.ctx, sha256.Sum256([]byte("sk_test_demo")))
-	require.NoError(t, err)
-	require.Equal(t, checkout.Account{ID: b.account, Name: "Demo"}, account)
-	_, err = b.AccountByKeyHash(b.ctx, sha256.Sum256([]byte("sk_test_nobody")))
-	require.ErrorIs(t, err, checkout.ErrUnauthorized)
+	late := time.Now().Add(time.Hour).UTC()
+	issue := func(name string, readOnly bool, expires *time.Time) {
+		hash := access.HashOf(name)
+		_, err := b.pool.Exec(b.ctx, "INSERT INTO api_keys (hash, account_id, read_only, expires_at) VALUES ($1, $2, $3, $4)", hash[:], b.account, readOnly, expires)
+		require.NoError(t, err)
+	}
+	issue("reader", true, nil)
+	issue("late", false, &late)
+	early := time.Now().Add(-time.Hour)
+	issue("early", false, &early)
+	want := map[string]access.Key{
+		"sk_test_demo": access.NewKey(b.account, false, false, nil), "sk_test_other": access.NewKey(b.other, false, false, nil),
+		"reader": access.NewKey(b.account, true, false, nil), "late": access.NewKey(b.account, false, false, &late),
+	}
+	require.Equal(t, want, b.keys(2), "on several pages")
 
-	_, err = b.pool.Exec(b.ctx, "UPDATE api_keys SET revoked_at = now() WHERE account_id = $1", b.account)
-	require.NoError(t, err)
-	_, err = b.AccountByKeyHash(b.ctx, sha256.Sum256([]byte("sk_test_demo")))
-	require.ErrorIs(t, err, checkout.ErrUnauthorized)
+	b.exec("UPDATE api_keys SET revoked_at = now() WHERE account_id = $1", b.account)
+	b.exec("UPDATE accounts SET suspended_at = now() WHERE id = $1", b.other)
+	require.Equal(t, map[string]access.Key{"sk_test_other": access.NewKey(b.other, false, true, nil)}, b.keys(9))
+}
+
+func TestAPIKeys_HaveAnotherVersionAfterEachChange(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	seen := map[uuid.UUID]bool{}
+	for _, change := range []string{
+		"INSERT INTO api_keys (hash, account_id) SELECT sha256('new'), id FROM accounts LIMIT 1",
+		"UPDATE api_keys SET revoked_at = now() WHERE hash = sha256('new')",
+		"UPDATE accounts SET suspended_at = now()",
+		"UPDATE accounts SET suspended_at = NULL",
+		"DELETE FROM api_keys WHERE hash = sha256('new')",
+		"TRUNCATE api_keys",
+	} {
+		b.exec(change)
+		version, err := b.APIKeysVersion(b.ctx)
+		require.NoError(t, err)
+		require.False(t, seen[version], change)
+		seen[version] = true
+		again, err := b.APIKeysVersion(b.ctx)
+		require.NoError(t, err)
+		require.Equal(t, version, again)
+	}
 }
 
 func TestStore_HidesOtherAccounts(t *testing.T) {

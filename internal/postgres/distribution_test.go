@@ -15,6 +15,7 @@ import (
 var undistributed = map[string]string{
 	"accounts":            "reference: rows of all others belong to its rows",
 	"api_keys":            "reference: it is read before the account is known",
+	"api_keys_version":    "reference: its one row is written with api_keys",
 	"outbox_cursor":       "local: one relay for each worker",
 	"consumer_cursors":    "local: beside the outbox of its worker",
 	"inbox":               "local: beside the outbox of its worker, by the outbox's positions",

@@ -171,6 +171,13 @@ func value[T any](b *bundle, sql string, args ...any) (v T) {
 	return v
 }
 
+// exec changes something behind the store's back.
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	_, err := b.pool.Exec(b.ctx, sql, args...)
+	require.NoError(b.t, err)
+}
+
 func (b *bundle) count(sql string, args ...any) int {
 	b.t.Helper()
 	return value[int](b, "SELECT count(*) FROM "+sql, args...)

@@ -7,24 +7,64 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
-const accountByKeyHash = `-- name: AccountByKeyHash :one
-SELECT accounts.id, accounts.name
-FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
-WHERE api_keys.hash = $1 AND api_keys.revoked_at IS NULL
+const aPIKeys = `-- name: APIKeys :many
+SELECT k.hash, k.account_id, k.read_only, k.expires_at, (a.suspended_at IS NOT NULL)::boolean AS suspended
+FROM api_keys k JOIN accounts a ON a.id = k.account_id
+WHERE k.hash > $1 AND k.revoked_at IS NULL AND (k.expires_at > now()) IS NOT FALSE
+ORDER BY k.hash LIMIT $2
 `
 
-type AccountByKeyHashRow struct {
-	ID   uuid.UUID
-	Name string
+type APIKeysParams struct {
+	After    []byte
+	PageSize int32
 }
 
-func (q *Queries) AccountByKeyHash(ctx context.Context, hash []byte) (AccountByKeyHashRow, error) {
-	row := q.db.QueryRow(ctx, accountByKeyHash, hash)
-	var i AccountByKeyHashRow
-	err := row.Scan(&i.ID, &i.Name)
-	return i, err
+type APIKeysRow struct {
+	Hash      []byte
+	AccountID uuid.UUID
+	ReadOnly  bool
+	ExpiresAt *time.Time
+	Suspended bool
+}
+
+func (q *Queries) APIKeys(ctx context.Context, arg APIKeysParams) ([]APIKeysRow, error) {
+	rows, err := q.db.Query(ctx, aPIKeys, arg.After, arg.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []APIKeysRow
+	for rows.Next() {
+		var i APIKeysRow
+		if err := rows.Scan(
+			&i.Hash,
+			&i.AccountID,
+			&i.ReadOnly,
+			&i.ExpiresAt,
+			&i.Suspended,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const aPIKeysVersion = `-- name: APIKeysVersion :one
+SELECT version FROM api_keys_version
+`
+
+func (q *Queries) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, aPIKeysVersion)
+	var version uuid.UUID
+	err := row.Scan(&version)
+	return version, err
 }

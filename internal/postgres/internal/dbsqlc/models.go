@@ -11,9 +11,10 @@ import (
 )
 
 type Account struct {
-	ID        uuid.UUID
-	Name      string
-	CreatedAt time.Time
+	ID          uuid.UUID
+	Name        string
+	CreatedAt   time.Time
+	SuspendedAt *time.Time
 }
 
 type ApiKey struct {
@@ -21,6 +22,14 @@ type ApiKey struct {
 	AccountID uuid.UUID
 	CreatedAt time.Time
 	RevokedAt *time.Time
+	Prefix    *string
+	ReadOnly  bool
+	ExpiresAt *time.Time
+}
+
+type ApiKeysVersion struct {
+	OnlyRow bool
+	Version uuid.UUID
 }
 
 type ConsumerCursor struct {

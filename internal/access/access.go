@@ -1,0 +1,56 @@
+// Package access knows who may use the API. A replica has all API keys that may be used in memory,
+// so that a stranger costs no query.
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Hash is what is kept of an API key: its SHA-256. A key is 128 random bits or more, so its hash
+// needs no salt, and how long it takes to find one says nothing of the keys.
+type Hash = [sha256.Size]byte
+
+// HashOf returns the hash of an API key.
+func HashOf(key string) Hash { return sha256.Sum256([]byte(key)) }
+
+// Key is what an API key opens.
+type Key struct {
+	Account   uuid.UUID
+	ReadOnly  bool  // it may only read
+	Suspended bool  // its account may do nothing
+	expires   int64 // seconds since 1970; 0: never
+}
+
+// NewKey returns a key that expires then, or never.
+func NewKey(account uuid.UUID, readOnly, suspended bool, expires *time.Time) Key {
+	k := Key{Account: account, ReadOnly: readOnly, Suspended: suspended}
+	if expires != nil {
+		k.expires = expires.Unix()
+	}
+	return k
+}
+
+func (k Key) isExpired(now time.Time) bool { return k.expires != 0 && now.Unix() >= k.expires }
+
+// HashedKey is a key with its hash.
+type HashedKey struct {
+	Hash Hash
+	Key
+}
+
+// Store keeps the API keys. A failed call is worth another one.
+type Store interface {
+	// APIKeysVersion returns what is another value after each change of a key or an account.
+	APIKeysVersion(ctx context.Context) (uuid.UUID, error)
+	// APIKeys returns the keys after one in the order of their hashes, limit of them at most. It
+	// leaves out those that are revoked or have expired.
+	APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error)
+}
+
+// ErrUnknown says that an API key may not be used: it is unknown, revoked or expired.
+var ErrUnknown = errors.New("access: unknown API key")

@@ -1,0 +1,115 @@
+package access
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/oncepay/oncepay/internal/background"
+)
+
+const (
+	// refreshInterval finds a new key within a second or two.
+	refreshInterval = time.Second
+	// refreshTimeout bounds a refresh that requests wait for: while the database is away they
+	// should get an error soon.
+	refreshTimeout = 5 * time.Second
+	// pageSize bounds what one query returns, to half a megabyte.
+	pageSize = 5_000
+)
+
+// Ring has all API keys that may be used. It looks for changes in the background, which is one row
+// to read, and reads all keys when there was one. 100,000 keys take 9 MiB, and as much again while
+// they are read (BenchmarkRing_Reads). It is safe for concurrent use.
+type Ring struct {
+	*background.Periodic
+	store  Store
+	flight singleflight.Group
+	keys   atomic.Pointer[keys]
+}
+
+// keys are those of one moment.
+type keys struct {
+	version uuid.UUID
+	asOf    time.Time // when the version was asked for
+	byHash  map[Hash]Key
+}
+
+// NewRing returns a ring without keys. Refresh reads them.
+func NewRing(store Store, schedule background.Schedule) *Ring {
+	r := &Ring{store: store}
+	r.keys.Store(&keys{})
+	r.Periodic = background.NewPeriodic("api keys", schedule.Or(refreshInterval, pageSize), func(ctx context.Context) (int, error) {
+		return 0, r.Refresh(ctx) // there is never more
+	})
+	return r
+}
+
+// Find returns what an API key opens, or [ErrUnknown]. A key that is known is answered as of maxAge
+// ago at most, for which the store may have to be asked; its error is then returned. An unknown one
+// never asks: a stranger costs nothing.
+func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, error) {
+	now, at := time.Now(), r.keys.Load()
+	key, known := at.byHash[hash]
+	if known && now.Sub(at.asOf) > maxAge {
+		if err := r.Refresh(ctx); err != nil {
+			return Key{}, err
+		}
+		key, known = r.keys.Load().byHash[hash]
+	}
+	if !known || key.isExpired(now) {
+		return Key{}, ErrUnknown
+	}
+	return key, nil
+}
+
+// Len returns how many keys there are.
+func (r *Ring) Len() int { return len(r.keys.Load().byHash) }
+
+// Refresh looks for changes. Many callers at a time ask the store once, and none of them ends that
+// by leaving.
+func (r *Ring) Refresh(ctx context.Context) error {
+	_, err, _ := r.flight.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+		defer cancel()
+		return nil, r.refresh(ctx)
+	})
+	return err
+}
+
+// refresh reads the version first: what changes while the keys are read has yet another one.
+func (r *Ring) refresh(ctx context.Context) error {
+	began, before := time.Now(), r.keys.Load()
+	version, err := r.store.APIKeysVersion(ctx)
+	if err != nil {
+		return err
+	}
+	now := keys{version: version, asOf: began, byHash: before.byHash}
+	if version != before.version {
+		if now.byHash, err = r.readAll(ctx); err != nil {
+			return err
+		}
+	}
+	r.keys.Store(&now)
+	return nil
+}
+
+func (r *Ring) readAll(ctx context.Context) (map[Hash]Key, error) {
+	all := make(map[Hash]Key, r.Len())
+	for after := (Hash{}); ; {
+		page, err := r.store.APIKeys(ctx, after, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range page {
+			all[k.Hash] = k.Key
+			after = k.Hash
+		}
+		if len(page) < pageSize {
+			return all, nil
+		}
+	}
+}
