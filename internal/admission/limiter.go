@@ -4,9 +4,7 @@
 package admission
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,36 +20,35 @@ const (
 	// maxWaiting is how many requests at most may wait for something outside: for the provider, or
 	// for another attempt. Each has a connection and a body in memory.
 	maxWaiting = 256
+	// maxReading is how many bodies are read at a time: of 64 KiB each at most.
+	maxReading = 256
 	// maxReplays is how many requests at most are answered from a record at a time.
 	maxReplays = 256
 )
 
 // Limiter hands out the slots of a replica. It is safe for concurrent use.
 type Limiter struct {
-	mu                   sync.Mutex
-	slots                share
-	waiting, replays     share     // places
-	queue                []*queued // in the order of arrival
-	queued               share
-	admitted, turnedAway [classes]int64
+	mu                        sync.Mutex
+	slots                     share
+	waiting, replays, reading share // places
+	queue                     queue
+	admitted, turnedAway      [classes]int64
 }
 
 // New makes a limiter with a number of slots, 2 or more.
 func New(slots int) *Limiter {
-	return &Limiter{
-		slots: newShare(slots, mostOf(slots)), queued: newShare(slots*queuePerSlot, slots*queuePerSlot),
-		waiting: newShare(maxWaiting, maxWaiting/2), replays: newShare(maxReplays, maxReplays/2),
-	}
+	return &Limiter{slots: newShare(slots, 4), queue: newQueue(slots * queuePerSlot),
+		waiting: newShare(maxWaiting, 1), replays: newShare(maxReplays, 1), reading: newShare(maxReading, 1)}
 }
 
-// mostOf is what one account gets of something.
-func mostOf(all int) int { return all - max(1, all/5) }
-
-// queued is a request in the queue.
-type queued struct {
-	class    Class
-	slot     *Slot
-	admitted chan bool // receives once: whether the slot is the request's now
+// Read returns a function that ends the reading of a request's body, or nil if too many are being
+// read: each takes memory, and a client decides for how long.
+func (l *Limiter) Read(account uuid.UUID) (end func()) {
+	slot := &Slot{limiter: l, account: account}
+	if !slot.takePlace(&l.reading) {
+		return nil
+	}
+	return slot.Leave
 }
 
 // Enter returns a slot, which its caller must leave, or nil if the request is turned away. It looks
@@ -101,22 +98,12 @@ func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 	case l.slots.take(slot.account):
 		slot.active = true
 		return nil
-	case l.hasRoom(class, slot.account):
-		l.queued.force(slot.account)
-		l.queue = append(l.queue, q)
+	case l.queue.join(q):
 	default:
 		slot.leavePlace()
 		q.admitted <- false
 	}
 	return q
-}
-
-// hasRoom reports whether the queue takes one more of a class. The last class may fill a quarter of
-// it, the one before it half, and so on: what comes later and goes first finds room. One account
-// gets four fifths of each.
-func (l *Limiter) hasRoom(class Class, account uuid.UUID) bool {
-	room := l.queued.size * int(classes-class) / int(classes)
-	return l.queued.used < room && l.queued.held[account] < mostOf(room)
 }
 
 // wait reports whether the slot came before the request's patience ended, or its client left.
@@ -136,41 +123,21 @@ func (l *Limiter) wait(ctx context.Context, q *queued) bool {
 func (l *Limiter) giveUp(q *queued) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.remove(q) {
+	if l.queue.remove(q) {
 		q.slot.leavePlace()
 		return false
 	}
 	return <-q.admitted
 }
 
-// release hands a slot to who waits: of those whose account may have one more, the first class,
-// then the account that holds the fewest, then who came first. The caller holds the lock.
+// release hands a slot to who waits. The caller holds the lock.
 func (l *Limiter) release(account uuid.UUID) {
 	l.slots.put(account)
-	for {
-		able := slices.DeleteFunc(slices.Clone(l.queue), func(q *queued) bool { return !l.slots.has(q.slot.account) })
-		if len(able) == 0 {
-			return
-		}
-		next := slices.MinFunc(able, func(a, b *queued) int {
-			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(l.slots.held[a.slot.account], l.slots.held[b.slot.account]))
-		})
-		l.remove(next)
+	for next := l.queue.next(&l.slots); next != nil; next = l.queue.next(&l.slots) {
 		l.slots.force(next.slot.account)
 		next.slot.active = true
 		next.admitted <- true
 	}
-}
-
-// remove takes a request out of the queue. It reports whether it was there.
-func (l *Limiter) remove(q *queued) bool {
-	i := slices.Index(l.queue, q)
-	if i < 0 {
-		return false
-	}
-	l.queue = slices.Delete(l.queue, i, i+1)
-	l.queued.put(q.slot.account)
-	return true
 }
 
 func (l *Limiter) count(class Class, admitted bool) {
@@ -190,6 +157,7 @@ type Stats struct {
 	Queued     int             // requests that wait for one
 	Waiting    int             // requests that wait, or may wait, for something outside
 	Replays    int             // requests that are answered from a record
+	Reading    int             // requests whose body is being read
 	Admitted   map[Class]int64 // since the start
 	TurnedAway map[Class]int64
 }
@@ -198,7 +166,7 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue), Waiting: l.waiting.used, Replays: l.replays.used,
+	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue.waiting), Waiting: l.waiting.used, Replays: l.replays.used, Reading: l.reading.used,
 		Admitted: map[Class]int64{}, TurnedAway: map[Class]int64{}}
 	for _, class := range Classes {
 		s.Admitted[class], s.TurnedAway[class] = l.admitted[class], l.turnedAway[class]

@@ -2,16 +2,26 @@ package admission
 
 import "github.com/google/uuid"
 
-// share is something of which there is a number, and of which one account gets a part at most.
+// share is something of which there is a number. An account gets more of it while it holds less
+// than a multiple of what would then be free: one account alone gets a part, any number of greedy
+// ones get the same each, and who comes new finds one free (A. Choudhury and E. Hahne, "Dynamic
+// Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking
+// 6(2), 1998).
 type share struct {
-	size, each, used int
-	held             map[uuid.UUID]int // by account; none that holds nothing
+	size, used int
+	multiple   int               // 1: one account alone gets half; 4: four fifths
+	held       map[uuid.UUID]int // by account; none that holds nothing
 }
 
-func newShare(size, each int) share { return share{size: size, each: each, held: map[uuid.UUID]int{}} }
+func newShare(size, multiple int) share {
+	return share{size: size, multiple: multiple, held: map[uuid.UUID]int{}}
+}
 
 // has reports whether there is one more for an account.
-func (s *share) has(account uuid.UUID) bool { return s.used < s.size && s.held[account] < s.each }
+func (s *share) has(account uuid.UUID) bool {
+	free, held := s.size-s.used, s.held[account]
+	return free > 0 && (held == 0 || held < s.multiple*(free-1))
+}
 
 // take takes one if there is one.
 func (s *share) take(account uuid.UUID) bool {

@@ -75,6 +75,7 @@ var admissionGauges = []struct {
 	{admissionDesc("slots_in_use", "Slots that are held."), func(s admission.Stats) int { return s.InUse }},
 	{admissionDesc("queue", "Requests that wait for a slot."), func(s admission.Stats) int { return s.Queued }},
 	{admissionDesc("waiting", "Requests that wait, or may wait, for the provider or for another attempt."), func(s admission.Stats) int { return s.Waiting }},
+	{admissionDesc("reading", "Requests whose body is being read."), func(s admission.Stats) int { return s.Reading }},
 	{admissionDesc("replays", "Requests that are answered from a record without a slot."), func(s admission.Stats) int { return s.Replays }},
 }
 

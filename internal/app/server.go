@@ -37,6 +37,7 @@ func (a *App) newAPIServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           boundBody(handler, bodyTimeout),
 		ConnContext:       httpapi.WithConn,
+		ConnState:         newConnections(a.cfg.TrustedProxies).observe,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      bodyTimeout + httpapi.MaxBudget(a.apiConfig(nil)) + writeSlack,
 		IdleTimeout:       idleTimeout,

@@ -22,3 +22,12 @@ func TestBearerToken_IsReadOnce(t *testing.T) {
 	_, ok := bearerToken(http.Header{"Authorization": {"Bearer a", "Bearer b"}})
 	require.False(t, ok, "sent twice")
 }
+
+func TestNetworkOf_IsTheAddressOrItsNetwork(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff": "2001:db8::/64", "": "",
+	} {
+		require.Equal(t, want, networkOf(address))
+	}
+}

@@ -31,6 +31,7 @@ type exchange struct {
 	account   uuid.UUID // of the API key; zero until authenticated
 	// attemptedAt is when this client attempt began; see timeAttempt.
 	attemptedAt time.Time
+	quiet       bool // one of many that are refused: it is counted, and not logged
 }
 
 type exchangeKey struct{}
@@ -117,6 +118,9 @@ func (s *Server) logAccess(r *http.Request, out middleware.WrapResponseWriter, t
 	ctx, route := r.Context(), chi.RouteContext(r.Context()).RoutePattern()
 	if s.cfg.ObserveRequest != nil {
 		s.cfg.ObserveRequest(r, route, seenStatus(ctx, out.Status()), took)
+	}
+	if exchangeOf(ctx).quiet {
+		return
 	}
 	path := r.URL.Path
 	switch {

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -74,6 +76,38 @@ func (s *Server) limitLoad(next http.Handler) http.Handler {
 		defer slot.Leave()
 		next.ServeHTTP(w, r.WithContext(admission.WithSlot(ctx, slot)))
 	})
+}
+
+// readBody has the whole body in memory before the request takes a slot: a client that sends slowly
+// must not hold one. limitBody bounds the size.
+func (s *Server) readBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			body, err := s.readInTurn(r)
+			if err != nil {
+				w.Header().Set("Connection", "close") // to keep it, net/http would read the rest
+				s.fail(w, r, err)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) readInTurn(r *http.Request) ([]byte, error) {
+	if s.cfg.Admission != nil {
+		end := s.cfg.Admission.Read(exchangeOf(r.Context()).account)
+		if end == nil {
+			return nil, errOverloaded
+		}
+		defer end()
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, readProblem(err)
+	}
+	return body, nil
 }
 
 // lookAtKey says what the records have of the request's key. What only the authority knows is not

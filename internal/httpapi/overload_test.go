@@ -2,7 +2,10 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -183,4 +186,22 @@ func TestOverload_TurnsAwaySoon(t *testing.T) {
 	leave()
 	queued.Wait()
 	require.Less(t, quickest, 50*time.Millisecond)
+}
+
+// TestOverload_ASlowSenderHoldsNoSlot: as many requests as there are slots have begun to send.
+func TestOverload_ASlowSenderHoldsNoSlot(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	customer := s.customer().ID
+	for range 20 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = fmt.Fprintf(conn, "POST /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", demo, newKey())
+		require.NoError(t, err)
+	}
+	s.eventually(func() bool { return s.limiter.Stats().Reading == 20 }, "all are being read")
+	require.Zero(t, s.limiter.Stats().InUse)
+	s.post("/v1/orders", newKey(), orderOf(customer, "tee-black", 1), http.StatusCreated)
 }

@@ -55,6 +55,8 @@ var (
 		detail: "This account is suspended: nothing is executed, and no answer is returned again. Ask the operator."}
 	errRateLimited = problem{status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: rateWindow,
 		detail: "Too many requests of this account. Slow down and retry."}
+	errStrangers = problem{status: http.StatusTooManyRequests, code: errRateLimited.code, retryAfter: rateWindow,
+		detail: "Too many requests with unknown API keys come from this address."}
 	errTimeout = problem{status: http.StatusServiceUnavailable, code: "request_timeout", retryAfter: checkout.RetryHint,
 		detail: "The request took too long. Retry with the same idempotency key."}
 	errInternal = problem{status: http.StatusInternalServerError, code: "internal_error",

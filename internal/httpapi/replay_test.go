@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -322,6 +323,23 @@ func TestAuthentication_OfAStrangerAsksNobody(t *testing.T) {
 	for i := range 100 {
 		s.do(request{method: "GET", path: "/v1/products", edit: as("sk_test_" + strconv.Itoa(i))}).problem(401, "unauthorized")
 	}
+}
+
+// Who tries many keys is not heard for the rest of a second, and the log stays short. Others at the
+// same address notice nothing.
+func TestAuthentication_AnswersAnAddressFewStrangers(t *testing.T) {
+	t.Parallel()
+	logs := &logLines{}
+	s := setup(t, func(c *httpapi.Config) { c.Logger = slog.New(slog.NewJSONHandler(logs, nil)) })
+	var last reply
+	for last.status != http.StatusTooManyRequests && s.ctx.Err() == nil {
+		last = s.do(request{method: "GET", path: "/v1/products", edit: as("sk_test_guess")})
+	}
+	last.problem(429, "rate_limited")
+	require.Empty(t, logs.of(last.header.Get("X-Request-ID")), "it is not logged")
+	known := s.do(request{method: "GET", path: "/v1/products"})
+	require.Equal(t, http.StatusOK, known.status)
+	require.NotEmpty(t, logs.of(known.header.Get("X-Request-ID")))
 }
 
 func TestRateLimit_IsPerAccount(t *testing.T) {

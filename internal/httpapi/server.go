@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/go-chi/httprate"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"golang.org/x/sync/semaphore"
 
@@ -79,7 +80,8 @@ type Server struct {
 	routes      chi.Router
 	policies    map[string]*idempotency.Policy // by method and route pattern
 	idempotency *idempotency.Middleware
-	lookups     *semaphore.Weighted       // Config.Lookups of them
+	lookups     *semaphore.Weighted // Config.Lookups of them
+	strangers   *httprate.RateLimiter
 	signature   *standardwebhooks.Webhook // nil: no event can be verified
 }
 
@@ -105,7 +107,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, policies: keyedRoutes(cfg),
+	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, strangers: newStrangers(), policies: keyedRoutes(cfg),
 		lookups: semaphore.NewWeighted(cmp.Or(cfg.Lookups, math.MaxInt64))}
 	s.idempotency = s.idempotent()
 	s.routes = s.router(valid)
@@ -134,7 +136,7 @@ func (s *Server) router(valid *validator) chi.Router {
 	r.NotFound(notFound)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
-		s.admit, s.limitRate(), s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
+		s.admit, s.limitRate(), s.readBody, s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r

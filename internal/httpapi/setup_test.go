@@ -137,7 +137,7 @@ func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Confi
 	require.NoError(s.t, apiKeys.Refresh(s.ctx))
 	cfg := httpapi.Config{
 		Service: checkout.NewService(shopStore, gateway), APIKeys: apiKeys,
-		Store:   store, Logger: slog.New(slog.DiscardHandler), Replica: name,
+		Store: store, Logger: slog.New(slog.DiscardHandler), Replica: name,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		RateLimit:      100_000, AuthCacheTTL: time.Minute, Lease: 15 * time.Second,
 		PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour, TombstoneTTL: 90 * 24 * time.Hour, PaymentDeadline: time.Minute, OrderDeadline: 30 * time.Second,

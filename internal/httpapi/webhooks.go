@@ -21,7 +21,7 @@ const webhookRoute = basePath + "/webhooks/psp"
 
 var (
 	errNoSecret         = errors.New("no secret is configured to verify the provider's events with")
-	errInvalidSignature = problem{status: http.StatusUnauthorized, code: "invalid_signature",
+	errInvalidSignature = problem{status: http.StatusUnauthorized, code: "invalid_signature", challenge: `StandardWebhooks realm="oncepay"`,
 		detail: "The event is not signed with our secret, was changed, or is older than five minutes."}
 )
 
@@ -45,14 +45,13 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 // authenticity").
 func (s *Server) verify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body) // limitBody bounds it
+		body, err := s.readInTurn(r)
 		if err != nil {
-			s.fail(w, r, readProblem(err))
+			s.fail(w, r, err)
 			return
 		}
 		if err := s.checkSignature(body, r.Header); err != nil {
-			w.Header().Set("WWW-Authenticate", `StandardWebhooks realm="oncepay"`)
-			s.fail(w, r, errInvalidSignature.because(err))
+			s.refuse(w, r, errInvalidSignature.because(err))
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
