@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,11 +142,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := problemOf(err)
 	s.logFailure(r.Context(), p)
+	if p.status == http.StatusUnauthorized { // RFC 9110, section 11.6.1
+		p.challenge = cmp.Or(p.challenge, `Bearer realm="oncepay"`)
+	}
 	if p.challenge != "" {
 		w.Header().Set("WWW-Authenticate", p.challenge)
-	}
-	if p.status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" { // RFC 9110, section 11.6.1
-		w.Header().Set("WWW-Authenticate", `Bearer realm="oncepay"`)
 	}
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))

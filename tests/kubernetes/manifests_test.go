@@ -257,6 +257,10 @@ func TestIngress_PassesNoChangeOn(t *testing.T) {
 	for _, ingress := range []*networking.Ingress{main, put} {
 		require.Equal(t, "true", ingress.Annotations["nginx.ingress.kubernetes.io/force-ssl-redirect"])
 	}
+	for _, bound := range []string{"limit-connections", "proxy-body-size"} { // as in nginx.conf
+		require.NotEmpty(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
+		require.Equal(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], put.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
+	}
 	require.Equal(t, main.Spec.TLS, put.Spec.TLS)
 	require.Equal(t, main.Spec.Rules[0].Host, put.Spec.Rules[0].Host)
 	require.Equal(t, main.Spec.Rules[0].HTTP.Paths[0].Backend, put.Spec.Rules[0].HTTP.Paths[0].Backend)

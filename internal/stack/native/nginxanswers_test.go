@@ -79,7 +79,13 @@ func (b nginxBundle) replica(t *testing.T, name string, handler http.HandlerFunc
 // exchange sends a request as it is written here and reads the answer.
 func (b nginxBundle) exchange(t *testing.T, raw string) (*http.Response, []byte) {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", b.addr)
+	return b.exchangeFrom(t, "127.0.0.1", raw)
+}
+
+// exchangeFrom is exchange as a client with another address.
+func (b nginxBundle) exchangeFrom(t *testing.T, address, raw string) (*http.Response, []byte) {
+	t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext(t.Context(), "tcp", b.addr)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(stacktest.Timeout)))
@@ -410,4 +416,69 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 	}
 	close(finish)
 	running.Wait()
+}
+
+// TestNginx_BoundsTheRequestsOfAnAddress, which makes up a key for each.
+func TestNginx_BoundsTheRequestsOfAnAddress(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"limit_conn quick_address 384;", "limit_conn quick_address 1;"},
+		[2]string{"limit_conn slow_address 512;", "limit_conn slow_address 1;"})
+	arrived, finish := make(chan bool, 4), make(chan bool)
+	busy := func(http.ResponseWriter, *http.Request) {
+		arrived <- true
+		<-finish
+	}
+	b.replica(t, topology.API1, busy)
+	b.replica(t, topology.API2, busy)
+	var running sync.WaitGroup
+	for _, path := range []string{"/v1/products", "/v1/orders/x/payments"} {
+		request := func(key string) string {
+			return "GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+		}
+		for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
+			running.Go(func() {
+				resp, _ := b.exchangeFrom(t, from, request("one"))
+				require.Equal(t, 200, resp.StatusCode)
+			})
+			<-arrived
+		}
+		resp, body := b.exchangeFrom(t, "127.0.0.2", request("other"))
+		requireProblem(t, path, resp, body, 503, "overloaded")
+	}
+	close(finish)
+	running.Wait()
+}
+
+// TestNginx_LogsNoCredentials, also where they are longer than it counts.
+func TestNginx_LogsNoCredentials(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t)
+	b.replica(t, topology.API1, func(http.ResponseWriter, *http.Request) {})
+	b.replica(t, topology.API2, func(http.ResponseWriter, *http.Request) {})
+	secret := strings.Repeat("s3cret", 100)
+	for _, scheme := range []string{"Bearer ", "Basic ", "", "Bearer two "} {
+		b.exchange(t, "GET /v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: "+scheme+secret+"\r\n\r\n")
+	}
+	log, err := os.ReadFile(b.driver.LogPath(topology.Nginx))
+	require.NoError(t, err)
+	require.NotContains(t, string(log), "s3cret")
+}
+
+// TestNginx_HoldsBodiesThatTheAPIAccepts, and only a little more.
+func TestNginx_HoldsBodiesThatTheAPIAccepts(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t)
+	read := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprint(w, len(body))
+	}
+	b.replica(t, topology.API1, read)
+	b.replica(t, topology.API2, read)
+	for size, status := range map[int]int{64 << 10: 200, 65 << 10: 200, 65<<10 + 1: 413} {
+		resp, body := b.exchange(t, fmt.Sprintf("POST /a HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)))
+		require.Equal(t, status, resp.StatusCode, size)
+		if status == 200 {
+			require.Equal(t, strconv.Itoa(size), string(body))
+		}
+	}
 }
