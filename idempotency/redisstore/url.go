@@ -2,13 +2,10 @@ package redisstore
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +35,8 @@ const (
 //   - sentinel_username, sentinel_password: for the Sentinels
 //   - ca_file: PEM file of the authorities that signed the servers' certificates,
 //     instead of the machine's
+//   - cert_file, key_file: PEM files of our own certificate and its key, for servers that
+//     authenticate clients by them (redis.conf, tls-auth-clients)
 //   - those of redis.ParseURL, such as read_timeout=1s, pool_size=50 and
 //     skip_verify=true; max_retries has no effect, because retries are off
 //
@@ -157,7 +156,7 @@ func (a *address) options() (*redis.UniversalOptions, error) {
 	if a.sentinel {
 		sentinelUsername, sentinelPassword = a.take("sentinel_username"), a.take("sentinel_password")
 	}
-	encryption, err := a.tlsConfig(a.take("ca_file"))
+	encryption, err := a.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -194,27 +193,4 @@ func (a *address) options() (*redis.UniversalOptions, error) {
 		Protocol: set.Protocol, ClientName: set.ClientName, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}, nil
-}
-
-// tlsConfig sets no server name: each certificate must match the address that is dialed.
-func (a *address) tlsConfig(caFile string) (*tls.Config, error) {
-	if !a.tls {
-		if caFile != "" {
-			return nil, errors.New("ca_file needs rediss://")
-		}
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile == "" {
-		return config, nil
-	}
-	pem, err := os.ReadFile(caFile) //nolint:gosec // the operator names it
-	if err != nil {
-		return nil, fmt.Errorf("ca_file: %w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ca_file: %s holds no PEM certificate", caFile)
-	}
-	return config, nil
 }

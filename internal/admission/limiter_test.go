@@ -205,7 +205,8 @@ func TestLimiter_LookUpsOfOneDoNotBeatPaymentsOfAnother(t *testing.T) {
 	})
 }
 
-// TestLimiter_OneAtATimeDoesNotAlwaysComeFirst: who comes back takes its turn behind those who wait.
+// TestLimiter_OneAtATimeDoesNotAlwaysComeFirst: who comes back takes its turn behind those who
+// wait.
 func TestLimiter_OneAtATimeDoesNotAlwaysComeFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

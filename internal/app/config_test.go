@@ -26,7 +26,7 @@ func TestConfig_HasDefaults(t *testing.T) {
 		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
 		OutboxRetention: 7 * 24 * time.Hour,
-		AuthCacheTTL:    2 * time.Second, RateLimit: 1000, OTLPProtocol: "http/protobuf",
+		AuthCacheTTL:    2 * time.Second, RateLimit: 300, AccountKeys: 250_000, AccountBytes: 256 << 20, OTLPProtocol: "http/protobuf",
 		StartupDeadline: time.Minute, ShutdownDeadline: 100 * time.Second,
 	}, cfg)
 }

@@ -28,6 +28,9 @@ const (
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string) (version uint, err error) {
 	err = withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
 		if direction == Down {
+			if cfg.Environment == Production {
+				return fmt.Errorf("ENVIRONMENT=%s: only \"migrate %s\" removes the schema, with all data", Production, DownWithKeys)
+			}
 			if err := postgres.CheckKeys(ctx, pool); err != nil {
 				return fmt.Errorf("%w: without them, requests that clients repeat would act again. "+
 					"To go back to an earlier release, start it on this schema. \"migrate %s\" deletes everything", err, DownWithKeys)

@@ -90,8 +90,8 @@ func (c Config) checkRedis() error {
 	if !verifies(options.TLSConfig) {
 		errs = append(errs, errors.New("REDIS_URL needs TLS with verification (rediss, without skip_verify), or a host on this machine"))
 	}
-	if options.Password == "" {
-		errs = append(errs, errors.New("REDIS_URL needs a password, or a host on this machine"))
+	if options.Password == "" && (options.TLSConfig == nil || len(options.TLSConfig.Certificates) == 0) {
+		errs = append(errs, errors.New("REDIS_URL needs a password or a client certificate (cert_file, key_file), or a host on this machine"))
 	}
 	return errors.Join(errs...)
 }

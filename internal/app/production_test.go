@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/testenv"
 )
 
 // safe is a production setting that nothing is wrong with.
@@ -82,6 +83,32 @@ func TestProduction_NamesAllSettingsAtOnce(t *testing.T) {
 	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
 		require.ErrorContains(t, err, variable)
 	}
+}
+
+// TestProduction_TakesAClientCertificateInsteadOfAPassword of Redis.
+func TestProduction_TakesAClientCertificateInsteadOfAPassword(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisMutualTLS(t)
+	cfg := safe()
+	cfg.RedisURL = strings.Replace(server.URL, "127.0.0.1", "redis.example.com", 1)
+	require.NoError(t, cfg.checkProduction())
+	cfg.RedisURL, _, _ = strings.Cut(cfg.RedisURL, "&")
+	require.ErrorContains(t, cfg.checkProduction(), "REDIS_URL needs a password or a client certificate")
+}
+
+// TestProduction_KeepsTheSchema unless the command says that all data may go.
+func TestProduction_KeepsTheSchema(t *testing.T) {
+	t.Parallel()
+	cfg, log := testConfig(t), slog.New(slog.DiscardHandler)
+	cfg.Environment = Production
+	_, err := Migrate(t.Context(), cfg, log, Down)
+	require.ErrorContains(t, err, "migrate down --discard-keys")
+	version, err := Migrate(t.Context(), cfg, log, "version")
+	require.NoError(t, err)
+	require.Positive(t, version)
+	version, err = Migrate(t.Context(), cfg, log, DownWithKeys)
+	require.NoError(t, err)
+	require.Zero(t, version)
 }
 
 // TestProduction_RefusesDemoKeys until they are revoked.

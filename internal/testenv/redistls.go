@@ -23,9 +23,26 @@ import (
 // process in any case.
 func RedisTLS(t testing.TB) *Server {
 	t.Helper()
+	return redisTLS(t, false)
+}
+
+// RedisMutualTLS is RedisTLS for clients with a certificate alone, which its URL names, too.
+func RedisMutualTLS(t testing.TB) *Server {
+	t.Helper()
+	return redisTLS(t, true)
+}
+
+func redisTLS(t testing.TB, mutual bool) *Server {
+	t.Helper()
 	pair, port := newKeyPair(t), pickPort(t)
-	server := nativeRedis(t, localserver.RedisConfig{Settings: pair.settings(port)})
-	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate
+	settings := pair.settings(port)
+	url := "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate
+	if mutual {
+		settings = append(settings, "--tls-auth-clients", "yes")
+		url += "&cert_file=" + pair.certificate + "&key_file=" + pair.key
+	}
+	server := nativeRedis(t, localserver.RedisConfig{Settings: settings})
+	server.URL = url
 	return server
 }
 

@@ -21,6 +21,7 @@ var servers = map[string]func(t *testing.T) string{
 	"Sentinel and TLS": func(t *testing.T) string { return testenv.RedisSentinelTLS(t).URL },
 	"Cluster":          func(t *testing.T) string { return testenv.RedisCluster(t).URL },
 	"TLS":              func(t *testing.T) string { return testenv.RedisTLS(t).URL },
+	"mutual TLS":       func(t *testing.T) string { return testenv.RedisMutualTLS(t).URL },
 	"TLS and a user with the fewest rights": func(t *testing.T) string {
 		server := testenv.RedisTLS(t)
 		t.Cleanup(func() { requireNothingRefused(t, server) })
