@@ -28,6 +28,7 @@ Usage:
   oncepay outbox retry [POSITION …] try refused events again
   oncepay outbox replay --since 10m publish again what happened since, for consumers elsewhere that lost it; as far
                                     back as OUTBOX_RETENTION (168h). Our own groups get lost events by themselves
+  oncepay log-key KEY               show what the logs have in place of an idempotency key
   oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
   oncepay help                      show this
 
@@ -82,6 +83,10 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("%w: %s takes no arguments", errUsage, command)
 		}
+	case "log-key":
+		if len(rest) != 1 {
+			return fmt.Errorf("%w: log-key takes one idempotency key", errUsage)
+		}
 	case "outbox":
 		if _, err := parseOutbox(rest); err != nil {
 			return err
@@ -97,7 +102,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 }
 
 func runCommand(ctx context.Context, command string, args []string, cfg app.Config, stdout io.Writer) error {
-	log := app.NewLogger(stdout, cfg.LogLevel)
+	log := cfg.NewLogger(stdout)
 	app.QuietRedis(log)
 	app.QuietTracing(log)
 	switch command {
@@ -113,6 +118,9 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 		return runOutbox(ctx, command, cfg, log, stdout)
 	case "healthcheck":
 		return healthcheck(ctx, cfg)
+	case "log-key":
+		_, err := fmt.Fprintln(stdout, cfg.LogKey(args[0]))
+		return err
 	default:
 		return serve(ctx, cfg, log)
 	}

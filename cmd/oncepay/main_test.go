@@ -59,7 +59,7 @@ func oncepay(t *testing.T, environ []string, args ...string) (string, error) {
 
 func TestUsage_WrongIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"migrate", "up", "--discard-keys"}, {"serve", "--port=1"}, {"seed", "x"},
+	for _, args := range [][]string{nil, {"sevre"}, {"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"migrate", "up", "--discard-keys"}, {"serve", "--port=1"}, {"seed", "x"}, {"log-key"}, {"log-key", "a", "b"},
 		{"outbox"}, {"outbox", "drop"}, {"outbox", "list", "all"}, {"outbox", "retry", "one"}, {"outbox", "replay"}, {"outbox", "replay", "--since=0s"}} {
 		_, err := oncepay(t, nil, args...)
 		require.ErrorIs(t, err, errUsage, "%q", args)
@@ -94,6 +94,17 @@ func TestConfig_BadVariableIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "DATABASE_URL must be set")
 	_, err = oncepay(t, nil, "serve")
 	require.ErrorContains(t, err, "REDIS_URL must be set")
+}
+
+// TestLogKey_FindsAKeyInTheLogs of production, which have its hash.
+func TestLogKey_FindsAKeyInTheLogs(t *testing.T) {
+	t.Parallel()
+	hash, err := oncepay(t, []string{"LOG_SECRET=s"}, "log-key", "pay-1")
+	require.NoError(t, err)
+	require.Regexp(t, `^[0-9a-f]{16}\n$`, hash)
+	other, err := oncepay(t, []string{"LOG_SECRET=t"}, "log-key", "pay-1")
+	require.NoError(t, err)
+	require.NotEqual(t, hash, other)
 }
 
 func TestCommands_MigrateAndSeed(t *testing.T) {

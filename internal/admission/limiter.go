@@ -37,7 +37,7 @@ type Limiter struct {
 
 // New makes a limiter with a number of slots, 2 or more.
 func New(slots int) *Limiter {
-	return &Limiter{slots: newShare(slots, 4), queue: newQueue(slots * queuePerSlot),
+	return &Limiter{slots: newShare(slots, 5), queue: newQueue(slots * queuePerSlot),
 		waiting: newShare(maxWaiting, 1), replays: newShare(maxReplays, 1), reading: newShare(maxReading, 1)}
 }
 

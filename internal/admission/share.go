@@ -9,7 +9,7 @@ import "github.com/google/uuid"
 // 6(2), 1998).
 type share struct {
 	size, used int
-	multiple   int               // 1: one account alone gets half; 4: four fifths
+	multiple   int               // 1: one account alone gets half; 5: about four fifths
 	held       map[uuid.UUID]int // by account; none that holds nothing
 }
 

@@ -134,7 +134,7 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 	return httpapi.Config{
 		Service: service, APIKeys: a.apiKeys,
 		Store:  failStore(a.records),
-		Logger: a.log, Replica: a.cfg.Replica,
+		Logger: a.log, Replica: a.cfg.servedBy(),
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
 		Admission: a.admission, Lookups: a.recordLookups(), Budget: a.budget,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,

@@ -130,6 +130,6 @@ func TestStart_NamesAPortThatIsTaken(t *testing.T) {
 	require.ErrorContains(t, serve(t, cfg).awaitEnd(), "HTTP_ADDR")
 
 	cfg.HTTPAddr, cfg.OpsAddr = "127.0.0.1:0", taken.Addr().String()
-	_, err = New(t.Context(), cfg, NewLogger(&logBuffer{}, cfg.LogLevel))
+	_, err = New(t.Context(), cfg, cfg.NewLogger(&logBuffer{}))
 	require.ErrorContains(t, err, "OPS_ADDR")
 }

@@ -30,12 +30,16 @@ type Config struct {
 	// PostgreSQL, Redis or the provider without verified TLS that leave this machine. That to a
 	// collector is not looked at.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
-	// Replica names this instance in the header X-Served-By and, as pod_id, in the logs. The
-	// default is the host's name.
+	// Replica names this instance in the logs, as pod_id, and in development in the header
+	// X-Served-By. The default is the host's name.
 	Replica string `env:"REPLICA"`
 	// LogLevel is the least level that is logged: debug, info, warn or error. At info each request
 	// is a line, which is what one needs to answer a client's question.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
+	// LogSecret is any secret, the same for all replicas. In production the log has a short hash of
+	// each idempotency key, made with it, and oncepay log-key KEY makes the same one. Without it
+	// keys are not logged.
+	LogSecret string `env:"LOG_SECRET"`
 
 	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs
 	// in front of it.
@@ -273,6 +277,14 @@ func (c Config) demoKey() string {
 		return ""
 	}
 	return postgres.DemoKey
+}
+
+// servedBy is what clients learn of a replica: in production nothing.
+func (c Config) servedBy() string {
+	if c.Environment == Production {
+		return ""
+	}
+	return c.Replica
 }
 
 // RequireDatabase fails unless the database's URL is set, which migrate and seed need.

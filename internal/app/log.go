@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,9 +13,32 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// NewLogger returns a logger that writes one JSON object a line.
-func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+// NewLogger returns a logger that writes one JSON object a line. In production idempotency keys,
+// which clients make up of anything, are logged as LogKey has them.
+func (c Config) NewLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "key" && a.Value.Kind() == slog.KindString {
+			a.Value = slog.StringValue(c.LogKey(a.Value.String()))
+		}
+		return a
+	}}))
+}
+
+// loggedKeyBytes of a hash tell millions of keys apart.
+const loggedKeyBytes = 8
+
+// LogKey returns what the log has in place of an idempotency key: in production the beginning of
+// its HMAC-SHA256 with LogSecret, in hexadecimal, by which an operator finds it again.
+func (c Config) LogKey(key string) string {
+	switch {
+	case c.Environment != Production:
+		return key
+	case c.LogSecret == "":
+		return "not logged without LOG_SECRET"
+	}
+	hash := hmac.New(sha256.New, []byte(c.LogSecret))
+	hash.Write([]byte(key))
+	return hex.EncodeToString(hash.Sum(nil)[:loggedKeyBytes])
 }
 
 // QuietRedis sends what the Redis client has to say to log, at level debug: during an outage it has

@@ -75,7 +75,8 @@ func provider(t *testing.T) string {
 func serve(t *testing.T, cfg Config, options ...Option) *testReplica {
 	t.Helper()
 	logs := &logBuffer{}
-	a, err := New(t.Context(), cfg, NewLogger(logs, slog.LevelDebug), options...)
+	cfg.LogLevel = slog.LevelDebug
+	a, err := New(t.Context(), cfg, cfg.NewLogger(logs), options...)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background()) // t.Context would end before the cleanup below
 	r := &testReplica{App: a, t: t, logs: logs, stop: stop, done: make(chan error, 1)}

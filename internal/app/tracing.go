@@ -40,6 +40,7 @@ var w3c = propagation.TraceContext{}
 type tracing struct {
 	provider  *sdktrace.TracerProvider
 	dependent trace.TracerProvider // for spans that make sense only within others
+	public    bool                 // a client's trace is a link: it must not decide what is sampled
 	log       *slog.Logger
 }
 
@@ -62,7 +63,7 @@ func newTracing(ctx context.Context, cfg Config, log *slog.Logger) (*tracing, er
 		return nil, fmt.Errorf("describe the traces' origin (OTEL_RESOURCE_ATTRIBUTES): %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(origin))
-	return &tracing{provider: provider, dependent: dependentTracers{provider}, log: log}, nil
+	return &tracing{provider: provider, dependent: dependentTracers{provider}, public: cfg.Environment == Production, log: log}, nil
 }
 
 // stop sends what there is to send, within flushTimeout.
@@ -82,7 +83,8 @@ func (t *tracing) requests(next http.Handler) http.Handler {
 	if t == nil {
 		return next
 	}
-	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(w3c))
+	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(w3c),
+		otelhttp.WithPublicEndpointFn(func(*http.Request) bool { return t.public }))
 }
 
 // calls makes a span of each request to the provider, and sends the span's ID with it.

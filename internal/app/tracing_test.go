@@ -327,3 +327,20 @@ func TestTracing_URLFollowsTheSpecification(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 }
+
+// TestTracing_LinksTheClientsTraceInProduction: a stranger must not decide what is sampled, nor put
+// spans into another trace.
+func TestTracing_LinksTheClientsTraceInProduction(t *testing.T) {
+	t.Parallel()
+	c := newTraceCollector(t)
+	tracing, err := newTracing(t.Context(), Config{Environment: Production, OTLPEndpoint: c.url}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/products", nil)
+	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	tracing.requests(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	tracing.stop()
+	span := c.all(t)[0]
+	require.NotEqual(t, "0af7651916cd43dd8448eb211c80319c", hex.EncodeToString(span.TraceId))
+	require.Len(t, span.Links, 1)
+	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", hex.EncodeToString(span.Links[0].TraceId))
+}

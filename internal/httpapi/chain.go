@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -62,8 +63,8 @@ func isSane(id string) bool {
 	return id != "" && len(id) <= maxRequestID && !containsCardNumber(id)
 }
 
-// identify sets the request's ID, the client's own if it is sane, and says which replica serves it.
-// Neither header is kept for replays.
+// identify sets the request's ID, the client's own if it is sane, and the headers that all answers
+// have. None of them is kept for replays.
 func (s *Server) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-ID")
@@ -71,7 +72,13 @@ func (s *Server) identify(next http.Handler) http.Handler {
 			id = uuid.NewString()
 		}
 		w.Header().Set("X-Request-ID", id)
-		w.Header().Set("X-Served-By", s.cfg.Replica)
+		if s.cfg.Replica != "" {
+			w.Header().Set("X-Served-By", s.cfg.Replica)
+		}
+		if strings.HasPrefix(r.URL.Path, basePath+"/") { // answers are an account's, and no documents
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+		}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, &exchange{requestID: id})
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

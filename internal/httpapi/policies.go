@@ -67,6 +67,7 @@ func (s *Server) idempotent() *idempotency.Middleware {
 	}
 	return idempotency.New(s.cfg.Store, s.policyOf,
 		idempotency.WithTraceParent(traceParent),
+		idempotency.WithHeaderAllowList("Content-Type", "ETag", "Location"), // all that handlers set
 		idempotency.WithScope(func(r *http.Request) string { return exchangeOf(r.Context()).account.String() }),
 		idempotency.WithErrorWriter(func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) { s.fail(w, r, e) }),
 		idempotency.WithObserver(s.observe),

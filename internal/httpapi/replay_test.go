@@ -258,6 +258,31 @@ func TestUpdateCustomer_WithOrWithoutAKey(t *testing.T) {
 	require.Equal(t, "Ada", decode[api.Customer](s.get(change.path)).Name, "the replay changed nothing")
 }
 
+// Answers hold names and amounts, so no cache keeps them, and no browser takes them for a page. The
+// headers say so without a place in the record.
+func TestAnswers_StayOutOfCaches(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	create := newCustomer(newKey())
+	again := create
+	again.replica = 1
+	for status, r := range map[int]request{
+		200: {method: "GET", path: "/v1/products"}, 201: create, 415: {method: "POST", path: "/v1/customers"}, 405: {method: "DELETE", path: "/v1/orders"},
+		401: {method: "GET", path: "/v1/products", edit: without("Authorization")}, 404: {method: "GET", path: "/v1/nothing"},
+	} {
+		answer := s.do(r)
+		require.Equal(t, status, answer.status)
+		require.Equal(t, []string{"no-store"}, answer.header.Values("Cache-Control"), r.path)
+		require.Equal(t, []string{"nosniff"}, answer.header.Values("X-Content-Type-Options"), r.path)
+	}
+	replay := s.do(again)
+	require.True(t, replay.replayed())
+	require.Equal(t, []string{"no-store"}, replay.header.Values("Cache-Control"))
+	record, err := s.redis.Get(s.ctx, s.redisKeys(create.key)[0]).Result()
+	require.NoError(t, err)
+	require.NotContains(t, record, "no-store")
+}
+
 // A revoked API key is refused even where its answer is at hand.
 func TestAuthentication_RefusesARevokedKeyEvenForAReplay(t *testing.T) {
 	t.Parallel()

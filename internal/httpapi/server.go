@@ -35,7 +35,7 @@ type Config struct {
 	APIKeys *access.Ring
 	Store   idempotency.Store
 	Logger  *slog.Logger
-	Replica string // shown in the header X-Served-By
+	Replica string // shown in the header X-Served-By; empty: none
 
 	// TrustedProxies are the peers whose X-Forwarded-For is believed. With none, the client is the
 	// peer of the connection.

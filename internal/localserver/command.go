@@ -48,7 +48,7 @@ func (c Command) Digest() string {
 // Start starts the process in a session of its own, so that a Ctrl-C in our terminal does not reach
 // it. The returned channel is closed when the process ends while we still run.
 func (c Command) Start() (Process, <-chan struct{}, error) {
-	out, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return Process{}, nil, fmt.Errorf("open log: %w", err)
 	}
@@ -112,7 +112,7 @@ func RunLogged(ctx context.Context, log string, command []string, env ...string)
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

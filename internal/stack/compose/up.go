@@ -137,5 +137,5 @@ func (d *Driver) writeOverride() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(d.overridePath(), override, 0o644)
+	return os.WriteFile(d.overridePath(), override, 0o600)
 }

@@ -70,7 +70,7 @@ func (s *State) Update(change func(*StateData)) error {
 		return fmt.Errorf("save the stack's state: %w", err)
 	}
 	// Written beside and renamed, because status reads it without the lock.
-	if err := os.WriteFile(s.path+".new", raw, 0o644); err != nil {
+	if err := os.WriteFile(s.path+".new", raw, 0o600); err != nil {
 		return fmt.Errorf("save the stack's state: %w", err)
 	}
 	return os.Rename(s.path+".new", s.path)

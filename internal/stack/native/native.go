@@ -163,7 +163,7 @@ func (d *Driver) Oncepay(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.OncepayOf(deployment.Oncepay), args...)
 	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(d.PostgresPrimary())}
 	out, err := cmd.CombinedOutput()
-	if err := errors.Join(err, ctx.Err(), os.WriteFile(d.LogPath(args[0]), out, 0o644)); err != nil {
+	if err := errors.Join(err, ctx.Err(), os.WriteFile(d.LogPath(args[0]), out, 0o600)); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return string(out), nil

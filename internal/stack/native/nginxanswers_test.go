@@ -153,6 +153,8 @@ func requireProblem(t *testing.T, name string, resp *http.Response, body []byte,
 	require.Equal(t, status, resp.StatusCode, name)
 	require.NotEmpty(t, resp.Header.Get("X-Request-ID"), name)
 	require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
+	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"), name)
+	require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"), name)
 	if code == "" {
 		require.Empty(t, body, name)
 		return
