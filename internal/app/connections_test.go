@@ -54,7 +54,7 @@ func TestConnections_AreBoundedForEachAddress(t *testing.T) {
 	require.Zero(t, in, "the same network")
 
 	in, _ = open(c, maxConnections, "10.1.2.3:1")
-	require.Equal(t, maxConnections, len(c.open))
+	require.Len(t, c.open, maxConnections)
 	require.Less(t, in, maxConnections, "all together")
 	c.observe(last, http.StateClosed)
 	in, _ = open(c, 2, "192.0.2.3:1")
@@ -74,13 +74,13 @@ func TestConnections_OfAServerAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		all = append(all, conn)
 	}
-	_, err := http.Get(server.URL) //nolint:noctx // it is refused
+	_, err := http.Get(server.URL)
 	require.Error(t, err)
 	for _, conn := range all {
 		require.NoError(t, conn.Close())
 	}
 	require.Eventually(t, func() bool {
-		got, err := http.Get(server.URL) //nolint:noctx // of a test's own server
+		got, err := http.Get(server.URL)
 		return err == nil && got.Body.Close() == nil
 	}, patience, pause)
 	http.DefaultClient.CloseIdleConnections()

@@ -196,7 +196,7 @@ func TestOverload_ASlowSenderHoldsNoSlot(t *testing.T) {
 	for range 20 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
 		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
+		t.Cleanup(func() { _ = conn.Close() })
 		_, err = fmt.Fprintf(conn, "POST /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer %s\r\nIdempotency-Key: %s\r\n"+
 			"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", demo, newKey())
 		require.NoError(t, err)
