@@ -34,7 +34,7 @@ go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --jsonfi
 
 # Failpoints exist only in a build of their own.
 if [ "$suite" = integration ]; then
-  go test -race -count=1 -timeout="$timeout" -tags failpoints -run Failpoint ./internal/app || status=$?
+  go test -race -count=1 -timeout="$timeout" -tags failpoints -run Failpoint ./internal/app/... || status=$?
 fi
 
 grep -o '"Output":"testenv: [^"\\]*' "$events" | sed 's/.*testenv: /served by /' | sort -u

@@ -66,8 +66,8 @@ func TestAdmission_KeepsTheReplicaReady(t *testing.T) {
 	r := serveSeeded(t, testConfig(t))
 	unknown := func(context.Context) admission.Key { return admission.Unknown }
 	account := uuid.New()
-	for slot := r.admission.Enter(t.Context(), admission.List, account, false, unknown); slot != nil; {
-		slot = r.admission.Enter(t.Context(), admission.List, account, false, unknown)
+	for slot := r.limits.admission.Enter(t.Context(), admission.List, account, false, unknown); slot != nil; {
+		slot = r.limits.admission.Enter(t.Context(), admission.List, account, false, unknown)
 	}
 	require.Equal(t, http.StatusOK, r.operations("/readyz").status)
 	page := r.operations("/metrics").body

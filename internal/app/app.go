@@ -17,18 +17,18 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/breaker"
-	"github.com/oncepay/oncepay/internal/access"
 	"github.com/oncepay/oncepay/internal/admission"
+	"github.com/oncepay/oncepay/internal/app/failpoint"
+	"github.com/oncepay/oncepay/internal/app/metrics"
+	"github.com/oncepay/oncepay/internal/app/timeline"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
-	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/psp"
 )
@@ -37,29 +37,38 @@ import (
 type App struct {
 	cfg     Config
 	log     *slog.Logger
-	metrics *metrics
+	front   func(http.Handler) http.Handler // nil: none
+	servers servers
+	metrics *metrics.Metrics
 	tracing *tracing // nil without a collector
+	workers workers
+	limits  limits
+	api     *httpapi.Server
+	ops     net.Listener
+	life    life
+}
 
+// servers are those that the replica uses.
+type servers struct {
 	pool         *pgxpool.Pool
-	timeline     timeline
+	timeline     *timeline.Timeline
 	redis        redis.UniversalClient // nil without REDIS_URL
 	redisHosts   string                // where it begins to look, for the log
 	stream       redis.UniversalClient // of events; nil without REDIS_URL
-	apiKeys      *access.Ring
 	records      idempotency.Store
 	breaker      *breaker.Breaker // nil without Redis in the records' way
 	closeRecords func()
 	gateway      *psp.Simulator
-	workers      []worker
-	reconciler   *checkout.Reconciler
-	relay        *outbox.Relay // nil without REDIS_URL
-	consumers    consumers     // of events, by group
-	admission    *admission.Limiter
-	budget       *admission.Budget
-	api          *httpapi.Server
-	front        func(http.Handler) http.Handler // nil: none
-	ops          net.Listener
+}
 
+// limits are what the replica takes on, of all requests and of one account.
+type limits struct {
+	admission *admission.Limiter
+	budget    *admission.Budget
+}
+
+// life is how far the replica has come.
+type life struct {
 	phase atomic.Int32  // phaseStarting, phaseServing or phaseDraining
 	ready chan struct{} // closed when the API serves
 	addr  string        // of the API; to be read after ready
@@ -84,13 +93,13 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if cfg.tracesURL() != "" {
 		log = slog.New(tracedLog{log.Handler()})
 	}
-	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), ready: make(chan struct{})}
-	a.timeline.begun = make(chan postgres.Beginning, 1)
+	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), life: life{ready: make(chan struct{})}}
+	a.servers.timeline = timeline.New(a.log)
 	for _, option := range options {
 		option(a)
 	}
 	if err := a.connect(ctx); err != nil {
-		a.closePools()
+		a.closeServers()
 		return nil, err
 	}
 	return a, nil
@@ -101,29 +110,28 @@ func (a *App) connect(ctx context.Context) (err error) {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	database := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMaxConns, Tracer: a.tracing.queries(),
-		FollowTimeline: a.followTimeline, BeginTimeline: a.beginTimeline}
-	if a.pool, err = postgres.Open(ctx, database); err != nil {
+		FollowTimeline: a.servers.timeline.Follow, BeginTimeline: a.servers.timeline.Begin}
+	if a.servers.pool, err = postgres.Open(ctx, database); err != nil {
 		return fmt.Errorf("configuration: DATABASE_URL: %w", err)
 	}
-	if a.pool, err = failPool(ctx, a.pool); err != nil {
+	if a.servers.pool, err = failpoint.Pool(ctx, a.servers.pool); err != nil {
 		return err
 	}
 	if err := a.openRecords(); err != nil {
 		return err
 	}
-	a.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
-	a.metrics = newMetrics(a.pool)
-	store := postgres.NewStore(a.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.wakeRelay})
-	a.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
-	a.apiKeys = access.NewRing(store, a.every(min(time.Second, a.cfg.AuthCacheTTL/2)))
-	a.budget = admission.NewBudget(a.cfg.AccountKeys, a.cfg.AccountBytes)
-	a.workers = a.newWorkers(ctx, store)
-	service := checkout.NewService(store, parkingGateway{failGateway(a.gateway)})
+	a.servers.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
+	a.metrics = metrics.New(a.servers.pool)
+	store := postgres.NewStore(a.servers.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.workers.wakeRelay})
+	a.limits.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
+	a.limits.budget = admission.NewBudget(a.cfg.AccountKeys, a.cfg.AccountBytes)
+	a.makeWorkers(ctx, store)
+	service := checkout.NewService(store, parkingGateway{failpoint.Gateway(a.servers.gateway)})
 	a.api, err = httpapi.New(a.apiConfig(service))
 	if err != nil {
 		return fmt.Errorf("make the API: %w", err)
 	}
-	a.metrics.watch(a, service, store)
+	a.metrics.Watch(a.parts(service, store))
 	if a.ops, err = net.Listen("tcp", a.cfg.OpsAddr); err != nil {
 		return fmt.Errorf("listen for operations (OPS_ADDR): %w", err)
 	}
@@ -132,24 +140,24 @@ func (a *App) connect(ctx context.Context) (err error) {
 
 func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 	return httpapi.Config{
-		Service: service, APIKeys: a.apiKeys,
-		Store:  failStore(a.records),
+		Service: service, APIKeys: a.workers.apiKeys,
+		Store:  failpoint.Store(a.servers.records),
 		Logger: a.log, Replica: a.cfg.servedBy(),
 		TrustedProxies: a.cfg.TrustedProxies, RateLimit: a.cfg.RateLimit, AuthCacheTTL: a.cfg.AuthCacheTTL,
-		Admission: a.admission, Lookups: a.recordLookups(), Budget: a.budget,
+		Admission: a.limits.admission, Lookups: a.recordLookups(), Budget: a.limits.budget,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
 		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),
 		TraceParent: a.tracing.traceParents(),
-		Observe:     a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.observeProviderEvent,
+		Observe:     a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.ObserveProviderEvent,
 	}
 }
 
 // Ready is closed once the API answers.
-func (a *App) Ready() <-chan struct{} { return a.ready }
+func (a *App) Ready() <-chan struct{} { return a.life.ready }
 
 // Addr is the API's host:port. It is known when Ready is closed.
-func (a *App) Addr() string { return a.addr }
+func (a *App) Addr() string { return a.life.addr }
 
 // OpsAddr is the host:port of the operations server.
 func (a *App) OpsAddr() string { return a.ops.Addr().String() }
@@ -179,7 +187,7 @@ func (a *App) Serve(ctx context.Context) error {
 
 func (a *App) serveAPI(ctx context.Context) error {
 	if err := a.awaitServers(ctx); err != nil {
-		a.closePools()
+		a.closeServers()
 		if ctx.Err() != nil {
 			return nil // we were asked to stop
 		}
@@ -188,18 +196,18 @@ func (a *App) serveAPI(ctx context.Context) error {
 	// Not before: while we wait, a proxy should be refused here and try another replica.
 	listener, err := net.Listen("tcp", a.cfg.HTTPAddr)
 	if err != nil {
-		a.closePools()
+		a.closeServers()
 		return fmt.Errorf("listen (HTTP_ADDR): %w", err)
 	}
-	a.startWorkers(ctx)
+	a.workers.start(ctx)
 	server := a.newAPIServer(a.tracing.requests(a.api))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(httpapi.Listen(listener)) }()
 
-	a.addr = listener.Addr().String()
-	a.phase.Store(phaseServing)
-	close(a.ready)
-	a.log.Info("serving", "addr", a.addr, "ops_addr", a.OpsAddr(), "environment", a.cfg.Environment)
+	a.life.addr = listener.Addr().String()
+	a.life.phase.Store(phaseServing)
+	close(a.life.ready)
+	a.log.Info("serving", "addr", a.life.addr, "ops_addr", a.OpsAddr(), "environment", a.cfg.Environment)
 
 	select {
 	case <-ctx.Done():
@@ -211,7 +219,7 @@ func (a *App) serveAPI(ctx context.Context) error {
 
 // drain lets requests in flight finish and closes what they used, in this order.
 func (a *App) drain(ctx context.Context, server *http.Server) error {
-	a.phase.Store(phaseDraining)
+	a.life.phase.Store(phaseDraining)
 	a.log.Info("draining", "deadline", a.cfg.ShutdownDeadline.String())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.ShutdownDeadline)
 	defer cancel()
@@ -224,8 +232,8 @@ func (a *App) drain(ctx context.Context, server *http.Server) error {
 	go func() {
 		defer close(finished)
 		a.api.Wait()
-		a.stopWorkers()
-		a.closePools() // waits for connections that are in use
+		a.workers.stop()
+		a.closeServers() // waits for connections that are in use
 	}()
 	select {
 	case <-finished:
@@ -235,21 +243,25 @@ func (a *App) drain(ctx context.Context, server *http.Server) error {
 	}
 }
 
-// closePools closes what connect has opened so far.
-func (a *App) closePools() {
-	if a.gateway != nil {
-		a.gateway.Close()
+// closeServers closes what connect has opened so far.
+func (a *App) closeServers() {
+	a.servers.close()
+	a.tracing.stop()
+}
+
+func (s *servers) close() {
+	if s.gateway != nil {
+		s.gateway.Close()
 	}
-	if a.closeRecords != nil {
-		a.closeRecords()
+	if s.closeRecords != nil {
+		s.closeRecords()
 	}
-	for _, client := range []redis.UniversalClient{a.redis, a.stream} {
+	for _, client := range []redis.UniversalClient{s.redis, s.stream} {
 		if client != nil {
 			_ = client.Close() // it says only that it was closed before
 		}
 	}
-	if a.pool != nil {
-		a.pool.Close()
+	if s.pool != nil {
+		s.pool.Close()
 	}
-	a.tracing.stop()
 }

@@ -96,7 +96,7 @@ func TestStop_Drains(t *testing.T) {
 // inFlight reports whether a key is taken, which is so while the handler runs.
 func inFlight(t *testing.T, r *testReplica) bool {
 	t.Helper()
-	keys, err := r.redis.Keys(t.Context(), "idempotency:*:slow").Result()
+	keys, err := r.servers.redis.Keys(t.Context(), "idempotency:*:slow").Result()
 	require.NoError(t, err)
 	return len(keys) == 1
 }

@@ -33,7 +33,7 @@ func TestFailover_WithLossIsNoticed(t *testing.T) {
 	lost := order("lost")
 	require.Equal(t, http.StatusCreated, lost.status, lost.body)
 	require.Equal(t, "true", order("lost").header.Get("X-Idempotent-Replay"))
-	require.Eventually(t, func() bool { return r.stream.XLen(t.Context(), outbox.DefaultStream).Val() == 3 }, patience, pause)
+	require.Eventually(t, func() bool { return r.servers.stream.XLen(t.Context(), outbox.DefaultStream).Val() == 3 }, patience, pause)
 
 	pair.FailOver()
 	path := "/v1/orders/" + lost.field(t, "id")
@@ -46,13 +46,13 @@ func TestFailover_WithLossIsNoticed(t *testing.T) {
 	require.Equal(t, "true", replayed.header.Get("X-Idempotent-Replay"))
 	require.Equal(t, kept.body, replayed.body)
 
-	require.Eventually(t, func() bool { return r.timeline.lost.Load() == 1 }, patience, pause)
+	require.Eventually(t, func() bool { return r.servers.timeline.Lost() == 1 }, patience, pause)
 	named := r.logs.lines(t, "msg", "PostgreSQL has lost an event and what it tells of")
 	require.Len(t, named, 1)
 	require.Equal(t, lost.field(t, "id"), named[0]["subject"])
 	require.Contains(t, r.operations("/metrics").body, "postgres_timeline 2")
 	var first int64
-	require.NoError(t, r.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", again.field(t, "id")).Scan(&first))
+	require.NoError(t, r.servers.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", again.field(t, "id")).Scan(&first))
 	require.Greater(t, first, int64(1_000_000_000), "no position is used twice: "+strconv.FormatInt(first, 10))
 }
 
@@ -111,6 +111,6 @@ func TestFailover_OfASynchronousStandbyLosesNoAnswer(t *testing.T) {
 		require.Equal(t, body, again.body, n)
 	}
 	var placed int
-	require.NoError(t, r.pool.QueryRow(t.Context(), "SELECT count(*) FROM orders").Scan(&placed))
+	require.NoError(t, r.servers.pool.QueryRow(t.Context(), "SELECT count(*) FROM orders").Scan(&placed))
 	require.Equal(t, len(seen), placed)
 }

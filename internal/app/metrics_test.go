@@ -41,7 +41,7 @@ func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 	// While the provider works, the next attempt begins: another replica that believes
 	// this one to be dead.
 	require.Eventually(t, func() bool {
-		taken, err := r.pool.Exec(t.Context(), "UPDATE payments SET attempt = attempt + 1")
+		taken, err := r.servers.pool.Exec(t.Context(), "UPDATE payments SET attempt = attempt + 1")
 		return err == nil && taken.RowsAffected() == 1
 	}, patience, pause)
 	got := <-late
@@ -62,10 +62,10 @@ func TestMetrics_CountDamagedRecords(t *testing.T) {
 	first := r.call(http.MethodPost, path, "pay", cardPayment("tok_visa"))
 	require.Equal(t, http.StatusCreated, first.status, first.body)
 	r.awaitMetric("idempotency_repaired_total 0")
-	names, err := r.redis.Keys(t.Context(), "idempotency:*:pay").Result()
+	names, err := r.servers.redis.Keys(t.Context(), "idempotency:*:pay").Result()
 	require.NoError(t, err)
 	require.Len(t, names, 1)
-	require.NoError(t, r.redis.Set(t.Context(), names[0], "damaged", time.Minute).Err())
+	require.NoError(t, r.servers.redis.Set(t.Context(), names[0], "damaged", time.Minute).Err())
 	require.Equal(t, first.body, r.call(http.MethodPost, path, "pay", cardPayment("tok_visa")).body)
 	r.awaitMetric("idempotency_repaired_total 1")
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/app/failpoint"
 )
 
 const (
@@ -27,8 +29,8 @@ func (a *App) newOpsServer() *http.Server {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "alive", "replica": a.cfg.Replica})
 	})
 	mux.HandleFunc("GET /readyz", a.serveReadyz)
-	mux.Handle("GET /metrics", a.metrics.handler())
-	failRoutes(mux)
+	mux.Handle("GET /metrics", a.metrics.Handler())
+	failpoint.Routes(mux)
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: opsTimeout, WriteTimeout: opsTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
@@ -54,16 +56,16 @@ type check struct {
 // routes that fail open still work.
 func (a *App) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	answer := readiness{Status: "ready", Replica: a.cfg.Replica}
-	switch a.phase.Load() {
+	switch a.life.phase.Load() {
 	case phaseStarting:
 		answer.Status = "starting"
 	case phaseDraining:
 		answer.Status = "draining"
 	default:
-		database := runCheck(r.Context(), true, a.pool.Ping)
+		database := runCheck(r.Context(), true, a.servers.pool.Ping)
 		answer.Checks = map[string]check{"postgres": database}
-		if a.redis != nil {
-			answer.Checks["redis"] = runCheck(r.Context(), false, a.pingRedis)
+		if a.servers.redis != nil {
+			answer.Checks["redis"] = runCheck(r.Context(), false, a.servers.pingRedis)
 		}
 		if !database.OK {
 			answer.Status = "unavailable"

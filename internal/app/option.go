@@ -18,5 +18,5 @@ func WithFront(front func(http.Handler) http.Handler) Option {
 // WithRecords has the idempotency records kept in store, whatever Config.Store says. The store must
 // outlive the App.
 func WithRecords(store idempotency.Store) Option {
-	return func(a *App) { a.records = store }
+	return func(a *App) { a.servers.records = store }
 }

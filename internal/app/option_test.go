@@ -22,7 +22,7 @@ func TestOptions_ReplaceFrontAndRecords(t *testing.T) {
 	r := serveSeeded(t, cfg, WithFront(front), WithRecords(records))
 	require.Equal(t, "seen", r.call(http.MethodGet, "/v1/orders", "", "").header.Get("X-Front"))
 	r.placeOrder()
-	kept, err := r.redis.Keys(t.Context(), "idempotency:*:order-*").Result()
+	kept, err := r.servers.redis.Keys(t.Context(), "idempotency:*:order-*").Result()
 	require.NoError(t, err)
 	require.Empty(t, kept, "the records are not in Redis")
 }

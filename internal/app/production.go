@@ -133,7 +133,7 @@ func (a *App) refuseDemoKeys(ctx context.Context) error {
 	if a.cfg.Environment != Production {
 		return nil
 	}
-	valid, err := postgres.CountDemoKeys(ctx, a.pool)
+	valid, err := postgres.CountDemoKeys(ctx, a.servers.pool)
 	if err != nil {
 		return err
 	}

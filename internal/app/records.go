@@ -27,15 +27,15 @@ func (a *App) openRedis() error {
 	if err != nil {
 		return fmt.Errorf("configuration: REDIS_URL: %w", err)
 	}
-	a.redis, a.redisHosts = redisstore.NewClient(forRecords), strings.Join(forRecords.Addrs, ",")
+	a.servers.redis, a.servers.redisHosts = redisstore.NewClient(forRecords), strings.Join(forRecords.Addrs, ",")
 
-	if err := a.tracing.commands(a.redis); err != nil {
+	if err := a.tracing.commands(a.servers.redis); err != nil {
 		return fmt.Errorf("trace Redis: %w", err)
 	}
 
 	forEvents := *forRecords
 	outbox.SetTimeouts(&forEvents)
-	a.stream = redisstore.NewClient(&forEvents)
+	a.servers.stream = redisstore.NewClient(&forEvents)
 	return nil
 }
 
@@ -44,27 +44,22 @@ func (a *App) openRecords() error {
 	if err := a.openRedis(); err != nil {
 		return err
 	}
-	if a.records != nil {
+	if a.servers.records != nil {
 		return nil // the caller's; see WithRecords
 	}
 	if a.cfg.Store == StorePostgres {
-		records := pgstore.New(a.pool)
-		a.records, a.closeRecords = records, records.Close
+		records := pgstore.New(a.servers.pool)
+		a.servers.records, a.servers.closeRecords = records, records.Close
 		return nil
 	}
-	records := redisstore.New(a.redis, redisstore.WithGeneration(a.timeline.name))
-	a.breaker = breaker.New(records, breaker.WithLogger(a.log))
-	a.records, a.closeRecords = a.breaker, func() { _ = records.Close() } // a subscription that may be broken already
+	records := redisstore.New(a.servers.redis, redisstore.WithGeneration(a.servers.timeline.Name))
+	a.servers.breaker = breaker.New(records, breaker.WithLogger(a.log))
+	a.servers.records, a.servers.closeRecords = a.servers.breaker, func() { _ = records.Close() } // a subscription that may be broken already
 	return nil
 }
 
-// breakerOpen is 1 while Redis is taken to be away, and 0 otherwise.
-func (a *App) breakerOpen() float64 {
-	if a.breaker != nil && a.breaker.Open() {
-		return 1
-	}
-	return 0
-}
+// isBreakerOpen reports whether Redis is taken to be away.
+func (s *servers) isBreakerOpen() bool { return s.breaker != nil && s.breaker.Open() }
 
 // pingRedis says whether Redis answers.
-func (a *App) pingRedis(ctx context.Context) error { return a.redis.Ping(ctx).Err() }
+func (s *servers) pingRedis(ctx context.Context) error { return s.redis.Ping(ctx).Err() }

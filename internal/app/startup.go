@@ -34,7 +34,7 @@ const (
 
 // awaitServers returns when the replica can serve.
 func (a *App) awaitServers(ctx context.Context) error {
-	if err := awaitPostgres(ctx, a.pool, a.cfg.StartupDeadline, a.log); err != nil {
+	if err := awaitPostgres(ctx, a.servers.pool, a.cfg.StartupDeadline, a.log); err != nil {
 		return err
 	}
 	if err := a.awaitSchema(ctx); err != nil {
@@ -43,7 +43,7 @@ func (a *App) awaitServers(ctx context.Context) error {
 	if err := a.refuseDemoKeys(ctx); err != nil {
 		return err
 	}
-	if err := a.apiKeys.Refresh(ctx); err != nil {
+	if err := a.workers.apiKeys.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the API keys: %w", err)
 	}
 	if a.cfg.Store != StoreRedis {
@@ -63,7 +63,7 @@ func awaitPostgres(ctx context.Context, pool *pgxpool.Pool, limit time.Duration,
 // awaitSchema waits for a migration that may be running at the same time.
 func (a *App) awaitSchema(ctx context.Context) error {
 	return await(ctx, a.log, "the database schema", a.cfg.StartupDeadline, func(ctx context.Context) error {
-		return postgres.CheckSchema(ctx, a.pool)
+		return postgres.CheckSchema(ctx, a.servers.pool)
 	})
 }
 
@@ -71,8 +71,8 @@ func (a *App) awaitSchema(ctx context.Context) error {
 func (a *App) awaitRedis(ctx context.Context) error {
 	var unusable error
 	limit := min(redisPatience, a.cfg.StartupDeadline)
-	err := await(ctx, a.log, "Redis at "+a.redisHosts, limit, func(ctx context.Context) error {
-		err := redisstore.CheckServer(ctx, a.redis)
+	err := await(ctx, a.log, "Redis at "+a.servers.redisHosts, limit, func(ctx context.Context) error {
+		err := redisstore.CheckServer(ctx, a.servers.redis)
 		if err != nil && !errors.Is(err, idempotency.ErrUnavailable) {
 			unusable = err
 			return nil
@@ -97,7 +97,7 @@ func (a *App) awaitRedis(ctx context.Context) error {
 func (a *App) checkMemory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	policy, err := redisstore.EvictionPolicy(ctx, a.redis)
+	policy, err := redisstore.EvictionPolicy(ctx, a.servers.redis)
 	switch {
 	case err != nil || policy == "":
 		a.log.Warn("can't tell whether Redis evicts keys; its maxmemory-policy should be noeviction", "error", err)
@@ -105,7 +105,7 @@ func (a *App) checkMemory(ctx context.Context) {
 		a.log.Error("Redis evicts keys when it is full, idempotency keys and events too: set maxmemory-policy noeviction",
 			"maxmemory_policy", policy)
 	}
-	if use, err := redisstore.MemoryUse(ctx, a.redis); err == nil && use == 0 {
+	if use, err := redisstore.MemoryUse(ctx, a.servers.redis); err == nil && use == 0 {
 		a.log.Warn("nothing bounds the memory of Redis, and no alert warns before it is full: set maxmemory")
 	}
 }

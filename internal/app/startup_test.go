@@ -42,7 +42,7 @@ func TestStart_FailsWithoutPostgres(t *testing.T) {
 	cfg := configFor(t, "postgres://oncepay@"+unusedAddr(t)+"/oncepay?sslmode=disable", testenv.Redis(t))
 	cfg.StartupDeadline = 300 * time.Millisecond
 	r := serve(t, cfg)
-	require.ErrorContains(t, r.awaitEnd(), "for PostgreSQL at "+r.pool.Config().ConnConfig.Host)
+	require.ErrorContains(t, r.awaitEnd(), "for PostgreSQL at "+r.servers.pool.Config().ConnConfig.Host)
 }
 
 func TestStart_NeedsTheSchema(t *testing.T) {

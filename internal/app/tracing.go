@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/app/metrics"
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
@@ -141,7 +142,7 @@ func nameSpan(r *http.Request, route string) {
 	if !span.IsRecording() {
 		return
 	}
-	method := knownMethod(r.Method)
+	method := metrics.KnownMethod(r.Method)
 	span.SetName(strings.TrimSpace(method + " " + route))
 	span.SetAttributes(semconv.HTTPRoute(route), semconv.URLPath(route), attribute.String("request_id", httpapi.RequestID(r.Context())))
 	if method != r.Method {

@@ -198,8 +198,8 @@ func TestTracing_LinksAReplayByTheAuthority(t *testing.T) {
 // loseRecords empties the store, as a failover to an empty server does.
 func (r *testReplica) loseRecords() {
 	r.t.Helper()
-	require.NoError(r.t, r.redis.(*redis.Client).FlushDB(r.t.Context()).Err())
-	_, err := r.pool.Exec(r.t.Context(), "TRUNCATE idempotency_records")
+	require.NoError(r.t, r.servers.redis.(*redis.Client).FlushDB(r.t.Context()).Err())
+	_, err := r.servers.pool.Exec(r.t.Context(), "TRUNCATE idempotency_records")
 	require.NoError(r.t, err)
 }
 
@@ -243,7 +243,7 @@ func TestTracing_LeavesBackgroundWorkOut(t *testing.T) {
 	r := serveSeeded(t, cfg)
 	r.placeOrder() // something for the workers to publish
 	require.Eventually(t, func() bool {
-		published, err := r.pool.Exec(t.Context(), "SELECT FROM outbox_cursor WHERE position > 0")
+		published, err := r.servers.pool.Exec(t.Context(), "SELECT FROM outbox_cursor WHERE position > 0")
 		return err == nil && published.RowsAffected() > 0
 	}, patience, pause)
 	require.Equal(t, http.StatusOK, r.operations("/readyz").status)

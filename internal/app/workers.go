@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/pgstore"
+	"github.com/oncepay/oncepay/internal/access"
+	"github.com/oncepay/oncepay/internal/app/failpoint"
+	"github.com/oncepay/oncepay/internal/app/timeline"
 	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
@@ -21,20 +24,30 @@ type worker interface {
 	Stop()
 }
 
-// newWorkers makes all that a replica does besides answering requests.
-func (a *App) newWorkers(ctx context.Context, store *postgres.Store) []worker {
-	a.reconciler = checkout.NewReconciler(store, failGateway(a.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
+// workers are all of a replica, and those of them that others know.
+type workers struct {
+	all        []worker
+	apiKeys    *access.Ring
+	reconciler *checkout.Reconciler
+	relay      *outbox.Relay               // nil without REDIS_URL
+	consumers  map[string]*outbox.Consumer // of events, by group
+}
+
+// makeWorkers makes all that a replica does besides answering requests.
+func (a *App) makeWorkers(ctx context.Context, store *postgres.Store) {
+	a.workers.apiKeys = access.NewRing(store, a.every(min(time.Second, a.cfg.AuthCacheTTL/2)))
+	a.workers.reconciler = checkout.NewReconciler(store, failpoint.Gateway(a.servers.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
 		checkout.ReconcilerOptions{Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline})
-	workers := []worker{
-		a.apiKeys,
-		a.reconciler,
+	a.workers.all = []worker{
+		a.workers.apiKeys,
+		a.workers.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
 		purge.New(store, purge.Options{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),
 	}
-	if records, ok := a.records.(*pgstore.Store); ok {
-		workers = append(workers, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})
+	if records, ok := a.servers.records.(*pgstore.Store); ok {
+		a.workers.all = append(a.workers.all, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})
 	}
-	return append(workers, a.eventWorkers()...)
+	a.workers.all = append(a.workers.all, a.eventWorkers()...)
 }
 
 // every is a schedule; what is zero has the service's default.
@@ -49,38 +62,38 @@ func (a *App) eventWorkers() []worker {
 		a.log.Warn("no REDIS_URL: events wait in the outbox")
 		return nil
 	}
-	events, stream := postgres.NewOutbox(a.pool), outbox.NewRedisStream(a.stream)
-	a.relay = outbox.NewRelay(events, failStream(stream), outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
-	workers := []worker{a.relay, &lossReporter{App: a, stream: stream, outbox: events}}
-	a.consumers = consumers{}
-	for _, subscription := range postgres.NewInbox(a.pool).Subscriptions() {
-		consumer := outbox.NewConsumer(a.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})
-		a.consumers[subscription.Name] = consumer
-		workers = append(workers, consumer)
+	events, stream := postgres.NewOutbox(a.servers.pool), outbox.NewRedisStream(a.servers.stream)
+	a.workers.relay = outbox.NewRelay(events, failpoint.Stream(stream), outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
+	all := []worker{a.workers.relay, timeline.NewLossReporter(a.servers.timeline, stream, events)}
+	a.workers.consumers = map[string]*outbox.Consumer{}
+	for _, subscription := range postgres.NewInbox(a.servers.pool).Subscriptions() {
+		consumer := outbox.NewConsumer(a.servers.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})
+		a.workers.consumers[subscription.Name] = consumer
+		all = append(all, consumer)
 	}
-	return workers
+	return all
 }
 
 // wakeRelay has new events published soon.
-func (a *App) wakeRelay() {
-	if a.relay != nil {
-		a.relay.Wake()
+func (w *workers) wakeRelay() {
+	if w.relay != nil {
+		w.relay.Wake()
 	}
 }
 
-// startWorkers lets them run until stopWorkers: they outlive the order to stop, and end only after
+// start lets them run until stop: they outlive the order to stop, and end only after
 // the API has drained.
-func (a *App) startWorkers(ctx context.Context) {
-	for _, w := range a.workers {
-		w.Start(context.WithoutCancel(ctx))
+func (w *workers) start(ctx context.Context) {
+	for _, one := range w.all {
+		one.Start(context.WithoutCancel(ctx))
 	}
 }
 
-// stopWorkers stops all at once, and waits for all.
-func (a *App) stopWorkers() {
+// stop stops all at once, and waits for all.
+func (w *workers) stop() {
 	var stopping sync.WaitGroup
-	for _, w := range a.workers {
-		stopping.Go(w.Stop)
+	for _, one := range w.all {
+		stopping.Go(one.Stop)
 	}
 	stopping.Wait()
 }

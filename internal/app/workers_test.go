@@ -29,7 +29,7 @@ func TestWorkers_SettleLostPayments(t *testing.T) {
 	replay := r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_charged_no_answer"))
 	require.Equal(t, http.StatusCreated, replay.status, replay.body)
 	require.Equal(t, "true", replay.header.Get("X-Idempotent-Replay"))
-	require.Eventually(t, func() bool { return count(t, r.pool, "order_confirmations") == 1 }, patience, pause)
+	require.Eventually(t, func() bool { return count(t, r.servers.pool, "order_confirmations") == 1 }, patience, pause)
 }
 
 func TestWorkers_ExpireUnpaidOrders(t *testing.T) {
@@ -52,9 +52,9 @@ func TestWorkers_PurgeInTime(t *testing.T) {
 	r := serveSeeded(t, cfg)
 	order := r.placeOrder()
 	require.Equal(t, http.StatusCreated, r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_visa")).status)
-	require.Eventually(t, func() bool { return count(t, r.pool, "idempotency_keys") == 1 }, patience, pause)
+	require.Eventually(t, func() bool { return count(t, r.servers.pool, "idempotency_keys") == 1 }, patience, pause)
 	require.Equal(t, http.StatusOK, r.call(http.MethodGet, "/v1/idempotency-keys/pay", "", "").status)
-	require.Eventually(t, func() bool { return count(t, r.pool, "outbox") == 0 && count(t, r.pool, "inbox") == 2 }, patience, pause)
+	require.Eventually(t, func() bool { return count(t, r.servers.pool, "outbox") == 0 && count(t, r.servers.pool, "inbox") == 2 }, patience, pause)
 }
 
 // TestApp_NeedsNoRedisWithPostgresRecords keeps the records in PostgreSQL.
@@ -71,7 +71,7 @@ func TestApp_NeedsNoRedisWithPostgresRecords(t *testing.T) {
 	require.Equal(t, first.body, second.body)
 	require.Equal(t, "true", second.header.Get("X-Idempotent-Replay"))
 	require.NotContains(t, r.operations("/readyz").body, "redis")
-	require.Positive(t, count(t, r.pool, "idempotency_records"))
+	require.Positive(t, count(t, r.servers.pool, "idempotency_records"))
 }
 
 func count(t *testing.T, pool *pgxpool.Pool, table string) (n int) {

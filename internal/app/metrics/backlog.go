@@ -1,4 +1,4 @@
-package app
+package metrics
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/outbox"
-	"github.com/oncepay/oncepay/internal/postgres"
 )
 
 const (
@@ -51,17 +50,6 @@ type reading[T any] struct {
 }
 
 var _ prometheus.Collector = (*backlog)(nil)
-
-// watch adds the figures of the parts that were made after the metrics.
-func (m *metrics) watch(a *App, service *checkout.Service, store *postgres.Store) {
-	m.registry.MustRegister(&backlog{waiters: a.api.Waiting, attempts: service.Stats, count: store.CountPayments,
-		reconciler: a.reconciler, relay: a.relay, log: a.log}, a.consumers, admissionCollector{a.admission}, a.redisPools(), redisMemory{a.redis},
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
-		}, a.breakerOpen))
-	m.registry.MustRegister(a.timeline.collectors()...)
-	m.registry.MustRegister(a.budgetMetrics()...)
-}
 
 func backlogDesc(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 

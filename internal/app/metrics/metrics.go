@@ -1,7 +1,7 @@
-package app
+// Package metrics counts and measures what a replica does, for Prometheus.
+package metrics
 
 import (
-	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
-	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
 // requestBuckets, in seconds, are fine around the 50 ms that a new order may take, and reach to the
@@ -23,9 +22,9 @@ var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1
 // checkBuckets, in seconds: a check is one round trip to Redis, or its timeout.
 var checkBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2}
 
-// metrics are what a replica counts. Labels come from small fixed sets: never keys, accounts or
+// Metrics are what a replica counts. Labels come from small fixed sets: never keys, accounts or
 // paths.
-type metrics struct {
+type Metrics struct {
 	registry       *prometheus.Registry
 	checks         *prometheus.CounterVec
 	watched        map[idempotency.Result]prometheus.Counter // the results that people watch, by names of their own
@@ -35,8 +34,9 @@ type metrics struct {
 	providerEvents *prometheus.CounterVec
 }
 
-func newMetrics(pool *pgxpool.Pool) *metrics {
-	m := &metrics{
+// New returns the metrics of a replica with this pool. Add the other parts by Watch.
+func New(pool *pgxpool.Pool) *Metrics {
+	m := &Metrics{
 		registry: prometheus.NewRegistry(), // not the global one: a test runs several replicas
 		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idempotency_checks_total", Help: "Idempotency checks by their result and the route's pattern.",
@@ -85,63 +85,38 @@ func watchedResults(registry *prometheus.Registry) map[idempotency.Result]promet
 	return counters
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler answers scrapes.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) observeRequest(r *http.Request, route string, status int, took time.Duration) {
-	m.requestSeconds.WithLabelValues(knownMethod(r.Method), route, strconv.Itoa(status)).Observe(took.Seconds())
+// ObserveRequest counts a request that was answered.
+func (m *Metrics) ObserveRequest(r *http.Request, route string, status int, took time.Duration) {
+	m.requestSeconds.WithLabelValues(KnownMethod(r.Method), route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-func (m *metrics) observeProviderEvent(_ checkout.ProviderEvent, verdict checkout.Verdict) {
+// ObserveCheck counts an idempotency check.
+func (m *Metrics) ObserveCheck(route string, check idempotency.Check) {
+	m.checks.WithLabelValues(string(check.Result), route).Inc()
+	m.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
+	if counter := m.watched[check.Result]; counter != nil {
+		counter.Inc()
+	}
+	if check.Repaired {
+		m.repaired.Inc()
+	}
+}
+
+// ObserveProviderEvent counts a provider event by what it led to.
+func (m *Metrics) ObserveProviderEvent(_ checkout.ProviderEvent, verdict checkout.Verdict) {
 	m.providerEvents.WithLabelValues(string(verdict)).Inc()
 }
 
-// knownMethod keeps what clients make up out of the labels.
-func knownMethod(method string) string {
+// KnownMethod keeps what clients make up out of labels and names.
+func KnownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
 		return method
 	}
 	return "other"
-}
-
-// observeRequest counts a request that was answered, and names its span.
-func (a *App) observeRequest(r *http.Request, route string, status int, took time.Duration) {
-	a.metrics.observeRequest(r, route, status, took)
-	nameSpan(r, route)
-}
-
-// observeCheck counts an idempotency check and logs it in one line and notes it in the request's
-// span.
-func (a *App) observeCheck(r *http.Request, route string, check idempotency.Check) {
-	a.metrics.checks.WithLabelValues(string(check.Result), route).Inc()
-	a.metrics.checkSeconds.WithLabelValues(string(check.Result)).Observe(check.Duration.Seconds())
-	if counter := a.metrics.watched[check.Result]; counter != nil {
-		counter.Inc()
-	}
-	if check.Repaired {
-		a.metrics.repaired.Inc()
-	}
-
-	attrs := []slog.Attr{
-		slog.String("event", "idempotency_check"), slog.String("key", check.Key), slog.String("endpoint", r.Method+" "+route),
-		slog.String("result", string(check.Result)), slog.Float64("duration_ms", milliseconds(check.Duration)),
-		slog.String("request_id", httpapi.RequestID(r.Context())),
-	}
-	if check.Err != nil {
-		attrs = append(attrs, slog.String("error", check.Err.Error()))
-	}
-	a.log.LogAttrs(r.Context(), checkLevel(check.Result), "idempotency check", attrs...)
-	noteCheck(r.Context(), a.cfg.Store, check)
-}
-
-// checkLevel raises what says that Redis is in trouble or a lease too short.
-func checkLevel(result idempotency.Result) slog.Level {
-	switch result {
-	case idempotency.ResultUnavailable, idempotency.ResultBypassed, idempotency.ResultLost, idempotency.ResultIncomplete:
-		return slog.LevelWarn
-	default:
-		return slog.LevelInfo
-	}
 }

@@ -1,4 +1,4 @@
-package app
+package metrics
 
 import (
 	"context"
@@ -62,14 +62,6 @@ func (c poolCollector) Collect(out chan<- prometheus.Metric) {
 type redisPools map[string]redis.UniversalClient
 
 var _ prometheus.Collector = redisPools(nil)
-
-// redisPools returns the pools that exist.
-func (a *App) redisPools() redisPools {
-	if a.redis == nil {
-		return nil
-	}
-	return redisPools{"records": a.redis, "events": a.stream}
-}
 
 // redisPoolMetrics are read from one snapshot.
 var redisPoolMetrics = []struct {
