@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the Go tests of scripts/packages.sh.
 #
-#   scripts/go-test.sh unit|integration|console|quick [FLAG OF GO TEST…]
+#   scripts/go-test.sh unit|integration|console|security|quick [FLAG OF GO TEST…]
 #
 # All but quick run every test anew, with the race detector. quick is unit
 # without it, and does not repeat what has passed and has not changed.
@@ -10,7 +10,7 @@
 # PACKAGES other packages.
 set -eu
 cd "$(dirname "$0")/.."
-suite=${1:?unit, integration, console or quick}
+suite=${1:?unit, integration, console, security or quick}
 shift
 
 # Far above what any package needs; a test that hangs still prints its stacks.

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration scenarios tour console stress bench faults)
+suites=(unit integration scenarios tour console security stress bench faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -24,7 +24,7 @@ suite() {
 # count NAME: how much a suite did, from its own output.
 count() {
   case $1 in
-    unit | integration | console) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
+    unit | integration | console | security) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
     bench) grep -o '^[0-9]* parts' "$results/$1.log" ;;
@@ -53,6 +53,7 @@ on_stack() {
   suite tour scripts/readme-tour.sh
   suite console scripts/go-test.sh console
   wait_for "$results/go-tests-are-over"
+  suite security scripts/go-test.sh security
   suite stress bin/stress --short
   suite bench bin/bench -quick
 }

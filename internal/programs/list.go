@@ -95,6 +95,7 @@ func needs() map[string][]*Program {
 		"test:scenarios":   slices.Concat(c, curl, onStack),
 		"test:tour":        slices.Concat(c, curl, onStack),
 		"test:console":     slices.Concat(c, chromium, servers),
+		"test:security":    slices.Concat(c, servers),
 		"test:stress":      slices.Concat(c, onStack),
 		"test:compose":     slices.Concat(c, curl, docker),
 		"test:stress:all":  slices.Concat(c, onStack),

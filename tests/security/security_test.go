@@ -1,0 +1,235 @@
+// Package security_test attacks a whole stack, while an honest account works: what it sees is what
+// counts. `task test:security` runs it.
+package security_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
+)
+
+const (
+	// upTimeout bounds the whole test: programs may have to be compiled.
+	upTimeout = 8 * time.Minute
+	// attackFor is how long each attack lasts.
+	attackFor = 6 * time.Second
+	// pace is how often the honest account buys, so that it stays within its own budget.
+	pace = 200 * time.Millisecond
+	// budget is what an account may keep at each replica.
+	budget = 200
+
+	greedy, honest = "sk_test_demo", "sk_test_other"
+	cardNumber     = "4242424242424242"
+)
+
+// town is a stack, with an honest account in it.
+type town struct {
+	*stack.Stack
+	t      *testing.T
+	ctx    context.Context
+	client *http.Client
+}
+
+func setup(t *testing.T) *town {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
+	t.Cleanup(cancel)
+	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), Direct: true,
+		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget), "LOG_LEVEL=debug"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx), false)) })
+	require.NoError(t, s.Up(ctx))
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, Timeout: time.Minute}
+	t.Cleanup(client.CloseIdleConnections)
+	return &town{s, t, ctx, client}
+}
+
+// send sends a request to a service, with a new key, and returns the answer's status and body.
+func (s *town) send(service, apiKey, method, path, body string) (int, string, error) {
+	r, err := http.NewRequestWithContext(s.ctx, method, "http://"+s.Addr(service)+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + apiKey}, "Content-Type": {"application/json"},
+		"Idempotency-Key": {"key-" + uuid.NewString()}}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text), err
+}
+
+// create is send of an account that expects 201. It returns the ID.
+func (s *town) create(apiKey, path, body string) string {
+	s.t.Helper()
+	status, text, err := s.send(stack.Nginx, apiKey, http.MethodPost, path, body)
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusCreated, status, text)
+	var created struct{ ID string }
+	require.NoError(s.t, json.Unmarshal([]byte(text), &created))
+	return created.ID
+}
+
+func (s *town) customer(apiKey string) string {
+	return s.create(apiKey, "/v1/customers", fmt.Sprintf(`{"name":"Ada","email":"%s@example.com"}`, uuid.NewString()))
+}
+
+func orderOf(customer string) string {
+	return fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":"sticker-pack","quantity":1}]}`, customer)
+}
+
+// during has the honest account buy and pay while an attack lasts, by as many clients as it takes.
+// Nothing that it sends may fail.
+func (s *town) during(clients int, attack func()) {
+	s.t.Helper()
+	customer, until := s.customer(honest), time.Now().Add(attackFor)
+	var attackers sync.WaitGroup
+	for range clients {
+		attackers.Go(func() {
+			for time.Now().Before(until) && s.ctx.Err() == nil {
+				attack()
+			}
+		})
+	}
+	paid := 0
+	for pace := time.Tick(pace); time.Now().Before(until); paid++ {
+		<-pace
+		order := s.create(honest, "/v1/orders", orderOf(customer))
+		s.create(honest, "/v1/orders/"+order+"/payments", `{"method":{"type":"card","token":"tok_visa"}}`)
+	}
+	attackers.Wait()
+	require.Greater(s.t, paid, 3)
+	s.t.Logf("%d orders placed and paid", paid)
+}
+
+func TestStack_InHostileHands(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	t.Run("a greedy account", s.attackByAccount)
+	t.Run("a flood of strangers", s.attackByStrangers)
+	t.Run("slow senders", s.attackBySlowSenders)
+	t.Run("a card number everywhere", s.lookForCardNumbers)
+}
+
+// attackByAccount: one account places orders and looks things up as quickly as it can.
+func (s *town) attackByAccount(t *testing.T) {
+	s.t = t
+	customer := s.customer(greedy)
+	var refused atomic.Int64
+	s.during(32, func() {
+		method, path, body := http.MethodPost, "/v1/orders", orderOf(customer)
+		if rand.IntN(2) == 0 {
+			method, path, body = http.MethodGet, "/v1/customers/"+customer, ""
+		}
+		_, text, err := s.send(stack.Nginx, greedy, method, path, body)
+		if err == nil && strings.Contains(text, `"budget_used_up"`) {
+			refused.Add(1)
+		}
+	})
+	require.Positive(t, refused.Load(), "its budget is used up")
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(stack.Redis)})
+	defer func() { _ = client.Close() }()
+	kept, err := client.Keys(s.ctx, "idempotency:*:00000000-0000-7000-8000-000000000001:*").Result()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(kept), 2*(budget+32), "at both replicas, and what was under way")
+}
+
+// attackByStrangers: unknown API keys, a new one for each request, at nginx and past it.
+func (s *town) attackByStrangers(t *testing.T) {
+	s.t = t
+	var unexpected atomic.Int64
+	s.during(32, func() {
+		service := []string{stack.Nginx, stack.API1, stack.API2}[rand.IntN(3)]
+		status, _, err := s.send(service, "sk_live_"+uuid.NewString(), http.MethodGet, "/v1/orders", "")
+		if err == nil && status != http.StatusUnauthorized && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+			unexpected.Add(1)
+		}
+	})
+	require.Zero(t, unexpected.Load())
+}
+
+// attackBySlowSenders: 2,000 clients send a header or a body, a byte a second.
+func (s *town) attackBySlowSenders(t *testing.T) {
+	s.t = t
+	const header = "POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + honest + "\r\nContent-Type: application/json\r\n"
+	var conns []net.Conn
+	open := func(n int, service, begin string) {
+		for range n {
+			conn, err := (&net.Dialer{}).DialContext(s.ctx, "tcp", s.Addr(service))
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, begin)
+			require.NoError(t, err)
+			conns = append(conns, conn)
+		}
+	}
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}()
+	open(1000, stack.Nginx, header)
+	open(300, stack.Nginx, header+"Content-Length: 1000\r\n\r\n{") // of the honest account itself; nginx lets 384 through
+	open(600, stack.API1, header)
+	open(100, stack.API1, header+"Idempotency-Key: slow\r\nContent-Length: 1000\r\n\r\n{")
+	s.during(1, func() {
+		for _, conn := range conns {
+			_, _ = io.WriteString(conn, " ") // closed, if its time is up
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// lookForCardNumbers in everything that any service has logged, after one was sent everywhere.
+func (s *town) lookForCardNumbers(t *testing.T) {
+	for _, service := range []string{stack.Nginx, stack.API1, stack.API2} {
+		for _, r := range []struct{ method, path, body, header, value string }{
+			{"GET", "/v1/products/" + cardNumber, "", "", ""},
+			{"GET", "/v1/orders?cursor=" + cardNumber, "", "", ""},
+			{"GET", "/v1/idempotency-keys/" + cardNumber, "", "", ""},
+			{"GET", "/nothing/" + cardNumber, "", "", ""},
+			{"POST", "/v1/customers", `{"name":"` + cardNumber + `","email":"a@example.com"}`, "", ""},
+			{"POST", "/v1/orders", `{"` + cardNumber + `":1}`, "", ""},
+			{"POST", "/v1/customers", `{}`, "Idempotency-Key", cardNumber},
+			{"GET", "/v1/products", "", "Authorization", "Bearer " + cardNumber},
+			{"GET", "/v1/products", "", "X-Request-ID", cardNumber},
+			{"GET", "/v1/products", "", "User-Agent", cardNumber},
+			{"GET", "/v1/products", "", "X-Forwarded-For", cardNumber},
+			{"GET", "/v1/products", "", "Traceparent", cardNumber},
+		} {
+			request, err := http.NewRequestWithContext(s.ctx, r.method, "http://"+s.Addr(service)+r.path, strings.NewReader(r.body))
+			require.NoError(t, err)
+			request.Header = http.Header{"Authorization": {"Bearer " + honest}, "Content-Type": {"application/json"}, "Idempotency-Key": {"card"}}
+			if r.header != "" {
+				request.Header.Set(r.header, r.value)
+			}
+			answer, err := s.client.Do(request)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+		}
+	}
+	var logs bytes.Buffer
+	require.NoError(t, s.Logs(s.ctx, &logs, nil, false))
+	require.Contains(t, logs.String(), `"event":"http_request"`)
+	for line := range strings.Lines(logs.String()) {
+		require.NotContains(t, line, cardNumber)
+	}
+}
