@@ -15,7 +15,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		m.admit(w, r, policy.withDefaults(), next)
+		m.receive(w, r, policy.withDefaults(), next)
 	})
 }
 
@@ -32,8 +32,8 @@ func inUpperCase(r *http.Request) *http.Request {
 	return &upper
 }
 
-// admit reads the key and the body, and answers requests in which one of them is wrong.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
+// receive reads the key and the body, and answers requests in which one of them is wrong.
+func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
 	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy, began: time.Now()}}
 	name := m.header
 	if policy.Header != "" {

@@ -105,7 +105,7 @@ func (b *Breaker) Open() bool {
 
 // Acquire implements [idempotency.Store].
 func (b *Breaker) Acquire(ctx context.Context, pending idempotency.Record, lease time.Duration) (existing *idempotency.Record, err error) {
-	openings, ok := b.admit()
+	openings, ok := b.allow()
 	if !ok {
 		return nil, fmt.Errorf("acquire: breaker open: %w", idempotency.ErrNotSent)
 	}
@@ -155,8 +155,8 @@ func (b *Breaker) refuses() bool {
 
 func (b *Breaker) pausing() bool { return b.open && (b.probing || time.Now().Before(b.probeAt)) }
 
-// admit reports whether an Acquire may be sent, and how often the breaker has opened so far.
-func (b *Breaker) admit() (openings int, ok bool) {
+// allow reports whether an Acquire may be sent, and how often the breaker has opened so far.
+func (b *Breaker) allow() (openings int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pausing() {

@@ -58,7 +58,7 @@ type servers struct {
 	records      idempotency.Store
 	breaker      *breaker.Breaker // nil without Redis in the records' way
 	closeRecords func()
-	gateway      *psp.Simulator
+	gateway      *psp.Gateway
 }
 
 // limits are what the replica takes on, of all requests and of one account.
@@ -120,7 +120,7 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if err := a.openRecords(); err != nil {
 		return err
 	}
-	a.servers.gateway = psp.NewSimulator(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
+	a.servers.gateway = psp.NewGateway(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
 	a.metrics = metrics.New(a.servers.pool)
 	store := postgres.NewStore(a.servers.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.workers.wakeRelay})
 	a.limits.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))

@@ -17,8 +17,8 @@ import (
 // logs: more than a client sends by mistake.
 const strangersPerSecond = 100
 
-// admit checks provider events by their signature, and everything else by the API key.
-func (s *Server) admit(next http.Handler) http.Handler {
+// checkCaller checks provider events by their signature, and everything else by the API key.
+func (s *Server) checkCaller(next http.Handler) http.Handler {
 	byKey, bySignature := s.authenticate(next), s.verify(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if routeOf(r) == webhookRoute {

@@ -136,7 +136,7 @@ func (s *Server) router(valid *validator) chi.Router {
 	r.NotFound(notFound)
 	r.MethodNotAllowed(s.methodNotAllowed)
 	checked := r.With(s.limitTime,
-		s.admit, s.limitRate(), s.readBody, s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
+		s.checkCaller, s.limitRate(), s.readBody, s.limitLoad, s.validate(valid), s.refuseStale, s.limitKept, s.idempotency.Handler)
 	api.HandlerWithOptions(s.operations(), api.ChiServerOptions{
 		BaseURL: basePath, BaseRouter: checked, ErrorHandlerFunc: s.badParameter})
 	return r

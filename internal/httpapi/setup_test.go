@@ -128,7 +128,7 @@ func (s *shop) startProvider() string {
 func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Config)) *httptest.Server {
 	s.t.Helper()
 	pool, redisClient := s.openPostgres(on.postgres), s.openRedis(on.redis)
-	gateway := psp.NewSimulator(s.pspURL, pspTimeout)
+	gateway := psp.NewGateway(s.pspURL, pspTimeout)
 	s.t.Cleanup(gateway.Close)
 	store := redisstore.New(redisClient)
 	s.t.Cleanup(func() { _ = store.Close() })

@@ -12,7 +12,7 @@ import (
 )
 
 // answering is a provider that always says the same.
-func answering(t *testing.T, status int, body string) *Simulator {
+func answering(t *testing.T, status int, body string) *Gateway {
 	t.Helper()
 	server := quiet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -34,9 +34,9 @@ func quiet(t *testing.T, handler http.Handler) *httptest.Server {
 	return server
 }
 
-func gatewayTo(t *testing.T, url string, timeout time.Duration) *Simulator {
+func gatewayTo(t *testing.T, url string, timeout time.Duration) *Gateway {
 	t.Helper()
-	gateway := NewSimulator(url, timeout)
+	gateway := NewGateway(url, timeout)
 	t.Cleanup(gateway.Close)
 	return gateway
 }
@@ -44,7 +44,7 @@ func gatewayTo(t *testing.T, url string, timeout time.Duration) *Simulator {
 // provider is a real simulator and a gateway to it.
 type provider struct {
 	t       *testing.T
-	gateway *Simulator
+	gateway *Gateway
 	url     string
 	journal string
 	sim     *pspsim.Server

@@ -1,4 +1,4 @@
-// Package audit checks a load test. A Book holds the answers that clients got, a State what the
+// Package audit checks a load test. A Answers holds the answers that clients got, a State what the
 // system and the payment provider hold, and Check names every difference. It does not depend on how
 // the load was made, so that it can be tested with planted anomalies.
 package audit
@@ -48,8 +48,8 @@ type Answer struct {
 type (
 	// Rule is a promise.
 	Rule = books.Rule
-	// Finding is a broken promise.
-	Finding = books.Violation
+	// Violation is a broken promise.
+	Violation = books.Violation
 )
 
 // The rules about answers, and about what they acknowledge. Each has a test that breaks it.

@@ -16,9 +16,9 @@ import (
 // run is a healthy load: an order paid by card, one paid from the wallet, one not paid, each with a
 // replay and a mismatch.
 type run struct {
-	book  *audit.Book
-	state audit.State
-	wrong []audit.Finding // what Record found
+	answers *audit.Answers
+	state   audit.State
+	wrong   []audit.Violation // what Record found
 }
 
 const customer = "customer-1"
@@ -42,7 +42,7 @@ func problem(status int, code string) audit.Answer {
 }
 
 func (b *run) record(q audit.Request, a audit.Answer) {
-	_, wrong := b.book.Record(q, a)
+	_, wrong := b.answers.Record(q, a)
 	b.wrong = append(b.wrong, wrong...)
 }
 
@@ -61,7 +61,7 @@ func paid(id, order, method string) books.Payment {
 }
 
 func healthy() *run {
-	b := &run{book: audit.NewBook()}
+	b := &run{answers: audit.NewAnswers()}
 	answers := map[string]string{
 		"o1": orderBody("o1"), "o2": orderBody("o2"), "o3": orderBody("o3"),
 		"p1": paymentBody("p1", "o1"), "p2": paymentBody("p2", "o2"),
@@ -93,17 +93,17 @@ func healthy() *run {
 	return b
 }
 
-func (b *run) findings() []audit.Finding {
-	return append(b.wrong, audit.Check(b.book, b.state)...)
+func (b *run) violations() []audit.Violation {
+	return append(b.wrong, audit.Check(b.answers, b.state)...)
 }
 
 func TestCheck_FindsNothingInAHealthyRun(t *testing.T) {
 	t.Parallel()
 	b := healthy()
-	require.Empty(t, b.findings())
-	require.Equal(t, 3, b.book.Acknowledged(audit.Order))
-	require.Equal(t, 1, b.book.Acknowledged(audit.Card))
-	require.Equal(t, 1, b.book.Acknowledged(audit.Wallet))
+	require.Empty(t, b.violations())
+	require.Equal(t, 3, b.answers.Acknowledged(audit.Order))
+	require.Equal(t, 1, b.answers.Acknowledged(audit.Card))
+	require.Equal(t, 1, b.answers.Acknowledged(audit.Wallet))
 }
 
 // consequences are the shared checks that an anomaly may break as well.
@@ -257,7 +257,7 @@ func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
 			t.Parallel()
 			b := healthy()
 			test.plant(b)
-			found := b.findings()
+			found := b.violations()
 			require.NotEmpty(t, found)
 			require.Equal(t, test.rule, found[0].Rule, "%v", found)
 			require.NotEmpty(t, found[0].Detail)

@@ -23,18 +23,18 @@ type State struct {
 
 // Check compares the answers that clients got with what is there, and what is there with itself. It
 // finds nothing when every key had one effect, and nothing else had any.
-func Check(b *Book, s State) []Finding {
+func Check(b *Answers, s State) []Violation {
 	return slices.Concat(b.unacknowledged(), checkOrders(b, s.Books.Orders), checkPayments(b, s.Books.Payments),
 		checkAttempts(s.Books.Charges), books.CheckShop(s.Books), checkEvents(s.Events))
 }
 
-func checkOrders(b *Book, orders []books.Order) []Finding {
+func checkOrders(b *Answers, orders []books.Order) []Violation {
 	paid := map[string]bool{}
 	for e := range b.payments() {
 		paid[e.Order] = true
 	}
 	rows := map[string]books.Order{}
-	var found []Finding
+	var found []Violation
 	for _, row := range orders {
 		if _, twice := rows[row.ID]; twice {
 			found = append(found, books.Broken(SurplusOrder, "order %s is listed twice", row.ID))
@@ -61,12 +61,12 @@ func checkOrders(b *Book, orders []books.Order) []Finding {
 	return found
 }
 
-func checkPayments(b *Book, payments []books.Payment) []Finding {
+func checkPayments(b *Answers, payments []books.Payment) []Violation {
 	rows := map[string]books.Payment{}
 	for _, row := range payments {
 		rows[row.ID] = row
 	}
-	var found []Finding
+	var found []Violation
 	for e := range b.payments() {
 		want := books.Payment{
 			ID: e.id, Order: e.Order, Customer: e.Customer, Method: methods[e.Operation], Status: "succeeded", Amount: e.Amount,
@@ -87,8 +87,8 @@ var methods = map[Operation]string{Card: "card", Wallet: "wallet"}
 
 // checkAttempts checks that the provider was asked once for each charge: nothing fails in a load
 // test.
-func checkAttempts(charges []books.Charge) []Finding {
-	var found []Finding
+func checkAttempts(charges []books.Charge) []Violation {
+	var found []Violation
 	for _, c := range charges {
 		if c.Attempts != 1 {
 			found = append(found, books.Broken(AskedAgain, "order %s: %+v", c.Reference, c))

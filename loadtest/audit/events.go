@@ -103,11 +103,11 @@ func (r EventReader) query(ctx context.Context, do func(*pgx.Conn) error) error 
 }
 
 // checkEvents wants them to be soon, if they were measured.
-func checkEvents(e *Events) []Finding {
+func checkEvents(e *Events) []Violation {
 	if e == nil {
 		return nil
 	}
-	var found []Finding
+	var found []Violation
 	if e.Outstanding > 0 {
 		found = append(found, books.Broken(LateEvents, "%d of %d were not published or had no effect after %s", e.Outstanding, e.Written, eventsTimeout))
 	}

@@ -29,7 +29,7 @@ type Reader struct {
 }
 
 // Read collects everything that Check needs to know about the keys in b.
-func (r *Reader) Read(ctx context.Context, b *Book, opening Opening) (State, error) {
+func (r *Reader) Read(ctx context.Context, b *Answers, opening Opening) (State, error) {
 	s := books.Books{Wallets: map[string]int64{}}
 	var mu sync.Mutex
 	put := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
@@ -71,7 +71,7 @@ func (r *Reader) Read(ctx context.Context, b *Book, opening Opening) (State, err
 }
 
 // ours are the orders that a charge may belong to.
-func ours(b *Book, orders []books.Order) map[string]bool {
+func ours(b *Answers, orders []books.Order) map[string]bool {
 	ids := map[string]bool{}
 	for _, row := range orders {
 		ids[row.ID] = true

@@ -25,16 +25,16 @@ const (
 
 // outcome is everything that one run found out.
 type outcome struct {
-	book     *audit.Book
-	began    time.Time
-	rows     map[kind]*row
-	total    *row
-	classes  []*series // as in classes
-	findings []audit.Finding
-	punctual punctuality
-	memory   map[string]uint64 // peak resident bytes by replica
-	events   *audit.Events     // nil: they were not measured
-	unread   error             // why there was no audit
+	answers    *audit.Answers
+	began      time.Time
+	rows       map[kind]*row
+	total      *row
+	classes    []*series // as in classes
+	violations []audit.Violation
+	punctual   punctuality
+	memory     map[string]uint64 // peak resident bytes by replica
+	events     *audit.Events     // nil: they were not measured
+	unread     error             // why there was no audit
 }
 
 // attack drives the load and checks every answer as it arrives.
@@ -83,7 +83,7 @@ func loadClient() *http.Client {
 
 func newOutcome(pace pacer) *outcome {
 	o := &outcome{
-		book: audit.NewBook(), rows: map[kind]*row{}, total: newRow("all"), classes: newSeries(),
+		answers: audit.NewAnswers(), rows: map[kind]*row{}, total: newRow("all"), classes: newSeries(),
 		punctual: punctuality{pace: pace, sent: map[uint64]time.Time{}},
 	}
 	for _, k := range kinds {
@@ -99,11 +99,11 @@ func (o *outcome) take(s *script, result *vegeta.Result) error {
 		return err
 	}
 	answer := answerOf(result)
-	id, wrong := o.book.Record(shot.Request, answer)
+	id, wrong := o.answers.Record(shot.Request, answer)
 	if id != "" && len(wrong) == 0 {
 		s.acknowledged(shot, id)
 	}
-	o.findings = append(o.findings, wrong...)
+	o.violations = append(o.violations, wrong...)
 	o.rows[shot.kind].add(result, answer, len(wrong) > 0)
 	o.total.add(result, answer, len(wrong) > 0)
 	o.classes[classOf(answer, len(wrong) > 0)].add(result.Timestamp.Sub(o.began), result, answer, len(wrong) > 0)
@@ -124,10 +124,10 @@ func answerOf(result *vegeta.Result) audit.Answer {
 	return a
 }
 
-// audit reads everything back and compares it with the book.
+// audit reads everything back and compares it with the answers.
 func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
 	reader := audit.Reader{API: s.api, HTTP: s.http, ProviderURL: cfg.PSPURL}
-	state, err := reader.Read(ctx, o.book, s.opening)
+	state, err := reader.Read(ctx, o.answers, s.opening)
 	if err != nil {
 		return err
 	}
@@ -137,6 +137,6 @@ func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
 		}
 		state.Events = o.events
 	}
-	o.findings = append(o.findings, audit.Check(o.book, state)...)
+	o.violations = append(o.violations, audit.Check(o.answers, state)...)
 	return nil
 }

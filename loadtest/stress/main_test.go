@@ -39,7 +39,7 @@ func drive(t *testing.T, f func(*fakeShop)) (text string, s summary, err error) 
 
 func rules(s summary) map[string]bool {
 	broken := map[string]bool{}
-	for _, f := range s.Findings {
+	for _, f := range s.Violations {
 		broken[string(f.Rule)] = true
 	}
 	return broken
@@ -48,7 +48,7 @@ func rules(s summary) map[string]bool {
 func TestRun_PassesAHealthyShop(t *testing.T) {
 	t.Parallel()
 	text, s, err := drive(t, func(*fakeShop) {})
-	require.Empty(t, s.Findings)
+	require.Empty(t, s.Violations)
 	// A busy machine may miss the rate. Nothing else may fail then, and the verdict must say so.
 	require.Equal(t, s.Pace.Kept, s.Passed, text)
 	require.Equal(t, s.Pace.Kept, err == nil, text)
@@ -77,7 +77,7 @@ func TestRun_WaitsForABusyShop(t *testing.T) {
 	t.Parallel()
 	_, s, _ := drive(t, func(f *fakeShop) { f.busy = true }) // a slow machine fails the rate, which is not the point here
 	require.Empty(t, s.Unread)
-	require.Empty(t, s.Findings)
+	require.Empty(t, s.Violations)
 }
 
 func TestRun_FindsFaultyShops(t *testing.T) {

@@ -35,19 +35,19 @@ var abouts = map[kind]string{
 // page is the report for people.
 type page struct {
 	report.Head
-	Classes  []class
-	Panels   []drawn
-	Times    []mark
-	Kinds    []line
-	Promises []report.Promise
-	Unread   string
-	Findings []string
-	More     int    // findings that are not shown
-	Books    string // how much was compared
-	Load     string
-	Step     string // of the percentiles
-	Command  string
-	Machine  string
+	Classes    []class
+	Panels     []drawn
+	Times      []mark
+	Kinds      []line
+	Promises   []report.Promise
+	Unread     string
+	Violations []string
+	More       int    // violations that are not shown
+	Books      string // how much was compared
+	Load       string
+	Step       string // of the percentiles
+	Command    string
+	Machine    string
 }
 
 // line is a row of a table of percentiles.
@@ -99,11 +99,11 @@ func newPage(s summary, c chart) page {
 			p.Kinds = append(p.Kinds, line{abouts[r.Kind], r})
 		}
 	}
-	shown := s.Findings[:min(maxShown, len(s.Findings))]
+	shown := s.Violations[:min(maxShown, len(s.Violations))]
 	for _, f := range shown {
-		p.Findings = append(p.Findings, f.String())
+		p.Violations = append(p.Violations, f.String())
 	}
-	p.More = len(s.Findings) - len(shown)
+	p.More = len(s.Violations) - len(shown)
 	return p
 }
 
@@ -151,7 +151,7 @@ func verdict(s summary) string {
 	if s.Unread != "" {
 		why = append(why, "nothing could be compared with what is stored")
 	}
-	if n := len(s.Findings); n > 0 {
+	if n := len(s.Violations); n > 0 {
 		why = append(why, fmt.Sprintf("broken promises: %d", n))
 	}
 	if !s.Pace.Kept {

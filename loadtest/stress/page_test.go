@@ -102,11 +102,11 @@ func TestPromises_SayWhatWasChecked(t *testing.T) {
 	require.Empty(t, broken(all))
 	for _, p := range append(append([]promise{ofEvents}, ofAnswers...), ofBooks...) {
 		for _, rule := range p.rules {
-			all.Findings = []audit.Finding{{Rule: rule}}
+			all.Violations = []audit.Violation{{Rule: rule}}
 			require.Equal(t, []string{p.text}, broken(all))
 		}
 	}
-	all.Findings = []audit.Finding{{Rule: "a rule of tomorrow"}}
+	all.Violations = []audit.Violation{{Rule: "a rule of tomorrow"}}
 	require.Equal(t, []string{"a rule of tomorrow"}, broken(all))
 	unread := summary{Unread: "no connection"}
 	require.Len(t, unread.promises(), len(ofAnswers), "nothing is said of what was not read")

@@ -47,7 +47,7 @@ func (s summary) promises() (checked []report.Promise) {
 		wanted = append(wanted, ofEvents)
 	}
 	broken := map[audit.Rule]int{}
-	for _, f := range s.Findings {
+	for _, f := range s.Violations {
 		broken[f.Rule]++
 	}
 	for _, p := range wanted {

@@ -15,7 +15,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
-// maxShown findings are printed; the JSON has all.
+// maxShown violations are printed; the JSON has all.
 const maxShown = 20
 
 // errOff says that the run is over and something is wrong.
@@ -23,18 +23,18 @@ var errOff = errors.New("not everything is as it must be")
 
 // summary is the JSON report.
 type summary struct {
-	Run      string            `json:"run"`
-	Rate     int               `json:"rate_per_second"`
-	Duration string            `json:"duration"`
-	Rows     []*row            `json:"kinds"`
-	Classes  []*row            `json:"classes"` // the same requests, by what was answered
-	Effects  map[string]int    `json:"effects"` // distinct keys that were acknowledged
-	Pace     punctual          `json:"pace"`
-	Memory   map[string]uint64 `json:"peak_resident_bytes"`
-	Events   *audit.Events     `json:"events,omitempty"` // lags in nanoseconds
-	Findings []audit.Finding   `json:"findings"`
-	Unread   string            `json:"unread,omitempty"` // why nothing was compared
-	Passed   bool              `json:"passed"`
+	Run        string            `json:"run"`
+	Rate       int               `json:"rate_per_second"`
+	Duration   string            `json:"duration"`
+	Rows       []*row            `json:"kinds"`
+	Classes    []*row            `json:"classes"` // the same requests, by what was answered
+	Effects    map[string]int    `json:"effects"` // distinct keys that were acknowledged
+	Pace       punctual          `json:"pace"`
+	Memory     map[string]uint64 `json:"peak_resident_bytes"`
+	Events     *audit.Events     `json:"events,omitempty"` // lags in nanoseconds
+	Violations []audit.Violation `json:"findings"`
+	Unread     string            `json:"unread,omitempty"` // why nothing was compared
+	Passed     bool              `json:"passed"`
 }
 
 // conclude prints the result, writes the files, and returns an error unless all
@@ -57,7 +57,7 @@ func conclude(cfg config, o *outcome, out io.Writer) error {
 func summarize(cfg config, o *outcome) summary {
 	s := summary{
 		Run: cfg.run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration),
-		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Findings: o.findings,
+		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Violations: o.violations,
 	}
 	for _, k := range kinds {
 		s.Rows = append(s.Rows, o.rows[k])
@@ -70,12 +70,12 @@ func summarize(cfg config, o *outcome) summary {
 		r.close()
 	}
 	for _, op := range []audit.Operation{audit.Order, audit.Card, audit.Wallet} {
-		s.Effects[string(op)] = o.book.Acknowledged(op)
+		s.Effects[string(op)] = o.answers.Acknowledged(op)
 	}
 	if o.unread != nil {
 		s.Unread = o.unread.Error()
 	}
-	s.Passed = o.unread == nil && len(s.Findings) == 0 && s.Pace.Kept && o.total.Requests == cfg.requests()
+	s.Passed = o.unread == nil && len(s.Violations) == 0 && s.Pace.Kept && o.total.Requests == cfg.requests()
 	return s
 }
 
@@ -117,14 +117,14 @@ func (s summary) printVerdict(out io.Writer) {
 		return
 	}
 	byRule := map[audit.Rule]int{}
-	for _, f := range s.Findings {
+	for _, f := range s.Violations {
 		byRule[f.Rule]++
 	}
-	fmt.Fprintf(out, "verdict  FAILED: %d findings %s\n", len(s.Findings), s.Unread)
+	fmt.Fprintf(out, "verdict  FAILED: %d violations %s\n", len(s.Violations), s.Unread)
 	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
 		fmt.Fprintf(out, "  %6d  %s\n", byRule[rule], rule)
 	}
-	for _, f := range s.Findings[:min(maxShown, len(s.Findings))] {
+	for _, f := range s.Violations[:min(maxShown, len(s.Violations))] {
 		fmt.Fprintf(out, "  - %s\n", f)
 	}
 }

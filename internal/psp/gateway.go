@@ -17,30 +17,30 @@ import (
 // maxReply bounds an answer: an honest one has a few hundred bytes.
 const maxReply = 64 << 10
 
-// Simulator is the gateway to the provider simulator, cmd/pspsim. Safe for concurrent use.
-type Simulator struct {
+// Gateway is the gateway to the provider simulator, cmd/pspsim. Safe for concurrent use.
+type Gateway struct {
 	baseURL string
 	timeout time.Duration
 	client  *http.Client
 	close   func() // the idle connections
 }
 
-// Option configures a [Simulator].
-type Option func(*Simulator)
+// Option configures a [Gateway].
+type Option func(*Gateway)
 
 // WithTransport wraps the gateway's transport, for tracing. The wrapper must send each request once
 // and must not set GetBody.
 func WithTransport(wrap func(http.RoundTripper) http.RoundTripper) Option {
-	return func(s *Simulator) { s.client.Transport = wrap(s.client.Transport) }
+	return func(s *Gateway) { s.client.Transport = wrap(s.client.Transport) }
 }
 
-var _ checkout.Gateway = (*Simulator)(nil)
+var _ checkout.Gateway = (*Gateway)(nil)
 
-// NewSimulator returns a gateway to the simulator at baseURL, such as http://127.0.0.1:8090. A call
+// NewGateway returns a gateway to the simulator at baseURL, such as http://127.0.0.1:8090. A call
 // whose answer takes longer than timeout, which must be above zero, has an unknown outcome.
-func NewSimulator(baseURL string, timeout time.Duration, options ...Option) *Simulator {
+func NewGateway(baseURL string, timeout time.Duration, options ...Option) *Gateway {
 	client := newClient()
-	s := &Simulator{baseURL: baseURL, timeout: timeout, client: client, close: client.Transport.(*http.Transport).CloseIdleConnections}
+	s := &Gateway{baseURL: baseURL, timeout: timeout, client: client, close: client.Transport.(*http.Transport).CloseIdleConnections}
 	for _, option := range options {
 		option(s)
 	}
@@ -48,7 +48,7 @@ func NewSimulator(baseURL string, timeout time.Duration, options ...Option) *Sim
 }
 
 // Close closes the idle connections; running calls continue.
-func (s *Simulator) Close() { s.close() }
+func (s *Gateway) Close() { s.close() }
 
 type chargeBody struct {
 	Amount    int64  `json:"amount"`
@@ -67,7 +67,7 @@ type refundBody struct {
 // Charge takes money from the card behind the token. Absent with the code invalid_token means that
 // the provider does not know the token. It may check the token before it looks at the key, so that
 // an earlier request with the key may have charged all the same.
-func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+func (s *Gateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.post(ctx, "/v1/charges", r.IdempotencyKey, chargeBody{
 		Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference, Source: r.Token,
 	})
@@ -79,7 +79,7 @@ func (s *Simulator) Charge(ctx context.Context, r checkout.ChargeRequest) checko
 
 // FindCharge looks for the charge with the request's key. Absent with the code not_charged means
 // that the provider has none.
-func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
+func (s *Gateway) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/charges", r.IdempotencyKey)
 	if err != nil {
 		return unknown(fmt.Errorf("look up charge at simulator: %w", err))
@@ -89,7 +89,7 @@ func (s *Simulator) FindCharge(ctx context.Context, r checkout.ChargeRequest) ch
 
 // FindRefund looks for the refund with the request's key. Absent with the code not_refunded means
 // that the provider has none.
-func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+func (s *Gateway) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	status, raw, err := s.get(ctx, "/v1/refunds", r.IdempotencyKey)
 	if err != nil {
 		return unknown(fmt.Errorf("look up refund at simulator: %w", err))
@@ -98,7 +98,7 @@ func (s *Simulator) FindRefund(ctx context.Context, r checkout.RefundRequest) ch
 }
 
 // Refund refunds a charge or a part of it.
-func (s *Simulator) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+func (s *Gateway) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	status, raw, err := s.post(ctx, "/v1/refunds", r.IdempotencyKey, refundBody{
 		Charge: r.ChargeID, Amount: r.Amount.Amount, Currency: r.Amount.Currency, Reference: r.Reference,
 	})
@@ -109,7 +109,7 @@ func (s *Simulator) Refund(ctx context.Context, r checkout.RefundRequest) checko
 }
 
 // post sends the body once and returns the status and the whole reply.
-func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, []byte, error) {
+func (s *Gateway) post(ctx context.Context, path, key string, body any) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	request, err := s.request(ctx, path, key, body)
@@ -121,7 +121,7 @@ func (s *Simulator) post(ctx context.Context, path, key string, body any) (int, 
 
 // get lists what was sent under the key, which is one entry at most: an order may have more than a
 // reply holds.
-func (s *Simulator) get(ctx context.Context, path, key string) (int, []byte, error) {
+func (s *Gateway) get(ctx context.Context, path, key string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	target, err := url.JoinPath(s.baseURL, path)
@@ -136,7 +136,7 @@ func (s *Simulator) get(ctx context.Context, path, key string) (int, []byte, err
 }
 
 // do sends the request and returns the status and the whole reply.
-func (s *Simulator) do(request *http.Request) (int, []byte, error) {
+func (s *Gateway) do(request *http.Request) (int, []byte, error) {
 	response, err := s.client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -152,7 +152,7 @@ func (s *Simulator) do(request *http.Request) (int, []byte, error) {
 	return response.StatusCode, raw, nil
 }
 
-func (s *Simulator) request(ctx context.Context, path, key string, body any) (*http.Request, error) {
+func (s *Gateway) request(ctx context.Context, path, key string, body any) (*http.Request, error) {
 	target, err := url.JoinPath(s.baseURL, path)
 	if err != nil {
 		return nil, fmt.Errorf("provider address: %w", err)

@@ -15,8 +15,8 @@ const (
 	codeReused     = "idempotency_key_reused"
 )
 
-// Book holds the answers that clients got, by key. Not safe for concurrent use.
-type Book struct {
+// Answers holds the answers that clients got, by key. Not safe for concurrent use.
+type Answers struct {
 	byKey   map[string]*entry
 	entries []*entry // in the order of their first answers
 }
@@ -29,13 +29,13 @@ type entry struct {
 	fresh int // 201s that were no replay, so effects
 }
 
-// NewBook returns an empty Book.
-func NewBook() *Book {
-	return &Book{byKey: map[string]*entry{}}
+// NewAnswers returns an empty one.
+func NewAnswers() *Answers {
+	return &Answers{byKey: map[string]*entry{}}
 }
 
 // Acknowledged counts the keys of op that got a 201.
-func (b *Book) Acknowledged(op Operation) int {
+func (b *Answers) Acknowledged(op Operation) int {
 	n := 0
 	for range b.acknowledged(op) {
 		n++
@@ -43,7 +43,7 @@ func (b *Book) Acknowledged(op Operation) int {
 	return n
 }
 
-func (b *Book) acknowledged(op Operation) iter.Seq[*entry] {
+func (b *Answers) acknowledged(op Operation) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, e := range b.entries {
 			if e.Operation == op && e.body != nil && !yield(e) {
@@ -54,7 +54,7 @@ func (b *Book) acknowledged(op Operation) iter.Seq[*entry] {
 }
 
 // payments are the keys of card and wallet payments that got a 201.
-func (b *Book) payments() iter.Seq[*entry] {
+func (b *Answers) payments() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, op := range []Operation{Card, Wallet} {
 			for e := range b.acknowledged(op) {
@@ -68,7 +68,7 @@ func (b *Book) payments() iter.Seq[*entry] {
 
 // Record enters an answer and returns what is wrong with it. The ID is that of
 // the order or payment which the answer acknowledges, empty otherwise.
-func (b *Book) Record(q Request, a Answer) (id string, wrong []Finding) {
+func (b *Answers) Record(q Request, a Answer) (id string, wrong []Violation) {
 	e, ok := b.byKey[q.Key]
 	if !ok {
 		e = &entry{Request: q}
@@ -84,10 +84,10 @@ func (b *Book) Record(q Request, a Answer) (id string, wrong []Finding) {
 }
 
 // classify compares the answer with the plan.
-func classify(q Request, a Answer) []Finding {
+func classify(q Request, a Answer) []Violation {
 	code := problemCode(a)
-	unexpected := func(rule Rule) []Finding {
-		return []Finding{books.Broken(rule, "%s %s, key %s: %d %s %s", q.Expect, q.Operation, q.Key, a.Status, code, a.Err)}
+	unexpected := func(rule Rule) []Violation {
+		return []Violation{books.Broken(rule, "%s %s, key %s: %d %s %s", q.Expect, q.Operation, q.Key, a.Status, code, a.Err)}
 	}
 	switch {
 	case a.Err != "":
@@ -117,7 +117,7 @@ func problemCode(a Answer) string {
 }
 
 // acknowledge enters a 201: one key has one effect and one body.
-func (e *entry) acknowledge(a Answer) (id string, wrong []Finding) {
+func (e *entry) acknowledge(a Answer) (id string, wrong []Violation) {
 	if !a.Replayed {
 		e.fresh++
 	}
@@ -143,8 +143,8 @@ func (e *entry) acknowledge(a Answer) (id string, wrong []Finding) {
 }
 
 // unacknowledged finds the keys for which no client got a 201.
-func (b *Book) unacknowledged() []Finding {
-	var found []Finding
+func (b *Answers) unacknowledged() []Violation {
+	var found []Violation
 	for _, e := range b.entries {
 		if e.body == nil {
 			found = append(found, books.Broken(Unacknowledged, "%s, key %s", e.Operation, e.Key))
