@@ -23,6 +23,15 @@ Usage:
   oncepay migrate up|down|version   bring the database's schema to the newest version, remove it with all data, or show it;
                                     down needs --discard-keys while there are idempotency keys that still count
   oncepay seed                      add the demo data; with ENVIRONMENT=development only
+  oncepay account add NAME          add an account, and show its ID
+  oncepay account suspend|activate ID
+                                    refuse everything of an account, kept answers too, or no longer
+  oncepay apikey issue [--read-only] [--expires 720h] ID
+                                    make an API key of an account, and show it once
+  oncepay apikey list               show the beginnings of all keys, and their states
+  oncepay apikey revoke PREFIX      end a key, within AUTH_CACHE_TTL (2s)
+  oncepay apikey rotate [--grace 24h] PREFIX
+                                    make a key with the same rights, and end the old one after the grace
   oncepay outbox status             show how far the relay and each consumer group have come
   oncepay outbox list               show the events that a consumer group refused
   oncepay outbox retry [POSITION …] try refused events again
@@ -83,6 +92,10 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("%w: %s takes no arguments", errUsage, command)
 		}
+	case "account", "apikey":
+		if _, err := parseAccounts(command, rest); err != nil {
+			return err
+		}
 	case "log-key":
 		if len(rest) != 1 {
 			return fmt.Errorf("%w: log-key takes one idempotency key", errUsage)
@@ -116,6 +129,12 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 			return err
 		}
 		return runOutbox(ctx, command, cfg, log, stdout)
+	case "account", "apikey":
+		parsed, err := parseAccounts(command, args)
+		if err != nil {
+			return err
+		}
+		return runAccounts(ctx, parsed, cfg, log, stdout)
 	case "healthcheck":
 		return healthcheck(ctx, cfg)
 	case "log-key":

@@ -6,3 +6,28 @@ SELECT k.hash, k.account_id, k.read_only, k.expires_at, (a.suspended_at IS NOT N
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
 WHERE k.hash > @after AND k.revoked_at IS NULL AND (k.expires_at > now()) IS NOT FALSE
 ORDER BY k.hash LIMIT @page_size;
+
+-- name: AddAccount :exec
+INSERT INTO accounts (id, name) VALUES (@id, @name);
+
+-- name: SuspendAccount :execrows
+UPDATE accounts SET suspended_at = CASE WHEN @suspended::boolean THEN now() END WHERE id = @id;
+
+-- name: IssueAPIKey :execrows
+INSERT INTO api_keys (hash, prefix, account_id, read_only, expires_at)
+SELECT @hash, @prefix, id, @read_only, sqlc.narg('expires_at') FROM accounts WHERE id = @account_id;
+
+-- name: RevokeAPIKey :execrows
+UPDATE api_keys SET revoked_at = now() WHERE prefix = @prefix AND revoked_at IS NULL;
+
+-- name: RotateAPIKey :execrows
+-- The old key ends after a while, and the new one has its rights.
+WITH old AS (
+    UPDATE api_keys AS k SET expires_at = least(k.expires_at, now() + make_interval(secs => @grace_seconds::float8))
+    WHERE k.prefix = @old_prefix AND k.revoked_at IS NULL RETURNING k.account_id, k.read_only
+)
+INSERT INTO api_keys (hash, prefix, account_id, read_only) SELECT @hash, @prefix, account_id, read_only FROM old;
+
+-- name: ListAPIKeys :many
+SELECT coalesce(k.prefix, '')::text AS prefix, a.id AS account_id, a.name, k.read_only, k.created_at, k.expires_at, k.revoked_at, a.suspended_at
+FROM api_keys k JOIN accounts a ON a.id = k.account_id ORDER BY a.name, a.id, k.created_at, k.hash;

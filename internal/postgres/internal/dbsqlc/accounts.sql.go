@@ -68,3 +68,147 @@ func (q *Queries) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
 	err := row.Scan(&version)
 	return version, err
 }
+
+const addAccount = `-- name: AddAccount :exec
+INSERT INTO accounts (id, name) VALUES ($1, $2)
+`
+
+type AddAccountParams struct {
+	ID   uuid.UUID
+	Name string
+}
+
+func (q *Queries) AddAccount(ctx context.Context, arg AddAccountParams) error {
+	_, err := q.db.Exec(ctx, addAccount, arg.ID, arg.Name)
+	return err
+}
+
+const issueAPIKey = `-- name: IssueAPIKey :execrows
+INSERT INTO api_keys (hash, prefix, account_id, read_only, expires_at)
+SELECT $1, $2, id, $3, $4 FROM accounts WHERE id = $5
+`
+
+type IssueAPIKeyParams struct {
+	Hash      []byte
+	Prefix    *string
+	ReadOnly  bool
+	ExpiresAt *time.Time
+	AccountID uuid.UUID
+}
+
+func (q *Queries) IssueAPIKey(ctx context.Context, arg IssueAPIKeyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, issueAPIKey,
+		arg.Hash,
+		arg.Prefix,
+		arg.ReadOnly,
+		arg.ExpiresAt,
+		arg.AccountID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const listAPIKeys = `-- name: ListAPIKeys :many
+SELECT coalesce(k.prefix, '')::text AS prefix, a.id AS account_id, a.name, k.read_only, k.created_at, k.expires_at, k.revoked_at, a.suspended_at
+FROM api_keys k JOIN accounts a ON a.id = k.account_id ORDER BY a.name, a.id, k.created_at, k.hash
+`
+
+type ListAPIKeysRow struct {
+	Prefix      string
+	AccountID   uuid.UUID
+	Name        string
+	ReadOnly    bool
+	CreatedAt   time.Time
+	ExpiresAt   *time.Time
+	RevokedAt   *time.Time
+	SuspendedAt *time.Time
+}
+
+func (q *Queries) ListAPIKeys(ctx context.Context) ([]ListAPIKeysRow, error) {
+	rows, err := q.db.Query(ctx, listAPIKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListAPIKeysRow
+	for rows.Next() {
+		var i ListAPIKeysRow
+		if err := rows.Scan(
+			&i.Prefix,
+			&i.AccountID,
+			&i.Name,
+			&i.ReadOnly,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+			&i.SuspendedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const revokeAPIKey = `-- name: RevokeAPIKey :execrows
+UPDATE api_keys SET revoked_at = now() WHERE prefix = $1 AND revoked_at IS NULL
+`
+
+func (q *Queries) RevokeAPIKey(ctx context.Context, prefix *string) (int64, error) {
+	result, err := q.db.Exec(ctx, revokeAPIKey, prefix)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const rotateAPIKey = `-- name: RotateAPIKey :execrows
+WITH old AS (
+    UPDATE api_keys AS k SET expires_at = least(k.expires_at, now() + make_interval(secs => $3::float8))
+    WHERE k.prefix = $4 AND k.revoked_at IS NULL RETURNING k.account_id, k.read_only
+)
+INSERT INTO api_keys (hash, prefix, account_id, read_only) SELECT $1, $2, account_id, read_only FROM old
+`
+
+type RotateAPIKeyParams struct {
+	Hash         []byte
+	Prefix       *string
+	GraceSeconds float64
+	OldPrefix    *string
+}
+
+// The old key ends after a while, and the new one has its rights.
+func (q *Queries) RotateAPIKey(ctx context.Context, arg RotateAPIKeyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, rotateAPIKey,
+		arg.Hash,
+		arg.Prefix,
+		arg.GraceSeconds,
+		arg.OldPrefix,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const suspendAccount = `-- name: SuspendAccount :execrows
+UPDATE accounts SET suspended_at = CASE WHEN $1::boolean THEN now() END WHERE id = $2
+`
+
+type SuspendAccountParams struct {
+	Suspended bool
+	ID        uuid.UUID
+}
+
+func (q *Queries) SuspendAccount(ctx context.Context, arg SuspendAccountParams) (int64, error) {
+	result, err := q.db.Exec(ctx, suspendAccount, arg.Suspended, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

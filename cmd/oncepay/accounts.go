@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/internal/app"
+)
+
+// accountCommand is what to do with accounts and API keys.
+type accountCommand struct {
+	verb     string // such as "apikey issue"
+	name     string // of a new account
+	account  uuid.UUID
+	prefix   string // of an API key
+	readOnly bool
+	duration time.Duration // until a new key expires, 0: never; or until a rotated one does
+}
+
+// rotationGrace leaves a client time to change its key.
+const rotationGrace = 24 * time.Hour
+
+// parseAccounts reads account add NAME, account suspend|activate ID, apikey issue ID, apikey list,
+// apikey revoke PREFIX or apikey rotate PREFIX.
+func parseAccounts(command string, args []string) (c accountCommand, err error) {
+	if len(args) == 0 {
+		return c, fmt.Errorf("%w: %s needs a command", errUsage, command)
+	}
+	c.verb = command + " " + args[0]
+	flags := flag.NewFlagSet(c.verb, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // main shows the usage
+	wanted := 1
+	switch c.verb {
+	case "apikey issue":
+		flags.BoolVar(&c.readOnly, "read-only", false, "")
+		flags.DurationVar(&c.duration, "expires", 0, "")
+	case "apikey rotate":
+		flags.DurationVar(&c.duration, "grace", rotationGrace, "")
+	case "apikey list":
+		wanted = 0
+	case "apikey revoke", "account add", "account suspend", "account activate":
+	default:
+		return c, fmt.Errorf("%w: there is no %q", errUsage, c.verb)
+	}
+	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != wanted || c.duration < 0 {
+		return c, fmt.Errorf("%w: %s: flags come first, then %d arguments", errUsage, c.verb, wanted)
+	}
+	return c, c.take(flags.Arg(0))
+}
+
+// take reads the one argument of a command.
+func (c *accountCommand) take(arg string) (err error) {
+	switch c.verb {
+	case "account add":
+		c.name = arg
+	case "apikey revoke", "apikey rotate":
+		c.prefix = arg
+	case "apikey issue", "account suspend", "account activate":
+		if c.account, err = uuid.Parse(arg); err != nil {
+			return fmt.Errorf("%w: %s: %q is not the ID of an account", errUsage, c.verb, arg)
+		}
+	}
+	return nil
+}
+
+func runAccounts(ctx context.Context, c accountCommand, cfg app.Config, log *slog.Logger, stdout io.Writer) error {
+	switch c.verb {
+	case "account add":
+		return app.AddAccount(ctx, cfg, log, stdout, c.name)
+	case "account suspend", "account activate":
+		return app.SuspendAccount(ctx, cfg, log, stdout, c.account, c.verb == "account suspend")
+	case "apikey issue":
+		return app.IssueAPIKey(ctx, cfg, log, stdout, c.account, c.readOnly, c.duration)
+	case "apikey revoke":
+		return app.RevokeAPIKey(ctx, cfg, log, stdout, c.prefix)
+	case "apikey rotate":
+		return app.RotateAPIKey(ctx, cfg, log, stdout, c.prefix, c.duration)
+	default:
+		return app.ListAPIKeys(ctx, cfg, log, stdout)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/access"
+	"github.com/oncepay/oncepay/internal/background"
+	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/testenv"
+)
+
+// TestAccounts_KeysLiveAndDie: each step is noticed by a replica, which here is its ring alone.
+func TestAccounts_KeysLiveAndDie(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	run := func(args ...string) string {
+		out, err := oncepay(t, []string{"DATABASE_URL=" + url}, args...)
+		require.NoError(t, err, "%q", args)
+		return strings.TrimSpace(out)
+	}
+	pool, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	ring := access.NewRing(postgres.NewStore(pool, postgres.Options{}), background.Schedule{})
+	opens := func(key string) (access.Key, error) {
+		require.NoError(t, ring.Refresh(t.Context()))
+		return ring.Find(t.Context(), access.HashOf(key), time.Hour)
+	}
+	first := func(out string) (key, prefix string) {
+		key, _, _ = strings.Cut(out, "\n")
+		return key, key[:len("sk_live_")+8]
+	}
+
+	account := run("account", "add", "Shop")
+	key, prefix := first(run("apikey", "issue", account))
+	opened, err := opens(key)
+	require.NoError(t, err)
+	require.Equal(t, account, opened.Account.String())
+	require.False(t, opened.ReadOnly)
+	reader, _ := first(run("apikey", "issue", "--read-only", "--expires", "1h", account))
+	opened, err = opens(reader)
+	require.NoError(t, err)
+	require.True(t, opened.ReadOnly)
+	list := run("apikey", "list")
+	require.Contains(t, list, prefix)
+	require.Contains(t, list, "valid until ")
+	require.NotContains(t, list, key, "it is shown once")
+
+	next, _ := first(run("apikey", "rotate", "--grace", "0s", prefix))
+	_, err = opens(key)
+	require.ErrorIs(t, err, access.ErrUnknown, "the grace is over")
+	_, err = opens(next)
+	require.NoError(t, err)
+
+	run("account", "suspend", account)
+	opened, err = opens(next)
+	require.NoError(t, err)
+	require.True(t, opened.Suspended)
+	require.Contains(t, run("apikey", "list"), "account suspended")
+	run("account", "activate", account)
+	opened, err = opens(next)
+	require.NoError(t, err)
+	require.False(t, opened.Suspended)
+
+	_, nextPrefix := first(next)
+	run("apikey", "revoke", nextPrefix)
+	_, err = opens(next)
+	require.ErrorIs(t, err, access.ErrUnknown)
+	require.Contains(t, run("apikey", "list"), "revoked ")
+}
+
+func TestAccounts_UnknownOnesAreRefused(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + testenv.Postgres(t)}
+	for _, args := range [][]string{
+		{"apikey", "issue", uuid.NewString()}, {"apikey", "revoke", "sk_live_NONE"}, {"apikey", "rotate", "sk_live_NONE"}, {"account", "suspend", uuid.NewString()},
+	} {
+		_, err := oncepay(t, environ, args...)
+		require.ErrorContains(t, err, "nothing was changed", "%q", args)
+	}
+	for _, args := range [][]string{
+		{"apikey"}, {"apikey", "forge"}, {"apikey", "issue"}, {"apikey", "issue", "shop"}, {"apikey", "issue", uuid.NewString(), "--read-only"},
+		{"apikey", "list", "all"}, {"apikey", "rotate", "--grace", "-1s", "p"}, {"account"}, {"account", "add"}, {"account", "delete", uuid.NewString()},
+	} {
+		_, err := oncepay(t, environ, args...)
+		require.ErrorIs(t, err, errUsage, "%q", args)
+	}
+}
