@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/memstore"
@@ -105,4 +106,34 @@ func ExampleContent_Key() {
 	// call_1 transfer-1 <nil>
 	// call_2 transfer-1 <nil>
 	// call_3 transfer-2 <nil>
+}
+
+// A guard against duplicates: within an hour, an order with the same content but another key is
+// refused, and the answer names the first one. The guarded work runs only for the first key.
+func ExampleContent_Key_guard() {
+	guard := &idempotency.Keys{Store: memstore.New(), Scope: "ada", Policy: idempotency.Policy{TTL: time.Hour}}
+	defer guard.Wait()
+	place := func(key string, order map[string]any) {
+		content, err := idempotency.Content{Members: []string{"sku", "count"}}.Key(order)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		first, err := idempotency.Do(context.Background(), guard, content, nil, func(context.Context) (string, error) {
+			fmt.Println("placed", key)
+			return key, nil
+		})
+		if err == nil && first != key {
+			fmt.Println("refused", key+": the same as", first)
+		}
+	}
+	tee := map[string]any{"sku": "tee", "count": 1}
+	place("key-1", tee)
+	place("key-2", tee)
+	place("key-3", map[string]any{"sku": "tee", "count": 2})
+
+	// Output:
+	// placed key-1
+	// refused key-2: the same as key-1
+	// placed key-3
 }

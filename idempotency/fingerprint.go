@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"net/http"
 	"strings"
 
@@ -37,7 +36,10 @@ func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint
 
 // fingerprint is FingerprintOf with the named headers after the body.
 func fingerprint(r *http.Request, body []byte, excluded, headers []string) Fingerprint {
-	h := newHash(body, excluded, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery)
+	frame, content := framed(make([]byte, 0, 256), body, excluded, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery)
+	h := sha256.New()
+	h.Write(frame)
+	h.Write(content)
 	for _, name := range headers {
 		for _, value := range r.Header.Values(name) {
 			h.Write(appendParts(nil, strings.ToLower(name), value))
@@ -48,20 +50,19 @@ func fingerprint(r *http.Request, body []byte, excluded, headers []string) Finge
 
 // fingerprintOfContent has no method: it is equal to that of no HTTP request.
 func fingerprintOfContent(content []byte, excluded []string) Fingerprint {
-	return Fingerprint(newHash(content, excluded, "", "", "").Sum(nil))
+	frame, content := framed(make([]byte, 0, 256), content, excluded, "", "", "")
+	return sha256.Sum256(append(frame, content...))
 }
 
-// newHash has hashed the framing and the content.
-func newHash(content []byte, excluded []string, method, path, query string) hash.Hash {
+// framed appends what is hashed before the content to frame, and returns the content in the form
+// that is hashed.
+func framed(frame, content []byte, excluded []string, method, path, query string) (before, hashed []byte) {
 	form := "raw"
 	if c, ok := canonical.Form(content, excluded); ok {
 		form, content = "json", c
 	}
-	prefix := appendParts(make([]byte, 0, 256), fingerprintVersion, method, path, query, form)
-	h := sha256.New()
-	h.Write(binary.BigEndian.AppendUint64(prefix, uint64(len(content))))
-	h.Write(content)
-	return h
+	frame = appendParts(frame, fingerprintVersion, method, path, query, form)
+	return binary.BigEndian.AppendUint64(frame, uint64(len(content))), content
 }
 
 // appendParts appends each part after its length, so that no two lists of parts are the same bytes.
