@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +63,31 @@ func TestProblems_AreListedOnce(t *testing.T) {
 		listed += len(g.Problems)
 	}
 	require.Len(t, byCode, listed)
+}
+
+// statusRow finds a status and the codes beside it in the first column of the README's table.
+var statusRow = regexp.MustCompile("(\\d{3})((?:,? `[a-z_]+`)+)")
+
+// TestProblems_AreSummarizedInTheReadme: codes and statuses have one source.
+func TestProblems_AreSummarizedInTheReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "\n## Status codes\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	compared := 0
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, match := range statusRow.FindAllStringSubmatch(cells[1], -1) {
+			for _, code := range regexp.MustCompile("[a-z_]+").FindAllString(match[2], -1) {
+				require.Equal(t, match[1], strconv.Itoa(byCode[code].Status), code)
+				compared++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, compared, 8)
 }
