@@ -18,8 +18,8 @@ type manager struct {
 	steps  [][]string
 	asRoot bool
 	name   func(packages) string
-	// policy prints the version of a package that would be installed, as apt-cache(8) does; nil: the
-	// system follows the newest releases, or the version is in the package's name.
+	// policy prints the version of a package that would be installed, as apt-cache(8) does; nil:
+	// the system follows the newest releases, or the version is in the package's name.
 	policy []string
 }
 

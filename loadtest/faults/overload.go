@@ -16,9 +16,9 @@ const (
 	// answer: nginx does not know them, and on a machine whose processors are all taken Redis may
 	// be too slow to tell. Without precedence it is nearly all of them.
 	mostRepeats = 0.25
-	// fewestServed is how many orders are served beside payments that only wait, as a share of those
-	// of as many clients at the other replica. On a machine at its limit it is 0.88. If payments keep
-	// their slots it is 0.49 to 0.54.
+	// fewestServed is how many orders are served beside payments that only wait, as a share of
+	// those of as many clients at the other replica. On a machine at its limit it is 0.88. If
+	// payments keep their slots it is 0.49 to 0.54.
 	fewestServed = 0.7
 	// mostOthers is the share of requests that may be turned away beside some that never finish.
 	mostOthers = 0.1

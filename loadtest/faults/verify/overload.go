@@ -32,8 +32,8 @@ func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []
 	return found
 }
 
-// OrdersServed counts the orders that were sent for a purpose and placed. Those that counts does not
-// take are left out.
+// OrdersServed counts the orders that were sent for a purpose and placed. Those that counts does
+// not take are left out.
 func OrdersServed(purpose journal.Purpose, attempts []journal.Attempt, counts func(journal.Attempt) bool) (served int) {
 	for _, a := range attempts {
 		if a.Purpose == purpose && a.Operation == "order" && a.Outcome() == journal.Succeeded && counts(a) {
