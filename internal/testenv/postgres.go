@@ -61,7 +61,10 @@ func pgtestdbConfig(raw string) (pgtestdb.Config, error) {
 		return pgtestdb.Config{}, fmt.Errorf("server's URL: %w", err)
 	}
 	password, _ := u.User.Password()
+	// A test makes the user of a service that cannot change the schema.
+	role := pgtestdb.Role{Username: pgtestdb.DefaultRoleUsername, Password: pgtestdb.DefaultRolePassword, Capabilities: "CREATEROLE"}
 	return pgtestdb.Config{
+		TestRole:   &role,
 		DriverName: "pgx", Host: u.Hostname(), Port: u.Port(), User: u.User.Username(), Password: password,
 		Database: strings.TrimPrefix(u.Path, "/"), Options: u.RawQuery,
 		// A test about broken connections may leave one behind at the server; leaks on our side are
