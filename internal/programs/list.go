@@ -53,6 +53,28 @@ var (
 		Name: "docker", Use: "for the compose driver", files: []string{"docker"}, megabytes: 350,
 		packages: packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"},
 	}
+	// What a Kubernetes node needs beside the programs that are built from Go modules.
+	Etcd = &Program{
+		Name: "etcd", Use: "for a Kubernetes node", files: []string{"etcd"}, megabytes: 50,
+		packages: packages{"etcd-server", "etcd", "etcd", "etcd", "etcd"},
+	}
+	Containerd = &Program{
+		Name: "containerd", Use: "for a Kubernetes node", files: []string{"containerd"}, megabytes: 150,
+		packages: packages{apt: "containerd", dnf: "containerd", pacman: "containerd", apk: "containerd"},
+	}
+	NetworkPlugins = &Program{
+		Name: "CNI plugins", Use: "for a Kubernetes node", files: []string{"/usr/lib/cni/bridge"}, megabytes: 50,
+		packages: packages{apt: "containernetworking-plugins"}, // elsewhere they are in other folders
+	}
+	IPTables = &Program{
+		Name: "iptables", Use: "for a Kubernetes node", files: []string{"iptables"}, megabytes: 10,
+		packages: packages{"iptables", "iptables-nft", "iptables", "iptables", ""},
+	}
+	IPRoute = &Program{
+		Name: "ip", Use: "for a Kubernetes node", files: []string{"ip"}, megabytes: 5,
+		packages: packages{"iproute2", "iproute", "iproute2", "iproute2", ""},
+	}
+	OpenSSL = &Program{Name: "openssl", Use: "for a Kubernetes node", files: []string{"openssl"}, megabytes: 5, packages: same("openssl")}
 	// Compose is a program, or a plugin of docker's.
 	Compose = &Program{
 		Name: "docker-compose", Use: "for the compose driver", megabytes: 50,
@@ -108,6 +130,7 @@ func needs() map[string][]*Program {
 		"dashboard":        slices.Concat(c, chromium, servers),
 		"console:pictures": slices.Concat(c, chromium, servers),
 		"recording":        slices.Concat(c, curl, onStack),
+		"kubernetes:try":   slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
 		"airgap-images":    {Debootstrap, Docker},
 	}
 	all["ci"] = slices.Concat(all["test:all"], []*Program{Spin, Debootstrap})

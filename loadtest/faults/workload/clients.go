@@ -32,6 +32,7 @@ type Clients struct {
 
 	refusals atomic.Int64 // of RefuseDuring so far
 	restocks atomic.Int64 // of Restock
+	steady   atomic.Int64 // orders of Steady
 }
 
 // NewClients makes n clients, whose choices follow from the seed.

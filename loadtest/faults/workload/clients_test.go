@@ -260,3 +260,21 @@ func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 	o.answered(second, journal.Refused)
 	require.Empty(t, o.list(true), "the key has its end")
 }
+
+func TestSteady_OrdersAndPaysEverySecondOrder(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	c.Steady(ctx, 100)
+	count, keys := map[string]int{}, map[string]bool{}
+	for _, a := range wire.Journal.Attempts() {
+		count[a.Operation]++
+		require.False(t, keys[a.Key], a.Key)
+		keys[a.Key] = true
+	}
+	require.Greater(t, count["order"], 10)
+	require.Equal(t, count["order"]/2, count["payment"])
+	require.Zero(t, wire.InFlight())
+}
