@@ -80,14 +80,14 @@ func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (
 // takeOver rolls back, takes the next attempt of what the key began, and reads the key in case
 // there is nothing to resume. The round trip is a transaction of its own, committed at its end.
 //
-// Whether the process of the earlier attempt still runs is not asked. While it does, its lease in
-// the store keeps others away.
+// Whether the process of the earlier attempt still runs is not asked. While it does, its lease
+// keeps others away: in the store that all processes share, or by [WithLease].
 func (tx *Tx) takeOver(ctx context.Context, claim Claim, resume Resume) (*Attempt, Result, error) {
 	tx.rollback(ctx)
 	if resume != nil {
 		resume(ctx, tx)
 	}
-	taken := tx.add(tx.keys.sql.takeOver, claim.Scope, claim.Key, claim.Fingerprint[:])
+	taken := tx.add(tx.keys.sql.takeOver, claim.Scope, claim.Key, claim.Fingerprint[:], tx.keys.lease.Seconds())
 	found := tx.add(tx.keys.sql.get, claim.Scope, claim.Key)
 	tx.send(ctx)
 	attempt, err := tx.resumed(taken)

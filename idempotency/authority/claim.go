@@ -69,9 +69,9 @@ func Begun(id string) Outcome { return Outcome{kind: begun, id: id} }
 // Result is the answer to a request.
 type Result struct {
 	Answer
-	// Kept says that the answer is kept under the key, or would be if there were one. It is false
-	// for a refusal for now.
-	Kept bool
+	// Correctable says that this is a refusal for now: the answer is not kept, and the client may
+	// correct the request.
+	Correctable bool
 	// Replayed says that the request was executed earlier and not now. The fields below are set
 	// only then.
 	Replayed    bool

@@ -24,7 +24,7 @@ var (
 	ErrOvertaken = errors.New("authority: another attempt has settled, or is going to")
 
 	// ErrNoKey is a mistake of the caller: what is begun can be resumed by its key alone.
-	ErrNoKey = errors.New("authority: an operation at a provider needs an idempotency key")
+	ErrNoKey = fmt.Errorf("%w: an operation at a provider needs an idempotency key", errMistake)
 
 	// errTaken stops a transaction: the key is taken, or the fence is lost.
 	errTaken = errors.New("authority: the idempotency key is taken")
@@ -33,8 +33,11 @@ var (
 	errUnclaimable = fmt.Errorf("%w: the key's row is gone again, or the attempt's time is half an hour from the database's clock",
 		idempotency.ErrUnavailable)
 
-	errNoOutcome = errors.New("authority: a transaction under a key must end with an outcome")
-	errNotBegun  = errors.New("authority: what was begun at a provider ends with Done or Refused")
+	errNoOutcome = fmt.Errorf("%w: a transaction under a key must end with an outcome", errMistake)
+	errNotBegun  = fmt.Errorf("%w: what was begun at a provider ends with Done or Refused", errMistake)
+
+	// errMistake is an error of a program, or of what it has stored, and not of the database.
+	errMistake = errors.New("authority")
 )
 
 // Why says why a taken key leads to no answer.
@@ -83,7 +86,7 @@ func unavailable(err error) error {
 func IsUnavailable(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
-		return true // the connection was lost, refused or too slow
+		return !errors.Is(err, errMistake) // the connection was lost, refused or too slow
 	}
 	switch server.Code {
 	case "55P03", // lock_not_available

@@ -3,7 +3,6 @@ package authority_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,7 +47,7 @@ func ExampleKeys_Serve() {
 type charge struct{ ID, Status string }
 
 func chargeCard(ctx context.Context, idempotencyKey string, cents int64) (charge, error) {
-	return charge{}, errors.New("not implemented: " + idempotencyKey)
+	return charge{}, fmt.Errorf("not implemented: %s, %d: %w", idempotencyKey, cents, ctx.Err())
 }
 
 // A payment at a provider, with a table of its own: payments (id, cents, status).

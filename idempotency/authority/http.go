@@ -71,7 +71,7 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, e
 	held := idempotency.ClaimFrom(r.Context())
 	switch {
 	case held == nil:
-	case err != nil || !result.Kept:
+	case err != nil || result.Correctable:
 		held.Release() // or a replay of the store could outlive what is decided here
 	case result.Replayed:
 		held.ReplayedFrom(result.TraceParent)

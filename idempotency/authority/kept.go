@@ -89,7 +89,7 @@ func (r row) replay(claim Claim) (Result, error) {
 func (r row) result() (Result, error) {
 	answer := Answer{Status: r.response, Body: r.body, Resource: r.resource}
 	if err := json.Unmarshal(r.header, &answer.Header); err != nil {
-		return Result{}, fmt.Errorf("decode the kept answer's header: %w", err)
+		return Result{}, fmt.Errorf("%w: decode the kept answer's header: %w", errMistake, err)
 	}
-	return Result{Answer: answer, Kept: true, Replayed: true, KeptFor: r.left, TraceParent: r.traceParent}, nil
+	return Result{Answer: answer, Replayed: true, KeptFor: r.left, TraceParent: r.traceParent}, nil
 }

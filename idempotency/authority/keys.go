@@ -37,6 +37,7 @@ type Keys struct {
 	db    DB
 	table string
 	sql   statements
+	lease time.Duration
 	http  adapter
 
 	takeovers, overtaken atomic.Int64
@@ -70,6 +71,14 @@ func WithTable(table, scope string) Option {
 		panic(fmt.Sprintf("authority: %q or %q is not a plain name", table, scope))
 	}
 	return func(k *Keys) { k.table, k.sql = table, newStatements(table, scope) }
+}
+
+// WithLease sets how long an attempt at a provider is left alone before a retry takes the next
+// one, unless it said that the outcome is unknown. Set it if no store that all processes share
+// keeps their attempts apart: without it, retries overtake attempts that are about to succeed. It
+// is about as long as an attempt takes. The default is zero.
+func WithLease(d time.Duration) Option {
+	return func(k *Keys) { k.lease = d }
 }
 
 // Counters are what this process did since its start.

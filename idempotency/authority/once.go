@@ -60,7 +60,10 @@ func (tx *Tx) run(ctx context.Context, run Run, key keeper) (Result, error) {
 	if err := tx.keep(o, key); err != nil {
 		return Result{}, err
 	}
-	return Result{Answer: o.answer, Kept: o.kind == done || o.kind == refused}, tx.commit(ctx)
+	if err := tx.commit(ctx); err != nil {
+		return Result{}, err
+	}
+	return Result{Answer: o.answer, Correctable: o.kind == refusedForNow}, nil
 }
 
 // states are those of a key's row, by outcome.
@@ -71,7 +74,7 @@ func (tx *Tx) keep(o Outcome, key keeper) error {
 	if o.kind == done || o.kind == refused {
 		var err error
 		if header, err = json.Marshal(o.answer.Header); err != nil {
-			return fmt.Errorf("encode the answer's header: %w", err)
+			return fmt.Errorf("%w: encode the answer's header: %w", errMistake, err)
 		}
 	}
 	return key.keep(tx, o, states[o.kind], header)

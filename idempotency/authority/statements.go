@@ -24,7 +24,8 @@ type statements struct {
 	due, held, putOff, hold, find, purge, count string
 }
 
-// newStatements fills the templates. In them, KEYS is the table and SCOPE its column of scopes.
+// newStatements fills the templates. In them, KEYS is the table and SCOPE its column of scopes. The
+// first line of a statement names it, for those who read traces.
 func newStatements(table, scope string) statements {
 	names := strings.NewReplacer("KEYS", table, "SCOPE", scope)
 	return statements{
@@ -44,9 +45,11 @@ const beginSQL = "begin isolation level read committed read write"
 const (
 	clockSQL = `SELECT now(), true`
 	// probeSQL does not look for a refusal of a newer attempt.
-	probeSQL = `SELECT now(), NOT EXISTS (SELECT FROM KEYS k WHERE SCOPE = $1 AND key = $2 AND status <> 'refused'
+	probeSQL = `-- name: ProbeKey :one
+SELECT now(), NOT EXISTS (SELECT FROM KEYS k WHERE SCOPE = $1 AND key = $2 AND status <> 'refused'
 	AND (status = 'in_progress' OR greatest(expires_at, tombstone_until) > now()))`
-	fenceSQL = `SELECT now(), EXISTS (SELECT FROM KEYS WHERE SCOPE = $1 AND key = $2 AND ` + mayFinish + `)`
+	fenceSQL = `-- name: ProbeAttempt :one
+SELECT now(), EXISTS (SELECT FROM KEYS WHERE SCOPE = $1 AND key = $2 AND ` + mayFinish + `)`
 )
 
 // mayFinish is the fence: whether the attempt $3 may settle; 0: any attempt may.
@@ -59,7 +62,8 @@ const mayFinish = `status = 'in_progress' AND $3::integer IN (0, attempt)`
 // than refusals are kept: the comparison is made here because a replica may be paused between a
 // comparison of its own and this statement. Nor is a key claimed by an attempt that is as far
 // ahead: either its refusal would be kept too short, or it is this clock that is wrong.
-var claimSQL = fmt.Sprintf(`INSERT INTO KEYS AS k (SCOPE, key, fingerprint, operation, status, resource_id, resource,
+var claimSQL = fmt.Sprintf(`-- name: ClaimKey :exec
+INSERT INTO KEYS AS k (SCOPE, key, fingerprint, operation, status, resource_id, resource,
 	response_status, response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
 VALUES ($1, $2, $3, $4, CASE WHEN abs(extract(epoch FROM now() - $11::timestamptz)) < %d THEN $5::text END,
 	$6, nullif($7::text, ''), $8, $9, $10, CASE WHEN $5::text IN ('completed', 'failed') THEN now() END,
@@ -76,12 +80,14 @@ ON CONFLICT (SCOPE, key) DO UPDATE SET fingerprint = excluded.fingerprint, opera
 
 // finishSQL keeps the answer of what was begun. If the fence is lost, status becomes NULL as in
 // claimSQL. The times count from now on, because settling may have taken days.
-const finishSQL = `UPDATE KEYS SET status = CASE WHEN ` + mayFinish + ` THEN $4::text END,
+const finishSQL = `-- name: FinishKey :exec
+UPDATE KEYS SET status = CASE WHEN ` + mayFinish + ` THEN $4::text END,
 	resource = nullif($5::text, ''), response_status = $6, response_headers = $7, response_body = $8, completed_at = now(),
 	expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at), due_at = NULL
 WHERE SCOPE = $1 AND key = $2`
 
-const getSQL = `SELECT fingerprint, operation, status, coalesce(resource_id::text, ''), coalesce(resource, ''),
+const getSQL = `-- name: GetKey :one
+SELECT fingerprint, operation, status, coalesce(resource_id::text, ''), coalesce(resource, ''),
 	coalesce(response_status, 0), response_headers, response_body, coalesce(trace_parent, ''),
 	coalesce(due_at = 'infinity', false), created_at, completed_at, expires_at, tombstone_until,
 	extract(epoch FROM expires_at - now())::float8
@@ -90,16 +96,19 @@ FROM KEYS WHERE SCOPE = $1 AND key = $2`
 // attempt is what of a row in progress makes an attempt.
 const attempt = `SCOPE::text, key, fingerprint, operation, resource_id::text, attempt, created_at, taken_at`
 
-// takeOverSQL takes the next attempt of what a key in progress began, and with it raises the fence
-// for all earlier ones. What is held is not taken.
-const takeOverSQL = `UPDATE KEYS SET attempt = attempt + 1, taken_at = now(), due_at = NULL
+// takeOverSQL takes the next attempt of what a key in progress began, and with it raises the
+// fence for all earlier ones. What is held is not taken, nor is what an attempt works on within
+// its lease.
+const takeOverSQL = `-- name: TakeOverKey :one
+UPDATE KEYS SET attempt = attempt + 1, taken_at = now(), due_at = NULL
 WHERE SCOPE = $1 AND key = $2 AND fingerprint = $3 AND status = 'in_progress' AND resource_id IS NOT NULL
-	AND due_at IS DISTINCT FROM 'infinity'
+	AND due_at IS DISTINCT FROM 'infinity' AND (due_at IS NOT NULL OR taken_at <= now() - make_interval(secs => $4::float8))
 RETURNING ` + attempt
 
 // dueSQL takes the next attempt of what no attempt works on. An older attempt that is still running
 // can then no longer settle.
-const dueSQL = `WITH due AS MATERIALIZED (
+const dueSQL = `-- name: TakeDueKeys :many
+WITH due AS MATERIALIZED (
 	SELECT SCOPE, key FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL
 		AND coalesce(due_at, taken_at + make_interval(secs => $1::float8)) <= now()
 	ORDER BY coalesce(due_at, taken_at) LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
@@ -122,7 +131,8 @@ const (
 // progress stays, however old it is: it is the only way back to what was begun. The time is up when
 // both the database's clock and the caller's say so: what a wrong clock deletes is gone when the
 // clock is right again.
-const purgeSQL = `WITH clock AS (
+const purgeSQL = `-- name: PurgeKeys :one
+WITH clock AS (
 	SELECT least(now(), $1::timestamptz) AS now
 ), due AS (
 	SELECT SCOPE, key, tombstone_until FROM KEYS

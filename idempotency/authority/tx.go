@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -181,7 +182,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		return fmt.Errorf("commit: %w", tx.keys.translate(err))
 	}
 	if tag.String() != "COMMIT" { // the transaction had failed before
-		return fmt.Errorf("commit: the database answered %q", tag)
+		return fmt.Errorf("%w: commit: the database answered %q", errMistake, tag)
 	}
 	for _, f := range tx.after {
 		f()
@@ -226,9 +227,11 @@ func (tx *Tx) hasFailed() bool { return tx.conn.Conn().PgConn().TxStatus() == 'E
 // close rolls back unless the transaction has ended, and returns the connection to the pool, which
 // discards it unless it is idle and healthy.
 func (tx *Tx) close(ctx context.Context) {
-	for _, leave := range tx.leave {
-		defer leave()
-	}
+	defer func() {
+		for _, leave := range slices.Backward(tx.leave) {
+			leave()
+		}
+	}()
 	if tx.conn == nil {
 		return // it was lost, and there was no other
 	}

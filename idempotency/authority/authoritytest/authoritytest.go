@@ -146,12 +146,12 @@ func (b *bench) taken(why authority.Why, err error) *authority.Taken {
 	return taken
 }
 
-// age makes the row of a key older.
-func (b *bench) age(key string, by time.Duration) {
+// age makes the row of the key k older.
+func (b *bench) age(by time.Duration) {
 	b.Helper()
 	tag, err := b.Pool.Exec(b.ctx, fmt.Sprintf(`UPDATE %s SET created_at = created_at - $3::interval, completed_at = completed_at - $3::interval,
 		taken_at = taken_at - $3::interval, expires_at = expires_at - $3::interval, tombstone_until = tombstone_until - $3::interval
-		WHERE %s = $1 AND key = $2`, b.Table, b.Column), b.scope, key, by)
+		WHERE %s = $1 AND key = $2`, b.Table, b.Column), b.scope, "k", by)
 	require.NoError(b, err)
 	require.EqualValues(b, 1, tag.RowsAffected())
 }

@@ -13,7 +13,7 @@ func expiryCases(run cases) {
 	for _, purged := range []bool{false, true} {
 		when := map[bool]string{false: "before", true: "after"}[purged] + " it is purged"
 		expire := func(b *bench, by time.Duration) {
-			b.age("k", by)
+			b.age(by)
 			if purged {
 				_, err := b.Purge(b.ctx, 10)
 				require.NoError(b, err)
@@ -34,7 +34,7 @@ func expiryCases(run cases) {
 			_, err := b.Once(b.ctx, claim, b.note("m"))
 			require.Equal(b, "/notes/n", b.taken(authority.Expired, err).Resource)
 			_, err = b.Once(b.ctx, b.claim("k", "b"), b.note("m"))
-			b.taken(authority.Reused, err)
+			_ = b.taken(authority.Reused, err)
 			known, err := b.Look(b.ctx, b.scope, "k")
 			require.NoError(b, err)
 			require.Equal(b, authority.StateExpired, known.State)

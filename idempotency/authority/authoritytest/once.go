@@ -19,11 +19,11 @@ func onceCases(run cases) {
 		claim := b.claim("k", "a")
 		claim.TraceParent = "first"
 		first := b.once(claim, b.noting("n", authority.Done(given)))
-		require.Equal(b, authority.Result{Answer: given, Kept: true}, first)
+		require.Equal(b, authority.Result{Answer: given}, first)
 		claim.TraceParent = "second"
 		again := b.once(claim, b.note("n"))
 		require.InDelta(b, time.Hour, again.KeptFor, float64(time.Minute))
-		require.Equal(b, authority.Result{Answer: given, Kept: true, Replayed: true, KeptFor: again.KeptFor, TraceParent: "first"}, again)
+		require.Equal(b, authority.Result{Answer: given, Replayed: true, KeptFor: again.KeptFor, TraceParent: "first"}, again)
 		require.Equal(b, 1, b.notes())
 	})
 	run("an empty body is an answer", func(b *bench) {
@@ -83,7 +83,7 @@ func onceCases(run cases) {
 	run("a key of another request is refused", func(b *bench) {
 		b.once(b.claim("k", "a"), b.note("n"))
 		_, err := b.Once(b.ctx, b.claim("k", "b"), b.note("m"))
-		b.taken(authority.Reused, err)
+		_ = b.taken(authority.Reused, err)
 		require.Equal(b, 1, b.notes())
 	})
 	run("a key belongs to its scope", func(b *bench) {

@@ -3,6 +3,7 @@ package authoritytest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,7 +48,7 @@ func phaseCases(run cases) {
 		require.False(b, second.TakenAt.Before(first.TakenAt))
 
 		_, err = b.Settle(b.ctx, first, b.note("first"))
-		b.taken(authority.InProgress, err)
+		_ = b.taken(authority.InProgress, err)
 		_, err = b.Settle(b.ctx, *second, b.note("second"))
 		require.NoError(b, err)
 		late, err := b.Settle(b.ctx, first, b.note("first"))
@@ -65,14 +66,14 @@ func phaseCases(run cases) {
 			_, _, taken := b.Begin(b.ctx, claim, b.note("n"), nil)
 			return outcome, errors.Join(err, taken)
 		})
-		b.taken(authority.InProgress, err)
+		_ = b.taken(authority.InProgress, err)
 		require.Equal(b, 1, b.notes())
 	})
 	run("of concurrent settlements one is committed", func(b *bench) {
 		begun := b.begin(b.claim("k", "a"))
 		fresh := 0
 		for _, replayed := range inParallel(4, func(i int) bool {
-			result, err := b.SettleAny(b.ctx, begun, b.note(string(rune('a'+i))))
+			result, err := b.SettleAny(b.ctx, begun, b.note(fmt.Sprint(i)))
 			return err != nil || result.Replayed
 		}) {
 			if !replayed {
@@ -87,7 +88,7 @@ func phaseCases(run cases) {
 		_, _, err := b.Begin(b.ctx, b.claim("k", "b"), b.note("n"), nil)
 		require.Equal(b, begun.BegunAt, b.taken(authority.InProgress, err).Since)
 		_, err = b.Once(b.ctx, b.claim("k", "a"), b.note("n"))
-		b.taken(authority.InProgress, err)
+		_ = b.taken(authority.InProgress, err)
 	})
 	run("an event settles whichever attempt", func(b *bench) {
 		claim := b.claim("k", "a")
@@ -137,7 +138,41 @@ func phaseCases(run cases) {
 		require.EqualValues(b, 2, attempt.Number)
 		require.Equal(b, 2, b.notes())
 		_, _, err = b.Begin(b.ctx, claim, b.note("n"), resume(pgx.ErrNoRows))
-		b.taken(authority.InProgress, err)
+		_ = b.taken(authority.InProgress, err)
+	})
+	run("a refusal for now of what was begun meanwhile goes on with it", func(b *bench) {
+		claim := b.claim("k", "a")
+		attempt, result, err := b.Begin(b.ctx, claim, func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
+			if err := tx.Send(ctx); err != nil {
+				return authority.Outcome{}, err
+			}
+			b.begin(claim)
+			return authority.RefusedForNow(answer(409, "being paid")), nil
+		}, nil)
+		require.NoError(b, err)
+		require.False(b, result.Correctable)
+		require.EqualValues(b, 2, attempt.Number)
+	})
+	run("a retry leaves an attempt alone within its lease", func(b *bench) {
+		claim := b.claim("k", "a")
+		first := b.begin(claim)
+		leased := authority.New(b.Pool, authority.WithTable(b.Table, b.Column), authority.WithLease(time.Hour))
+		begin := func() (*authority.Attempt, error) {
+			attempt, _, err := leased.Begin(b.ctx, claim, b.note("n"), nil)
+			return attempt, err
+		}
+		_, err := begin()
+		_ = b.taken(authority.InProgress, err)
+		require.NoError(b, b.PutOff(b.ctx, first, time.Hour)) // its outcome is unknown
+		second, err := begin()
+		require.NoError(b, err)
+		require.EqualValues(b, 2, second.Number)
+		_, err = begin()
+		_ = b.taken(authority.InProgress, err)
+		b.age(2 * time.Hour)
+		third, err := begin()
+		require.NoError(b, err)
+		require.EqualValues(b, 3, third.Number)
 	})
 	run("an operation at a provider needs a key", func(b *bench) {
 		_, _, err := b.Begin(b.ctx, authority.Claim{}, b.note("n"), nil)

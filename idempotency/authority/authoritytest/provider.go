@@ -85,7 +85,7 @@ func providerCases(run cases) {
 		settled, err := b.Resume(b.ctx, f.provider(), 10)
 		require.NoError(b, err)
 		require.Zero(b, settled) // an attempt may be under way
-		b.age("k", 30*time.Minute)
+		b.age(30 * time.Minute)
 		settled, err = b.Resume(b.ctx, f.provider(), 10)
 		require.NoError(b, err)
 		require.Equal(b, 1, settled)
@@ -122,7 +122,7 @@ func providerCases(run cases) {
 			f, claim := newFake(b), b.claim("k", "a")
 			begun := b.begin(claim)
 			f.charged[begun.ID] = c.charged
-			b.age("k", c.age)
+			b.age(c.age)
 			settled, err := b.Resume(b.ctx, f.provider(), 10)
 			require.NoError(b, err)
 			require.Equal(b, c.settles, settled == 1)
@@ -135,7 +135,7 @@ func providerCases(run cases) {
 	run("without a look-up, what may be forgotten is held and never sent again", func(b *bench) {
 		f, claim := newFake(b), b.claim("k", "a")
 		begun := b.begin(claim)
-		b.age("k", 25*time.Hour)
+		b.age(25 * time.Hour)
 		_, err := b.Operate(b.ctx, claim, b.beginning(), authority.Provider{Ask: f.ask})
 		require.ErrorIs(b, err, authority.ErrUnknown)
 		_, err = b.Operate(b.ctx, claim, b.beginning(), authority.Provider{Ask: f.ask})

@@ -12,7 +12,7 @@ import (
 func refusalCases(run cases) {
 	run("a refusal for good is kept with its changes", func(b *bench) {
 		claim := b.claim("k", "a")
-		require.True(b, b.once(claim, b.noting("declined", authority.Refused(answer(402, "declined")))).Kept)
+		require.False(b, b.once(claim, b.noting("declined", authority.Refused(answer(402, "declined")))).Correctable)
 		again := b.once(claim, b.note("n"))
 		require.True(b, again.Replayed)
 		require.Equal(b, 402, again.Status)
@@ -45,7 +45,7 @@ func refusalCases(run cases) {
 			},
 		} {
 			result := b.once(b.claim("k", "a"), refuse)
-			require.Equal(b, authority.Result{Answer: answer(404, "none")}, result)
+			require.Equal(b, authority.Result{Answer: answer(404, "none"), Correctable: true}, result)
 			require.Zero(b, b.notes())
 			_, err := b.Look(b.ctx, b.scope, "k")
 			require.ErrorIs(b, err, authority.ErrNotFound)
@@ -59,9 +59,9 @@ func refusalCases(run cases) {
 		b.once(same, b.noting("n", authority.RefusedForNow(answer(404, "none"))))
 		for _, copied := range []authority.Claim{older, same} {
 			_, err := b.Once(b.ctx, copied, b.note("n"))
-			b.taken(authority.Older, err)
+			_ = b.taken(authority.Older, err)
 			_, _, err = b.Begin(b.ctx, copied, b.noting("n", authority.Begun(b.New())), nil)
-			b.taken(authority.Older, err)
+			_ = b.taken(authority.Older, err)
 		}
 		require.Zero(b, b.notes())
 	})

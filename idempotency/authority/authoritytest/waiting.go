@@ -16,21 +16,21 @@ func waitingCases(run cases) {
 		claim := b.claim("k", "a")
 		first := b.begin(claim)
 		require.Empty(b, b.due())
-		b.age("k", 2*long)
+		b.age(2 * long)
 		second := b.due()
 		require.Len(b, second, 1)
 		require.EqualValues(b, 2, second[0].Number)
 		require.Greater(b, second[0].Age(), long)
 		require.Empty(b, b.due()) // it is under way
 		_, err := b.Settle(b.ctx, first, b.note("first"))
-		b.taken(authority.InProgress, err)
+		_ = b.taken(authority.InProgress, err)
 		_, err = b.Settle(b.ctx, second[0], b.note("second"))
 		require.NoError(b, err)
 	})
 	run("what is put off is due then", func(b *bench) {
 		begun := b.begin(b.claim("k", "a"))
 		require.NoError(b, b.PutOff(b.ctx, begun, 2*long))
-		b.age("k", 2*long) // the grace no longer counts
+		b.age(2 * long) // the grace no longer counts
 		require.Empty(b, b.due())
 		require.NoError(b, b.PutOff(b.ctx, begun, 0))
 		require.Len(b, b.due(), 1)
@@ -41,7 +41,7 @@ func waitingCases(run cases) {
 		claim := b.claim("k", "a")
 		begun := b.begin(claim)
 		require.NoError(b, b.Hold(b.ctx, begun))
-		b.age("k", 2*long)
+		b.age(2 * long)
 		require.Empty(b, b.due())
 		_, _, err := b.Begin(b.ctx, claim, b.note("n"), nil)
 		require.True(b, b.taken(authority.InProgress, err).Held)
