@@ -13,7 +13,7 @@ out=${FAULTS_OUT:-loadtest/out/others}
 rm -rf "$out"
 status=0
 for seed in ${SEEDS:-1 2}; do
-  for system in ${SYSTEMS:-oncepay setnx fiber-lock fiber none}; do
+  for system in ${SYSTEMS:-oncepay authority setnx fiber-lock fiber none}; do
     SYSTEM=$system SEED=$seed DURATION=${DURATION:-3m} FAULTS_OUT=$out go run ./loadtest/faults || status=1
   done
 done

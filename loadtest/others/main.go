@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/idempotency/memstore"
@@ -32,13 +33,16 @@ const redisTimeout = time.Second
 // front puts a system before the handlers.
 type front func(http.Handler) http.Handler
 
-// systems are those that can be chosen.
+// systems are those that can be chosen, with what they keep in Redis. built is another one.
 var systems = map[string]func(*redis.Client) front{
 	"none":       func(*redis.Client) front { return everyRequest },
 	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
 	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
 	"setnx":      setNXFront,
 }
+
+// built is the service that is built on the authority. It needs no Redis.
+const built = "authority"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,7 +70,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	system, err := choose(environ, client)
+	system, err := choose(ctx, environ, cfg.DatabaseURL, client)
 	if err != nil {
 		return err
 	}
@@ -81,13 +85,26 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	return replica.Serve(ctx)
 }
 
-func choose(environ []string, client *redis.Client) (front, error) {
+func choose(ctx context.Context, environ []string, database string, client *redis.Client) (front, error) {
 	for _, pair := range environ {
-		if name, ok := strings.CutPrefix(pair, "SYSTEM="); ok && systems[name] != nil {
+		name, ok := strings.CutPrefix(pair, "SYSTEM=")
+		switch {
+		case ok && name == built:
+			return openOutside(ctx, database)
+		case ok && systems[name] != nil:
 			return systems[name](client), nil
 		}
 	}
-	return nil, fmt.Errorf("SYSTEM must be one of %v", slices.Sorted(maps.Keys(systems)))
+	return nil, fmt.Errorf("SYSTEM must be one of %v", append(slices.Sorted(maps.Keys(systems)), built))
+}
+
+func openOutside(ctx context.Context, database string) (front, error) {
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	context.AfterFunc(ctx, pool.Close)
+	return newOutside(ctx, pool)
 }
 
 func openRedis(url string) (*redis.Client, error) {

@@ -296,7 +296,7 @@ func TestServe_StartsAndStops(t *testing.T) {
 func TestRun_RefusesWrongUsage(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(t.Context(), []string{"migrate"}, nil, io.Discard), "serve")
-	_, err := choose([]string{"SYSTEM=magic"}, nil)
+	_, err := choose(t.Context(), []string{"SYSTEM=magic"}, "", nil)
 	require.ErrorContains(t, err, "[fiber fiber-lock none setnx]")
 }
 

@@ -27,7 +27,7 @@ type report struct {
 }
 
 // order is that of the columns; systems that are not in it come last.
-var order = []string{"oncepay", "setnx", "fiber-lock", "fiber", "none"}
+var order = []string{"oncepay", "authority", "setnx", "fiber-lock", "fiber", "none"}
 
 // row is a line of the table.
 type row struct {
