@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
@@ -36,7 +37,7 @@ func (a *App) newAPIServer(handler http.Handler) *http.Server {
 	}
 	return &http.Server{
 		Handler:           boundBody(handler, bodyTimeout),
-		ConnContext:       httpapi.WithConn,
+		ConnContext:       arrival.WithConn,
 		ConnState:         newConnections(a.cfg.TrustedProxies).observe,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      bodyTimeout + httpapi.MaxBudget(a.apiConfig(nil)) + writeSlack,

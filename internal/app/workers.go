@@ -36,7 +36,7 @@ type workers struct {
 // makeWorkers makes all that a replica does besides answering requests.
 func (a *App) makeWorkers(ctx context.Context, store *postgres.Store) {
 	a.workers.apiKeys = access.NewRing(store, a.every(min(time.Second, a.cfg.AuthCacheTTL/2)))
-	a.workers.reconciler = checkout.NewReconciler(store, failpoint.Gateway(a.servers.gateway), httpapi.RenderPayment(ctx), httpapi.RenderRefund(ctx),
+	a.workers.reconciler = checkout.NewReconciler(store, failpoint.Gateway(a.servers.gateway), httpapi.EncodeSettled(ctx),
 		checkout.ReconcilerOptions{Schedule: a.every(a.cfg.ReconcileInterval), Grace: a.cfg.ReconcileGrace, Deadline: a.cfg.SettleDeadline})
 	a.workers.all = []worker{
 		a.workers.apiKeys,

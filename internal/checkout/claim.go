@@ -14,6 +14,8 @@ type Call struct {
 	// executed then: a proxy may have passed the request on, and the client has its answer. nil:
 	// never.
 	IsAbandoned func() bool
+	// Encode makes the answers of this call.
+	Encode Encode
 }
 
 // Claim is the right to have one effect under an idempotency key. A key means nothing outside its
@@ -30,6 +32,10 @@ type Claim struct {
 	// Once one was refused, no older one may act.
 	AttemptedAt time.Time
 	TraceParent string // names the request in a trace; may be empty
+	// Attempt is which attempt holds what the key began at the payment provider. A store sets it
+	// when it begins, takes or resumes an operation, and compares it, as it does
+	// [Operation].Attempt.
+	Attempt int32
 }
 
 // MaxAttemptAge is how old an attempt may be when it claims its key. No client waits that long, and
@@ -50,6 +56,7 @@ type Answer struct {
 	TraceParent string        // of the request that claimed the key, if it had one
 }
 
-// Render makes the answer to an outcome: to the value, or to a final error. It must be pure,
-// because a transaction may run it and then roll back.
-type Render[T any] func(T, *Error) Answer
+// Encode makes the answer to an outcome: to the value that a decision returned, or to a final
+// error. It is bound to one request by whoever serves it. It must be pure, because a transaction
+// may call it and then roll back.
+type Encode func(value any, final *Error) Answer

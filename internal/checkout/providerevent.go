@@ -32,14 +32,14 @@ const (
 )
 
 // HandleProviderEvent settles what a provider event is about. The answers that are kept under the
-// clients' keys are rendered as a handler would have rendered them.
-func (s *Service) HandleProviderEvent(ctx context.Context, e ProviderEvent, payment Render[Payment], refund Render[Refund]) (Verdict, error) {
+// clients' keys are encoded as a handler would have encoded them.
+func (s *Service) HandleProviderEvent(ctx context.Context, e ProviderEvent, encode Encode) (Verdict, error) {
 	if e.isUsable() {
 		if id, ok := s.payments.subject(e); ok {
-			return s.payments.store.SettleByEvent(ctx, id, e, payment)
+			return s.payments.store.SettleByEvent(ctx, id, e, encode)
 		}
 		if id, ok := s.refunds.subject(e); ok {
-			return s.refunds.store.SettleByEvent(ctx, id, e, refund)
+			return s.refunds.store.SettleByEvent(ctx, id, e, encode)
 		}
 	}
 	return s.store.RecordProviderEvent(ctx, e)

@@ -98,23 +98,19 @@ type Reconciler struct {
 	options                     ReconcilerOptions
 	payments                    kind[NewPayment, Payment]
 	refunds                     kind[NewRefund, Refund]
-	renderPayment               Render[Payment]
-	renderRefund                Render[Refund]
+	encode                      Encode
 	settled, unknown, overtaken atomic.Int64
 }
 
-// NewReconciler makes a reconciler. The answers it keeps are rendered like those of a handler.
-func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[Payment], renderRefund Render[Refund],
-	options ReconcilerOptions,
-) *Reconciler {
+// NewReconciler makes a reconciler. The answers it keeps are encoded like those of a handler.
+func NewReconciler(store ReconcileStore, gateway Gateway, encode Encode, options ReconcilerOptions) *Reconciler {
 	options.Grace = cmp.Or(options.Grace, DefaultGrace)
 	options.Backoff = cmp.Or(options.Backoff, DefaultBackoff)
 	options.MaxBackoff = cmp.Or(options.MaxBackoff, DefaultMaxBackoff)
 	options.Deadline = cmp.Or(options.Deadline, DefaultDeadline)
 	options.Schedule = options.Schedule.Or(reconcileInterval, reconcileBatch)
-	r := &Reconciler{store: store, options: options,
-		payments: cardPayments(store.CardPayments(), gateway), renderPayment: renderPayment,
-		refunds: cardRefunds(store.CardRefunds(), gateway), renderRefund: renderRefund}
+	r := &Reconciler{store: store, options: options, encode: encode,
+		payments: cardPayments(store.CardPayments(), gateway), refunds: cardRefunds(store.CardRefunds(), gateway)}
 	r.Periodic = background.NewPeriodic("reconciler", options.Schedule, r.RunOnce)
 	return r
 }
@@ -122,8 +118,8 @@ func NewReconciler(store ReconcileStore, gateway Gateway, renderPayment Render[P
 // RunOnce takes a batch of what is due and drives all of it forward side by side. It returns how
 // many it settled. An unknown outcome is no error.
 func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
-	payments, paymentsErr := due(ctx, r, r.payments, r.renderPayment)
-	refunds, refundsErr := due(ctx, r, r.refunds, r.renderRefund)
+	payments, paymentsErr := due(ctx, r, r.payments)
+	refunds, refundsErr := due(ctx, r, r.refunds)
 	drives := slices.Concat(payments, refunds)
 	errs := make([]error, len(drives))
 	var settled atomic.Int64
@@ -149,18 +145,19 @@ func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 }
 
 // due takes the next attempts of what is due, and returns what is to be done for each.
-func due[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], render Render[T]) ([]func(context.Context) (bool, error), error) {
+func due[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T]) ([]func(context.Context) (bool, error), error) {
 	taken, err := k.store.Take(ctx, r.options.Grace, r.options.Batch)
 	drives := make([]func(context.Context) (bool, error), len(taken))
 	for i, t := range taken {
-		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, k, t, render) }
+		t.Call.Encode = r.encode
+		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, k, t) }
 	}
 	return drives, err
 }
 
 // drive asks the provider and settles, and reports whether it did. What it learned is written down
 // even if the pass has been ended meanwhile.
-func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], taken Taken[T], render Render[T]) (bool, error) {
+func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], taken Taken[T]) (bool, error) {
 	at := taken.Value.Common()
 	log := r.options.Log.With("kind", k.name, "id", at.ID, "attempt", at.Attempt, "age", at.age())
 	result := ask(ctx, k, taken.Value)
@@ -172,7 +169,7 @@ func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T],
 		r.report(ctx, log, at, wait, result.Cause)
 		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken.Call.Account, taken.Value, wait))
 	}
-	answer, err := k.store.Settle(ctx, taken.Call, taken.Value, result, render)
+	answer, err := k.store.Settle(ctx, taken.Call, taken.Value, result)
 	switch {
 	case overtaken(answer, err):
 		r.overtaken.Add(1)

@@ -9,7 +9,7 @@ import (
 
 func TestReconciler_BackoffDoublesAndIsBounded(t *testing.T) {
 	t.Parallel()
-	r := NewReconciler(nopReconcileStore{}, nil, nil, nil, ReconcilerOptions{Backoff: time.Second, MaxBackoff: time.Minute})
+	r := NewReconciler(nopReconcileStore{}, nil, nil, ReconcilerOptions{Backoff: time.Second, MaxBackoff: time.Minute})
 	for attempt, ceiling := range map[int32]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second,
 		7: time.Minute, 1 << 30: time.Minute} {
 		var longest time.Duration
@@ -28,7 +28,7 @@ func TestReconciler_BackoffDoublesAndIsBounded(t *testing.T) {
 func TestReconciler_DefaultGraceExceedsAnAttempt(t *testing.T) {
 	t.Parallel()
 	require.Greater(t, DefaultGrace, askTimeout+SettleGrace)
-	r := NewReconciler(nopReconcileStore{}, nil, nil, nil, ReconcilerOptions{})
+	r := NewReconciler(nopReconcileStore{}, nil, nil, ReconcilerOptions{})
 	require.Equal(t, DefaultGrace, r.options.Grace)
 	require.Equal(t, DefaultDeadline, r.options.Deadline)
 	require.Equal(t, reconcileInterval, r.options.Interval)

@@ -51,34 +51,34 @@ func (s *Service) Stats() ServiceStats {
 }
 
 // PutProduct creates or replaces a product.
-func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error) {
+func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite) (Answer, error) {
 	if err := checkPositive(wanted.Price); err != nil {
 		return Answer{}, err
 	}
-	return s.store.PutProduct(ctx, call, wanted, render)
+	return s.store.PutProduct(ctx, call, wanted)
 }
 
 // UpdateProduct changes a product.
-func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error) {
+func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange) (Answer, error) {
 	if change.Price != nil {
 		if err := checkPositive(*change.Price); err != nil {
 			return Answer{}, err
 		}
 	}
-	return s.store.UpdateProduct(ctx, call, sku, change, render)
+	return s.store.UpdateProduct(ctx, call, sku, change)
 }
 
 // CreateCustomer makes a customer with an empty wallet. A taken e-mail address is a retryable
 // conflict.
-func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Answer, error) {
+func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer) (Answer, error) {
 	if err := firstOf(checkName(wanted.Name), checkEmail(wanted.Email)); err != nil {
 		return Answer{}, err
 	}
-	return s.store.CreateCustomer(ctx, call, wanted, render)
+	return s.store.CreateCustomer(ctx, call, wanted)
 }
 
 // UpdateCustomer changes a customer.
-func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Answer, error) {
+func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange) (Answer, error) {
 	if change.Name != nil {
 		if err := checkName(*change.Name); err != nil {
 			return Answer{}, err
@@ -89,19 +89,19 @@ func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, c
 			return Answer{}, err
 		}
 	}
-	return s.store.UpdateCustomer(ctx, call, id, change, render)
+	return s.store.UpdateCustomer(ctx, call, id, change)
 }
 
 // TopUp puts money into a wallet.
-func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Answer, error) {
+func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp) (Answer, error) {
 	if err := checkPositive(wanted.Amount); err != nil {
 		return Answer{}, err
 	}
-	return s.store.TopUp(ctx, call, wanted, render)
+	return s.store.TopUp(ctx, call, wanted)
 }
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
-func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Answer, error) {
+func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder) (Answer, error) {
 	if len(wanted.Items) == 0 {
 		return Answer{}, invalid("no_items", "an order needs at least one item")
 	}
@@ -115,26 +115,26 @@ func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder, re
 		}
 		seen[item.SKU] = true
 	}
-	return s.store.PlaceOrder(ctx, call, wanted, render)
+	return s.store.PlaceOrder(ctx, call, wanted)
 }
 
 // UpdateOrder changes the shipping address of an order or cancels it.
-func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Answer, error) {
-	return s.store.UpdateOrder(ctx, call, id, change, render)
+func (s *Service) UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange) (Answer, error) {
+	return s.store.UpdateOrder(ctx, call, id, change)
 }
 
 // PayOrder pays an order in full. The call must carry a claim. A card payment has three phases, and
 // a retry continues where an earlier attempt stopped: it asks the provider for the same charge
 // again, under the same provider key.
-func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error) {
+func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment) (Answer, error) {
 	if wanted.Method == MethodWallet {
-		return s.store.PayFromWallet(ctx, call, wanted, render)
+		return s.store.PayFromWallet(ctx, call, wanted)
 	}
-	return operate(ctx, s, s.payments, call, wanted, render)
+	return operate(ctx, s, s.payments, call, wanted)
 }
 
 // Refund refunds a payment or a part of it, to where it was paid from. The call must carry a claim.
-func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error) {
+func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund) (Answer, error) {
 	if wanted.Amount != nil {
 		if err := checkPositive(*wanted.Amount); err != nil {
 			return Answer{}, err
@@ -147,14 +147,14 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund, rende
 		return Answer{}, err
 	}
 	if payment.Method == MethodWallet {
-		return s.store.RefundToWallet(ctx, call, wanted, render)
+		return s.store.RefundToWallet(ctx, call, wanted)
 	}
-	return operate(ctx, s, s.refunds, call, wanted, render)
+	return operate(ctx, s, s.refunds, call, wanted)
 }
 
 // operate runs the three phases of an operation at the provider.
-func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, wanted W, render Render[T]) (Answer, error) {
-	begun, err := k.store.Begin(ctx, call, wanted, render)
+func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, wanted W) (Answer, error) {
+	begun, err := k.store.Begin(ctx, call, wanted)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -170,7 +170,7 @@ func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], 
 	if result.Outcome == OutcomeUnknown {
 		return settledElsewhere(ctx, s, k, call, begun.Value, result.Cause)
 	}
-	answer, err := k.store.Settle(ctx, call, begun.Value, result, render)
+	answer, err := k.store.Settle(ctx, begun.Call, begun.Value, result)
 	if overtaken(answer, err) {
 		s.fencesLost.Add(1)
 	}

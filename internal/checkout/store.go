@@ -10,8 +10,8 @@ import (
 // Store keeps the shop. Each method is one transaction.
 //
 // A method that takes a [Call] MUST do all of this in that one transaction: claim the call's key,
-// load what the operation's decision needs, write its [Changes], and keep the rendered answer under
-// the key.
+// load what the operation's decision needs, write its [Changes], and keep under the key the answer
+// that the call encodes.
 // A key that is already taken MUST lead to the kept answer with Replayed set, to [ErrKeyReused],
 // [ErrKeyInProgress] or [ExpiredKey], and to no change. A final [Error] MUST be kept under the key
 // like any answer, with nothing else written. A retryable one that is a refusal MUST leave the key
@@ -27,25 +27,25 @@ type Store interface {
 
 	Product(ctx context.Context, account uuid.UUID, sku string) (Product, error)
 	Products(ctx context.Context, account uuid.UUID, page ProductPage) ([]Product, error)
-	PutProduct(ctx context.Context, call Call, wanted ProductWrite, render Render[Product]) (Answer, error)
-	UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange, render Render[Product]) (Answer, error)
+	PutProduct(ctx context.Context, call Call, wanted ProductWrite) (Answer, error)
+	UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange) (Answer, error)
 
 	Customer(ctx context.Context, account, id uuid.UUID) (Customer, error)
 	Wallet(ctx context.Context, account, customer uuid.UUID) (Wallet, error)
-	CreateCustomer(ctx context.Context, call Call, wanted NewCustomer, render Render[Customer]) (Answer, error)
-	UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange, render Render[Customer]) (Answer, error)
-	TopUp(ctx context.Context, call Call, wanted NewTopUp, render Render[TopUp]) (Answer, error)
+	CreateCustomer(ctx context.Context, call Call, wanted NewCustomer) (Answer, error)
+	UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange) (Answer, error)
+	TopUp(ctx context.Context, call Call, wanted NewTopUp) (Answer, error)
 
 	Order(ctx context.Context, account, id uuid.UUID) (Order, error)
 	Orders(ctx context.Context, account uuid.UUID, page OrderPage) ([]Order, error)
-	PlaceOrder(ctx context.Context, call Call, wanted NewOrder, render Render[Order]) (Answer, error)
-	UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange, render Render[Order]) (Answer, error)
+	PlaceOrder(ctx context.Context, call Call, wanted NewOrder) (Answer, error)
+	UpdateOrder(ctx context.Context, call Call, id uuid.UUID, change OrderChange) (Answer, error)
 
 	Payment(ctx context.Context, account, id uuid.UUID) (Payment, error)
 	Payments(ctx context.Context, account, order uuid.UUID, page Page) ([]Payment, error)
 	Refunds(ctx context.Context, account, payment uuid.UUID, page Page) ([]Refund, error)
-	PayFromWallet(ctx context.Context, call Call, wanted NewPayment, render Render[Payment]) (Answer, error)
-	RefundToWallet(ctx context.Context, call Call, wanted NewRefund, render Render[Refund]) (Answer, error)
+	PayFromWallet(ctx context.Context, call Call, wanted NewPayment) (Answer, error)
+	RefundToWallet(ctx context.Context, call Call, wanted NewRefund) (Answer, error)
 
 	CardPayments() Operations[NewPayment, Payment]
 	CardRefunds() Operations[NewRefund, Refund]
@@ -60,15 +60,15 @@ type Operations[W, T any] interface {
 	// Begin is phase one: it commits the key as in progress, and with it what the request begins:
 	// an operation that is processing, with attempt 1. A key that is in progress with the same
 	// fingerprint leads to the next attempt of the operation it began; a settled one to its answer.
-	Begin(ctx context.Context, call Call, wanted W, render Render[T]) (Begun[T], error)
+	Begin(ctx context.Context, call Call, wanted W) (Begun[T], error)
 	// Settle is phase three. It changes nothing unless [Operation.MaySettle] lets the attempt;
 	// otherwise it returns the settled answer, or ErrKeyInProgress when a newer attempt is running.
-	Settle(ctx context.Context, call Call, begun T, result GatewayResult, render Render[T]) (Answer, error)
+	Settle(ctx context.Context, call Call, begun T, result GatewayResult) (Answer, error)
 	// SettleByEvent settles an operation that is processing, of any account and at any attempt, and
 	// MUST record the event by its ID in the same transaction. An event that is recorded already
 	// MUST lead to VerdictDuplicate and to no change. Otherwise the verdict is that of
 	// [Operation.Match] on the locked operation, or VerdictUnknown.
-	SettleByEvent(ctx context.Context, id uuid.UUID, e ProviderEvent, render Render[T]) (Verdict, error)
+	SettleByEvent(ctx context.Context, id uuid.UUID, e ProviderEvent, encode Encode) (Verdict, error)
 	// PutOff makes an operation due for a [Reconciler] after the wait, unless it is settled or a
 	// newer attempt was taken.
 	PutOff(ctx context.Context, account uuid.UUID, begun T, wait time.Duration) error
@@ -104,12 +104,13 @@ const (
 
 // Begun is what the first phase of an operation led to.
 type Begun[T any] struct {
-	Value  T       // what to go on with, at its current attempt
-	Answer *Answer // not nil: the operation already has its answer
+	Taken[T]         // what to go on with, at its current attempt
+	Answer   *Answer // not nil: the operation already has its answer
 }
 
-// Taken is an attempt that was taken for a reconciler, with the call that began the operation. Of
-// the call's claim key, fingerprint and operation are known: settling needs no more.
+// Taken is an attempt at an operation, with the call that began it. Of the claim of a call that
+// was taken for a reconciler, key, fingerprint, operation and attempt are known: settling needs
+// no more.
 type Taken[T any] struct {
 	Call  Call
 	Value T

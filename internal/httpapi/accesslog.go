@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 )
 
 // clientIP finds the client behind the trusted proxies: the peer of the connection, unless trusted
@@ -41,7 +43,7 @@ const statusClosed = 499
 // seenStatus keeps a failure that nobody saw, and that its client may have caused, out of the
 // figures of failures.
 func seenStatus(ctx context.Context, status int) int {
-	if status >= http.StatusInternalServerError && isClosed(ctx) {
+	if status >= http.StatusInternalServerError && arrival.IsAbandoned(ctx) {
 		return statusClosed
 	}
 	return status

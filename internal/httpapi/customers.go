@@ -26,8 +26,7 @@ func wireTopUp(t checkout.TopUp) api.TopUp {
 // CreateCustomer implements POST /customers.
 func (h handlers) CreateCustomer(ctx context.Context, r api.CreateCustomerRequestObject) (api.CreateCustomerResponseObject, error) {
 	wanted := checkout.NewCustomer{Name: r.Body.Name, Email: r.Body.Email}
-	render := created(ctx, wireCustomer, customerPath)
-	kept, err := h.service.CreateCustomer(ctx, callOf(ctx, "create_customer"), wanted, render)
+	kept, err := h.service.CreateCustomer(ctx, callOf(ctx, "create_customer", created(ctx, wireCustomer, customerPath)), wanted)
 	return answered(ctx, kept, err)
 }
 
@@ -40,7 +39,7 @@ func (h handlers) GetCustomer(ctx context.Context, r api.GetCustomerRequestObjec
 // UpdateCustomer implements PATCH /customers/{customer_id}, with or without a key.
 func (h handlers) UpdateCustomer(ctx context.Context, r api.UpdateCustomerRequestObject) (api.UpdateCustomerResponseObject, error) {
 	change := checkout.CustomerChange{Name: r.Body.Name, Email: r.Body.Email}
-	kept, err := h.service.UpdateCustomer(ctx, callOf(ctx, "update_customer"), r.CustomerID, change, changed(ctx, wireCustomer, customerPath))
+	kept, err := h.service.UpdateCustomer(ctx, callOf(ctx, "update_customer", changed(ctx, wireCustomer, customerPath)), r.CustomerID, change)
 	return answered(ctx, kept, err)
 }
 
@@ -53,6 +52,7 @@ func (h handlers) GetWallet(ctx context.Context, r api.GetWalletRequestObject) (
 // CreateTopUp implements POST /customers/{customer_id}/top-ups.
 func (h handlers) CreateTopUp(ctx context.Context, r api.CreateTopUpRequestObject) (api.CreateTopUpResponseObject, error) {
 	wanted := checkout.NewTopUp{CustomerID: r.CustomerID, Amount: moneyOf(r.Body.Amount)}
-	kept, err := h.service.TopUp(ctx, h.moneyCallOf(ctx, "top_up"), wanted, partOf(ctx, wireTopUp, func(t checkout.TopUp) string { return at("customers", t.CustomerID) + "/wallet" }))
+	render := partOf(ctx, wireTopUp, func(t checkout.TopUp) string { return at("customers", t.CustomerID) + "/wallet" })
+	kept, err := h.service.TopUp(ctx, h.money(callOf(ctx, "top_up", render)), wanted)
 	return answered(ctx, kept, err)
 }

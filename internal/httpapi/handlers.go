@@ -8,6 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -22,10 +23,11 @@ type handlers struct {
 
 var _ api.StrictServerInterface = handlers{}
 
-// callOf returns the account and the key that a command runs under. The operation is stored with
-// the key, and clients see it in the look-up of the key.
-func callOf(ctx context.Context, operation string) checkout.Call {
-	call := checkout.Call{Account: exchangeOf(ctx).account, IsAbandoned: func() bool { return isClosed(ctx) }}
+// callOf returns the account and the key that a command runs under, and how its answer is
+// rendered. The operation is stored with the key, and clients see it in the look-up of the key.
+func callOf[T any](ctx context.Context, operation string, r render[T]) checkout.Call {
+	call := checkout.Call{Account: exchangeOf(ctx).account, Encode: r.encode,
+		IsAbandoned: func() bool { return arrival.IsAbandoned(ctx) }}
 	if claim := idempotency.ClaimFrom(ctx); claim != nil {
 		call.Claim = &checkout.Claim{
 			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL,
@@ -34,9 +36,8 @@ func callOf(ctx context.Context, operation string) checkout.Call {
 	return call
 }
 
-// moneyCallOf is callOf for a command that moves money. Its key leaves a tombstone.
-func (h handlers) moneyCallOf(ctx context.Context, operation string) checkout.Call {
-	call := callOf(ctx, operation)
+// money is the call of a command that moves money. Its key leaves a tombstone.
+func (h handlers) money(call checkout.Call) checkout.Call {
 	if call.Claim != nil {
 		call.Claim.TombstoneTTL = h.tombstoneTTL
 	}

@@ -61,8 +61,7 @@ func (h handlers) CreateOrder(ctx context.Context, r api.CreateOrderRequestObjec
 	for i, item := range r.Body.Items {
 		wanted.Items[i] = checkout.Wanted{SKU: item.Sku, Quantity: item.Quantity}
 	}
-	render := created(ctx, wireOrder, orderPath)
-	kept, err := h.service.PlaceOrder(ctx, callOf(ctx, "place_order"), wanted, render)
+	kept, err := h.service.PlaceOrder(ctx, callOf(ctx, "place_order", created(ctx, wireOrder, orderPath)), wanted)
 	return answered(ctx, kept, err)
 }
 
@@ -70,6 +69,6 @@ func (h handlers) CreateOrder(ctx context.Context, r api.CreateOrderRequestObjec
 func (h handlers) UpdateOrder(ctx context.Context, r api.UpdateOrderRequestObject) (api.UpdateOrderResponseObject, error) {
 	change := checkout.OrderChange{ShippingAddress: addressOf(r.Body.ShippingAddress),
 		Cancel: r.Body.Status != nil && *r.Body.Status == api.OrderUpdateStatusCancelled}
-	kept, err := h.service.UpdateOrder(ctx, callOf(ctx, "update_order"), r.OrderID, change, changed(ctx, wireOrder, orderPath))
+	kept, err := h.service.UpdateOrder(ctx, callOf(ctx, "update_order", changed(ctx, wireOrder, orderPath)), r.OrderID, change)
 	return answered(ctx, kept, err)
 }

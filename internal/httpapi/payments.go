@@ -20,21 +20,31 @@ func wireRefund(r checkout.Refund) api.Refund {
 		Status: api.PaymentStatus(r.Status), CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
 }
 
-// RenderPayment makes the answer to a payment. A handler, a provider event or the reconciler may
-// settle it. A final error contains the ID of the request that ctx belongs to.
-func RenderPayment(ctx context.Context) checkout.Render[checkout.Payment] {
+func renderPayment(ctx context.Context) render[checkout.Payment] {
 	return created(ctx, wirePayment, func(p checkout.Payment) string { return at("payments", p.ID) })
 }
 
-// RenderRefund makes the answer to a refund. See [RenderPayment].
-func RenderRefund(ctx context.Context) checkout.Render[checkout.Refund] {
+func renderRefund(ctx context.Context) render[checkout.Refund] {
 	return partOf(ctx, wireRefund, func(r checkout.Refund) string { return at("payments", r.PaymentID) })
+}
+
+// EncodeSettled makes the answer to a payment or a refund that a provider event or the reconciler
+// settles, as its handler would have made it. A final error contains the ID of the request that ctx
+// belongs to.
+func EncodeSettled(ctx context.Context) checkout.Encode {
+	payment, refund := renderPayment(ctx), renderRefund(ctx)
+	return func(value any, final *checkout.Error) checkout.Answer {
+		if refunded, ok := value.(checkout.Refund); ok {
+			return refund(refunded, final)
+		}
+		return payment.encode(value, final)
+	}
 }
 
 // CreatePayment implements POST /orders/{order_id}/payments.
 func (h handlers) CreatePayment(ctx context.Context, r api.CreatePaymentRequestObject) (api.CreatePaymentResponseObject, error) {
 	wanted := checkout.NewPayment{OrderID: r.OrderID, Method: checkout.Method(r.Body.Method.Type), Token: valueOf(r.Body.Method.Token)}
-	kept, err := h.service.PayOrder(ctx, h.moneyCallOf(ctx, operationPay), wanted, RenderPayment(ctx))
+	kept, err := h.service.PayOrder(ctx, h.money(callOf(ctx, operationPay, renderPayment(ctx))), wanted)
 	return answered(ctx, kept, err)
 }
 
@@ -81,6 +91,6 @@ func (h handlers) CreateRefund(ctx context.Context, r api.CreateRefundRequestObj
 		amount := moneyOf(*r.Body.Amount)
 		wanted.Amount = &amount
 	}
-	kept, err := h.service.Refund(ctx, h.moneyCallOf(ctx, "refund"), wanted, RenderRefund(ctx))
+	kept, err := h.service.Refund(ctx, h.money(callOf(ctx, "refund", renderRefund(ctx))), wanted)
 	return answered(ctx, kept, err)
 }

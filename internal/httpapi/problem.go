@@ -14,6 +14,7 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/pages"
 )
@@ -160,7 +161,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // client that is gone has caused its failure.
 func (s *Server) logFailure(ctx context.Context, p problem) {
 	level := slog.LevelDebug
-	if p.status >= http.StatusInternalServerError && p.code != errOverloaded.code && !isClosed(ctx) {
+	if p.status >= http.StatusInternalServerError && p.code != errOverloaded.code && !arrival.IsAbandoned(ctx) {
 		level = slog.LevelError
 	}
 	s.log.LogAttrs(ctx, level, "request failed", slog.String("request_id", RequestID(ctx)),

@@ -42,13 +42,13 @@ func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject)
 		If: conditionOf(r.Params.IfMatch)}
 	wanted.If.Absent = r.Params.IfNoneMatch != nil // it is *
 	first, later := created(ctx, wireProduct, productPath), changed(ctx, wireProduct, productPath)
-	render := tagged(func(p checkout.Product, final *checkout.Error) checkout.Answer {
+	either := tagged(func(p checkout.Product, final *checkout.Error) checkout.Answer {
 		if p.IsNew() {
 			return first(p, final)
 		}
 		return later(p, final)
 	})
-	kept, err := h.service.PutProduct(ctx, callOf(ctx, "put_product"), wanted, render)
+	kept, err := h.service.PutProduct(ctx, callOf(ctx, "put_product", either), wanted)
 	return answered(ctx, kept, err)
 }
 
@@ -63,8 +63,8 @@ func (h handlers) UpdateProduct(ctx context.Context, r api.UpdateProductRequestO
 	if r.Body.StockChange != nil {
 		change.StockChange = *r.Body.StockChange
 	}
-	render := tagged(changed(ctx, wireProduct, productPath))
-	kept, err := h.service.UpdateProduct(ctx, callOf(ctx, "update_product"), r.Sku, change, render)
+	call := callOf(ctx, "update_product", tagged(changed(ctx, wireProduct, productPath)))
+	kept, err := h.service.UpdateProduct(ctx, call, r.Sku, change)
 	return answered(ctx, kept, err)
 }
 
@@ -74,9 +74,9 @@ func productPath(p checkout.Product) string { return basePath + "/products/" + p
 func etag(p checkout.Product) string { return `"` + strconv.FormatInt(p.Version, 10) + `"` }
 
 // tagged adds the entity tag of a product.
-func tagged(render checkout.Render[checkout.Product]) checkout.Render[checkout.Product] {
+func tagged(untagged render[checkout.Product]) render[checkout.Product] {
 	return func(p checkout.Product, final *checkout.Error) checkout.Answer {
-		answer := render(p, final)
+		answer := untagged(p, final)
 		if final == nil {
 			answer.Header["ETag"] = etag(p)
 		}

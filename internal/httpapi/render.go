@@ -11,9 +11,21 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
+// render makes the answer to a value of type T, or to a final error.
+type render[T any] func(T, *checkout.Error) checkout.Answer
+
+// encode binds a render to a call, whose decision returns a T.
+func (r render[T]) encode(value any, final *checkout.Error) checkout.Answer {
+	if final != nil {
+		var none T
+		return r(none, final)
+	}
+	return r(value.(T), nil)
+}
+
 // rendered returns the pure function that renders a command's answer: the resource at its path, or
 // a final error as fail would write it, with the ID of the request that it first answered.
-func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, path func(T) string) render[T] {
 	requestID := RequestID(ctx)
 	return func(value T, final *checkout.Error) checkout.Answer {
 		if final != nil {
@@ -26,10 +38,10 @@ func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, p
 }
 
 // created answers 201 with a new resource, which can be read at its path.
-func created[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
-	render := rendered(ctx, http.StatusCreated, wire, path)
+func created[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) render[T] {
+	first := rendered(ctx, http.StatusCreated, wire, path)
 	return func(value T, final *checkout.Error) checkout.Answer {
-		answer := render(value, final)
+		answer := first(value, final)
 		if final == nil {
 			answer.Header["Location"] = answer.Resource
 		}
@@ -38,12 +50,12 @@ func created[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) s
 }
 
 // partOf answers 201 with what has no URL of its own. The path is that of the resource it changed.
-func partOf[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+func partOf[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) render[T] {
 	return rendered(ctx, http.StatusCreated, wire, path)
 }
 
 // changed answers 200 with a resource.
-func changed[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) checkout.Render[T] {
+func changed[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) render[T] {
 	return rendered(ctx, http.StatusOK, wire, path)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/api/client"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/access"
@@ -149,7 +150,7 @@ func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Confi
 	server, err := httpapi.New(cfg)
 	require.NoError(s.t, err)
 	listening := httptest.NewUnstartedServer(server)
-	listening.Config.ConnContext = httpapi.WithConn
+	listening.Config.ConnContext = arrival.WithConn
 	listening.Listener = httpapi.Listen(listening.Listener)
 	listening.Start()
 	s.t.Cleanup(func() {

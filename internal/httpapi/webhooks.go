@@ -69,7 +69,7 @@ func (s *Server) checkSignature(body []byte, header http.Header) error {
 // ReceiveProviderEvent implements POST /webhooks/psp.
 func (h handlers) ReceiveProviderEvent(ctx context.Context, r api.ReceiveProviderEventRequestObject) (api.ReceiveProviderEventResponseObject, error) {
 	event := providerEventOf(r.Params.WebhookID, *r.Body)
-	verdict, err := h.service.HandleProviderEvent(ctx, event, RenderPayment(ctx), RenderRefund(ctx))
+	verdict, err := h.service.HandleProviderEvent(ctx, event, EncodeSettled(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // made is the reply to a resource that was made.
-func made[T any](value T, err *checkout.Error) checkout.Answer {
+func made(value any, err *checkout.Error) checkout.Answer {
 	if err != nil {
 		return checkout.Answer{Status: 409, Body: []byte(err.Code)}
 	}
@@ -44,14 +44,14 @@ type seller struct {
 
 func (s *shop) seller() *seller {
 	s.t.Helper()
-	store, call := postgres.NewStore(s.pool, postgres.Options{EventsWritten: s.wakeAll}), checkout.Call{Account: s.account}
+	store, call := postgres.NewStore(s.pool, postgres.Options{EventsWritten: s.wakeAll}), checkout.Call{Account: s.account, Encode: made}
 	price := checkout.Money{Amount: 100, Currency: "USD"}
-	_, err := store.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.ProductWrite{SKU: "cap", Name: "Cap", Price: price, Stock: 1000}, made)
+	_, err := store.PutProduct(s.ctx, checkout.Call{Account: s.account, Encode: made}, checkout.ProductWrite{SKU: "cap", Name: "Cap", Price: price, Stock: 1000})
 	require.NoError(s.t, err)
-	reply, err := store.CreateCustomer(s.ctx, call, checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}, made)
+	reply, err := store.CreateCustomer(s.ctx, call, checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"})
 	customer := madeOf[checkout.Customer](s.t, reply, err)
 	_, err = store.TopUp(s.ctx, call, checkout.NewTopUp{CustomerID: customer.ID,
-		Amount: checkout.Money{Amount: 100_000, Currency: "USD"}}, made)
+		Amount: checkout.Money{Amount: 100_000, Currency: "USD"}})
 	require.NoError(s.t, err)
 	return &seller{shop: s, store: store, customer: customer.ID}
 }
@@ -61,16 +61,16 @@ func (s *seller) sell(n int) {
 	s.t.Helper()
 	for range n {
 		order := s.sellUnpaid()
-		reply, err := s.store.PayFromWallet(s.ctx, checkout.Call{Account: s.account},
-			checkout.NewPayment{OrderID: order, Method: checkout.MethodWallet}, made)
+		reply, err := s.store.PayFromWallet(s.ctx, checkout.Call{Account: s.account, Encode: made},
+			checkout.NewPayment{OrderID: order, Method: checkout.MethodWallet})
 		madeOf[checkout.Payment](s.t, reply, err)
 	}
 }
 
 func (s *seller) sellUnpaid() uuid.UUID {
 	s.t.Helper()
-	reply, err := s.store.PlaceOrder(s.ctx, checkout.Call{Account: s.account}, checkout.NewOrder{CustomerID: s.customer,
-		Items: []checkout.Wanted{{SKU: "cap", Quantity: 1}}}, made)
+	reply, err := s.store.PlaceOrder(s.ctx, checkout.Call{Account: s.account, Encode: made}, checkout.NewOrder{CustomerID: s.customer,
+		Items: []checkout.Wanted{{SKU: "cap", Quantity: 1}}})
 	return madeOf[checkout.Order](s.t, reply, err).ID
 }
 

@@ -100,7 +100,7 @@ func (s *shop) pick(t *rapid.T) uuid.UUID {
 
 func (s *shop) placeOrder(t *rapid.T) {
 	wanted := wants(s.customer, s.sku, rapid.Int32Range(1, 4).Draw(t, "quantity"))
-	answer := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted, render) })
+	answer := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted) })
 	if answer.Status == 201 {
 		s.orders = append(s.orders, decode[checkout.Order](t, answer, nil).ID)
 	}
@@ -109,18 +109,18 @@ func (s *shop) placeOrder(t *rapid.T) {
 func (s *shop) cancelOrder(t *rapid.T) {
 	order := s.pick(t)
 	s.do(t, func(call checkout.Call) (checkout.Answer, error) {
-		return s.UpdateOrder(s.ctx, call, order, checkout.OrderChange{Cancel: true}, render)
+		return s.UpdateOrder(s.ctx, call, order, checkout.OrderChange{Cancel: true})
 	})
 }
 
 func (s *shop) topUpWallet(t *rapid.T) {
 	wanted := checkout.NewTopUp{CustomerID: s.customer, Amount: usd(rapid.Int64Range(1, 50_000).Draw(t, "amount"))}
-	s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.TopUp(s.ctx, call, wanted, render) })
+	s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.TopUp(s.ctx, call, wanted) })
 }
 
 func (s *shop) payFromWallet(t *rapid.T) {
 	wanted := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodWallet}
-	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PayFromWallet(s.ctx, call, wanted, render) }))
+	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PayFromWallet(s.ctx, call, wanted) }))
 }
 
 func (s *shop) payByCard(t *rapid.T) {
@@ -129,22 +129,22 @@ func (s *shop) payByCard(t *rapid.T) {
 	unknown := rapid.IntRange(0, 2).Draw(t, "unknown outcomes before")
 	s.paid(t, s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		for range unknown {
-			if _, err := s.CardPayments().Begin(s.ctx, call, wanted, render); err != nil {
+			if _, err := s.CardPayments().Begin(s.ctx, call, wanted); err != nil {
 				return checkout.Answer{}, err
 			}
 		}
-		begun, err := s.CardPayments().Begin(s.ctx, call, wanted, render)
+		begun, err := s.CardPayments().Begin(s.ctx, call, wanted)
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.CardPayments().Settle(s.ctx, call, begun.Value, result, render)
+		return s.CardPayments().Settle(s.ctx, call, begun.Value, result)
 	}))
 }
 
 // losePayment begins a card payment that only a reconciler will settle.
 func (s *shop) losePayment(t *rapid.T) {
 	wanted, call := checkout.NewPayment{OrderID: s.pick(t), Method: checkout.MethodCard, Token: "tok_visa"}, s.call(newID().String(), 1)
-	begun, err := s.CardPayments().Begin(s.ctx, call, wanted, render)
+	begun, err := s.CardPayments().Begin(s.ctx, call, wanted)
 	if err == nil && begun.Answer == nil {
 		s.lost = append(s.lost, lost{call, wanted})
 	}
@@ -159,7 +159,7 @@ func (s *shop) reconcile(t *rapid.T) {
 	}
 	for _, l := range s.lost {
 		again := func() (checkout.Answer, error) {
-			begun, err := s.CardPayments().Begin(s.ctx, l.call, l.wanted, render)
+			begun, err := s.CardPayments().Begin(s.ctx, l.call, l.wanted)
 			return valueOf(begun.Answer), err
 		}
 		answer, err := again()
@@ -192,13 +192,13 @@ func (s *shop) refundPayment(t *rapid.T) {
 	result := rapid.SampledFrom([]checkout.GatewayResult{approved, declined}).Draw(t, "result")
 	s.do(t, func(call checkout.Call) (checkout.Answer, error) {
 		if payment.Method == checkout.MethodWallet {
-			return s.RefundToWallet(s.ctx, call, wanted, render)
+			return s.RefundToWallet(s.ctx, call, wanted)
 		}
-		begun, err := s.CardRefunds().Begin(s.ctx, call, wanted, render)
+		begun, err := s.CardRefunds().Begin(s.ctx, call, wanted)
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.CardRefunds().Settle(s.ctx, call, begun.Value, result, render)
+		return s.CardRefunds().Settle(s.ctx, call, begun.Value, result)
 	})
 }
 
@@ -226,7 +226,7 @@ func TestBooks_AreRightAfterAnyCommands(t *testing.T) {
 	b := setup(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := &shop{bundle: b, sku: newID().String(), customer: b.customer().ID}
-		_, err := s.PutProduct(s.ctx, checkout.Call{Account: s.account}, checkout.ProductWrite{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20}, render)
+		_, err := s.PutProduct(s.ctx, s.keyless(), checkout.ProductWrite{SKU: s.sku, Name: "Rare", Price: usd(2500), Stock: 20})
 		require.NoError(t, err)
 		t.Repeat(map[string]func(*rapid.T){
 			"place": s.placeOrder, "cancel": s.cancelOrder, "top up": s.topUpWallet, "wallet": s.payFromWallet,

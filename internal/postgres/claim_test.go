@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -14,11 +15,11 @@ func TestReplay_IsByteIdentical(t *testing.T) {
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 2)
 	call := b.call("k", wanted)
-	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	first, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.False(t, first.Replayed)
 
-	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	again, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
 	first.Replayed, first.KeptFor = true, again.KeptFor
@@ -34,12 +35,12 @@ func TestReplay_NamesTheRequestThatItAnswered(t *testing.T) {
 	wanted := wants(b.customer().ID, "mug-white", 2)
 	call := b.call("k", wanted)
 	call.Claim.TraceParent = "first"
-	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	first, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.Empty(t, first.TraceParent)
 
 	call.Claim.TraceParent = "second"
-	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	again, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.Equal(t, "first", again.TraceParent)
 	known, err := b.Key(b.ctx, b.account, "k")
@@ -52,10 +53,10 @@ func TestReply_MayBeEmpty(t *testing.T) {
 	b := setup(t)
 	call := b.call("k", nil)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
-	empty := func(checkout.Customer, *checkout.Error) checkout.Answer { return checkout.Answer{Status: 204} }
-	_, err := b.CreateCustomer(b.ctx, call, wanted, empty)
+	call.Encode = func(any, *checkout.Error) checkout.Answer { return checkout.Answer{Status: 204} }
+	_, err := b.CreateCustomer(b.ctx, call, wanted)
 	require.NoError(t, err)
-	again, err := b.CreateCustomer(b.ctx, call, wanted, empty)
+	again, err := b.CreateCustomer(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.Equal(t, checkout.Answer{Status: 204, Body: []byte{}, Replayed: true, KeptFor: again.KeptFor}, again)
 }
@@ -65,11 +66,11 @@ func TestClaim_RefusesAnotherRequestUnderTheSameKey(t *testing.T) {
 	b := setup(t)
 	customer := b.customer().ID
 	wanted, other := wants(customer, "mug-white", 1), wants(customer, "mug-white", 2)
-	_, err := b.PlaceOrder(b.ctx, b.call("k", wanted), wanted, render)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", wanted), wanted)
 	require.NoError(t, err)
-	_, err = b.PlaceOrder(b.ctx, b.call("k", other), other, render)
+	_, err = b.PlaceOrder(b.ctx, b.call("k", other), other)
 	require.ErrorIs(t, err, checkout.ErrKeyReused)
-	_, err = b.TopUp(b.ctx, b.call("k", "top-up"), checkout.NewTopUp{CustomerID: customer, Amount: usd(1)}, render)
+	_, err = b.TopUp(b.ctx, b.call("k", "top-up"), checkout.NewTopUp{CustomerID: customer, Amount: usd(1)})
 	require.ErrorIs(t, err, checkout.ErrKeyReused)
 	require.Equal(t, 1, b.count("orders"))
 	require.Zero(t, b.balance(customer))
@@ -79,11 +80,11 @@ func TestKey_BelongsToItsAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
-	mine, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	mine, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted)
 	require.NoError(t, err)
 	call := b.call("k", "something else")
 	call.Account = b.other
-	theirs, err := b.CreateCustomer(b.ctx, call, wanted, render)
+	theirs, err := b.CreateCustomer(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.False(t, theirs.Replayed)
 	require.NotEqual(t, mine.Body, theirs.Body)
@@ -94,7 +95,7 @@ func TestClaim_OfConcurrentRequestsHasOneEffectAndOneAnswer(t *testing.T) {
 	b := setup(t)
 	wanted := wants(b.customer().ID, "mug-white", 1)
 	call := b.call("k", wanted)
-	answers := inParallel(16, func(int) result { return resultOf(b.PlaceOrder(b.ctx, call, wanted, render)) })
+	answers := inParallel(16, func(int) result { return resultOf(b.PlaceOrder(b.ctx, call, wanted)) })
 	fresh := 0
 	for _, a := range answers {
 		require.NoError(t, a.err)
@@ -114,16 +115,16 @@ func TestFinalError_IsKeptAndNothingElse(t *testing.T) {
 	wanted := wants(b.customer().ID, "limited-print", 11)
 	call := b.call("k", wanted)
 	before := b.count("outbox")
-	first, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	first, err := b.PlaceOrder(b.ctx, call, wanted)
 	requireRefused(t, "out_of_stock", first, err)
 	require.Zero(t, b.count("orders"))
 	require.Equal(t, before, b.count("outbox"))
 	require.EqualValues(t, 10, b.stock("limited-print"))
 	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 
-	_, err = b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100}, render)
+	_, err = b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "limited-print", Name: "More", Price: usd(1), Stock: 100})
 	require.NoError(t, err)
-	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	again, err := b.PlaceOrder(b.ctx, call, wanted)
 	requireRefused(t, "out_of_stock", again, err)
 	require.True(t, again.Replayed)
 	require.Zero(t, b.count("orders"))
@@ -134,19 +135,19 @@ func TestClaim_RefusalChangesNothingAndFreesTheKey(t *testing.T) {
 	b := setup(t)
 	taken := b.customer()
 	wanted := checkout.NewCustomer{Name: "Eve", Email: taken.Email}
-	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted)
 	requireCode(t, "email_taken", err)
 	require.Zero(t, b.count("idempotency_keys WHERE status <> 'refused'"))
 	require.Equal(t, 1, b.count("customers"))
 	require.Equal(t, 1, b.count("outbox"))
 
 	wanted.Email = "eve@example.com"
-	answer, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	answer, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted)
 	require.Equal(t, wanted.Email, decode[checkout.Customer](t, answer, err).Email)
 
-	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(taken.ID, "no-such", 1), render)
+	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(taken.ID, "no-such", 1))
 	requireCode(t, "unknown_product", err)
-	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(newID(), "mug-white", 1), render)
+	_, err = b.PlaceOrder(b.ctx, b.call("p", 1), wants(newID(), "mug-white", 1))
 	requireCode(t, "customer_not_found", err)
 	require.Zero(t, b.count("idempotency_keys WHERE key = 'p' AND status <> 'refused'"))
 }
@@ -154,7 +155,7 @@ func TestClaim_RefusalChangesNothingAndFreesTheKey(t *testing.T) {
 func TestFinalError_WithoutAKeyIsNotKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11), render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 11))
 	requireRefused(t, "out_of_stock", answer, err)
 	require.Zero(t, b.count("idempotency_keys"))
 }
@@ -164,9 +165,9 @@ func TestAccount_UnknownChangesNothing(t *testing.T) {
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
 	b.account = newID()
-	_, err := b.CreateCustomer(b.ctx, b.keyless(), wanted, render)
+	_, err := b.CreateCustomer(b.ctx, b.keyless(), wanted)
 	require.ErrorIs(t, err, checkout.ErrUnauthorized)
-	_, err = b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	_, err = b.CreateCustomer(b.ctx, b.call("k", wanted), wanted)
 	require.Error(t, err)
 	require.Zero(t, b.count("customers"))
 }
@@ -175,10 +176,10 @@ func TestCardOperation_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := b.CardPayments().Begin(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard}, render)
-	require.ErrorIs(t, err, errNoClaim)
-	_, err = b.CardPayments().Settle(b.ctx, b.keyless(), checkout.Payment{}, approved, render)
-	require.ErrorIs(t, err, errNoClaim)
+	_, err := b.CardPayments().Begin(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard})
+	require.ErrorIs(t, err, authority.ErrNoKey)
+	_, err = b.CardPayments().Settle(b.ctx, b.keyless(), checkout.Payment{}, approved)
+	require.ErrorIs(t, err, authority.ErrNoKey)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 }
 
@@ -186,7 +187,7 @@ func TestReply_IsKeptForItsTTL(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}
-	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted, render)
+	_, err := b.CreateCustomer(b.ctx, b.call("k", wanted), wanted)
 	require.NoError(t, err)
 	require.True(t, value[bool](b, "SELECT expires_at = created_at + interval '1 hour' AND completed_at IS NOT NULL FROM idempotency_keys"))
 }
@@ -198,7 +199,7 @@ func TestOnce_WritesChangesWithWhatIsKept(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	expire := func(key string, refused *checkout.Error) result {
-		return resultOf(once(b.ctx, b.Store, b.call(key, 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+		return resultOf(once(b.ctx, b.Store, b.call(key, 1), b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 			return order, checkout.ExpireOrder(order, order.UpdatedAt), refused
 		})))
 	}

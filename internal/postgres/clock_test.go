@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -40,32 +41,32 @@ func TestClock_ThatJumpsMakesNothingHappenTwice(t *testing.T) {
 	b := setup(t)
 	wanted, call := wants(b.customer().ID, "tee-black", 1), b.call("placed", 1)
 	call.Claim.TombstoneTTL = 48 * time.Hour
-	placed, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	placed, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	refused := wants(b.customer().ID, "new-sku", 1)
 	older, _ := b.attempts("refused", 1)
-	_, err = b.PlaceOrder(b.ctx, older, refused, render)
+	_, err = b.PlaceOrder(b.ctx, older, refused)
 	requireCode(t, "unknown_product", err)
-	_, err = b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9}, render)
+	_, err = b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
 	require.NoError(t, err)
 
 	for _, ahead := range []time.Duration{1000 * time.Hour, -time.Hour} {
 		b.jump(ahead)
 		b.purge(10, 0)
 		call.Claim.AttemptedAt = time.Now()
-		if again, err := b.PlaceOrder(b.ctx, call, wanted, render); err == nil {
+		if again, err := b.PlaceOrder(b.ctx, call, wanted); err == nil {
 			require.True(t, again.Replayed)
 		}
-		_, err = b.PlaceOrder(b.ctx, older, refused, render)
+		_, err = b.PlaceOrder(b.ctx, older, refused)
 		require.Error(t, err)
-		_, err = b.PlaceOrder(b.ctx, b.call("fresh", 1), wanted, render)
-		require.ErrorIs(t, err, errUnclaimable)
+		_, err = b.PlaceOrder(b.ctx, b.call("fresh", 1), wanted)
+		require.ErrorIs(t, err, idempotency.ErrUnavailable)
 	}
 	b.jump(0)
-	again, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	again, err := b.PlaceOrder(b.ctx, call, wanted)
 	require.NoError(t, err)
 	require.Equal(t, placed.Body, again.Body)
-	_, err = b.PlaceOrder(b.ctx, older, refused, render)
+	_, err = b.PlaceOrder(b.ctx, older, refused)
 	requireCode(t, "newer_attempt_refused", err)
 	require.Equal(t, 1, b.count("orders"))
 }

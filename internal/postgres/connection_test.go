@@ -36,25 +36,25 @@ func TestOperation_HasOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 		run    func(b *bundle, store *Store, key string, subject uuid.UUID) error
 	}{
 		{"order", 2, "orders WHERE customer_id = $1 AND total_amount = 400", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
-			_, err := store.PlaceOrder(b.ctx, b.call(key, 1), wants(customer, "sticker-pack", 1), render)
+			_, err := store.PlaceOrder(b.ctx, b.call(key, 1), wants(customer, "sticker-pack", 1))
 			return err
 		}},
 		{"top-up", 2, "top_ups WHERE customer_id = $1 AND amount = 7", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
-			_, err := store.TopUp(b.ctx, b.call(key, 1), checkout.NewTopUp{CustomerID: customer, Amount: usd(7)}, render)
+			_, err := store.TopUp(b.ctx, b.call(key, 1), checkout.NewTopUp{CustomerID: customer, Amount: usd(7)})
 			return err
 		}},
 		{"wallet payment", 2, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
 			wanted := checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodWallet}
-			_, err := store.PayFromWallet(b.ctx, b.call(key, 1), wanted, render)
+			_, err := store.PayFromWallet(b.ctx, b.call(key, 1), wanted)
 			return err
 		}},
 		{"card payment", 4, "payments WHERE customer_id = $1 AND status = 'succeeded'", func(b *bundle, store *Store, key string, customer uuid.UUID) error {
 			call, wanted := b.call(key, 1), checkout.NewPayment{OrderID: b.onlyOrder(customer), Method: checkout.MethodCard, Token: "tok_visa"}
-			begun, err := store.CardPayments().Begin(b.ctx, call, wanted, render)
+			begun, err := store.CardPayments().Begin(b.ctx, call, wanted)
 			if err != nil || begun.Answer != nil {
 				return err
 			}
-			_, err = store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
+			_, err = store.CardPayments().Settle(b.ctx, call, begun.Value, approved)
 			return err
 		}},
 	} {
@@ -115,8 +115,10 @@ func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := once(b.ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(tx *transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
-		require.True(t, value[bool](b, "SELECT pg_terminate_backend($1)", tx.conn.Conn().PgConn().PID()))
+	_, err := once(b.ctx, b.Store, b.call("k", 1), b.locking(order.ID, func(tx *transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+		var pid int
+		require.NoError(t, tx.QueryRow(b.ctx, "SELECT pg_backend_pid()").Scan(&pid))
+		require.True(t, value[bool](b, "SELECT pg_terminate_backend($1)", pid))
 		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
 	}))
 	requireUnavailable(t, err)
@@ -127,10 +129,9 @@ func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 func TestCommit_ThatRollsBackIsAnError(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := once(b.ctx, b.Store, b.keyless(), render, func(ctx context.Context, tx *transaction) decision[string] {
+	_, err := once(b.ctx, b.Store, b.keyless(), func(ctx context.Context, tx *transaction) decision[string] {
 		return func() (string, checkout.Changes, *checkout.Error) {
-			require.NoError(t, tx.finish())
-			_, err := tx.conn.Exec(ctx, "SELECT 1 / 0")
+			_, err := tx.Exec(ctx, "SELECT 1 / 0")
 			require.Error(t, err)
 			return "done", checkout.Changes{}, nil // as if the error had been overlooked
 		}
@@ -143,7 +144,7 @@ func TestTransaction_WithACancelledContextLeavesNothing(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	ctx, cancel := context.WithCancel(b.ctx)
-	_, err := once(ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+	_, err := once(ctx, b.Store, b.call("k", 1), b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
 		cancel()
 		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
 	}))
@@ -161,7 +162,7 @@ func TestStore_RecoversAfterAnOutage(t *testing.T) {
 	require.NoError(t, Seed(ctx, pool))
 	b := &bundle{Store: NewStore(pool, Options{}), t: t, ctx: ctx, account: demoAccounts[0].id}
 	wanted := wants(b.customer().ID, "mug-white", 1)
-	order := func() error { _, err := b.PlaceOrder(ctx, b.call("k", wanted), wanted, render); return err }
+	order := func() error { _, err := b.PlaceOrder(ctx, b.call("k", wanted), wanted); return err }
 
 	server.Stop()
 	started := time.Now()
@@ -191,16 +192,16 @@ func TestStore_HidesALostConnection(t *testing.T) {
 	for name, request := range map[string]func() error{
 		"read": func() error { _, err := store.Order(b.ctx, b.account, order.ID); return err },
 		"put": func() error {
-			_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1}, render)
+			_, err := store.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "mug", Name: "Mug", Price: usd(1), Stock: 1})
 			return err
 		},
 		"order": func() error {
-			_, err := store.PlaceOrder(b.ctx, b.call("o", 1), wants(customer, "mug-white", 1), render)
+			_, err := store.PlaceOrder(b.ctx, b.call("o", 1), wants(customer, "mug-white", 1))
 			return err
 		},
 		"pay": func() (err error) {
 			if begun.Value.ID == uuid.Nil {
-				begun, err = store.CardPayments().Begin(b.ctx, call, wanted, render)
+				begun, err = store.CardPayments().Begin(b.ctx, call, wanted)
 			}
 			return err
 		},
@@ -211,7 +212,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		require.NoError(t, request(), name)
 	}
 	b.endSessions(store)
-	answer, err := store.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
+	answer, err := store.CardPayments().Settle(b.ctx, call, begun.Value, approved)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 	require.Equal(t, 2, b.count("orders"))
 	b.requireBooks()

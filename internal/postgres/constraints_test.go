@@ -56,7 +56,7 @@ func TestLedger_UnbalancedMovementIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := b.call("k", nil)
-	answer, err := once(b.ctx, b.Store, call, render, func(context.Context, *transaction) decision[string] {
+	answer, err := once(b.ctx, b.Store, call, func(context.Context, *transaction) decision[string] {
 		return func() (string, checkout.Changes, *checkout.Error) {
 			theft := checkout.LedgerTransaction{Kind: "theft", Subject: newID(), Entries: []checkout.LedgerEntry{
 				{Account: "sales", Amount: usd(-1)}, {Account: "mine", Amount: usd(2)}}}

@@ -19,26 +19,22 @@ func (s *Store) Customer(ctx context.Context, account, id uuid.UUID) (checkout.C
 }
 
 // CreateCustomer makes a customer with an empty wallet.
-func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer,
-	render checkout.Render[checkout.Customer],
-) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
+func (s *Store) CreateCustomer(ctx context.Context, call checkout.Call, wanted checkout.NewCustomer) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
 		taken := tx.emailTaken(ctx, wanted.Email, uuid.Nil)
 		return func() (checkout.Customer, checkout.Changes, *checkout.Error) {
-			return checkout.CreateCustomer(wanted, *taken, newID(), tx.now)
+			return checkout.CreateCustomer(wanted, *taken, newID(), tx.Now())
 		}
 	})
 }
 
 // UpdateCustomer changes a customer.
-func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange,
-	render checkout.Render[checkout.Customer],
-) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
+func (s *Store) UpdateCustomer(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.CustomerChange) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Customer] {
 		customer := tx.lockCustomer(ctx, id)
 		taken := tx.emailTaken(ctx, text(change.Email), id)
 		return func() (checkout.Customer, checkout.Changes, *checkout.Error) {
-			return checkout.UpdateCustomer(*customer, change, *taken, tx.now)
+			return checkout.UpdateCustomer(*customer, change, *taken, tx.Now())
 		}
 	})
 }

@@ -23,14 +23,14 @@ func (b *bundle) decline(order checkout.Order, times int) {
 func (b *bundle) payByCard(order checkout.Order, key string, says checkout.GatewayResult) (checkout.Answer, error) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call(key, wanted)
-	begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 	if err != nil {
 		return checkout.Answer{}, err
 	}
 	if begun.Answer != nil {
 		return *begun.Answer, nil
 	}
-	return b.CardPayments().Settle(b.ctx, call, begun.Value, says, render)
+	return b.CardPayments().Settle(b.ctx, call, begun.Value, says)
 }
 
 func (b *bundle) declines(order uuid.UUID) int {
@@ -56,7 +56,7 @@ func TestDeclines_OfAnOrderAreLimited(t *testing.T) {
 	}
 	b.topUp(customer, 2500)
 	require.Equal(t, checkout.StatusSucceeded, b.pay(byWallet, checkout.MethodWallet).Status)
-	answer, err := b.UpdateOrder(b.ctx, b.keyless(), cancelled.ID, checkout.OrderChange{Cancel: true}, render)
+	answer, err := b.UpdateOrder(b.ctx, b.keyless(), cancelled.ID, checkout.OrderChange{Cancel: true})
 	require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, answer, err).Status)
 	b.timeUp(expired)
 	b.expire(10, 1)
@@ -77,7 +77,7 @@ func TestDeclines_AreCountedBehindTheOrdersLock(t *testing.T) {
 	b.decline(order, checkout.MaxDeclines-1)
 	last := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("last", last)
-	begun, err := b.CardPayments().Begin(b.ctx, call, last, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, last)
 	require.NoError(t, err)
 
 	release := b.hold("SELECT FROM orders WHERE id = $1 FOR UPDATE", order.ID)
@@ -87,7 +87,7 @@ func TestDeclines_AreCountedBehindTheOrdersLock(t *testing.T) {
 			return b.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == n
 		}, testTimeout, 2*time.Millisecond)
 	}
-	go func() { results <- resultOf(b.CardPayments().Settle(b.ctx, call, begun.Value, declined, render)) }()
+	go func() { results <- resultOf(b.CardPayments().Settle(b.ctx, call, begun.Value, declined)) }()
 	waiting(1)
 	go func() { results <- resultOf(b.payByCard(order, "one more", declined)) }()
 	waiting(2)

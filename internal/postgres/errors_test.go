@@ -14,12 +14,12 @@ import (
 func TestTranslate_TextThatCannotBeStoredIsInvalid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "nul", Name: "a\x00b", Price: usd(1)}, render)
+	_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "nul", Name: "a\x00b", Price: usd(1)})
 	requireCode(t, "invalid_text", err)
-	_, err = b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "a\x00b", Email: "a@example.com"}, render)
+	_, err = b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "a\x00b", Email: "a@example.com"})
 	requireCode(t, "invalid_text", err)
 	order := b.order(b.customer().ID, 1)
-	_, err = b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{ShippingAddress: &checkout.Address{City: "a\x00b"}}, render)
+	_, err = b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{ShippingAddress: &checkout.Address{City: "a\x00b"}})
 	requireCode(t, "invalid_text", err)
 }
 

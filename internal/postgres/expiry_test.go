@@ -35,7 +35,7 @@ func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 	unpaid, inTime := b.order(customer, 3), b.order(customer, 4)
 	paid, cancelled := b.order(customer, 5), b.order(customer, 6)
 	b.pay(paid, checkout.MethodCard)
-	_, err := b.UpdateOrder(b.ctx, b.keyless(), cancelled.ID, checkout.OrderChange{Cancel: true}, render)
+	_, err := b.UpdateOrder(b.ctx, b.keyless(), cancelled.ID, checkout.OrderChange{Cancel: true})
 	require.NoError(t, err)
 	paying := b.beginCardPayment("k")
 	foreign := &bundle{Store: b.Store, t: t, ctx: b.ctx, account: b.other}
@@ -56,11 +56,11 @@ func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 	foreign.requireStock("tee-black", plenty)
 
 	wanted := checkout.NewPayment{OrderID: unpaid.ID, Method: checkout.MethodCard, Token: "tok_visa"}
-	begun, err := b.CardPayments().Begin(b.ctx, b.call("too late", wanted), wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, b.call("too late", wanted), wanted)
 	require.NoError(t, err)
 	requireRefused(t, "order_expired", *begun.Answer, nil)
 
-	_, err = b.CardPayments().Settle(b.ctx, paying.call, paying.begun, declined, render)
+	_, err = b.CardPayments().Settle(b.ctx, paying.call, paying.begun, declined)
 	require.NoError(t, err)
 	b.expire(10, 1) // no payment is in progress any more
 	require.Equal(t, checkout.OrderExpired, b.orderStatus(paying.order.ID))
@@ -120,9 +120,9 @@ func TestOrder_IsPaidCancelledOrExpiredOnce(t *testing.T) {
 			switch i {
 			case 0:
 				wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-				return resultOf(b.PayFromWallet(b.ctx, b.call("pay "+key, wanted), wanted, render))
+				return resultOf(b.PayFromWallet(b.ctx, b.call("pay "+key, wanted), wanted))
 			case 1:
-				return resultOf(b.UpdateOrder(b.ctx, b.call("cancel "+key, 1), order.ID, checkout.OrderChange{Cancel: true}, render))
+				return resultOf(b.UpdateOrder(b.ctx, b.call("cancel "+key, 1), order.ID, checkout.OrderChange{Cancel: true}))
 			default:
 				_, err := b.ExpireOrders(b.ctx, 1)
 				return result{err: err}
@@ -158,7 +158,7 @@ func TestExpiry_LocksProductsInTheUsualOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	answer, err := b.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{CustomerID: b.customer().ID,
-		Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 1}, {SKU: "mug-white", Quantity: 1}}}, render)
+		Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 1}, {SKU: "mug-white", Quantity: 1}}})
 	b.timeUp(decode[checkout.Order](t, answer, err))
 	const lock = "SELECT FROM products WHERE account_id = $1 AND sku = $2 FOR NO KEY UPDATE"
 	holder, err := b.pool.Begin(b.ctx)

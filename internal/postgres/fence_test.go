@@ -128,7 +128,7 @@ func TestFence_SettlesOnceWhenTheHandlerIsFirst(t *testing.T) {
 	b, p := setup(t), &provider{}
 	c := b.beginCardPayment("k")
 	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
-		_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined, render)
+		_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
 		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 		require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
 		return answer

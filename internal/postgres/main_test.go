@@ -58,10 +58,10 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 // call is a call with a key; its fingerprint follows from the request.
 func (b *bundle) call(key string, request any) checkout.Call {
 	b.t.Helper()
-	return checkout.Call{Account: b.account, Claim: claimOf(b.t, key, request)}
+	return checkout.Call{Account: b.account, Claim: claimFor(b.t, key, request), Encode: encode}
 }
 
-func claimOf(t testing.TB, key string, request any) *checkout.Claim {
+func claimFor(t testing.TB, key string, request any) *checkout.Claim {
 	t.Helper()
 	body, err := json.Marshal(request)
 	require.NoError(t, err)
@@ -69,10 +69,10 @@ func claimOf(t testing.TB, key string, request any) *checkout.Claim {
 }
 
 // keyless is a call without a key.
-func (b *bundle) keyless() checkout.Call { return checkout.Call{Account: b.account} }
+func (b *bundle) keyless() checkout.Call { return checkout.Call{Account: b.account, Encode: encode} }
 
-// render is what every test uses: the value as JSON, or the error's code.
-func render[T any](value T, err *checkout.Error) checkout.Answer {
+// encode is what every test uses: the value as JSON, or the error's code.
+func encode(value any, err *checkout.Error) checkout.Answer {
 	if err != nil {
 		return checkout.Answer{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
 	}
@@ -110,20 +110,20 @@ func requireCode(t *testing.T, code string, err error) {
 
 func (b *bundle) customer() checkout.Customer {
 	b.t.Helper()
-	answer, err := b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"}, render)
+	answer, err := b.CreateCustomer(b.ctx, b.keyless(), checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"})
 	return decode[checkout.Customer](b.t, answer, err)
 }
 
 func (b *bundle) topUp(customer uuid.UUID, amount int64) {
 	b.t.Helper()
-	_, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(amount)}, render)
+	_, err := b.TopUp(b.ctx, b.keyless(), checkout.NewTopUp{CustomerID: customer, Amount: usd(amount)})
 	require.NoError(b.t, err)
 }
 
 // order places an order of the given customer for so many T-shirts at 2500.
 func (b *bundle) order(customer uuid.UUID, quantity int32) checkout.Order {
 	b.t.Helper()
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", quantity), render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", quantity))
 	return decode[checkout.Order](b.t, answer, err)
 }
 
@@ -133,13 +133,13 @@ func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Paym
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: method, Token: "tok_visa"}
 	call := b.call("pay-"+order.ID.String(), wanted)
 	if method == checkout.MethodWallet {
-		answer, err := b.PayFromWallet(b.ctx, call, wanted, render)
+		answer, err := b.PayFromWallet(b.ctx, call, wanted)
 		return decode[checkout.Payment](b.t, answer, err)
 	}
-	begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	answer, err := b.CardPayments().Settle(b.ctx, call, begun.Value, approved, render)
+	answer, err := b.CardPayments().Settle(b.ctx, call, begun.Value, approved)
 	return decode[checkout.Payment](b.t, answer, err)
 }
 

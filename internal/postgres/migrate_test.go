@@ -92,7 +92,7 @@ func TestCheckKeys_CountsThoseThatStillCount(t *testing.T) {
 			b.purge(10, 2)
 		}
 	}
-	_, err := b.PlaceOrder(b.ctx, b.call("refused", "r"), wants(customer, "unknown", 1), render)
+	_, err := b.PlaceOrder(b.ctx, b.call("refused", "r"), wants(customer, "unknown", 1))
 	require.Error(t, err)
 	b.beginCardPayment("begun")
 	require.EqualError(t, CheckKeys(b.ctx, b.pool), "idempotency keys still count: 1 in progress, 1 refused, 2 tombstones, 1 with a kept answer")

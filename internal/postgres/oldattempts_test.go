@@ -113,7 +113,7 @@ func TestRejection_IsFinalForTheFirstAttemptAlone(t *testing.T) {
 	p.rejects(nil)
 	order := b.order(b.customer().ID, 1)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_nonsense"}
-	answer, err := checkout.NewService(b.Store, p).PayOrder(b.ctx, b.call("first", wanted), wanted, render)
+	answer, err := checkout.NewService(b.Store, p).PayOrder(b.ctx, b.call("first", wanted), wanted)
 	requireRefused(t, "payment_declined", answer, err)
 
 	p.answers = nil
@@ -165,7 +165,7 @@ func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
 	b := setup(t)
 	store, w := b.wired()
 	put := func() error {
-		_, err := store.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: 9}, render)
+		_, err := store.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: 9})
 		return err
 	}
 	require.NoError(t, put()) // connected, and the statement is prepared
@@ -180,10 +180,10 @@ func TestPutProduct_IsNotExecutedWhenItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call := checkout.Call{Account: b.account, IsAbandoned: func() bool { return true }}
-	_, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1}, render)
+	_, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
 	requireUnavailable(t, err)
 	require.ErrorIs(t, err, errAbandoned)
-	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{}, render)
+	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{})
 	require.ErrorIs(t, err, errAbandoned)
 	require.EqualValues(t, plenty, b.stock("tee-black"))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -22,59 +23,34 @@ type command[T any] func(context.Context, *transaction) decision[T]
 // decision is one of package checkout. An error is final if there are changes, too.
 type decision[T any] func() (T, checkout.Changes, *checkout.Error)
 
-// decided is what a decision led to, or why there is no value.
-type decided[T any] struct {
-	value   T
-	changes checkout.Changes
-	err     error
+// once runs a command that is one transaction, under the call's key if it has one. A final error is
+// kept under the key like any other answer, so a paused attempt can never commit later.
+func once[T any](ctx context.Context, s *Store, call checkout.Call, run command[T]) (checkout.Answer, error) {
+	return s.under(call, func(run authority.Run) (authority.Result, error) { return s.keys.Once(ctx, claimOf(call), run) },
+		func(ctx context.Context, tx *transaction) (authority.Outcome, error) { return decide(ctx, tx, run) })
+}
+
+// keyless makes a transaction that claims no key.
+func (s *Store) keyless(ctx context.Context) func(authority.Run) (authority.Result, error) {
+	return func(run authority.Run) (authority.Result, error) { return s.keys.Once(ctx, authority.Claim{}, run) }
 }
 
 // decide makes the first round trip, and then the decision.
-func decide[T any](ctx context.Context, tx *transaction, run command[T]) decided[T] {
+func decide[T any](ctx context.Context, tx *transaction, run command[T]) (authority.Outcome, error) {
 	decision := run(ctx, tx)
 	if err := tx.load(ctx); err != nil {
-		return decided[T]{err: err}
+		return tx.refuse(err)
 	}
-	return made(decision())
-}
-
-func made[T any](value T, changes checkout.Changes, refused *checkout.Error) decided[T] {
-	d := decided[T]{value: value, changes: changes}
-	if refused != nil {
-		d.err = refused
-	}
-	return d
-}
-
-// once runs a command that is one transaction, under the call's key if it has one. A final error is
-// kept under the key like any other answer, so a paused attempt can never commit later. The key may
-// be found taken by the first look or by the commit.
-func once[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (checkout.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Answer{}, err
-	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	answer, err := keep(ctx, tx, call, render, decide(ctx, tx, run))
-	if errors.Is(err, errKeyTaken) {
-		return tx.kept(ctx, call)
-	}
-	return answer, err
+	value, changes, final := decision()
+	return conclude(ctx, tx, value, changes, final)
 }
 
 // onceUpToDate is once for a command that decides on what it has read without a lock. If that has
 // changed when it writes, the commit fails and keeps nothing, and the command decides again: after
 // maxLockFree times on products that it has locked.
-func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call,
-	render checkout.Render[T], run command[T],
-) (answer checkout.Answer, err error) {
+func onceUpToDate[T any](ctx context.Context, s *Store, call checkout.Call, run command[T]) (answer checkout.Answer, err error) {
 	for n := range maxDecisions {
-		answer, err = once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[T] {
+		answer, err = once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[T] {
 			tx.locks = n >= maxLockFree
 			return run(ctx, tx)
 		})

@@ -41,10 +41,8 @@ func (s *Store) Orders(ctx context.Context, account uuid.UUID, page checkout.Ord
 }
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
-func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder,
-	render checkout.Render[checkout.Order],
-) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, placeOrder(wanted))
+func (s *Store) PlaceOrder(ctx context.Context, call checkout.Call, wanted checkout.NewOrder) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, placeOrder(wanted))
 }
 
 // placeOrder locks nothing before it writes.
@@ -53,19 +51,17 @@ func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
 		tx.requireCustomer(ctx, wanted.CustomerID)
 		products := tx.readProducts(ctx, skusOf(wanted.Items))
 		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
-			return checkout.PlaceOrder(wanted, *products, newID(), tx.now, tx.store.unpaidFor)
+			return checkout.PlaceOrder(wanted, *products, newID(), tx.Now(), tx.store.unpaidFor)
 		}
 	}
 }
 
 // UpdateOrder changes the address of an order, or cancels it and returns its stock.
-func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange,
-	render checkout.Render[checkout.Order],
-) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Order] {
+func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange) (checkout.Answer, error) {
+	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Order] {
 		order := tx.lockOrder(ctx, id)
 		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
-			return checkout.UpdateOrder(*order, change, tx.now)
+			return checkout.UpdateOrder(*order, change, tx.Now())
 		}
 	})
 }

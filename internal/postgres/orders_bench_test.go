@@ -25,8 +25,8 @@ func BenchmarkPlaceOrder(b *testing.B) {
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
 					n := int(next.Add(1))
-					call := checkout.Call{Account: demoAccounts[0].id, Claim: claimOf(b, newID().String(), n)}
-					answer, err := store.PlaceOrder(b.Context(), call, wants(customer, "sku-"+strconv.Itoa(n%products), 1), render)
+					call := checkout.Call{Account: demoAccounts[0].id, Claim: claimFor(b, newID().String(), n), Encode: encode}
+					answer, err := store.PlaceOrder(b.Context(), call, wants(customer, "sku-"+strconv.Itoa(n%products), 1))
 					if err != nil || answer.Status != 201 {
 						b.Error(answer, err)
 					}
@@ -44,11 +44,11 @@ func benchmarkShop(b *testing.B, products int) (*Store, uuid.UUID) {
 	require.NoError(b, Seed(b.Context(), pool))
 	store := NewStore(pool, Options{})
 	for i := range products {
-		_, err := store.PutProduct(b.Context(), checkout.Call{Account: demoAccounts[0].id},
-			checkout.ProductWrite{SKU: "sku-" + strconv.Itoa(i), Name: "Thing", Price: usd(2500), Stock: 1_000_000_000}, render)
+		_, err := store.PutProduct(b.Context(), checkout.Call{Account: demoAccounts[0].id, Encode: encode},
+			checkout.ProductWrite{SKU: "sku-" + strconv.Itoa(i), Name: "Thing", Price: usd(2500), Stock: 1_000_000_000})
 		require.NoError(b, err)
 	}
-	answer, err := store.CreateCustomer(b.Context(), checkout.Call{Account: demoAccounts[0].id},
-		checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"}, render)
+	answer, err := store.CreateCustomer(b.Context(), checkout.Call{Account: demoAccounts[0].id, Encode: encode},
+		checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"})
 	return store, decode[checkout.Customer](b, answer, err).ID
 }

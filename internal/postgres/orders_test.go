@@ -15,7 +15,7 @@ func TestOrder_ReadsBackAsItWasPlaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "tee-black", Quantity: 2}, {SKU: "mug-white", Quantity: 1}}}
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted)
 	placed := decode[checkout.Order](t, answer, err)
 	require.Equal(t, usd(6200), placed.Total)
 	require.Equal(t, DefaultUnpaidFor, placed.ExpiresAt.Sub(placed.CreatedAt))
@@ -32,7 +32,7 @@ func TestPlaceOrder_NeverOversells(t *testing.T) {
 	customer := b.customer().ID
 	answers := inParallel(50, func(int) result {
 		wanted := wants(customer, "limited-print", 1)
-		return resultOf(b.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted, render))
+		return resultOf(b.PlaceOrder(b.ctx, b.call(newID().String(), wanted), wanted))
 	})
 	require.Equal(t, map[string]int{"": 10, "out_of_stock": 40}, tally(answers))
 	require.Zero(t, b.stock("limited-print"))
@@ -49,12 +49,12 @@ func TestPlaceOrder_DoesNotDeadlock(t *testing.T) {
 		for _, sku := range append(slices.Clone(skus[i%3:]), skus[:i%3]...) {
 			wanted.Items = append(wanted.Items, checkout.Wanted{SKU: sku, Quantity: 1})
 		}
-		placed := resultOf(b.PlaceOrder(b.ctx, b.keyless(), wanted, render))
+		placed := resultOf(b.PlaceOrder(b.ctx, b.keyless(), wanted))
 		if placed.code() != "" || i%2 == 0 {
 			return placed
 		}
 		order := decode[checkout.Order](t, placed.answer, nil)
-		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}))
 	})
 	require.Equal(t, map[string]int{"": 30}, tally(answers))
 	for _, sku := range skus {
@@ -66,7 +66,7 @@ func TestPlaceOrder_OutOfStockReservesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wanted := checkout.NewOrder{CustomerID: b.customer().ID, Items: []checkout.Wanted{{SKU: "mug-white", Quantity: 1}, {SKU: "limited-print", Quantity: 11}}}
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wanted)
 	requireRefused(t, "out_of_stock", answer, err)
 	require.EqualValues(t, plenty, b.stock("mug-white"))
 }
@@ -74,9 +74,9 @@ func TestPlaceOrder_OutOfStockReservesNothing(t *testing.T) {
 func TestPlaceOrder_RefusesATotalTooLarge(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9}, render)
+	_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "yacht", Name: "Yacht", Price: usd(math.MaxInt64), Stock: 9})
 	require.NoError(t, err)
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2), render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "yacht", 2))
 	requireRefused(t, "total_too_large", answer, err)
 	require.EqualValues(t, 9, b.stock("yacht"))
 }
@@ -87,7 +87,7 @@ func TestUpdateOrder_CancelReturnsTheStockOnce(t *testing.T) {
 	order := b.order(b.customer().ID, 3)
 	require.EqualValues(t, plenty-3, b.stock("tee-black"))
 	answers := inParallel(8, func(int) result {
-		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+		return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}))
 	})
 	require.Equal(t, map[string]int{"": 1, "order_cancelled": 7}, tally(answers))
 	require.EqualValues(t, plenty, b.stock("tee-black"))
@@ -104,9 +104,9 @@ func TestOrder_IsCancelledOrPaidOnce(t *testing.T) {
 		stock := b.stock("tee-black")
 		answers := inParallel(2, func(i int) result {
 			if i == 0 {
-				return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render))
+				return resultOf(b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}))
 			}
-			return resultOf(b.PayFromWallet(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}, render))
+			return resultOf(b.PayFromWallet(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}))
 		})
 		if answers[0].code() == "" {
 			require.Equal(t, "order_cancelled", answers[1].code())
@@ -127,7 +127,7 @@ func TestUpdateOrder_StoresTheShippingAddress(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	address := checkout.Address{Line1: "1 Main St", Line2: "Apt 2", City: "Zürich", PostalCode: "8001", Country: "CH"}
-	answer, err := b.UpdateOrder(b.ctx, b.call("k", address), order.ID, checkout.OrderChange{ShippingAddress: &address}, render)
+	answer, err := b.UpdateOrder(b.ctx, b.call("k", address), order.ID, checkout.OrderChange{ShippingAddress: &address})
 	changed := decode[checkout.Order](t, answer, err)
 	require.Equal(t, &address, changed.ShippingAddress)
 	stored, err := b.Order(b.ctx, b.account, order.ID)

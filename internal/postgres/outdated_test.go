@@ -37,13 +37,13 @@ func meanwhile[T any](run command[T], do func()) command[T] {
 // place places an order, and does something while it is decided.
 func (b *bundle) place(call checkout.Call, wanted checkout.NewOrder, do func()) (checkout.Answer, error) {
 	b.t.Helper()
-	return onceUpToDate(b.ctx, b.Store, call, render, meanwhile(placeOrder(wanted), do))
+	return onceUpToDate(b.ctx, b.Store, call, meanwhile(placeOrder(wanted), do))
 }
 
 // sell places an order of another customer.
 func (b *bundle) sell(sku string, quantity int32) {
 	b.t.Helper()
-	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, sku, quantity), render)
+	answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, sku, quantity))
 	require.NoError(b.t, err)
 	require.Equal(b.t, 201, answer.Status)
 }
@@ -73,7 +73,7 @@ func TestPlaceOrder_HasThePriceOfTheMomentItIsPlaced(t *testing.T) {
 	b := setup(t)
 	for _, price := range []checkout.Money{usd(999), {Amount: 999, Currency: "EUR"}} {
 		answer, err := b.place(b.keyless(), wants(b.customer().ID, "tee-black", 1), func() {
-			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5}, render)
+			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: price, Stock: 5})
 			require.NoError(t, err)
 		})
 		require.Equal(t, price, decode[checkout.Order](t, answer, err).Total)
@@ -89,7 +89,7 @@ func TestClaim_IsDecidedWhenItIsWritten(t *testing.T) {
 	customer := b.customer().ID
 	wanted := wants(customer, "mug-white", 1)
 	order := func(call checkout.Call, wanted checkout.NewOrder) (answer checkout.Answer) {
-		answer, _ = b.PlaceOrder(b.ctx, call, wanted, render)
+		answer, _ = b.PlaceOrder(b.ctx, call, wanted)
 		return answer
 	}
 	var first checkout.Answer
@@ -123,7 +123,7 @@ func TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", 1)
 	begun := inParallel(8, func(int) checkout.Payment {
-		begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 		require.NoError(t, err)
 		return begun.Value
 	})
@@ -147,9 +147,9 @@ func TestCommands_WithOneKeyDoNotDeadlock(t *testing.T) {
 		key, order := newID().String(), b.order(customer, 1)
 		answers := inParallel(8, func(i int) result {
 			if i%2 == 0 {
-				return resultOf(b.PlaceOrder(b.ctx, b.call(key, "place"), wants(customer, "tee-black", 1), render))
+				return resultOf(b.PlaceOrder(b.ctx, b.call(key, "place"), wants(customer, "tee-black", 1)))
 			}
-			return resultOf(b.UpdateOrder(b.ctx, b.call(key, "cancel"), order.ID, checkout.OrderChange{Cancel: true}, render))
+			return resultOf(b.UpdateOrder(b.ctx, b.call(key, "cancel"), order.ID, checkout.OrderChange{Cancel: true}))
 		})
 		require.Equal(t, map[string]int{"": 4, "idempotency_key_reused": 4}, tally(answers))
 	}
@@ -166,17 +166,17 @@ func TestPlaceOrder_SellsTheLastUnitThatComesBack(t *testing.T) {
 	runs, wanted := 0, wants(customer, "limited-print", 1)
 	comesBack := func(n int) {
 		if runs = n; n == 2 {
-			_, err := b.UpdateOrder(b.ctx, b.keyless(), other.ID, checkout.OrderChange{Cancel: true}, render)
+			_, err := b.UpdateOrder(b.ctx, b.keyless(), other.ID, checkout.OrderChange{Cancel: true})
 			require.NoError(t, err)
 		}
 	}
 	isLost := func(n int) {
 		if n == 1 {
-			placed, err := b.PlaceOrder(b.ctx, b.keyless(), wanted, render)
+			placed, err := b.PlaceOrder(b.ctx, b.keyless(), wanted)
 			other = decode[checkout.Order](t, placed, err)
 		}
 	}
-	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, deciding(placeOrder(wanted), comesBack, isLost))
+	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), deciding(placeOrder(wanted), comesBack, isLost))
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 	require.Equal(t, 2, runs)
@@ -196,7 +196,7 @@ func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 		_, locked := b.pool.Exec(b.ctx, "SELECT FROM products WHERE sku = 'tee-black' FOR UPDATE NOWAIT")
 		require.ErrorContains(t, locked, "could not obtain lock")
 	})
-	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), render, run)
+	answer, err := onceUpToDate(b.ctx, b.Store, b.call("k", 1), run)
 	require.Equal(t, usd(maxLockFree), decode[checkout.Order](t, answer, err).Total)
 	require.Equal(t, maxLockFree+1, runs)
 	require.EqualValues(t, plenty-1, b.stock("tee-black"))
@@ -205,7 +205,7 @@ func TestPlaceOrder_LocksItsProductsAfterSomeDecisions(t *testing.T) {
 // putPrice sets the price of a product, and its stock to plenty.
 func (b *bundle) putPrice(sku string, cents int64) {
 	b.t.Helper()
-	_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty}, render)
+	_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: sku, Name: "Tee", Price: usd(cents), Stock: plenty})
 	require.NoError(b.t, err)
 }
 
@@ -223,7 +223,7 @@ func TestPlaceOrder_SucceedsWhileAPriceChangesAllTheTime(t *testing.T) {
 		})
 	}
 	for range 10 {
-		answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", 1), render)
+		answer, err := b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", 1))
 		if assert.NoError(t, err) {
 			assert.Equal(t, 201, answer.Status)
 		}
@@ -238,7 +238,7 @@ func TestOnceUpToDate_GivesUpWhenAllChangesEachTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	call, runs := b.call("k", 1), 0
-	_, err := onceUpToDate(b.ctx, b.Store, call, render, func(context.Context, *transaction) decision[checkout.Order] {
+	_, err := onceUpToDate(b.ctx, b.Store, call, func(context.Context, *transaction) decision[checkout.Order] {
 		runs++
 		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
 			return checkout.Order{}, checkout.Changes{}, checkout.Unavailable("commit", errOutdated)
@@ -248,7 +248,7 @@ func TestOnceUpToDate_GivesUpWhenAllChangesEachTime(t *testing.T) {
 	require.ErrorIs(t, err, errOutdated)
 	require.Equal(t, maxDecisions, runs)
 	require.Zero(t, b.count("orders")+b.count("idempotency_keys"))
-	answer, err := b.PlaceOrder(b.ctx, call, wants(b.customer().ID, "tee-black", 1), render)
+	answer, err := b.PlaceOrder(b.ctx, call, wants(b.customer().ID, "tee-black", 1))
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 }
@@ -273,7 +273,7 @@ func TestPlaceOrder_WritesItsKeyOnceAndLocksNoAccount(t *testing.T) {
 	lastLocks := func() []string { return value[[]string](b, "SELECT array_agg(xmax::text ORDER BY id) FROM accounts") }
 	wanted := wants(b.customer().ID, "tee-black", 1)
 	before := lastLocks()
-	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wanted, render)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wanted)
 	require.NoError(t, err)
 	require.Equal(t, "(0,1)", value[string](b, "SELECT ctid::text FROM idempotency_keys"))
 	require.Equal(t, before, lastLocks())

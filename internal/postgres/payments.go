@@ -37,14 +37,12 @@ func (s *Store) Payments(ctx context.Context, account, order uuid.UUID, page che
 }
 
 // PayFromWallet pays an order at once.
-func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment,
-	render checkout.Render[checkout.Payment],
-) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Payment] {
+func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted checkout.NewPayment) (checkout.Answer, error) {
+	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Payment] {
 		order := tx.lockOrder(ctx, wanted.OrderID)
 		wallet := tx.lockWalletOfOrder(ctx, wanted.OrderID)
 		return func() (checkout.Payment, checkout.Changes, *checkout.Error) {
-			return checkout.PayFromWallet(*order, *wallet, newID(), tx.now)
+			return checkout.PayFromWallet(*order, *wallet, newID(), tx.Now())
 		}
 	})
 }
@@ -60,7 +58,7 @@ func beginCardPayment(wanted checkout.NewPayment) command[checkout.Payment] {
 		order := tx.lockOrder(ctx, wanted.OrderID)
 		declines := tx.countDeclines(ctx, wanted.OrderID)
 		return func() (checkout.Payment, checkout.Changes, *checkout.Error) {
-			return checkout.BeginCardPayment(*order, *declines, wanted, newID(), tx.now)
+			return checkout.BeginCardPayment(*order, *declines, wanted, newID(), tx.Now())
 		}
 	}
 }
@@ -69,7 +67,7 @@ func settleCardPayment(ctx context.Context, tx *transaction, begun checkout.Paym
 	order := tx.lockOrder(ctx, begun.OrderID)
 	payment := tx.lockPayment(ctx, begun.ID)
 	return payment, func(result checkout.GatewayResult) (checkout.Payment, checkout.Changes, *checkout.Error) {
-		return checkout.SettleCardPayment(*order, *payment, result, tx.now)
+		return checkout.SettleCardPayment(*order, *payment, result, tx.Now())
 	}
 }
 
@@ -84,7 +82,7 @@ func takePayments(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePayment
 	taken := make([]checkout.Taken[checkout.Payment], len(rows))
 	for i, row := range rows {
 		taken[i] = checkout.Taken[checkout.Payment]{Value: paymentOf(row.Payment),
-			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}
+			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation, row.KeyAttempt)}
 	}
 	return taken, err
 }

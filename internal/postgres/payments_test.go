@@ -28,7 +28,7 @@ func (b *bundle) beginCardPayment(key string) cardPayment {
 // resume asks again for a card payment that is not settled, and returns its next attempt.
 func (b *bundle) resume(c cardPayment) checkout.Payment {
 	b.t.Helper()
-	begun, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
 	return begun.Value
@@ -53,7 +53,7 @@ func TestPayFromWallet_MovesTheMoney(t *testing.T) {
 	b.requireBooks()
 
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-	answer, err := b.PayFromWallet(b.ctx, b.call("again", wanted), wanted, render)
+	answer, err := b.PayFromWallet(b.ctx, b.call("again", wanted), wanted)
 	requireRefused(t, "order_already_paid", answer, err)
 }
 
@@ -65,7 +65,7 @@ func TestPayFromWallet_NeverGoesBelowZero(t *testing.T) {
 	answers := inParallel(12, func(int) result {
 		order := b.order(customer, 1)
 		wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodWallet}
-		return resultOf(b.PayFromWallet(b.ctx, b.call(order.ID.String(), wanted), wanted, render))
+		return resultOf(b.PayFromWallet(b.ctx, b.call(order.ID.String(), wanted), wanted))
 	})
 	require.Equal(t, map[string]int{"": 3, "insufficient_funds": 9}, tally(answers))
 	require.EqualValues(t, 2499, b.balance(customer))
@@ -80,10 +80,10 @@ func TestCardPayment_HasThreePhases(t *testing.T) {
 	require.EqualValues(t, 1, c.begun.Attempt)
 	require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
 	require.Zero(t, b.count("ledger_transactions"))
-	_, err := b.UpdateOrder(b.ctx, b.keyless(), c.order.ID, checkout.OrderChange{Cancel: true}, render)
+	_, err := b.UpdateOrder(b.ctx, b.keyless(), c.order.ID, checkout.OrderChange{Cancel: true})
 	requireCode(t, "order_being_paid", err)
 
-	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved, render)
+	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
 	payment := decode[checkout.Payment](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, payment.Status)
 	require.Equal(t, "ch_1", payment.ProviderID)
@@ -92,7 +92,7 @@ func TestCardPayment_HasThreePhases(t *testing.T) {
 	require.Equal(t, 1, b.count("ledger_transactions"))
 	b.requireBooks()
 
-	again, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted, render)
+	again, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted)
 	require.NoError(t, err)
 	require.True(t, again.Answer.Replayed)
 	require.Equal(t, answer.Body, again.Answer.Body)
@@ -107,13 +107,13 @@ func TestCardPayment_RetryTakesTheNextAttempt(t *testing.T) {
 	require.Equal(t, first.begun.Token, second.Token)
 	require.EqualValues(t, 2, second.Attempt)
 
-	_, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined, render)
+	_, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress, "the first attempt has lost the fence")
 	require.Equal(t, checkout.OrderPaying, b.orderStatus(first.order.ID))
 
-	settled, err := b.CardPayments().Settle(b.ctx, first.call, second, approved, render)
+	settled, err := b.CardPayments().Settle(b.ctx, first.call, second, approved)
 	require.NoError(t, err)
-	late, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined, render)
+	late, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined)
 	require.NoError(t, err)
 	require.True(t, late.Replayed)
 	require.Equal(t, settled.Body, late.Body)
@@ -125,7 +125,7 @@ func TestCardPayment_SettlesOnce(t *testing.T) {
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	answers := inParallel(8, func(int) result {
-		return resultOf(b.CardPayments().Settle(b.ctx, c.call, c.begun, approved, render))
+		return resultOf(b.CardPayments().Settle(b.ctx, c.call, c.begun, approved))
 	})
 	fresh := 0
 	for _, a := range answers {
@@ -145,7 +145,7 @@ func TestCardPayment_ConcurrentRetriesGetDifferentAttempts(t *testing.T) {
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	attempts := inParallel(8, func(int) int32 {
-		begun, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted)
 		if err != nil || begun.Answer != nil {
 			return 0
 		}
@@ -161,7 +161,7 @@ func TestCardPayment_BeginsOnceForConcurrentKeys(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	answers := inParallel(8, func(i int) result {
-		begun, err := b.CardPayments().Begin(b.ctx, b.call(newID().String(), wanted), wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, b.call(newID().String(), wanted), wanted)
 		require.Nil(t, begun.Answer)
 		return result{checkout.Answer{Status: 201}, err}
 	})
@@ -174,7 +174,7 @@ func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined, render)
+	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
 	requireRefused(t, "payment_declined", answer, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
 	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
@@ -185,7 +185,7 @@ func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	require.Equal(t, []string{"order.placed", "payment.declined"}, b.events(c.order.ID))
 	require.Equal(t, "failed", value[string](b, "SELECT status FROM idempotency_keys"))
 
-	again, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted, render)
+	again, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted)
 	require.NoError(t, err)
 	require.True(t, again.Answer.Replayed)
 	require.Equal(t, answer.Body, again.Answer.Body)
@@ -201,7 +201,7 @@ func TestCardPayment_FinalErrorBeforeTheProviderIsKept(t *testing.T) {
 	b.pay(order, checkout.MethodCard)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	for _, replayed := range []bool{false, true} {
-		begun, err := b.CardPayments().Begin(b.ctx, b.call("k", wanted), wanted, render)
+		begun, err := b.CardPayments().Begin(b.ctx, b.call("k", wanted), wanted)
 		require.NoError(t, err)
 		requireRefused(t, "order_already_paid", *begun.Answer, nil)
 		require.Equal(t, replayed, begun.Answer.Replayed)
@@ -215,10 +215,10 @@ func TestCardPayment_KeyInProgressIsForItsOwnRequest(t *testing.T) {
 	c := b.beginCardPayment("k")
 	another := b.call("k", "other")
 	topUp := checkout.NewTopUp{CustomerID: c.order.CustomerID, Amount: usd(1)}
-	_, err := b.CardPayments().Begin(b.ctx, another, c.wanted, render)
+	_, err := b.CardPayments().Begin(b.ctx, another, c.wanted)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 	for _, call := range []checkout.Call{another, c.call} {
-		_, err = b.TopUp(b.ctx, call, topUp, render)
+		_, err = b.TopUp(b.ctx, call, topUp)
 		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 	}
 	require.EqualValues(t, 1, value[int32](b, "SELECT attempt FROM payments"))
@@ -235,11 +235,11 @@ func TestCardPayment_KeyIsReusedOnceAnAnswerIsKept(t *testing.T) {
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	another := func() error {
-		_, err := b.CardPayments().Begin(b.ctx, b.call("k", "other"), c.wanted, render)
+		_, err := b.CardPayments().Begin(b.ctx, b.call("k", "other"), c.wanted)
 		return err
 	}
 	require.ErrorIs(t, another(), checkout.ErrKeyInProgress)
-	_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved, render)
+	_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
 	require.NoError(t, err)
 	require.ErrorIs(t, another(), checkout.ErrKeyReused)
 }

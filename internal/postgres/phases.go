@@ -2,17 +2,22 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
 // Operations at the payment provider have three phases. The first and the third are here; the
-// second is a network call outside of any transaction. In between, the key's row is in progress and
-// points to the payment or refund. Any number of attempts may run; only the newest one may settle.
+// second is a network call outside of any transaction. In between, the key's row is in progress
+// and names the payment or refund. Any number of attempts may run; only the newest one may
+// settle.
+//
+// The number of the attempt is in the key's row, where the authority counts and compares it, and
+// in the row of the operation, where it is counted and compared here. The release before this one
+// knows only the latter, and both run side by side (docs/decisions/0024).
 
 // operations implements [checkout.Operations].
 type operations[W any, T interface{ Common() checkout.Operation }] struct {
@@ -30,72 +35,60 @@ type operations[W any, T interface{ Common() checkout.Operation }] struct {
 // settlement decides what follows from the provider's answer.
 type settlement[T any] func(checkout.GatewayResult) (T, checkout.Changes, *checkout.Error)
 
+// resumption queues the next attempt of what a key in progress began. No row means that there is
+// nothing to resume.
+type resumption[T any] func(*transaction, context.Context, checkout.Claim) func() (T, error)
+
 // Begin is phase one: it begins an operation and leaves its key in progress. If the key is in
 // progress already, it takes the next attempt of what was begun.
-func (o operations[W, T]) Begin(ctx context.Context, call checkout.Call, wanted W, render checkout.Render[T]) (checkout.Begun[T], error) {
-	if call.Claim == nil {
-		return checkout.Begun[T]{}, errNoClaim
-	}
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := o.store.begin(ctx, call.Account)
-	if err != nil {
+func (o operations[W, T]) Begin(ctx context.Context, call checkout.Call, wanted W) (checkout.Begun[T], error) {
+	var value T
+	var attempt *authority.Attempt
+	answer, err := o.store.under(call, func(run authority.Run) (result authority.Result, err error) {
+		attempt, result, err = o.store.keys.Begin(ctx, claimOf(call), run, func(ctx context.Context, raw *authority.Tx) {
+			resumed := o.resume(&transaction{Queries: dbsqlc.New(raw), Tx: raw, account: call.Account}, ctx, *call.Claim)
+			raw.AfterSend(func() (err error) { value, err = resumed(); return err })
+		})
+		return result, err
+	}, func(ctx context.Context, tx *transaction) (authority.Outcome, error) {
+		decision := o.begin(wanted)(ctx, tx)
+		if err := tx.load(ctx); err != nil {
+			return tx.refuse(err)
+		}
+		begun, changes, final := decision()
+		if final != nil {
+			return conclude(ctx, tx, begun, changes, final)
+		}
+		value = begun
+		return authority.Begun(begun.Common().ID.String()), tx.write(ctx, changes)
+	})
+	switch {
+	case err != nil:
 		return checkout.Begun[T]{}, err
+	case attempt == nil:
+		return checkout.Begun[T]{Answer: &answer}, nil
 	}
-	defer tx.close(ctx)
-	tx.probeKey(ctx, call)
-	d := decide(ctx, tx, o.begin(wanted))
-	begun := checkout.Begun[T]{Value: d.value}
-	if d.err == nil {
-		err = tx.keepInProgress(ctx, *call.Claim, d.value.Common().ID, d.changes)
-	} else {
-		begun, err = answered[T](keep(ctx, tx, call, render, d))
-	}
-	if errors.Is(err, errKeyTaken) {
-		return takeOver(ctx, tx, call, o.resume)
-	}
-	return begun, err
-}
-
-func answered[T any](answer checkout.Answer, err error) (checkout.Begun[T], error) {
-	if err != nil {
-		return checkout.Begun[T]{}, err
-	}
-	return checkout.Begun[T]{Answer: &answer}, nil
-}
-
-// keepInProgress commits what begins an operation, with its key in progress for a retry to resume.
-func (tx *transaction) keepInProgress(ctx context.Context, claim checkout.Claim, operation uuid.UUID, changes checkout.Changes) error {
-	if err := tx.write(ctx, changes); err != nil {
-		return err
-	}
-	tx.claimKey(ctx, claim, dbsqlc.ClaimKeyParams{Status: keyInProgress, ResourceID: &operation,
-		TtlSeconds: claim.TTL.Seconds(), TombstoneSeconds: claim.TombstoneTTL.Seconds()})
-	return tx.commit(ctx)
+	claim := *call.Claim
+	claim.Attempt = attempt.Number
+	call.Claim = &claim
+	return checkout.Begun[T]{Taken: checkout.Taken[T]{Call: call, Value: value}}, nil
 }
 
 // Settle is phase three: it settles an operation and its key. If the fence is lost, another attempt
 // has settled, or is going to.
-func (o operations[W, T]) Settle(ctx context.Context, call checkout.Call, begun T, answer checkout.GatewayResult,
-	render checkout.Render[T],
-) (checkout.Answer, error) {
-	if call.Claim == nil {
-		return checkout.Answer{}, errNoClaim
-	}
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := o.store.begin(ctx, call.Account)
-	if err != nil {
-		return checkout.Answer{}, err
-	}
-	defer tx.close(ctx)
-	tx.started = tx.readClock(ctx)
-	locked, settle := o.settle(ctx, tx, begun)
-	if err := tx.load(ctx); err != nil {
-		return checkout.Answer{}, err
-	}
-	if !(*locked).Common().MaySettle(begun.Common().Attempt) {
-		return tx.kept(ctx, call)
-	}
-	return keep(ctx, tx, call, render, made(settle(answer)))
+func (o operations[W, T]) Settle(ctx context.Context, call checkout.Call, begun T, answer checkout.GatewayResult) (checkout.Answer, error) {
+	return o.store.under(call, func(run authority.Run) (authority.Result, error) {
+		return o.store.keys.Settle(ctx, attemptOf(call), run)
+	},
+		func(ctx context.Context, tx *transaction) (authority.Outcome, error) {
+			locked, settle := o.settle(ctx, tx, begun)
+			if err := tx.load(ctx); err != nil {
+				return authority.Outcome{}, err
+			}
+			if !(*locked).Common().MaySettle(begun.Common().Attempt) {
+				return authority.Outcome{}, authority.ErrOvertaken
+			}
+			value, changes, final := settle(answer)
+			return conclude(ctx, tx, value, changes, final)
+		})
 }

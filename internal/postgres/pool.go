@@ -38,10 +38,6 @@ const (
 	// does not answer at all.
 	transactionTimeout = 5 * time.Second
 
-	// rollbackTimeout bounds the clean-up after a failure. If it fails, too, the connection is
-	// closed and the database rolls back by itself.
-	rollbackTimeout = time.Second
-
 	// pingTimeout bounds the liveness check that the pool makes before it hands out a connection
 	// that was idle for more than a second.
 	pingTimeout = time.Second

@@ -13,25 +13,21 @@ import (
 
 // PutProduct creates or replaces a product. It locks the product before it decides. If another one
 // has created it by the commit, the commit fails and it decides again.
-func (s *Store) PutProduct(ctx context.Context, call checkout.Call, wanted checkout.ProductWrite,
-	render checkout.Render[checkout.Product],
-) (checkout.Answer, error) {
-	return onceUpToDate(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
+func (s *Store) PutProduct(ctx context.Context, call checkout.Call, wanted checkout.ProductWrite) (checkout.Answer, error) {
+	return onceUpToDate(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
 		current := tx.lockProduct(ctx, wanted.SKU)
 		return func() (checkout.Product, checkout.Changes, *checkout.Error) {
-			return checkout.PutProduct(*current, wanted, tx.now)
+			return checkout.PutProduct(*current, wanted, tx.Now())
 		}
 	})
 }
 
 // UpdateProduct changes a product.
-func (s *Store) UpdateProduct(ctx context.Context, call checkout.Call, sku string, change checkout.ProductChange,
-	render checkout.Render[checkout.Product],
-) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
+func (s *Store) UpdateProduct(ctx context.Context, call checkout.Call, sku string, change checkout.ProductChange) (checkout.Answer, error) {
+	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Product] {
 		current := tx.lockProduct(ctx, sku)
 		return func() (checkout.Product, checkout.Changes, *checkout.Error) {
-			return checkout.UpdateProduct(*current, change, tx.now)
+			return checkout.UpdateProduct(*current, change, tx.Now())
 		}
 	})
 }
@@ -108,6 +104,9 @@ func (tx *transaction) takeStock(ctx context.Context, items []checkout.OrderItem
 			PriceAmount: item.UnitPrice.Amount, PriceCurrency: item.UnitPrice.Currency}
 	}
 	tx.TakeStock(ctx, taken)
+	if len(tx.takes) > 0 {
+		tx.BeforeCommit(func(ctx context.Context) (leave func()) { return tx.store.turns.take(ctx, tx.takes) })
+	}
 }
 
 // returnStock queues the return of an order's items.

@@ -21,7 +21,7 @@ func TestPutProduct_CreatesOrReplaces(t *testing.T) {
 	b := setup(t)
 	wanted := checkout.ProductWrite{SKU: "cap", Name: "Cap", Price: usd(1500), Stock: 5}
 	for version := int64(1); version <= 3; version++ {
-		answer, err := b.PutProduct(b.ctx, b.keyless(), wanted, render)
+		answer, err := b.PutProduct(b.ctx, b.keyless(), wanted)
 		stored := decode[checkout.Product](t, answer, err)
 		require.Equal(t, version, stored.Version)
 		read := b.product("cap")
@@ -50,14 +50,14 @@ func TestPutProduct_WithAKeyUndoesNoSale(t *testing.T) {
 	wanted := checkout.ProductWrite{SKU: "tee-black", Name: "Tee", Price: usd(2500), Stock: 10}
 	older, newer := b.attempts("k", wanted)
 	for _, call := range []checkout.Call{newer, newer, older} {
-		answer, err := b.PutProduct(b.ctx, call, wanted, render)
+		answer, err := b.PutProduct(b.ctx, call, wanted)
 		require.EqualValues(t, 10, decode[checkout.Product](t, answer, err).Stock, "as it was answered first")
 		if !answer.Replayed {
 			b.sell("tee-black", 3)
 		}
 	}
 	require.EqualValues(t, 7, b.stock("tee-black"))
-	_, err := b.PutProduct(b.ctx, b.call("k", "another"), wanted, render)
+	_, err := b.PutProduct(b.ctx, b.call("k", "another"), wanted)
 	require.ErrorIs(t, err, checkout.ErrKeyReused)
 }
 
@@ -67,10 +67,10 @@ func TestProductVersion_NeverReturns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	before := b.product("limited-print")
-	order, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 1), render)
+	order, err := b.PlaceOrder(b.ctx, b.keyless(), wants(b.customer().ID, "limited-print", 1))
 	placed := decode[checkout.Order](t, order, err)
 	require.Equal(t, before.Version+1, b.product("limited-print").Version)
-	_, err = b.UpdateOrder(b.ctx, b.keyless(), placed.ID, checkout.OrderChange{Cancel: true}, render)
+	_, err = b.UpdateOrder(b.ctx, b.keyless(), placed.ID, checkout.OrderChange{Cancel: true})
 	require.NoError(t, err)
 	after := b.product("limited-print")
 	require.Equal(t, before.Stock, after.Stock)
@@ -78,7 +78,7 @@ func TestProductVersion_NeverReturns(t *testing.T) {
 
 	ifUnchanged := checkout.ProductWrite{SKU: "limited-print", Name: "Print", Price: usd(1), Stock: 10,
 		If: checkout.ProductCondition{Present: true, Versions: []int64{before.Version}}}
-	answer, err := b.PutProduct(b.ctx, b.keyless(), ifUnchanged, render)
+	answer, err := b.PutProduct(b.ctx, b.keyless(), ifUnchanged)
 	requireRefused(t, "precondition_failed", answer, err)
 	_, err = b.pool.Exec(b.ctx, "UPDATE products SET version = 1, stock = 8 WHERE sku = 'limited-print'")
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestPutProduct_ChecksItsConditionUnderTheLock(t *testing.T) {
 	} {
 		results := inParallel(clients, func(i int) result {
 			return resultOf(b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{
-				SKU: condition.sku, Name: "By", Price: usd(1), Stock: int64(i), If: condition.If}, render))
+				SKU: condition.sku, Name: "By", Price: usd(1), Stock: int64(i), If: condition.If}))
 		})
 		require.Equal(t, map[string]int{"": 1, "precondition_failed": clients - 1}, tally(results), name)
 	}
@@ -127,7 +127,7 @@ func TestPutProduct_CreatedAtOnceIsReplaced(t *testing.T) {
 	b := setup(t)
 	const clients = 8
 	results := inParallel(clients, func(i int) result {
-		return resultOf(b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: int64(i)}, render))
+		return resultOf(b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: int64(i)}))
 	})
 	require.Equal(t, map[string]int{"": clients}, tally(results))
 	require.EqualValues(t, clients, b.product("new").Version)
@@ -139,11 +139,11 @@ func TestPutProduct_KeepsAFailedCondition(t *testing.T) {
 	b := setup(t)
 	wanted := checkout.ProductWrite{SKU: "new", Name: "New", Price: usd(1), Stock: 1, If: checkout.ProductCondition{Present: true}}
 	for range 2 {
-		answer, err := b.PutProduct(b.ctx, b.call("k", wanted), wanted, render)
+		answer, err := b.PutProduct(b.ctx, b.call("k", wanted), wanted)
 		requireRefused(t, "precondition_failed", answer, err)
 		create := wanted
 		create.If = checkout.ProductCondition{}
-		_, err = b.PutProduct(b.ctx, b.keyless(), create, render)
+		_, err = b.PutProduct(b.ctx, b.keyless(), create)
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 2, b.product("new").Version)
@@ -158,9 +158,9 @@ func TestUpdateProduct_AddsOnceForAKey(t *testing.T) {
 	restock := checkout.ProductChange{StockChange: added}
 	results := inParallel(copies+orders, func(i int) result {
 		if i < copies {
-			return resultOf(b.UpdateProduct(b.ctx, b.call("restock", restock), "tee-black", restock, render))
+			return resultOf(b.UpdateProduct(b.ctx, b.call("restock", restock), "tee-black", restock))
 		}
-		return resultOf(b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", 1), render))
+		return resultOf(b.PlaceOrder(b.ctx, b.keyless(), wants(customer, "tee-black", 1)))
 	})
 	require.Equal(t, map[string]int{"": copies + orders}, tally(results))
 	after := b.product("tee-black")
@@ -175,9 +175,9 @@ func TestUpdateProduct_KeepsARefusalOfTheStock(t *testing.T) {
 	b := setup(t)
 	take := checkout.ProductChange{StockChange: -11}
 	for range 2 {
-		answer, err := b.UpdateProduct(b.ctx, b.call("take", take), "limited-print", take, render)
+		answer, err := b.UpdateProduct(b.ctx, b.call("take", take), "limited-print", take)
 		requireRefused(t, "out_of_stock", answer, err)
-		_, err = b.UpdateProduct(b.ctx, b.keyless(), "limited-print", checkout.ProductChange{StockChange: 1}, render)
+		_, err = b.UpdateProduct(b.ctx, b.keyless(), "limited-print", checkout.ProductChange{StockChange: 1})
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 12, b.stock("limited-print"))

@@ -3,11 +3,11 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
@@ -16,8 +16,11 @@ import (
 // attempts, because no attempt settles what is settled. The operation and its key are read before
 // the transaction; neither changes, except that the key may be finished.
 
+// errDuplicate ends a transaction: the event was received before.
+var errDuplicate = errors.New("the provider event was received before")
+
 // SettleByEvent settles the operation that an event is about.
-func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e checkout.ProviderEvent, render checkout.Render[T]) (checkout.Verdict, error) {
+func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e checkout.ProviderEvent, encode checkout.Encode) (checkout.Verdict, error) {
 	begun, err := read(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Taken[T], error) {
 		return o.find(ctx, q, id)
 	})
@@ -27,50 +30,68 @@ func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e che
 	if err != nil {
 		return "", translate("find what a provider event is about", err)
 	}
-	return record(ctx, o.store, begun.Call, e, render, func(ctx context.Context, tx *transaction) (func() checkout.Verdict, settlement[T]) {
+	begun.Call.Encode = encode
+	return o.store.record(ctx, begun.Call, e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
 		locked, settle := o.settle(ctx, tx, begun.Value)
-		return func() checkout.Verdict { return (*locked).Common().Match(e) }, settle
+		if err := tx.load(ctx); err != nil {
+			return "", authority.Outcome{}, err
+		}
+		verdict := (*locked).Common().Match(e)
+		if verdict != checkout.VerdictSettled {
+			return verdict, authority.Outcome{}, nil
+		}
+		value, changes, final := settle(e.Result)
+		outcome, err := conclude(ctx, tx, value, changes, final)
+		return verdict, outcome, err
 	})
 }
 
 // RecordProviderEvent records an event that leads to nothing. See [checkout.ProviderEventStore].
 func (s *Store) RecordProviderEvent(ctx context.Context, e checkout.ProviderEvent) (checkout.Verdict, error) {
-	return record(ctx, s, checkout.Call{}, e, nil, func(context.Context, *transaction) (func() checkout.Verdict, settlement[struct{}]) {
-		return func() checkout.Verdict { return checkout.VerdictUnknown }, nil
+	return s.record(ctx, checkout.Call{}, e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
+		return checkout.VerdictUnknown, authority.Outcome{}, tx.load(ctx)
 	})
 }
 
-// record records an event and settles what it is about in one transaction. The verdict is that on
-// what was locked.
-func record[T any](ctx context.Context, s *Store, call checkout.Call, e checkout.ProviderEvent, render checkout.Render[T],
-	lock func(context.Context, *transaction) (verdict func() checkout.Verdict, settle settlement[T]),
-) (checkout.Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
-	defer cancel()
-	tx, err := s.begin(ctx, call.Account)
-	if err != nil {
-		return "", err
+// record records an event and what it leads to in one transaction. The verdict is that on what was
+// locked. If a key waits for the answer, it is settled at whichever attempt; if it was settled
+// meanwhile, the event only confirms that.
+func (s *Store) record(ctx context.Context, call checkout.Call, e checkout.ProviderEvent,
+	settle func(context.Context, *transaction) (checkout.Verdict, authority.Outcome, error),
+) (verdict checkout.Verdict, err error) {
+	run := func(ctx context.Context, tx *transaction) (outcome authority.Outcome, err error) {
+		tx.insertProviderEvent(ctx, e)
+		if verdict, outcome, err = settle(ctx, tx); err == nil {
+			tx.setVerdict(ctx, e, verdict)
+		}
+		return outcome, err
 	}
-	defer tx.close(ctx)
-	tx.started = tx.insertProviderEvent(ctx, e)
-	verdictOf, settle := lock(ctx, tx)
-	if err := tx.load(ctx); errors.Is(err, errKeyTaken) { // not the client's key but the event's ID
+	_, err = s.under(call, func(run authority.Run) (authority.Result, error) {
+		if call.Claim != nil {
+			var taken *authority.Taken
+			result, err := s.keys.SettleAny(ctx, attemptOf(call), run)
+			if !errors.As(err, &taken) && !result.Replayed {
+				return result, err
+			}
+		}
+		return s.keyless(ctx)(run)
+	}, run)
+	if errors.Is(err, errDuplicate) {
 		return checkout.VerdictDuplicate, nil
-	} else if err != nil {
-		return "", err
 	}
-	verdict := verdictOf()
-	tx.setVerdict(ctx, e, verdict)
-	if verdict != checkout.VerdictSettled {
-		return verdict, tx.commit(ctx)
-	}
-	_, err = keep(ctx, tx, call, render, made(settle(e.Result)))
 	return verdict, err
 }
 
-// insertProviderEvent queues the record of an event. No row means that it was received before.
-func (tx *transaction) insertProviderEvent(ctx context.Context, e checkout.ProviderEvent) rowOf[time.Time] {
-	return tx.InsertProviderEvent(ctx, []dbsqlc.InsertProviderEventParams{{EventID: e.ID, Type: e.Type, Subject: e.Subject}})
+// insertProviderEvent queues the record of an event. Loading fails if it was received before.
+func (tx *transaction) insertProviderEvent(ctx context.Context, e checkout.ProviderEvent) {
+	query := tx.InsertProviderEvent(ctx, []dbsqlc.InsertProviderEventParams{{EventID: e.ID, Type: e.Type, Subject: e.Subject}})
+	tx.AfterSend(func() error {
+		_, err := one(query)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errDuplicate
+		}
+		return translate("record a provider event", err)
+	})
 }
 
 // setVerdict queues the verdict on an event that was recorded.
@@ -83,5 +104,5 @@ func waitingCall(account uuid.UUID, key *string, fingerprint []byte, operation *
 	if key == nil {
 		return checkout.Call{Account: account}
 	}
-	return begunBy(account, *key, fingerprint, *operation)
+	return begunBy(account, *key, fingerprint, *operation, 0)
 }

@@ -25,7 +25,7 @@ func declinedEvent(event string, p checkout.Payment) checkout.ProviderEvent {
 }
 
 func (b *bundle) handle(e checkout.ProviderEvent) (checkout.Verdict, error) {
-	return checkout.NewService(b.Store, nil).HandleProviderEvent(b.ctx, e, render, render)
+	return checkout.NewService(b.Store, nil).HandleProviderEvent(b.ctx, e, encode)
 }
 
 func (b *bundle) requireVerdict(want checkout.Verdict, e checkout.ProviderEvent) {
@@ -191,12 +191,12 @@ func TestProviderEvent_IsHandledOnceWhereverTheConnectionBreaks(t *testing.T) {
 	service := checkout.NewService(store, nil)
 	for after, want := range map[bool]checkout.Verdict{false: checkout.VerdictSettled, true: checkout.VerdictDuplicate} {
 		warm := b.lostPayment(p, newID().String())
-		_, err := service.HandleProviderEvent(b.ctx, chargeEvent(newID().String(), b.stored(warm)), render, render) // connected, and all is prepared
+		_, err := service.HandleProviderEvent(b.ctx, chargeEvent(newID().String(), b.stored(warm)), encode) // connected, and all is prepared
 		require.NoError(t, err)
 		c := b.lostPayment(p, newID().String())
 		e := chargeEvent(newID().String(), b.stored(c))
 		w.cut(3, after) // look, lock, commit
-		_, err = service.HandleProviderEvent(b.ctx, e, render, render)
+		_, err = service.HandleProviderEvent(b.ctx, e, encode)
 		requireUnavailable(t, err)
 		verdict, err := b.handle(e)
 		require.NoError(t, err)
@@ -211,7 +211,7 @@ func (b *bundle) eventOfLostRefund(p *provider) (checkout.Payment, checkout.Prov
 	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
 	p.silent++
 	wanted := checkout.NewRefund{PaymentID: payment.ID}
-	_, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted, render)
+	_, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted)
 	requireCode(b.t, "refund_outcome_unknown", err)
 	key := "refund-" + value[string](b, "SELECT id::text FROM refunds WHERE payment_id = $1", payment.ID)
 	return payment, checkout.ProviderEvent{ID: "evt_1", Type: "refund.succeeded", Object: checkout.ObjectRefund, Subject: key,
@@ -231,7 +231,7 @@ func TestProviderEvent_SettlesARefundOnce(t *testing.T) {
 	b.requireVerdict(checkout.VerdictConflicting, e)
 
 	wanted := checkout.NewRefund{PaymentID: payment.ID}
-	answer, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted, render)
+	answer, err := checkout.NewService(b.Store, p).Refund(b.ctx, b.call("refund", wanted), wanted)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, answer, err).Status)
 	require.True(t, answer.Replayed)
 	require.Equal(t, 2, b.count("ledger_transactions"))

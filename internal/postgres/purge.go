@@ -12,9 +12,8 @@ var _ purge.Store = (*Store)(nil)
 
 // PurgeKeys deletes keys whose time is up, or makes tombstones of them. See [purge.Store].
 func (s *Store) PurgeKeys(ctx context.Context, limit int) (int, error) {
-	return s.purge(ctx, "idempotency keys", func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.PurgeKeys(ctx, dbsqlc.PurgeKeysParams{CallersNow: time.Now(), BatchSize: int32(limit)})
-	})
+	purged, err := s.keys.Purge(ctx, limit)
+	return purged, translate("purge idempotency keys", err)
 }
 
 // PurgeProviderEvents deletes old provider events. See [purge.Store].

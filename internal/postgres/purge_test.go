@@ -14,7 +14,7 @@ import (
 // use finishes a key whose answer is kept until so long from now.
 func (b *bundle) use(key string, until time.Duration) {
 	b.t.Helper()
-	_, err := b.PlaceOrder(b.ctx, b.call(key, 1), wants(b.customer().ID, "mug-white", 1), render)
+	_, err := b.PlaceOrder(b.ctx, b.call(key, 1), wants(b.customer().ID, "mug-white", 1))
 	require.NoError(b.t, err)
 	b.keepUntil(key, until)
 }
@@ -38,7 +38,7 @@ func TestPurger_DeletesAFinishedKeyWhenItExpires(t *testing.T) {
 	customer := b.customer().ID
 	wanted := wants(customer, "limited-print", 11)
 	call := b.call("failed", wanted)
-	refused, err := b.PlaceOrder(b.ctx, call, wanted, render)
+	refused, err := b.PlaceOrder(b.ctx, call, wanted)
 	requireRefused(t, "out_of_stock", refused, err)
 	b.keepUntil("failed", -time.Second)
 	b.use("completed", -time.Second)
@@ -54,7 +54,7 @@ func TestPurger_DeletesAFinishedKeyWhenItExpires(t *testing.T) {
 	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress is never forgotten")
 
 	fewer := wants(customer, "limited-print", 10)
-	answer, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer, render) // the key is used anew
+	answer, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer) // the key is used anew
 	require.False(t, answer.Replayed)
 	require.Len(t, decode[checkout.Order](t, answer, err).Items, 1)
 	b.requireBooks()

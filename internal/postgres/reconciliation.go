@@ -51,7 +51,9 @@ func (s *Store) CountPayments(ctx context.Context, since time.Duration) (map[che
 	})
 }
 
-// begunBy is the call that began an operation, as far as its key remembers it.
-func begunBy(account uuid.UUID, key string, fingerprint []byte, operation string) checkout.Call {
-	return checkout.Call{Account: account, Claim: &checkout.Claim{Key: key, Fingerprint: [32]byte(fingerprint), Operation: operation}}
+// begunBy is the call that began an operation, as far as its key remembers it. The attempt is
+// that of the key; 0: any.
+func begunBy(account uuid.UUID, key string, fingerprint []byte, operation string, attempt int32) checkout.Call {
+	return checkout.Call{Account: account,
+		Claim: &checkout.Claim{Key: key, Fingerprint: [32]byte(fingerprint), Operation: operation, Attempt: attempt}}
 }

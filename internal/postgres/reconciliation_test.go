@@ -23,7 +23,7 @@ func (b *bundle) reconciler(p *provider, options checkout.ReconcilerOptions) *ch
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	return checkout.NewReconciler(b.Store, p, render[checkout.Payment], render[checkout.Refund], options)
+	return checkout.NewReconciler(b.Store, p, encode, options)
 }
 
 // impatient is a reconciler without grace.
@@ -57,7 +57,7 @@ func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 
 // payAgain is the client's request, for the first time or once more.
 func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Answer, error) {
-	return checkout.NewService(b.Store, p).PayOrder(b.ctx, c.call, c.wanted, render)
+	return checkout.NewService(b.Store, p).PayOrder(b.ctx, c.call, c.wanted)
 }
 
 // requirePaidOnce checks all effects of a payment, and the answer under its key.
@@ -111,7 +111,7 @@ func TestCountPayments_IsByState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts(),
 		"what is settled is counted for an hour")
-	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"}, render)
+	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"})
 	require.NoError(t, err)
 	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
 	require.NoError(t, err)
@@ -321,7 +321,7 @@ func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 		wanted := refundWanted(payment.ID, 1500)
 		call, service := b.call("r", wanted), checkout.NewService(b.Store, p)
 		p.silent = 2
-		_, err := service.Refund(b.ctx, call, wanted, render)
+		_, err := service.Refund(b.ctx, call, wanted)
 		requireCode(t, "refund_outcome_unknown", err)
 		b.age("refunds", unknownPause)
 		r := b.reconciler(p, checkout.ReconcilerOptions{Backoff: 20 * time.Minute, MaxBackoff: 20 * time.Minute})
@@ -333,7 +333,7 @@ func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 		b.reconcile(r, 1)
 		require.EqualValues(t, 3, value[int32](b, "SELECT attempt FROM refunds"))
 
-		answer, err := service.Refund(b.ctx, call, wanted, render)
+		answer, err := service.Refund(b.ctx, call, wanted)
 		require.NoError(t, err)
 		require.True(t, answer.Replayed)
 		require.Equal(t, 3, p.calls)

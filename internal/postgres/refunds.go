@@ -29,14 +29,12 @@ func (s *Store) Refunds(ctx context.Context, account, payment uuid.UUID, page ch
 }
 
 // RefundToWallet refunds a payment from the wallet, or a part of it, at once.
-func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund,
-	render checkout.Render[checkout.Refund],
-) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.Refund] {
+func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted checkout.NewRefund) (checkout.Answer, error) {
+	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Refund] {
 		paid := tx.lockPaid(ctx, wanted.PaymentID)
 		wallet := tx.lockWalletOfPayment(ctx, wanted.PaymentID)
 		return func() (checkout.Refund, checkout.Changes, *checkout.Error) {
-			return checkout.RefundToWallet(paid(), *wallet, wanted, newID(), tx.now)
+			return checkout.RefundToWallet(paid(), *wallet, wanted, newID(), tx.Now())
 		}
 	})
 }
@@ -51,7 +49,7 @@ func beginCardRefund(wanted checkout.NewRefund) command[checkout.Refund] {
 	return func(ctx context.Context, tx *transaction) decision[checkout.Refund] {
 		payment := tx.lockPayment(ctx, wanted.PaymentID)
 		return func() (checkout.Refund, checkout.Changes, *checkout.Error) {
-			return checkout.BeginCardRefund(*payment, wanted, newID(), tx.now)
+			return checkout.BeginCardRefund(*payment, wanted, newID(), tx.Now())
 		}
 	}
 }
@@ -60,7 +58,7 @@ func settleCardRefund(ctx context.Context, tx *transaction, begun checkout.Refun
 	paid := tx.lockPaid(ctx, begun.PaymentID)
 	refund := tx.lockRefund(ctx, begun.ID)
 	return refund, func(result checkout.GatewayResult) (checkout.Refund, checkout.Changes, *checkout.Error) {
-		return checkout.SettleCardRefund(paid(), *refund, result, tx.now)
+		return checkout.SettleCardRefund(paid(), *refund, result, tx.Now())
 	}
 }
 
@@ -75,7 +73,7 @@ func takeRefunds(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePayments
 	taken := make([]checkout.Taken[checkout.Refund], len(rows))
 	for i, row := range rows {
 		taken[i] = checkout.Taken[checkout.Refund]{Value: refundOf(row.Refund),
-			Call: begunBy(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)}
+			Call: begunBy(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation, row.KeyAttempt)}
 	}
 	return taken, err
 }

@@ -18,7 +18,7 @@ func refundWanted(payment uuid.UUID, amount int64) checkout.NewRefund {
 func (b *bundle) beginCardRefund(key string, wanted checkout.NewRefund) (checkout.Call, checkout.Refund) {
 	b.t.Helper()
 	call := b.call(key, wanted)
-	begun, err := b.CardRefunds().Begin(b.ctx, call, wanted, render)
+	begun, err := b.CardRefunds().Begin(b.ctx, call, wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
 	return call, begun.Value
@@ -40,23 +40,23 @@ func TestRefundToWallet_MayBeInParts(t *testing.T) {
 	payment := b.pay(order, checkout.MethodWallet)
 
 	wanted := refundWanted(payment.ID, 2000)
-	answer, err := b.RefundToWallet(b.ctx, b.call("part", wanted), wanted, render)
+	answer, err := b.RefundToWallet(b.ctx, b.call("part", wanted), wanted)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Refund](t, answer, err).Status)
 	require.EqualValues(t, 2000, b.balance(customer))
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
 
-	answer, err = b.RefundToWallet(b.ctx, b.call("too much", 1), refundWanted(payment.ID, 3001), render)
+	answer, err = b.RefundToWallet(b.ctx, b.call("too much", 1), refundWanted(payment.ID, 3001))
 	requireRefused(t, "refund_exceeds_payment", answer, err)
 
 	rest := checkout.NewRefund{PaymentID: payment.ID}
-	answer, err = b.RefundToWallet(b.ctx, b.call("rest", rest), rest, render)
+	answer, err = b.RefundToWallet(b.ctx, b.call("rest", rest), rest)
 	require.Equal(t, usd(3000), decode[checkout.Refund](t, answer, err).Amount)
 	require.EqualValues(t, 5000, b.balance(customer))
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.succeeded", "refund.succeeded"}, b.events(order.ID))
 	b.requireBooks()
 
-	answer, err = b.RefundToWallet(b.ctx, b.call("nothing left", 1), rest, render)
+	answer, err = b.RefundToWallet(b.ctx, b.call("nothing left", 1), rest)
 	requireRefused(t, "refund_exceeds_payment", answer, err)
 }
 
@@ -67,7 +67,7 @@ func TestRefundToWallet_NeverExceedsThePayment(t *testing.T) {
 	b.topUp(customer, 2500)
 	payment := b.pay(b.order(customer, 1), checkout.MethodWallet)
 	answers := inParallel(12, func(int) result {
-		return resultOf(b.RefundToWallet(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 800), render))
+		return resultOf(b.RefundToWallet(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 800)))
 	})
 	require.Equal(t, map[string]int{"": 3, "refund_exceeds_payment": 9}, tally(answers))
 	require.EqualValues(t, 2400, b.balance(customer))
@@ -80,7 +80,7 @@ func TestCardRefund_ReservesItsAmount(t *testing.T) {
 	b := setup(t)
 	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
 	answers := inParallel(6, func(int) result {
-		begun, err := b.CardRefunds().Begin(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 1000), render)
+		begun, err := b.CardRefunds().Begin(b.ctx, b.call(newID().String(), 1), refundWanted(payment.ID, 1000))
 		if begun.Answer != nil {
 			return result{*begun.Answer, err}
 		}
@@ -106,16 +106,16 @@ func TestCardRefund_HasThreePhases(t *testing.T) {
 	require.Equal(t, first.ID, second.ID)
 	require.EqualValues(t, 2, second.Attempt)
 	require.EqualValues(t, 1500, b.refunded(payment.ID), "reserved once")
-	_, err := b.CardRefunds().Settle(b.ctx, call, first, declined, render)
+	_, err := b.CardRefunds().Settle(b.ctx, call, first, declined)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 
 	result := checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "re_1"}
-	answer, err := b.CardRefunds().Settle(b.ctx, call, second, result, render)
+	answer, err := b.CardRefunds().Settle(b.ctx, call, second, result)
 	settled := decode[checkout.Refund](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, settled.Status)
 	require.Equal(t, "re_1", settled.ProviderID)
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
-	late, err := b.CardRefunds().Settle(b.ctx, call, first, declined, render)
+	late, err := b.CardRefunds().Settle(b.ctx, call, first, declined)
 	require.NoError(t, err)
 	require.True(t, late.Replayed)
 	require.Equal(t, answer.Body, late.Body)
@@ -130,7 +130,7 @@ func TestCardRefund_DeclinedReleasesItsAmount(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	payment := b.pay(order, checkout.MethodCard)
 	call, refund := b.beginCardRefund("k", checkout.NewRefund{PaymentID: payment.ID})
-	answer, err := b.CardRefunds().Settle(b.ctx, call, refund, declined, render)
+	answer, err := b.CardRefunds().Settle(b.ctx, call, refund, declined)
 	requireRefused(t, "refund_declined", answer, err)
 	require.Zero(t, b.refunded(payment.ID))
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
@@ -138,7 +138,7 @@ func TestCardRefund_DeclinedReleasesItsAmount(t *testing.T) {
 	require.Equal(t, 1, b.count("ledger_transactions"))
 
 	call, refund = b.beginCardRefund("again", checkout.NewRefund{PaymentID: payment.ID})
-	_, err = b.CardRefunds().Settle(b.ctx, call, refund, approved, render)
+	_, err = b.CardRefunds().Settle(b.ctx, call, refund, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 	b.requireBooks()
@@ -152,10 +152,10 @@ func TestOrder_IsRefundedWhenAllOfItIsSettled(t *testing.T) {
 	call1, part1 := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
 	call2, part2 := b.beginCardRefund("2", refundWanted(payment.ID, 1500))
 	require.EqualValues(t, 2500, b.refunded(payment.ID))
-	_, err := b.CardRefunds().Settle(b.ctx, call2, part2, approved, render)
+	_, err := b.CardRefunds().Settle(b.ctx, call2, part2, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
-	_, err = b.CardRefunds().Settle(b.ctx, call1, part1, approved, render)
+	_, err = b.CardRefunds().Settle(b.ctx, call1, part1, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 }
@@ -166,22 +166,22 @@ func TestCardRefund_NeedsASucceededPayment(t *testing.T) {
 	c := b.beginCardPayment("k")
 	wanted := checkout.NewRefund{PaymentID: c.begun.ID}
 	call := b.call("r", wanted)
-	_, err := b.CardRefunds().Begin(b.ctx, call, wanted, render)
+	_, err := b.CardRefunds().Begin(b.ctx, call, wanted)
 	requireCode(t, "payment_processing", err) // the key may be used again when the payment has settled
 	require.Equal(t, 1, b.count("idempotency_keys WHERE status <> 'refused'"))
 
-	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, declined, render)
+	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
 	require.NoError(t, err)
-	begun, err := b.CardRefunds().Begin(b.ctx, b.call("r", wanted), wanted, render)
+	begun, err := b.CardRefunds().Begin(b.ctx, b.call("r", wanted), wanted)
 	require.NoError(t, err)
 	requireRefused(t, "payment_not_succeeded", *begun.Answer, nil)
 	require.Zero(t, b.count("refunds"))
 
 	paid := b.beginCardPayment("k2")
 	wanted = checkout.NewRefund{PaymentID: paid.begun.ID}
-	_, err = b.CardRefunds().Begin(b.ctx, b.call("r2", wanted), wanted, render)
+	_, err = b.CardRefunds().Begin(b.ctx, b.call("r2", wanted), wanted)
 	requireCode(t, "payment_processing", err)
-	_, err = b.CardPayments().Settle(b.ctx, paid.call, paid.begun, approved, render)
+	_, err = b.CardPayments().Settle(b.ctx, paid.call, paid.begun, approved)
 	require.NoError(t, err)
 	_, refund := b.beginCardRefund("r2", wanted)
 	require.Equal(t, checkout.StatusProcessing, refund.Status)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -35,41 +36,41 @@ func (b *bundle) refusals() map[string]struct {
 	b.topUp(busy.order.CustomerID, 5000)
 	return map[string]refusal{
 		"unknown product": {func(call checkout.Call) (checkout.Answer, error) {
-			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1), render)
+			return b.PlaceOrder(b.ctx, call, wants(customer, "new-sku", 1))
 		}, "unknown_product", func() {
-			_, err := b.PutProduct(b.ctx, checkout.Call{Account: b.account}, checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9}, render)
+			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "new-sku", Name: "New", Price: usd(1), Stock: 9})
 			require.NoError(b.t, err)
 		}},
 		"product not found": {func(call checkout.Call) (checkout.Answer, error) {
-			return b.UpdateProduct(b.ctx, call, "later", checkout.ProductChange{StockChange: 5}, render)
+			return b.UpdateProduct(b.ctx, call, "later", checkout.ProductChange{StockChange: 5})
 		}, "product_not_found", func() {
-			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "later", Name: "Later", Price: usd(1)}, render)
+			_, err := b.PutProduct(b.ctx, b.keyless(), checkout.ProductWrite{SKU: "later", Name: "Later", Price: usd(1)})
 			require.NoError(b.t, err)
 		}},
 		"taken e-mail address": {func(call checkout.Call) (checkout.Answer, error) {
-			return b.CreateCustomer(b.ctx, call, checkout.NewCustomer{Name: "Eve", Email: taken.Email}, render)
+			return b.CreateCustomer(b.ctx, call, checkout.NewCustomer{Name: "Eve", Email: taken.Email})
 		}, "email_taken", func() {
 			free := newID().String() + "@example.com"
-			_, err := b.UpdateCustomer(b.ctx, b.keyless(), taken.ID, checkout.CustomerChange{Email: &free}, render)
+			_, err := b.UpdateCustomer(b.ctx, b.keyless(), taken.ID, checkout.CustomerChange{Email: &free})
 			require.NoError(b.t, err)
 		}},
 		"order being paid": {func(call checkout.Call) (checkout.Answer, error) {
-			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet}, render)
+			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet})
 		}, "order_being_paid", func() {
-			_, err := b.CardPayments().Settle(b.ctx, busy.call, busy.begun, declined, render)
+			_, err := b.CardPayments().Settle(b.ctx, busy.call, busy.begun, declined)
 			require.NoError(b.t, err)
 		}},
 		"payment processing": {func(call checkout.Call) (checkout.Answer, error) {
-			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID}, render)
+			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID})
 			switch {
 			case err != nil:
 				return checkout.Answer{}, err
 			case begun.Answer != nil:
 				return *begun.Answer, nil
 			}
-			return b.CardRefunds().Settle(b.ctx, call, begun.Value, approved, render)
+			return b.CardRefunds().Settle(b.ctx, call, begun.Value, approved)
 		}, "payment_processing", func() {
-			_, err := b.CardPayments().Settle(b.ctx, paying.call, paying.begun, approved, render)
+			_, err := b.CardPayments().Settle(b.ctx, paying.call, paying.begun, approved)
 			require.NoError(b.t, err)
 		}},
 	}
@@ -107,11 +108,11 @@ func TestRefusal_LeavesTheKeyToACorrectedRequest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
-	_, err := b.PlaceOrder(b.ctx, b.call("k", "typo"), wants(customer, "tea-black", 1), render)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", "typo"), wants(customer, "tea-black", 1))
 	requireCode(t, "unknown_product", err)
 	_, err = b.Key(b.ctx, b.account, "k")
 	require.ErrorIs(t, err, checkout.ErrKeyNotFound)
-	answer, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1), render)
+	answer, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1))
 	require.NoError(t, err)
 	require.Equal(t, 201, answer.Status)
 	known, err := b.Key(b.ctx, b.account, "k")
@@ -125,15 +126,15 @@ func TestRefusal_StandsWhenTheNextAttemptFails(t *testing.T) {
 	b := setup(t)
 	older, newer := b.attempts("k", 1)
 	wanted := wants(b.customer().ID, "no-such", 1)
-	_, err := b.PlaceOrder(b.ctx, older, wanted, render)
+	_, err := b.PlaceOrder(b.ctx, older, wanted)
 	requireCode(t, "unknown_product", err)
-	_, err = once(b.ctx, b.Store, newer, render, func(context.Context, *transaction) decision[checkout.Order] {
+	_, err = once(b.ctx, b.Store, newer, func(context.Context, *transaction) decision[checkout.Order] {
 		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
 			return checkout.Order{}, checkout.Changes{}, checkout.Unavailable("test", context.DeadlineExceeded)
 		}
 	})
 	requireCode(t, "service_unavailable", err)
-	_, err = b.PlaceOrder(b.ctx, older, wanted, render)
+	_, err = b.PlaceOrder(b.ctx, older, wanted)
 	requireCode(t, "newer_attempt_refused", err)
 }
 
@@ -143,7 +144,7 @@ func TestRefusal_OfAnAddressTakenMeanwhileIsFoundAtOnce(t *testing.T) {
 	const n = 8
 	wanted := checkout.NewCustomer{Name: "Eve", Email: "eve@example.com"}
 	answers := inParallel(n, func(int) result {
-		return resultOf(b.CreateCustomer(b.ctx, b.call(newID().String(), 1), wanted, render))
+		return resultOf(b.CreateCustomer(b.ctx, b.call(newID().String(), 1), wanted))
 	})
 	require.Equal(t, map[string]int{"": 1, "email_taken": n - 1}, tally(answers))
 	require.Equal(t, n-1, b.count("idempotency_keys WHERE status = 'refused'"))
@@ -159,12 +160,12 @@ func TestClaim_IsNotForAnAttemptOfAnotherTime(t *testing.T) {
 	for _, off := range []time.Duration{-checkout.MaxAttemptAge - time.Minute, checkout.MaxAttemptAge + time.Minute} {
 		call := b.call("k", 1)
 		call.Claim.AttemptedAt = time.Now().Add(off)
-		_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1), render)
+		_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1))
 		requireUnavailable(t, err)
-		require.ErrorIs(t, err, errUnclaimable)
+		require.ErrorIs(t, err, idempotency.ErrUnavailable)
 		require.Zero(t, b.count("orders"))
 	}
-	answer, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1), render)
+	answer, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(customer, "tee-black", 1))
 	require.NoError(t, err)
 	require.False(t, answer.Replayed)
 }
@@ -172,7 +173,7 @@ func TestClaim_IsNotForAnAttemptOfAnotherTime(t *testing.T) {
 func TestRefusal_IsPurgedAfterNoOlderAttemptCanCome(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(b.customer().ID, "no-such", 1), render)
+	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(b.customer().ID, "no-such", 1))
 	requireCode(t, "unknown_product", err)
 	require.Equal(t, 1, b.count("idempotency_keys WHERE expires_at = created_at + $1::interval", 2*checkout.MaxAttemptAge))
 	b.purge(10, 0)

@@ -1,5 +1,6 @@
-// Package postgres keeps the shop in PostgreSQL. It is also the authority on idempotency keys: a
-// key's row is written by the transaction whose effect it records, so the two can't disagree.
+// Package postgres keeps the shop in PostgreSQL. Its transactions are those of package
+// idempotency/authority: a key's row is written by the transaction whose effect it records, so
+// the two can't disagree.
 //
 // What a client or the provider wants to be changed is a transaction of two round trips:
 //
@@ -8,17 +9,17 @@
 //     under it, write rows, ledger entries and event, commit.
 //
 // An operation at the provider has one such transaction before the call and one after it. A
-// decision that came too late is made again, in another transaction. Orders expire in a transaction
-// without a key. All other methods of [Store] are one statement each: reads, and what takes, puts
-// off or purges rows.
+// decision that came too late is made again, in another transaction. Orders expire in a
+// transaction without a key. All other methods of [Store] are one statement each: reads, and what
+// takes, puts off or purges rows.
 //
-// Rows are locked in one order, so that commands do not deadlock: order, payment, refund, customer,
-// wallet, key, products by SKU. Products are read without a lock, and changed last. The exception
-// is an order whose decisions keep coming too late; see readProducts.
+// Rows are locked in one order, so that commands do not deadlock: order, payment, refund,
+// customer, wallet, key, products by SKU. Products are read without a lock, and changed last. The
+// exception is an order whose decisions keep coming too late; see readProducts.
 //
-// What a client asks for is read and written within its account; what belongs to another one is not
-// found. The reconciler, the expirer and the purger look for work in all accounts. A provider event
-// names only the payment or the refund, which tells the account.
+// What a client asks for is read and written within its account; what belongs to another one is
+// not found. The reconciler, the expirer and the purger look for work in all accounts. A provider
+// event names only the payment or the refund, which tells the account.
 package postgres
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
@@ -51,6 +53,7 @@ type Store struct {
 	unpaidFor     time.Duration
 	eventsWritten func()
 	turns         *turns
+	keys          *authority.Keys
 }
 
 var _ checkout.Store = (*Store)(nil)
@@ -60,7 +63,8 @@ func NewStore(pool *pgxpool.Pool, options Options) *Store {
 	if options.UnpaidFor == 0 {
 		options.UnpaidFor = DefaultUnpaidFor
 	}
-	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten, turns: newTurns()}
+	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten, turns: newTurns(),
+		keys: authority.New(pool, authority.WithTable(keysTable, keysScope))}
 }
 
 // query is one statement.

@@ -15,8 +15,8 @@ func TestLock_OfAPausedReplicaIsReleased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
-	_, err := once(b.ctx, b.Store, b.call("k", 1), render, b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
-		answer, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true}, render)
+	_, err := once(b.ctx, b.Store, b.call("k", 1), b.locking(order.ID, func(*transaction) (checkout.Order, checkout.Changes, *checkout.Error) {
+		answer, err := b.UpdateOrder(b.ctx, b.keyless(), order.ID, checkout.OrderChange{Cancel: true})
 		require.Equal(t, checkout.OrderCancelled, decode[checkout.Order](t, answer, err).Status)
 		return order, checkout.ExpireOrder(order, order.UpdatedAt), nil
 	}))
@@ -36,7 +36,7 @@ func TestLock_WaitIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = holder.Exec(b.ctx, "SELECT FROM orders WHERE id = $1 FOR UPDATE", order.ID)
 	require.NoError(t, err)
-	_, err = b.UpdateOrder(b.ctx, b.call("k", 1), order.ID, checkout.OrderChange{Cancel: true}, render)
+	_, err = b.UpdateOrder(b.ctx, b.call("k", 1), order.ID, checkout.OrderChange{Cancel: true})
 	requireUnavailable(t, err)
 	require.Zero(t, b.count("idempotency_keys"))
 }
@@ -49,7 +49,7 @@ func TestAcquire_WaitIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	defer held.Release()
 	answers := inParallel(4, func(int) error {
-		_, err := store.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{}, render)
+		_, err := store.PlaceOrder(b.ctx, b.keyless(), checkout.NewOrder{})
 		return err
 	})
 	_, err = store.Order(b.ctx, b.account, newID())

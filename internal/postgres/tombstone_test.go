@@ -17,11 +17,12 @@ func (b *bundle) topUpOnce(key string, amount int64, wanted checkout.NewTopUp) (
 	call := b.call(key, amount)
 	call.Claim.TombstoneTTL = tombstoneTTL
 	wanted.Amount = usd(amount)
-	return b.TopUp(b.ctx, call, wanted, func(topUp checkout.TopUp, err *checkout.Error) checkout.Answer {
-		answer := render(topUp, err)
+	call.Encode = func(topUp any, err *checkout.Error) checkout.Answer {
+		answer := encode(topUp, err)
 		answer.Resource = "/wallet"
 		return answer
-	})
+	}
+	return b.TopUp(b.ctx, call, wanted)
 }
 
 // TestTombstone_OutlivesTheReply asks before the answer expires, after that, and after the purge.
@@ -104,7 +105,7 @@ func TestExpiry_MakesNoDifferenceBeforeThePurge(t *testing.T) {
 		}
 		_, err := b.Key(b.ctx, b.account, key)
 		require.ErrorIs(t, err, checkout.ErrKeyNotFound)
-		answer, err := b.PlaceOrder(b.ctx, b.call(key, "another"), wants(customer, "mug-white", 2), render)
+		answer, err := b.PlaceOrder(b.ctx, b.call(key, "another"), wants(customer, "mug-white", 2))
 		require.False(t, answer.Replayed)
 		require.Len(t, decode[checkout.Order](t, answer, err).Items, 1)
 	}
@@ -119,13 +120,13 @@ func TestTombstone_OfADeclinedPaymentKeepsItDeclined(t *testing.T) {
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", wanted)
 	call.Claim.TombstoneTTL = tombstoneTTL
-	begun, err := b.CardPayments().Begin(b.ctx, call, wanted, render)
+	begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 	require.NoError(t, err)
-	_, err = b.CardPayments().Settle(b.ctx, call, begun.Value, declined, render)
+	_, err = b.CardPayments().Settle(b.ctx, call, begun.Value, declined)
 	require.NoError(t, err)
 	b.keepUntil("k", 0)
 	b.purge(10, 1)
-	_, err = b.CardPayments().Begin(b.ctx, call, wanted, render)
+	_, err = b.CardPayments().Begin(b.ctx, call, wanted)
 	requireCode(t, "idempotency_key_expired", err)
 	require.Equal(t, 1, b.count("payments"))
 }

@@ -18,13 +18,11 @@ func (s *Store) Wallet(ctx context.Context, account, customer uuid.UUID) (checko
 }
 
 // TopUp puts money into a wallet.
-func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp,
-	render checkout.Render[checkout.TopUp],
-) (checkout.Answer, error) {
-	return once(ctx, s, call, render, func(ctx context.Context, tx *transaction) decision[checkout.TopUp] {
+func (s *Store) TopUp(ctx context.Context, call checkout.Call, wanted checkout.NewTopUp) (checkout.Answer, error) {
+	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.TopUp] {
 		wallet := tx.lockWallet(ctx, wanted.CustomerID)
 		return func() (checkout.TopUp, checkout.Changes, *checkout.Error) {
-			return checkout.TopUpWallet(*wallet, wanted, newID(), tx.now)
+			return checkout.TopUpWallet(*wallet, wanted, newID(), tx.Now())
 		}
 	})
 }

@@ -73,6 +73,9 @@ func (tx *transaction) publish(ctx context.Context, event checkout.Event) error 
 	}
 	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
 		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
+	if !tx.events && tx.store.eventsWritten != nil {
+		tx.AfterCommit(tx.store.eventsWritten)
+	}
 	tx.events = true
 	return nil
 }

@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"reflect"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
@@ -22,9 +25,20 @@ func TestWrite_WritesEveryChange(t *testing.T) {
 		} else {
 			field.Set(reflect.MakeSlice(field.Type(), 1, 1))
 		}
-		queries := newPipeline(nil)
-		tx := &transaction{Queries: dbsqlc.New(queries), pipeline: queries}
+		queue := &queued{}
+		tx := &transaction{Queries: dbsqlc.New(queue), Tx: &authority.Tx{}, store: &Store{}}
 		require.NoError(t, tx.write(t.Context(), changes))
-		require.NotZero(t, queries.queue.Len(), kind.Field(i).Name)
+		require.NotZero(t, queue.statements, kind.Field(i).Name)
 	}
+}
+
+// queued counts the statements that are queued.
+type queued struct {
+	dbsqlc.DBTX
+	statements int
+}
+
+func (q *queued) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
+	q.statements += b.Len()
+	return nil
 }

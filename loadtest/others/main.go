@@ -74,7 +74,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := app.NewLogger(stdout, cfg.LogLevel)
+	log := cfg.NewLogger(stdout)
 	app.QuietRedis(log)
 	// Each execution has a key of its own, so that oncepay's own records never matter; in memory
 	// they can't get in the way either.

@@ -264,7 +264,7 @@ func TestServe_StartsAndStops(t *testing.T) {
 		"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1"}
 	cfg, err := app.ParseConfig(environ)
 	require.NoError(t, err)
-	log := app.NewLogger(io.Discard, cfg.LogLevel)
+	log := cfg.NewLogger(io.Discard)
 	require.NoError(t, app.Seed(t.Context(), cfg, log))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -31,3 +31,6 @@ INSERT INTO api_keys (hash, prefix, account_id, read_only) SELECT @hash, @prefix
 -- name: ListAPIKeys :many
 SELECT coalesce(k.prefix, '')::text AS prefix, a.id AS account_id, a.name, k.read_only, k.created_at, k.expires_at, k.revoked_at, a.suspended_at
 FROM api_keys k JOIN accounts a ON a.id = k.account_id ORDER BY a.name, a.id, k.created_at, k.hash;
+
+-- name: AccountExists :batchone
+SELECT true AS found FROM accounts WHERE id = @account_id;

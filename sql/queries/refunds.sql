@@ -36,12 +36,20 @@ WITH due AS (
     FROM refunds r JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
     WHERE r.status = 'processing' AND coalesce(r.reconcile_at, r.updated_at + make_interval(secs => @grace_seconds)) <= now()
     ORDER BY r.updated_at LIMIT @batch_size FOR NO KEY UPDATE OF r SKIP LOCKED
+), fenced AS (
+    UPDATE idempotency_keys k SET attempt = k.attempt + 1, taken_at = now(), due_at = NULL
+    FROM due WHERE k.resource_id = due.id AND k.status = 'in_progress'
+    RETURNING k.resource_id, k.attempt
 )
-UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
-FROM due WHERE refunds.id = due.id
-RETURNING sqlc.embed(refunds), due.key, due.fingerprint, due.operation;
+UPDATE refunds SET attempt = refunds.attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due JOIN fenced ON fenced.resource_id = due.id WHERE refunds.id = due.id
+RETURNING sqlc.embed(refunds), due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt;
 
 -- name: PutOffRefund :execrows
 -- See PutOffPayment.
-UPDATE refunds SET reconcile_at = now() + make_interval(secs => @wait_seconds)
-WHERE account_id = @account_id AND id = @id AND status = 'processing' AND attempt = @attempt;
+WITH put_off AS (
+    UPDATE refunds SET reconcile_at = now() + make_interval(secs => @wait_seconds)
+    WHERE refunds.account_id = @account_id AND refunds.id = @id AND refunds.status = 'processing' AND refunds.attempt = @attempt RETURNING refunds.id
+)
+UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => @wait_seconds)
+FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress';

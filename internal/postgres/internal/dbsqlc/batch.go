@@ -18,6 +18,51 @@ var (
 	ErrBatchAlreadyClosed = errors.New("batch already closed")
 )
 
+const accountExists = `-- name: AccountExists :batchone
+SELECT true AS found FROM accounts WHERE id = $1
+`
+
+type AccountExistsBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+func (q *Queries) AccountExists(ctx context.Context, accountID []uuid.UUID) *AccountExistsBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range accountID {
+		vals := []interface{}{
+			a,
+		}
+		batch.Queue(accountExists, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &AccountExistsBatchResults{br, len(accountID), false}
+}
+
+func (b *AccountExistsBatchResults) QueryRow(f func(int, bool, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var found bool
+		if b.closed {
+			if f != nil {
+				f(t, found, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&found)
+		if f != nil {
+			f(t, found, err)
+		}
+	}
+}
+
+func (b *AccountExistsBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const addStock = `-- name: AddStock :batchexec
 UPDATE products SET stock = stock + $1, updated_at = now() WHERE account_id = $2 AND sku = $3
 `
@@ -65,102 +110,6 @@ func (b *AddStockBatchResults) Exec(f func(int, error)) {
 }
 
 func (b *AddStockBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
-const claimKey = `-- name: ClaimKey :batchexec
-INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource, response_status,
-    response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
-VALUES ($1, $2, $3, $4,
-    CASE WHEN abs(extract(epoch FROM now() - $5)) < $6::float8 THEN $7::text END,
-    $8, nullif($9::text, ''), $10, $11,
-    $12, CASE WHEN $7::text IN ('completed', 'failed') THEN now() END,
-    $5, now() + make_interval(secs => $13::float8),
-    now() + make_interval(secs => nullif($14::float8, 0)), nullif($15::text, ''))
-ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,
-    status = CASE WHEN CASE k.status WHEN 'in_progress' THEN false
-        WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
-        ELSE greatest(k.expires_at, k.tombstone_until) <= now() END THEN excluded.status END,
-    resource_id = excluded.resource_id, resource = excluded.resource, response_status = excluded.response_status,
-    response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
-    completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
-    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent
-`
-
-type ClaimKeyBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type ClaimKeyParams struct {
-	AccountID        uuid.UUID
-	Key              string
-	Fingerprint      []byte
-	Operation        string
-	AttemptedAt      time.Time
-	MaxAgeSeconds    float64
-	Status           string
-	ResourceID       *uuid.UUID
-	Resource         string
-	ResponseStatus   *int32
-	ResponseHeaders  []byte
-	ResponseBody     []byte
-	TtlSeconds       float64
-	TombstoneSeconds float64
-	TraceParent      string
-}
-
-// Claims the key and keeps its answer, in one row version. Waits for a transaction that writes the same key.
-// If the key is taken, status becomes NULL, which its column refuses, and nothing of the transaction is
-// committed. A key whose time is up is claimed as if it had been purged. A refused key is claimed by a later
-// attempt alone, and no key by an attempt that is older than refusals are kept: the comparison is made here
-// because a replica may be paused between a comparison of its own and this statement. Nor is a key claimed by an
-// attempt that is as far ahead: either its refusal would be kept too short, or it is this clock that is wrong.
-func (q *Queries) ClaimKey(ctx context.Context, arg []ClaimKeyParams) *ClaimKeyBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Key,
-			a.Fingerprint,
-			a.Operation,
-			a.AttemptedAt,
-			a.MaxAgeSeconds,
-			a.Status,
-			a.ResourceID,
-			a.Resource,
-			a.ResponseStatus,
-			a.ResponseHeaders,
-			a.ResponseBody,
-			a.TtlSeconds,
-			a.TombstoneSeconds,
-			a.TraceParent,
-		}
-		batch.Queue(claimKey, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &ClaimKeyBatchResults{br, len(arg), false}
-}
-
-func (b *ClaimKeyBatchResults) Exec(f func(int, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		if b.closed {
-			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		_, err := b.br.Exec()
-		if f != nil {
-			f(t, err)
-		}
-	}
-}
-
-func (b *ClaimKeyBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
@@ -317,144 +266,6 @@ func (b *EmailTakenBatchResults) QueryRow(f func(int, bool, error)) {
 }
 
 func (b *EmailTakenBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
-const finishKey = `-- name: FinishKey :batchexec
-UPDATE idempotency_keys SET status = $1, resource = nullif($2::text, ''), response_status = $3,
-    response_headers = $4, response_body = $5, completed_at = now(),
-    expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at)
-WHERE account_id = $6 AND key = $7 AND status = 'in_progress'
-`
-
-type FinishKeyBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type FinishKeyParams struct {
-	Status          string
-	Resource        string
-	ResponseStatus  *int32
-	ResponseHeaders []byte
-	ResponseBody    []byte
-	AccountID       uuid.UUID
-	Key             string
-}
-
-// The times count from now on, because settling may have taken days.
-func (q *Queries) FinishKey(ctx context.Context, arg []FinishKeyParams) *FinishKeyBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.Status,
-			a.Resource,
-			a.ResponseStatus,
-			a.ResponseHeaders,
-			a.ResponseBody,
-			a.AccountID,
-			a.Key,
-		}
-		batch.Queue(finishKey, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &FinishKeyBatchResults{br, len(arg), false}
-}
-
-func (b *FinishKeyBatchResults) Exec(f func(int, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		if b.closed {
-			if f != nil {
-				f(t, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		_, err := b.br.Exec()
-		if f != nil {
-			f(t, err)
-		}
-	}
-}
-
-func (b *FinishKeyBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
-const getKey = `-- name: GetKey :batchone
-SELECT idempotency_keys.account_id, idempotency_keys.key, idempotency_keys.fingerprint, idempotency_keys.operation, idempotency_keys.status, idempotency_keys.resource_id, idempotency_keys.response_status, idempotency_keys.response_headers, idempotency_keys.response_body, idempotency_keys.created_at, idempotency_keys.completed_at, idempotency_keys.expires_at, idempotency_keys.trace_parent, idempotency_keys.attempted_at, idempotency_keys.resource, idempotency_keys.tombstone_until, extract(epoch FROM expires_at - now())::float8 AS seconds_left
-FROM idempotency_keys WHERE account_id = $1 AND key = $2
-`
-
-type GetKeyBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type GetKeyParams struct {
-	AccountID uuid.UUID
-	Key       string
-}
-
-type GetKeyRow struct {
-	IdempotencyKey IdempotencyKey
-	SecondsLeft    float64
-}
-
-func (q *Queries) GetKey(ctx context.Context, arg []GetKeyParams) *GetKeyBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Key,
-		}
-		batch.Queue(getKey, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &GetKeyBatchResults{br, len(arg), false}
-}
-
-func (b *GetKeyBatchResults) QueryRow(f func(int, GetKeyRow, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		var i GetKeyRow
-		if b.closed {
-			if f != nil {
-				f(t, i, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		row := b.br.QueryRow()
-		err := row.Scan(
-			&i.IdempotencyKey.AccountID,
-			&i.IdempotencyKey.Key,
-			&i.IdempotencyKey.Fingerprint,
-			&i.IdempotencyKey.Operation,
-			&i.IdempotencyKey.Status,
-			&i.IdempotencyKey.ResourceID,
-			&i.IdempotencyKey.ResponseStatus,
-			&i.IdempotencyKey.ResponseHeaders,
-			&i.IdempotencyKey.ResponseBody,
-			&i.IdempotencyKey.CreatedAt,
-			&i.IdempotencyKey.CompletedAt,
-			&i.IdempotencyKey.ExpiresAt,
-			&i.IdempotencyKey.TraceParent,
-			&i.IdempotencyKey.AttemptedAt,
-			&i.IdempotencyKey.Resource,
-			&i.IdempotencyKey.TombstoneUntil,
-			&i.SecondsLeft,
-		)
-		if f != nil {
-			f(t, i, err)
-		}
-	}
-}
-
-func (b *GetKeyBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
@@ -1903,106 +1714,6 @@ func (b *LockWalletOfPaymentBatchResults) Close() error {
 	return b.br.Close()
 }
 
-const now = `-- name: Now :batchone
-SELECT now()::timestamptz AS now FROM accounts WHERE id = $1
-`
-
-type NowBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-func (q *Queries) Now(ctx context.Context, accountID []uuid.UUID) *NowBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range accountID {
-		vals := []interface{}{
-			a,
-		}
-		batch.Queue(now, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &NowBatchResults{br, len(accountID), false}
-}
-
-func (b *NowBatchResults) QueryRow(f func(int, time.Time, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		var now time.Time
-		if b.closed {
-			if f != nil {
-				f(t, now, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		row := b.br.QueryRow()
-		err := row.Scan(&now)
-		if f != nil {
-			f(t, now, err)
-		}
-	}
-}
-
-func (b *NowBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
-const probeKey = `-- name: ProbeKey :batchone
-SELECT now()::timestamptz AS now FROM accounts
-WHERE accounts.id = $1 AND NOT EXISTS (
-    SELECT FROM idempotency_keys k WHERE k.account_id = $1 AND k.key = $2 AND k.status <> 'refused'
-       AND (k.status = 'in_progress' OR greatest(k.expires_at, k.tombstone_until) > now()))
-`
-
-type ProbeKeyBatchResults struct {
-	br     pgx.BatchResults
-	tot    int
-	closed bool
-}
-
-type ProbeKeyParams struct {
-	AccountID uuid.UUID
-	Key       string
-}
-
-// No row: the key is taken, and ClaimKey would refuse it. It does not look for a refusal of a newer attempt.
-func (q *Queries) ProbeKey(ctx context.Context, arg []ProbeKeyParams) *ProbeKeyBatchResults {
-	batch := &pgx.Batch{}
-	for _, a := range arg {
-		vals := []interface{}{
-			a.AccountID,
-			a.Key,
-		}
-		batch.Queue(probeKey, vals...)
-	}
-	br := q.db.SendBatch(ctx, batch)
-	return &ProbeKeyBatchResults{br, len(arg), false}
-}
-
-func (b *ProbeKeyBatchResults) QueryRow(f func(int, time.Time, error)) {
-	defer b.br.Close()
-	for t := 0; t < b.tot; t++ {
-		var now time.Time
-		if b.closed {
-			if f != nil {
-				f(t, now, ErrBatchAlreadyClosed)
-			}
-			continue
-		}
-		row := b.br.QueryRow()
-		err := row.Scan(&now)
-		if f != nil {
-			f(t, now, err)
-		}
-	}
-}
-
-func (b *ProbeKeyBatchResults) Close() error {
-	b.closed = true
-	return b.br.Close()
-}
-
 const readProducts = `-- name: ReadProducts :batchmany
 SELECT account_id, sku, name, price_amount, price_currency, stock, created_at, updated_at, version FROM products WHERE account_id = $1 AND sku = ANY ($2::text[])
 `
@@ -2096,7 +1807,8 @@ type ResumePaymentParams struct {
 	Fingerprint []byte
 }
 
-// The next attempt of the payment that a key in progress began, and with it the fence for all earlier ones.
+// The next attempt of the payment that a key in progress began, and with it the fence for all earlier ones. The authority
+// then takes that of the key, in the same transaction.
 func (q *Queries) ResumePayment(ctx context.Context, arg []ResumePaymentParams) *ResumePaymentBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {

@@ -75,6 +75,9 @@ type IdempotencyKey struct {
 	AttemptedAt     time.Time
 	Resource        *string
 	TombstoneUntil  *time.Time
+	Attempt         int32
+	TakenAt         time.Time
+	DueAt           *time.Time
 }
 
 type IdempotencyRecord struct {

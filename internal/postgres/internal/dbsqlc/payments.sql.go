@@ -154,8 +154,12 @@ func (q *Queries) ListPayments(ctx context.Context, arg ListPaymentsParams) ([]P
 }
 
 const putOffPayment = `-- name: PutOffPayment :execrows
-UPDATE payments SET reconcile_at = now() + make_interval(secs => $1)
-WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4
+WITH put_off AS (
+    UPDATE payments SET reconcile_at = now() + make_interval(secs => $1)
+    WHERE payments.account_id = $2 AND payments.id = $3 AND payments.status = 'processing' AND payments.attempt = $4 RETURNING payments.id
+)
+UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
+FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
 `
 
 type PutOffPaymentParams struct {
@@ -185,10 +189,14 @@ WITH due AS (
     FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'
     WHERE p.status = 'processing' AND coalesce(p.reconcile_at, p.updated_at + make_interval(secs => $1)) <= now()
     ORDER BY p.updated_at LIMIT $2 FOR NO KEY UPDATE OF p SKIP LOCKED
+), fenced AS (
+    UPDATE idempotency_keys k SET attempt = k.attempt + 1, taken_at = now(), due_at = NULL
+    FROM due WHERE k.resource_id = due.id AND k.status = 'in_progress'
+    RETURNING k.resource_id, k.attempt
 )
-UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
-FROM due WHERE payments.id = due.id
-RETURNING payments.id, payments.account_id, payments.order_id, payments.customer_id, payments.method, payments.token, payments.amount, payments.currency, payments.refunded, payments.status, payments.decline_code, payments.provider_id, payments.attempt, payments.created_at, payments.updated_at, payments.reconcile_at, due.key, due.fingerprint, due.operation
+UPDATE payments SET attempt = payments.attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due JOIN fenced ON fenced.resource_id = due.id WHERE payments.id = due.id
+RETURNING payments.id, payments.account_id, payments.order_id, payments.customer_id, payments.method, payments.token, payments.amount, payments.currency, payments.refunded, payments.status, payments.decline_code, payments.provider_id, payments.attempt, payments.created_at, payments.updated_at, payments.reconcile_at, due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt
 `
 
 type TakePaymentsParams struct {
@@ -201,10 +209,12 @@ type TakePaymentsRow struct {
 	Key         string
 	Fingerprint []byte
 	Operation   string
+	KeyAttempt  int32
 }
 
 // Takes the next attempt of payments that no attempt works on. An older attempt that is still running
-// can then no longer settle. Settling also finishes the key, so the key is returned, too.
+// can then no longer settle. Settling also finishes the key, so the key is returned, too. The key's row has a number of
+// its own: see docs/decisions/0024.
 func (q *Queries) TakePayments(ctx context.Context, arg TakePaymentsParams) ([]TakePaymentsRow, error) {
 	rows, err := q.db.Query(ctx, takePayments, arg.GraceSeconds, arg.BatchSize)
 	if err != nil {
@@ -234,6 +244,7 @@ func (q *Queries) TakePayments(ctx context.Context, arg TakePaymentsParams) ([]T
 			&i.Key,
 			&i.Fingerprint,
 			&i.Operation,
+			&i.KeyAttempt,
 		); err != nil {
 			return nil, err
 		}

@@ -65,8 +65,12 @@ func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]Ref
 }
 
 const putOffRefund = `-- name: PutOffRefund :execrows
-UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1)
-WHERE account_id = $2 AND id = $3 AND status = 'processing' AND attempt = $4
+WITH put_off AS (
+    UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1)
+    WHERE refunds.account_id = $2 AND refunds.id = $3 AND refunds.status = 'processing' AND refunds.attempt = $4 RETURNING refunds.id
+)
+UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
+FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
 `
 
 type PutOffRefundParams struct {
@@ -96,10 +100,14 @@ WITH due AS (
     FROM refunds r JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
     WHERE r.status = 'processing' AND coalesce(r.reconcile_at, r.updated_at + make_interval(secs => $1)) <= now()
     ORDER BY r.updated_at LIMIT $2 FOR NO KEY UPDATE OF r SKIP LOCKED
+), fenced AS (
+    UPDATE idempotency_keys k SET attempt = k.attempt + 1, taken_at = now(), due_at = NULL
+    FROM due WHERE k.resource_id = due.id AND k.status = 'in_progress'
+    RETURNING k.resource_id, k.attempt
 )
-UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
-FROM due WHERE refunds.id = due.id
-RETURNING refunds.id, refunds.account_id, refunds.payment_id, refunds.order_id, refunds.amount, refunds.currency, refunds.status, refunds.decline_code, refunds.provider_id, refunds.charge_id, refunds.attempt, refunds.created_at, refunds.updated_at, refunds.reconcile_at, due.key, due.fingerprint, due.operation
+UPDATE refunds SET attempt = refunds.attempt + 1, updated_at = now(), reconcile_at = NULL
+FROM due JOIN fenced ON fenced.resource_id = due.id WHERE refunds.id = due.id
+RETURNING refunds.id, refunds.account_id, refunds.payment_id, refunds.order_id, refunds.amount, refunds.currency, refunds.status, refunds.decline_code, refunds.provider_id, refunds.charge_id, refunds.attempt, refunds.created_at, refunds.updated_at, refunds.reconcile_at, due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt
 `
 
 type TakeRefundsParams struct {
@@ -112,6 +120,7 @@ type TakeRefundsRow struct {
 	Key         string
 	Fingerprint []byte
 	Operation   string
+	KeyAttempt  int32
 }
 
 // See TakePayments.
@@ -142,6 +151,7 @@ func (q *Queries) TakeRefunds(ctx context.Context, arg TakeRefundsParams) ([]Tak
 			&i.Key,
 			&i.Fingerprint,
 			&i.Operation,
+			&i.KeyAttempt,
 		); err != nil {
 			return nil, err
 		}

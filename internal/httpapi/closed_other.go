@@ -1,6 +1,0 @@
-//go:build !unix
-
-package httpapi
-
-// hasLeft is not known here; net/http finds it out a little later.
-func hasLeft(uintptr) bool { return false }

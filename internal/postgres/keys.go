@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/idempotency/authority"
+	"github.com/oncepay/oncepay/internal/checkout"
+)
+
+// The table of keys, and its column of scopes.
+const keysTable, keysScope = "idempotency_keys", "account_id"
+
+// claimOf is the claim of a call, without a key if the call has none.
+func claimOf(call checkout.Call) authority.Claim {
+	c := call.Claim
+	if c == nil {
+		return authority.Claim{}
+	}
+	return authority.Claim{Scope: call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation,
+		TTL: c.TTL, TombstoneTTL: c.TombstoneTTL, AttemptedAt: c.AttemptedAt, TraceParent: c.TraceParent}
+}
+
+// attemptOf is the attempt that a call holds.
+func attemptOf(call checkout.Call) authority.Attempt {
+	claim := claimOf(call)
+	if claim.Key == "" {
+		return authority.Attempt{}
+	}
+	return authority.Attempt{Scope: claim.Scope, Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: claim.Operation,
+		Number: call.Claim.Attempt}
+}
+
+// answerOf is a result in the shop's terms.
+func answerOf(r authority.Result) checkout.Answer {
+	return checkout.Answer{Status: r.Status, Header: r.Header, Body: r.Body, Resource: r.Resource,
+		Replayed: r.Replayed, KeptFor: r.KeptFor, TraceParent: r.TraceParent}
+}
+
+// errorOf is why a taken key leads to no answer.
+func errorOf(taken *authority.Taken) *checkout.Error {
+	switch taken.Why {
+	case authority.Reused:
+		return checkout.ErrKeyReused
+	case authority.Expired:
+		return checkout.ExpiredKey(taken.Resource)
+	case authority.Older:
+		return checkout.ErrNewerAttemptRefused
+	}
+	if taken.Since.IsZero() {
+		return checkout.ErrKeyInProgress
+	}
+	return checkout.KeyInProgressSince(taken.Since)
+}
+
+// Key returns what is known of a key. See [checkout.Store].
+func (s *Store) Key(ctx context.Context, account uuid.UUID, name string) (checkout.Key, error) {
+	known, err := s.keys.Look(ctx, account.String(), name)
+	if errors.Is(err, authority.ErrNotFound) {
+		return checkout.Key{}, checkout.ErrKeyNotFound
+	}
+	if err != nil {
+		return checkout.Key{}, translate("read an idempotency key", err)
+	}
+	key := checkout.Key{Key: name, State: checkout.KeyState(known.State), Operation: known.Operation, Answer: answerOf(known.Answer),
+		CreatedAt: known.CreatedAt, CompletedAt: known.CompletedAt, ExpiresAt: known.ExpiresAt}
+	if known.ID != "" {
+		id, err := uuid.Parse(known.ID)
+		if err != nil {
+			return checkout.Key{}, fmt.Errorf("read what an idempotency key began: %w", err)
+		}
+		key.Resource = &id
+	}
+	return key, nil
+}
+
+// text is a nullable text; NULL is empty.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
