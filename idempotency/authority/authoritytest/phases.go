@@ -140,6 +140,23 @@ func phaseCases(run cases) {
 		_, _, err = b.Begin(b.ctx, claim, b.note("n"), resume(pgx.ErrNoRows))
 		_ = b.taken(authority.InProgress, err)
 	})
+	run("concurrent retries take different attempts", func(b *bench) {
+		claim := b.claim("k", "a")
+		b.begin(claim)
+		type outcome struct {
+			*authority.Attempt
+			err error
+		}
+		numbers := map[int32]bool{}
+		for _, o := range inParallel(8, func(int) outcome {
+			attempt, _, err := b.Begin(b.ctx, claim, b.note("n"), nil)
+			return outcome{attempt, err}
+		}) {
+			require.NoError(b, o.err)
+			numbers[o.Number] = true
+		}
+		require.Len(b, numbers, 8)
+	})
 	run("a refusal for now of what was begun meanwhile goes on with it", func(b *bench) {
 		claim := b.claim("k", "a")
 		attempt, result, err := b.Begin(b.ctx, claim, func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
