@@ -36,7 +36,7 @@ func TestRights_OfAServiceThatCannotChangeTheSchema(t *testing.T) {
 	b.pay(b.order(customer, 1), checkout.MethodWallet)
 	paid := b.pay(b.order(customer, 1), checkout.MethodCard)
 	wanted := checkout.NewRefund{PaymentID: paid.ID}
-	_, err = b.CardRefunds().Begin(b.ctx, b.call("refund", wanted), wanted, render)
+	_, err = b.CardRefunds().Begin(b.ctx, b.call("refund", wanted), wanted)
 	require.NoError(t, err)
 	unpaid := b.order(customer, 1)
 	b.timeUp(unpaid)
