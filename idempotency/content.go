@@ -53,6 +53,14 @@ func (c Content) Key(request any) (string, error) {
 	return key, nil
 }
 
+// contentOf returns a request as bytes. Bytes stay what they are.
+func contentOf(request any) ([]byte, error) {
+	if content, ok := request.([]byte); ok {
+		return content, nil
+	}
+	return json.Marshal(request)
+}
+
 // ofRequest returns the key and the fingerprint of an HTTP request.
 func (c Content) ofRequest(r *http.Request, body []byte) (string, Fingerprint, error) {
 	parts, err := c.parts(body)

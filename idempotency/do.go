@@ -45,13 +45,13 @@ func Do[T any](ctx context.Context, keys *Keys, key string, request any, work fu
 	case err == nil && existing != nil:
 		return keptResult[T](ctx, keys, c, existing)
 	case err == nil || c.failsOpen(ctx, err):
-		return run(ctx, keys, c, work)
+		return runWork(ctx, keys, c, work)
 	}
 	return none, keys.refuse(ctx, c, ResultUnavailable, storeUnavailable(err))
 }
 
-// run holds the key while work runs.
-func run[T any](ctx context.Context, keys *Keys, c *call, work func(context.Context) (T, error)) (result T, err error) {
+// runWork holds the key while work runs.
+func runWork[T any](ctx context.Context, keys *Keys, c *call, work func(context.Context) (T, error)) (result T, err error) {
 	if limit := keys.Policy.Deadline; limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)

@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -87,14 +86,6 @@ func (k *Keys) begin(ctx context.Context, key string, request any) (*call, error
 	}
 	c.prepare(k.keeper(), claim)
 	return c, nil
-}
-
-// contentOf returns a request as bytes. Bytes stay what they are.
-func contentOf(request any) ([]byte, error) {
-	if content, ok := request.([]byte); ok {
-		return content, nil
-	}
-	return json.Marshal(request)
 }
 
 func (k *Keys) refuse(ctx context.Context, c *call, result Result, e *Error) error {
