@@ -118,6 +118,7 @@ func needs() map[string][]*Program {
 		"test:tour":        slices.Concat(c, curl, onStack),
 		"test:console":     slices.Concat(c, chromium, servers),
 		"test:security":    slices.Concat(c, servers),
+		"test:fuzz":        c,
 		"test:stress":      slices.Concat(c, onStack),
 		"test:compose":     slices.Concat(c, curl, docker),
 		"test:stress:all":  slices.Concat(c, onStack),

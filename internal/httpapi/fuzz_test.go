@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzCursor: a cursor that is accepted is the one that its page had made.
+func FuzzCursor(f *testing.F) {
+	for _, cursor := range []string{"", "%%%", makeCursor(productCursor, "tee-black"), makeCursor(orderCursor, uuid.NewString()),
+		makeCursor(orderCursor, "tee-black"), makeCursor(productCursor, "' OR 1=1 --"), makeCursor(refundCursor, "{00000000-0000-0000-0000-000000000000}")} {
+		f.Add(cursor)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		if sku, err := afterSKU(&cursor); err == nil {
+			require.Equal(t, makeCursor(productCursor, sku), cursor)
+		}
+		for _, kind := range []string{orderCursor, paymentCursor, refundCursor} {
+			if id, err := beforeID(kind, &cursor); err == nil {
+				require.Equal(t, makeCursor(kind, id.String()), cursor)
+			}
+		}
+	})
+}
+
+// FuzzCardNumber: no text hides a card number that stands by itself beside it.
+func FuzzCardNumber(f *testing.F) {
+	for _, text := range []string{"", "4242 4242", "1", "0.", uuid.NewString(), "tok_", "\xff", "４２４２", "-", "12345678-1234-1234-1234-"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		require.True(t, containsCardNumber(text+"\n| 4242424242424242 |\n"))
+		require.True(t, containsCardNumber("| 4242 4242 4242 4242 |\n"+text))
+	})
+}
+
+// FuzzWebhook: what we have not signed is refused, whatever its headers say, and so is what was
+// changed afterwards.
+func FuzzWebhook(f *testing.F) {
+	signature, err := newSignature("whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("s"), 32)))
+	require.NoError(f, err)
+	s := &Server{signature: signature}
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	f.Add("evt_1", now, "v1,", []byte(`{"type":"charge.succeeded"}`), 0)
+	f.Add("", "", "v1a,x v1,y", []byte{}, 3)
+	f.Add("evt.1", "-1", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=", []byte("."), 1)
+	f.Fuzz(func(t *testing.T, id, at, sent string, body []byte, change int) {
+		header := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {at}, "Webhook-Signature": {sent}}
+		require.Error(t, s.checkSignature(body, header))
+		if id == "" || len(body) == 0 {
+			return
+		}
+		signedAt := time.Now()
+		good, err := signature.Sign(id, signedAt, body)
+		require.NoError(t, err)
+		header = http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(signedAt.Unix(), 10)}, "Webhook-Signature": {good}}
+		require.NoError(t, s.checkSignature(body, header))
+		changed := bytes.Clone(body)
+		changed[uint(change)%uint(len(changed))] ^= 1
+		require.Error(t, s.checkSignature(changed, header))
+	})
+}
