@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/oncepay/oncepay/idempotency/authority/arrival"
+	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
 // clientIP finds the client behind the trusted proxies: the peer of the connection, unless trusted
@@ -61,7 +62,7 @@ func (s *Server) logAccess(r *http.Request, out middleware.WrapResponseWriter, t
 	switch {
 	case route == keyRoute:
 		path = route
-	case containsCardNumber(path):
+	case cardnumber.Contains(path):
 		path = "(not logged: it contains a card number)"
 	}
 	x := exchangeOf(ctx)

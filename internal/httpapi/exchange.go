@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
 // exchange is what the stages of one request share. Only the goroutine that serves the request uses
@@ -44,7 +46,7 @@ func isSane(id string) bool {
 			return false
 		}
 	}
-	return id != "" && len(id) <= maxRequestID && !containsCardNumber(id)
+	return id != "" && len(id) <= maxRequestID && !cardnumber.Contains(id)
 }
 
 // identify sets the request's ID, the client's own if it is sane, and the headers that all answers

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
 // maxDepth is four times the depth of the deepest body that the API knows.
@@ -62,7 +65,7 @@ func checkToken(token jsontext.Token, d *jsontext.Decoder, excluded []string) er
 	}
 	text := token.String()
 	switch {
-	case containsCardNumber(text) && !isExcluded(d, excluded):
+	case cardnumber.Contains(text) && !isExcluded(d, excluded):
 		return errCardNumber
 	case kind == '"' && strings.ContainsRune(text, 0):
 		return invalidRequest("%s must not contain the character U+0000.", pathOf(d.StackPointer()))
@@ -146,3 +149,7 @@ func fieldPath(segments []string) string {
 func isIndex(segment string) bool {
 	return segment != "" && strings.Trim(segment, "0123456789") == ""
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }

@@ -17,7 +17,12 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/internal/cardnumber"
 )
+
+// errCardNumber does not say which field it was and does not repeat it.
+var errCardNumber = problem{status: http.StatusBadRequest, code: "card_number_refused",
+	detail: "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead."}
 
 // validator checks requests against the API description.
 type validator struct {
@@ -122,7 +127,7 @@ func checkText(r *http.Request, keyed bool) error {
 		texts[idempotency.HeaderKey] = r.Header.Values(idempotency.HeaderKey)
 	}
 	for name, values := range texts {
-		if slices.ContainsFunc(append(values, name), containsCardNumber) {
+		if slices.ContainsFunc(append(values, name), cardnumber.Contains) {
 			return errCardNumber
 		}
 	}
@@ -150,7 +155,7 @@ func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error
 			}
 			value = unescaped
 		}
-		if containsCardNumber(value) {
+		if cardnumber.Contains(value) {
 			return nil, errCardNumber
 		}
 		params[name] = value

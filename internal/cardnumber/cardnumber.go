@@ -1,17 +1,13 @@
-package httpapi
+// Package cardnumber notices card numbers that got into a text by accident.
+package cardnumber
 
 import (
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// errCardNumber does not say which field it was and does not repeat it.
-var errCardNumber = problem{status: http.StatusBadRequest, code: "card_number_refused",
-	detail: "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead."}
 
 // uuidText is a UUID. Groups of it can look like those of a card number: about one random UUID in
 // 25,000 does.
@@ -20,7 +16,7 @@ var uuidText = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 // digitRun is digits in groups, with what people write between the groups.
 var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
 
-// containsCardNumber says whether a text contains what must be taken for a card number: digits that
+// Contains says whether a text contains what must be taken for a card number: digits that
 // begin as those of a card scheme do, as many as the scheme has, at once or in groups as on a card,
 // with spaces or dashes between them, that pass the Luhn check.
 //
@@ -34,7 +30,7 @@ var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
 // It looks at the strings, names and whole numbers of bodies, at the idempotency key, and at paths
 // and queries. It never looks at fields that the fingerprint excludes: those may change between a
 // request and its retry, and a retry must not be refused for what the first attempt did not have.
-func containsCardNumber(text string) bool {
+func Contains(text string) bool {
 	if !hasManyDigits(text) {
 		return false
 	}

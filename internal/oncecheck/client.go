@@ -1,0 +1,146 @@
+package oncecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 1 << 20
+
+// errUsedUp ends a run that would send too many requests.
+var errUsedUp = errors.New("the requests of this run are used up; --max-requests allows more")
+
+// client sends requests, at a bounded rate, and remembers all of them. Safe for concurrent use.
+type client struct {
+	cfg   *Config
+	began time.Time
+	pool  http.RoundTripper
+
+	mu   sync.Mutex
+	sent int
+	next time.Time // when the next request may be sent
+	all  []Exchange
+}
+
+func newClient(cfg *Config) *client {
+	return &client{cfg: cfg, began: time.Now(), pool: newTransport()}
+}
+
+// newTransport uses each connection once: net/http would send a request with a key again by
+// itself when a connection that was used before turns out to be closed.
+func newTransport() *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment}
+}
+
+// reserve waits until so many requests may be sent at once.
+func (c *client) reserve(ctx context.Context, requests int) error {
+	c.mu.Lock()
+	if c.sent += requests; c.sent > c.cfg.MaxRequests {
+		c.mu.Unlock()
+		return errUsedUp
+	}
+	now := time.Now()
+	if c.next.Before(now) {
+		c.next = now
+	}
+	wait := c.next.Sub(now)
+	c.next = c.next.Add(time.Duration(requests) * time.Second / time.Duration(c.cfg.Rate))
+	c.mu.Unlock()
+	return pause(ctx, wait)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// way is how a request gets to the server. The zero value is the ordinary way.
+type way struct {
+	transport http.RoundTripper                               // nil: the client's own
+	body      func(context.Context, string) io.Reader         // how the body is sent; nil: at once
+	leave     func(context.Context) (context.Context, func()) // when the client leaves; nil: never
+}
+
+// exchange sends a request once, without waiting for its turn.
+func (c *client) exchange(ctx context.Context, note string, r Request, w way) Exchange {
+	e := Exchange{Note: note, Sent: time.Since(c.began)}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Attempt)
+	defer cancel()
+	if w.leave != nil {
+		var release func()
+		ctx, release = w.leave(ctx)
+		defer release()
+	}
+	q, err := r.request(ctx, w)
+	if err == nil {
+		e.Request = wire(q, r.Body)
+		transport := w.transport
+		if transport == nil {
+			transport = c.pool
+		}
+		err = e.roundTrip(transport, q)
+	}
+	if err != nil {
+		e.Error, e.status = reason(err), 0
+	}
+	e.Answered = time.Since(c.began)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, e)
+	return e
+}
+
+// request makes the request for the wire.
+func (r Request) request(ctx context.Context, w way) (*http.Request, error) {
+	var body io.Reader = strings.NewReader(r.Body)
+	if w.body != nil {
+		body = w.body(ctx, r.Body)
+	}
+	q, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		return nil, err
+	}
+	q.Header, q.ContentLength = r.Header.Clone(), int64(len(r.Body))
+	if host := q.Header.Get("Host"); host != "" {
+		q.Host = host
+	}
+	return q, nil
+}
+
+// roundTrip reads the whole answer; a redirect is an answer like any other.
+func (e *Exchange) roundTrip(transport http.RoundTripper, q *http.Request) error {
+	answer, err := transport.RoundTrip(q)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	e.body, e.status, e.header = string(body), answer.StatusCode, answer.Header
+	e.Response = wireAnswer(answer, e.body)
+	if err != nil {
+		return fmt.Errorf("the answer was cut: %w", err)
+	}
+	return nil
+}
+
+// reason is an error without the URL, which Request has already.
+func reason(err error) string {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,158 @@
+package oncecheck
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// call runs the program.
+func call(t *testing.T, input string, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	var o, e strings.Builder
+	status = Main(t.Context(), args, strings.NewReader(input), &o, &e)
+	return status, o.String(), e.String()
+}
+
+func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, silent.Close())
+	rubbish := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("rubbish\r\n\r\n"))
+			_ = conn.Close()
+		}
+	}))
+	t.Cleanup(rubbish.Close)
+	_, url := newShop(t, "")
+	for want, args := range map[string][]string{
+		"name the URL":           {},
+		"one URL or file too":    {url, url},
+		"has to be like http":    {"orders"},
+		"--help lists the flags": {"--nothing", url},
+		"a header has to be":     {"-H", "x", url},
+		"GET changes nothing":    {"-X", "GET", url},
+		"there is no rule":       {"--only", "nothing", url},
+		"card number":            {"-d", `{"card":"4242 4242 4242 4242"}`, url},
+		"read the body":          {"-d", "@nowhere.json", url},
+		"read the request":       {"nowhere.http"},
+		"exclude each other":     {"--count", url, "--count-command", "echo 1", url},
+		"did not answer":         {"http://" + silent.Addr().String()},
+		"malformed HTTP":         {rubbish.URL},
+		"answered with 400":      {"-d", "{", url},
+		"looks like production":  {"https://api.shop.com/orders"},
+		"nothing was sent":       {"http://192.168.7.7/orders"},
+		"went from 0 to 0":       {"-d", "{}", "--count-command", "echo 0", url},
+		"has to print a number":  {"-d", "{}", "--count-command", "echo x", url},
+		"neither a number":       {"-d", "{}", "--count", url + "#data", url},
+		"have to be positive":    {"--rate", "0", url},
+		"at the same host":       {"--other-url", "http://192.168.7.7/refunds", url},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			status, _, errOut := call(t, "", args...)
+			require.Equal(t, 2, status)
+			require.Contains(t, errOut, want)
+			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
+		})
+	}
+}
+
+func TestMain_TakesACurlCommand(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "")
+	status, out, errOut := call(t, "", "--only", "replay,one-effect", "--count", url+"/count#data.total",
+		"curl", "-sS", "-XPOST", url+"/orders", "-H", "Authorization: Bearer a", "-d", `{"amount":5}`)
+	require.Equal(t, 0, status, errOut)
+	require.Contains(t, out, "2 hold, 0 broken, 0 not decided")
+}
+
+func TestMain_TakesARequestOfAFile(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "other-body")
+	file := filepath.Join(t.TempDir(), "shop.http")
+	require.NoError(t, os.WriteFile(file, []byte("@host = "+url+"\n\n###\n# @name list\nGET {{host}}/orders\n\n### An order\n"+
+		"# @name order\nPOST {{host}}/orders\nContent-Type: application/json\nIdempotency-Key: k-{{run}}\n\n{\"amount\":5}\n\n"+
+		"###\n# @name pay\nPOST {{host}}/orders/{{order.response.body.$.id}}/payments\n"), 0o600))
+	status, out, errOut := call(t, "", "--only", "other-body", "--quiet", file+"#order")
+	require.Equal(t, 1, status, errOut)
+	require.Contains(t, out, "broken       other-body")
+	require.Contains(t, out, "> POST /orders HTTP/1.1")
+	require.Contains(t, out, "< HTTP/1.1 201 Created")
+
+	for want, name := range map[string]string{"has the requests": "", "needs {{order": "#pay"} {
+		status, _, errOut = call(t, "", file+name)
+		require.Equal(t, 2, status)
+		require.Contains(t, errOut, want)
+	}
+}
+
+func TestMain_WritesReports(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "other-body")
+	page, badge := filepath.Join(t.TempDir(), "page.html"), filepath.Join(t.TempDir(), "badge.svg")
+	status, out, errOut := call(t, "", "--only", "replay,other-body", "--json-report", "--page", page, "--badge", badge, "-d", `{"a":"<b>"}`, url)
+	require.Equal(t, 1, status, errOut)
+	var report Report
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Equal(t, Broken, report.Verdicts[1].Outcome)
+	require.NotEmpty(t, report.Verdicts[1].Evidence[0].Response)
+	for file, want := range map[string]string{page: "other-body: <strong>broken</strong>", badge: "1 hold, 1 broken"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), want)
+		require.NotContains(t, string(text), "<b>")
+	}
+}
+
+func TestMain_ListsRules(t *testing.T) {
+	t.Parallel()
+	status, out, _ := call(t, "", "--rules")
+	require.Equal(t, 0, status)
+	require.Equal(t, len(Rules), strings.Count(out, "\n"))
+	_, out, _ = call(t, "", "--rules", "replay")
+	require.Contains(t, out, "**Why.**")
+	status, out, _ = call(t, "", "--help")
+	require.Equal(t, 0, status)
+	require.Contains(t, out, "--count")
+}
+
+func TestMayChange_AsksForHostsThatAreNotLoopback(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{
+		"localhost": "", "127.0.0.1": "", "[::1]": "", "api.staging.shop.com": "sent", "10.1.2.3": "sent", "sandbox-api.shop.com": "sent",
+		"api.shop.com": "production", "93.184.215.14": "production", "contest.shop.com": "production", "localhost.shop.com": "sent",
+	} {
+		status, _, errOut := call(t, "no\n", "--attempt", "1ms", "--only", "replay", "http://"+host+":1/")
+		require.Equal(t, 2, status)
+		if want == "" {
+			want = "did not answer"
+		}
+		require.Contains(t, errOut, want, host)
+	}
+}
+
+func TestChangeLeaf_ChangesNumbersFirst(t *testing.T) {
+	t.Parallel()
+	body := `{"a":"x","b":[{"c":1},1.5],"d":null}`
+	for n, want := range []string{
+		`{"a":"x","b":[{"c":2},1.5],"d":null}`, `{"a":"x","b":[{"c":1},1.51],"d":null}`, `{"a":"x b","b":[{"c":1},1.5],"d":null}`, "",
+	} {
+		changed, _ := changeLeaf(body, n)
+		require.Equal(t, want, changed)
+	}
+	reordered, ok := reorder(body)
+	require.True(t, ok)
+	require.JSONEq(t, body, reordered)
+	require.Less(t, strings.Index(reordered, `"d"`), strings.Index(reordered, `"a"`))
+}

@@ -1,0 +1,132 @@
+package oncecheck
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/cardnumber"
+)
+
+// Defaults of a Config's zero values.
+const (
+	DefaultKeyHeader = "Idempotency-Key"
+	// DefaultMaxRequests is three times the requests of all rules at a service that breaks none.
+	DefaultMaxRequests = 500
+	// DefaultRate bounds the requests per second. Requests that have to be sent at once are
+	// counted, and the next ones wait for them.
+	DefaultRate = 50
+	// DefaultAttempt is the longest that one answer is waited for.
+	DefaultAttempt = 10 * time.Second
+	// DefaultPatience is the longest that a request is repeated.
+	DefaultPatience = 20 * time.Second
+)
+
+// Unique is replaced in the URL, the headers and the body of a request by a text that no other
+// request has, and that its retries have, too.
+const Unique = "{{unique}}"
+
+// Request is an HTTP request without its key.
+type Request struct {
+	Method, URL string
+	Header      http.Header
+	Body        string
+}
+
+// Config says what is checked. Only Request is needed; a rule that needs more is not decided.
+type Config struct {
+	Request     Request
+	KeyHeader   string                      // empty: [DefaultKeyHeader]
+	OtherBody   string                      // a body with another meaning; empty: the first number or text of a JSON body is changed
+	OtherURL    string                      // of another operation that takes the same body
+	OtherCaller http.Header                 // headers that make the request another caller's
+	Count       Counter                     // how many effects there are; nil: effects are not counted
+	Between     func(context.Context) error // between a request and its retry; nil: nothing
+	Only        []string                    // names of rules; empty: all
+	MaxRequests int                         // 0: [DefaultMaxRequests]
+	Rate        int                         // requests per second; 0: [DefaultRate]
+	Attempt     time.Duration               // 0: [DefaultAttempt]
+	Patience    time.Duration               // 0: [DefaultPatience]
+}
+
+// Counter returns how many effects there are now.
+type Counter func(context.Context) (int64, error)
+
+// check returns what is wrong with a Config, in a sentence for its author, and sets defaults.
+func (c *Config) check() error {
+	c.KeyHeader = cmp.Or(c.KeyHeader, DefaultKeyHeader)
+	c.MaxRequests, c.Rate = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.Rate, DefaultRate)
+	c.Attempt, c.Patience = cmp.Or(c.Attempt, DefaultAttempt), cmp.Or(c.Patience, DefaultPatience)
+	c.Request.Method = cmp.Or(c.Request.Method, http.MethodPost)
+	switch u, err := url.Parse(c.Request.URL); {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
+	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
+		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
+	}
+	if u, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || u.Host != hostOf(c.Request.URL)) {
+		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
+	}
+	for _, name := range c.Only {
+		if _, ok := find(name); !ok {
+			return fmt.Errorf("there is no rule %q; --rules lists them", name)
+		}
+	}
+	return c.checkCards()
+}
+
+// hostOf is the host and port of a URL that was parsed before.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// checkCards looks for card numbers in all that would be sent.
+func (c *Config) checkCards() error {
+	texts := []string{c.Request.URL, c.Request.Body, c.OtherBody, c.OtherURL}
+	for _, header := range []http.Header{c.Request.Header, c.OtherCaller} {
+		for _, values := range header {
+			texts = append(texts, values...)
+		}
+	}
+	for _, text := range texts {
+		if cardnumber.Contains(text) {
+			return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
+		}
+	}
+	return nil
+}
+
+// with returns the request with all places of [Unique] filled.
+func (r Request) with(unique string) Request {
+	fill := func(text string) string { return strings.ReplaceAll(text, Unique, unique) }
+	r.URL, r.Body, r.Header = fill(r.URL), fill(r.Body), r.Header.Clone()
+	for name, values := range r.Header {
+		for i := range values {
+			r.Header[name][i] = fill(values[i])
+		}
+	}
+	return r
+}
+
+// newKey returns a key that no request of any run has had. It has letters only, so that no digits
+// of it can look like a card number.
+func newKey() string { return "oncecheck-" + letters() }
+
+func letters() string {
+	return strings.Map(func(r rune) rune {
+		if r >= '2' && r <= '7' { // of base 32
+			return r - '2' + 'a'
+		}
+		return r | 0x20
+	}, rand.Text())
+}

@@ -1,0 +1,89 @@
+package oncecheck
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// data are the parts of a body, as curl's -d takes them.
+type data struct{ parts []string }
+
+// curlFlags are those flags of curl that make a request, so that a curl command can be pasted.
+// Those that only change what curl prints are accepted and do nothing.
+func (s *settings) curlFlags(flags *flag.FlagSet) {
+	s.cfg.Request.Header = http.Header{}
+	for _, name := range []string{"X", "request"} {
+		flags.StringVar(&s.cfg.Request.Method, name, "", "the `method` (default POST)")
+	}
+	for _, name := range []string{"H", "header"} {
+		flags.Func(name, "a `header`, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.Request.Header))
+	}
+	for _, name := range []string{"d", "data", "data-raw", "data-binary", "data-ascii", "json"} {
+		flags.Func(name, "the `body`, or @FILE", func(text string) error { return s.data.add(text, name != "data-raw") })
+	}
+	for _, name := range []string{"u", "user"} {
+		flags.Func(name, "`USER:PASSWORD` of Basic authentication", func(text string) error {
+			addHeader(s.cfg.Request.Header, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
+			return nil
+		})
+	}
+	flags.StringVar(&s.cfg.Request.URL, "url", "", "the `URL`")
+	ignored := func(string) error { return nil }
+	for _, name := range []string{"s", "S", "i", "v", "f", "silent", "show-error", "include", "verbose", "fail", "compressed"} {
+		flags.BoolFunc(name, "ignored, as it only changes what curl prints", ignored)
+	}
+}
+
+// expand splits curl's short flags: -sSXPOST becomes -s -S -X POST.
+func expand(args []string) []string {
+	var list []string
+	for _, arg := range args {
+		if len(arg) < 3 || arg[0] != '-' || arg[1] == '-' {
+			list = append(list, arg)
+			continue
+		}
+		for i, letter := range arg[1:] {
+			list = append(list, "-"+string(letter))
+			if rest := arg[i+2:]; strings.ContainsRune("XHdu", letter) && rest != "" {
+				list = append(list, rest)
+				break
+			}
+		}
+	}
+	return list
+}
+
+func (d *data) add(text string, mayBeFile bool) error {
+	if name, isFile := strings.CutPrefix(text, "@"); isFile && mayBeFile {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read the body: %w", err)
+		}
+		text = string(content)
+	}
+	d.parts = append(d.parts, text)
+	return nil
+}
+
+// into completes a request. JSON has its type without being asked; all other bodies have curl's.
+func (d *data) into(r *Request) error {
+	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(d.parts, "&")
+	if r.Body == "" || r.Header.Get("Content-Type") != "" {
+		return nil
+	}
+	kind := "application/x-www-form-urlencoded"
+	if json.Valid([]byte(r.Body)) {
+		kind = "application/json"
+	}
+	r.Header.Set("Content-Type", kind)
+	return nil
+}
+
+// addHeader adds a value under the canonical name.
+func addHeader(to http.Header, name, value string) { to.Add(name, value) }

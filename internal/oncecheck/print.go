@@ -1,0 +1,117 @@
+package oncecheck
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+//go:embed report.html
+var reportPage string
+
+//go:embed badge.svg
+var badgePicture string
+
+// printRules lists the rules, or prints the page of one.
+func printRules(out io.Writer, names []string) error {
+	for _, name := range names {
+		rule, ok := find(name)
+		if !ok {
+			return fmt.Errorf("there is no rule %q; --rules lists them", name)
+		}
+		_, _ = fmt.Fprint(out, rule.Page())
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	for _, rule := range Rules {
+		_, _ = fmt.Fprintf(out, "%-14s  %s\n", rule.Name, rule.Claim())
+	}
+	return nil
+}
+
+// write writes the report in each form that was asked for.
+func (s *settings) write(r Report, out io.Writer) error {
+	if s.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(r); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	} else {
+		printReport(out, r, s.quiet)
+	}
+	for file, text := range map[string]string{s.page: reportPage, s.badge: badgePicture} {
+		if file == "" {
+			continue
+		}
+		if err := render(file, text, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func render(file, text string, r Report) error {
+	var out strings.Builder
+	if err := template.Must(template.New("").Parse(text)).Execute(&out, r); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(out.String()), 0o644) //nolint:gosec // a report is for everybody
+}
+
+func printReport(out io.Writer, r Report, quiet bool) {
+	_, _ = fmt.Fprintf(out, "%s %s\n\n", r.Method, r.URL)
+	for _, v := range r.Verdicts {
+		if quiet && v.Outcome != Broken {
+			continue
+		}
+		_, _ = fmt.Fprintf(out, "%-11s  %-14s  %s\n", v.Outcome, v.Rule, v.Claim)
+		if v.Reason != "" {
+			_, _ = fmt.Fprintf(out, "             %s\n", v.Reason)
+		}
+		printEvidence(out, v.Evidence)
+	}
+	_, _ = fmt.Fprintf(out, "\n%s; %d requests in %s\n", r.Sum(), r.Requests, r.Elapsed.Round(100*time.Millisecond))
+}
+
+// Sum is the result in a few words.
+func (r Report) Sum() string {
+	return fmt.Sprintf("%d hold, %d broken, %d not decided", r.Count(Holds), r.Count(Broken), r.Count(NotDecided))
+}
+
+// maxShown bounds how many exchanges a text shows for a rule. JSON and the page have all of them.
+const maxShown = 4
+
+func printEvidence(out io.Writer, evidence []Exchange) {
+	for i, e := range evidence {
+		if i == maxShown {
+			_, _ = fmt.Fprintf(out, "             … and %d more\n", len(evidence)-i)
+			return
+		}
+		_, _ = fmt.Fprintf(out, "\n             # %s\n%s", e.Note, quote("> ", e.Request))
+		if e.Error != "" {
+			_, _ = fmt.Fprint(out, quote("! ", e.Error))
+		}
+		_, _ = fmt.Fprint(out, quote("< ", e.Response))
+	}
+	if len(evidence) > 0 {
+		_, _ = fmt.Fprintln(out)
+	}
+}
+
+// quote puts a mark before each line.
+func quote(mark, text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			fmt.Fprintf(&out, "             %s%s\n", mark, line)
+		}
+	}
+	return out.String()
+}

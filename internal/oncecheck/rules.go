@@ -1,0 +1,66 @@
+package oncecheck
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rule is something that every API with idempotency keys should do.
+type Rule struct {
+	Name  string
+	check func(*probe) Verdict
+}
+
+// Rules are all rules, in the order in which they are checked. Each has a page in pages.
+var Rules = []Rule{
+	{"replay", replay},
+	{"one-effect", oneEffect},
+	{"two-at-once", sentAtOnce(2)},
+	{"ten-at-once", sentAtOnce(10)},
+	{"fifty-at-once", sentAtOnce(50)},
+	{"polite-retry", politeRetry},
+	{"retry-after", retryAfter},
+	{"other-body", otherBody},
+	{"other-path", otherPath},
+	{"other-caller", otherCaller},
+	{"member-order", memberOrder},
+	{"no-key", noKey},
+	{"empty-key", emptyKey},
+	{"long-key", longKey},
+	{"quoted-key", quotedKey},
+	{"strange-keys", strangeKeys},
+	{"similar-keys", similarKeys},
+	{"lost-answer", lostAnswer},
+	{"slow-client", slowClient},
+	{"client-leaves", clientLeaves},
+	{"error-then-key", errorThenKey},
+	{"survives", survives},
+}
+
+//go:embed pages/*.md
+var pages embed.FS
+
+// Page is the rule's page, in Markdown. Its first line is the claim.
+func (r Rule) Page() string {
+	text, err := pages.ReadFile("pages/" + r.Name + ".md")
+	if err != nil {
+		panic(fmt.Sprintf("rule %s has no page", r.Name)) // a test looks for all of them
+	}
+	return string(text)
+}
+
+// Claim is the rule in one sentence.
+func (r Rule) Claim() string {
+	line, _, _ := strings.Cut(r.Page(), "\n")
+	return strings.TrimPrefix(line, "# ")
+}
+
+func find(name string) (Rule, bool) {
+	i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return Rules[i], true
+}

@@ -1,0 +1,84 @@
+package oncecheck
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// check runs rules on a shop with a flaw.
+func check(t *testing.T, flaw string, only ...string) Report {
+	t.Helper()
+	s, url := newShop(t, flaw)
+	report, err := Run(t.Context(), Config{
+		Request: Request{URL: url + "/orders", Body: `{"amount":5,"note":"{{unique}}"}`,
+			Header: http.Header{"Authorization": {"Bearer a"}, "Content-Type": {"application/json"}}},
+		OtherURL: url + "/refunds", OtherCaller: http.Header{"Authorization": {"Bearer b"}},
+		Count: s.count, Between: s.forget, Only: only, Rate: 10_000, Patience: 3 * time.Second,
+	})
+	require.NoError(t, err)
+	return report
+}
+
+func TestRules_CatchTheServerThatBreaksThem(t *testing.T) {
+	t.Parallel()
+	for _, rule := range Rules {
+		t.Run(rule.Name, func(t *testing.T) {
+			t.Parallel()
+			report := check(t, rule.Name, rule.Name)
+			require.Len(t, report.Verdicts, 1)
+			v := report.Verdicts[0]
+			require.Equal(t, Broken, v.Outcome, v.Reason)
+			require.NotEmpty(t, v.Reason)
+			require.NotEmpty(t, v.Evidence)
+			require.Contains(t, v.Evidence[0].Request, "POST /")
+			require.NotContains(t, v.Evidence[0].Request, "Bearer a")
+		})
+	}
+}
+
+func TestRules_HoldAtAServerWithoutFlaws(t *testing.T) {
+	t.Parallel()
+	report := check(t, "")
+	require.Len(t, report.Verdicts, len(Rules))
+	for _, v := range report.Verdicts {
+		require.Equal(t, Holds, v.Outcome, "%s: %s %+v", v.Rule, v.Reason, v.Evidence)
+	}
+	require.LessOrEqual(t, report.Requests, DefaultMaxRequests/2, "the bound leaves room for retries")
+}
+
+func TestRules_HaveAPageEach(t *testing.T) {
+	t.Parallel()
+	for _, rule := range Rules {
+		require.Regexp(t, `(?s)^# .+\.\n\n\*\*Why\.\*\* .+\n\n\*\*How it is checked\.\*\* .+\n\n\*\*What helps\.\*\* .+\n$`, rule.Page(), rule.Name)
+	}
+	files, err := pages.ReadDir("pages")
+	require.NoError(t, err)
+	require.Len(t, files, len(Rules))
+	list, err := os.ReadFile("../../docs/oncecheck.md")
+	require.NoError(t, err)
+	for _, rule := range Rules {
+		require.Contains(t, string(list), "["+"`"+rule.Name+"`"+"](../internal/oncecheck/pages/"+rule.Name+".md): "+rule.Claim()+"\n")
+	}
+}
+
+func TestRules_WithoutACountDecideNoEffects(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "")
+	report, err := Run(t.Context(), Config{Request: Request{URL: url, Body: "{}"}, Only: []string{"replay", "one-effect", "other-caller"}})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Holds, NotDecided, NotDecided},
+		[]Outcome{report.Verdicts[0].Outcome, report.Verdicts[1].Outcome, report.Verdicts[2].Outcome})
+}
+
+func TestRun_SendsNoMoreThanAllowed(t *testing.T) {
+	t.Parallel()
+	s, url := newShop(t, "")
+	report, err := Run(t.Context(), Config{Request: Request{URL: url, Body: "{}"}, Count: s.count, MaxRequests: 20, Rate: 10_000})
+	require.NoError(t, err)
+	require.LessOrEqual(t, report.Requests, 20)
+	require.Equal(t, NotDecided, report.Verdicts[len(report.Verdicts)-2].Outcome)
+}

@@ -1,0 +1,86 @@
+package oncecheck
+
+import (
+	"strconv"
+	"time"
+)
+
+// sentAtOnce sends a request n times side by side.
+func sentAtOnce(n int) func(*probe) Verdict {
+	return func(p *probe) Verdict {
+		return p.counted(1, func() Verdict {
+			_, last := p.atOnce(n, p.fresh())
+			var seen *Exchange
+			for _, e := range last {
+				switch {
+				case !e.succeeded():
+				case seen == nil:
+					seen = &e
+				case !seen.same(e):
+					return broken([]Exchange{*seen, e}, "two clients of one request got different answers: %s", seen.difference(e))
+				}
+			}
+			if seen == nil {
+				return broken(last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
+			}
+			return holds()
+		})
+	}
+}
+
+// crowd is how many requests at once make some of them wait.
+const crowd = 8
+
+// politeRetry requires that everybody who is told to retry gets the answer in the end.
+func politeRetry(p *probe) Verdict {
+	r := p.fresh()
+	first, last := p.atOnce(crowd, r)
+	answer := p.retry("the same request afterwards", r)
+	if !answer.succeeded() {
+		return broken([]Exchange{answer}, "after all of them the request got %s", answer.told())
+	}
+	waited := false
+	for i := range last {
+		told := first[i].busy() || first[i].status == 0
+		waited = waited || told
+		if why := answer.difference(last[i]); why != "" {
+			return broken([]Exchange{answer, first[i], last[i]}, "a client that retried politely did not get the answer: %s", why)
+		}
+	}
+	if !waited {
+		return notDecided("nobody was told to retry; a request that takes longer would show it")
+	}
+	return holds()
+}
+
+// retryAfter requires the header where a client is told to retry, and that it is true.
+func retryAfter(p *probe) Verdict {
+	r := p.fresh()
+	p.must(p.client.reserve(p.ctx, crowd))
+	answers := make(chan Exchange, crowd)
+	for range crowd {
+		go func() { answers <- p.client.exchange(p.ctx, "one of many at once", r, way{}) }()
+	}
+	var told *Exchange
+	for range crowd {
+		if e := p.show(<-answers); e.busy() && (told == nil || told.header.Get("Retry-After") != "") {
+			told = &e
+		}
+	}
+	if told == nil {
+		return notDecided("nobody was told to retry; a request that takes longer would show it")
+	}
+	seconds, err := strconv.Atoi(told.header.Get("Retry-After"))
+	if err != nil {
+		return broken([]Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+	}
+	wait := time.Duration(seconds) * time.Second
+	if wait > p.cfg.Patience {
+		return notDecided("Retry-After is %s, which is longer than --patience", wait)
+	}
+	p.must(pause(p.ctx, wait))
+	if again := p.send("the same request, after Retry-After", r); again.busy() {
+		return broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", wait, again.told())
+	}
+	return holds()
+}

@@ -1,0 +1,162 @@
+package oncecheck
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+)
+
+// again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
+// the same answer.
+func (p *probe) again(r Request, lost Exchange) Verdict {
+	first := p.retry("the retry", r)
+	if !first.succeeded() {
+		return broken([]Exchange{lost, first}, "the retry got %s: the client cannot know whether its request was executed", first.told())
+	}
+	second := p.retry("the same request again", r)
+	if why := first.difference(second); why != "" {
+		return broken([]Exchange{lost, first, second}, "%s", why)
+	}
+	return holds()
+}
+
+// lostAnswer cuts the connection at several moments: when the answer arrives, within its header,
+// in the middle, and before its last byte.
+func lostAnswer(p *probe) Verdict {
+	sample := p.send("the request, to know how long the answer is", p.fresh())
+	for _, bytes := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
+		v := p.counted(1, func() Verdict {
+			r := p.fresh()
+			lost, err := p.cut(r, bytes)
+			p.must(err)
+			if lost.status != 0 {
+				return notDecided("the answer arrived before the connection was cut: it is shorter than %d bytes", bytes)
+			}
+			return p.again(r, lost)
+		})
+		if v.Outcome == Broken {
+			return v
+		}
+		if v.Outcome == NotDecided && p.cfg.Count == nil {
+			continue // all moments are tried in any case
+		}
+		if v.Outcome == NotDecided {
+			return v
+		}
+	}
+	if p.cfg.Count == nil {
+		return notDecided(uncounted)
+	}
+	return holds()
+}
+
+// cut sends a request through a proxy, which cuts the connection after so many bytes of the
+// answer.
+func (p *probe) cut(r Request, bytes int) (Exchange, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return Exchange{}, err
+	}
+	line, err := faultproxy.Open(address(u))
+	if err != nil {
+		return Exchange{}, err
+	}
+	defer func() { _ = line.Close() }()
+	through := newTransport()
+	through.Proxy = nil
+	through.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, line.Addr)
+		if err != nil {
+			return nil, err
+		}
+		return conn, line.Cut(bytes)
+	}
+	through.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		// TLS 1.3 sends tickets after its handshake, which would count as bytes of the answer.
+		config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}
+		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, line.Addr)
+		if err != nil {
+			return nil, err
+		}
+		return conn, line.Cut(bytes)
+	}
+	return p.sendBy("the request, whose answer is lost on the way", r, way{transport: through}), nil
+}
+
+// address is the host and port of a URL.
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// parts and betweenParts make a slow client: it needs almost a second for its body.
+const (
+	parts        = 4
+	betweenParts = 250 * time.Millisecond
+)
+
+func slowClient(p *probe) Verdict {
+	return p.counted(1, func() Verdict {
+		r := p.fresh()
+		first := p.sendBy("the request, sent slowly", r, way{body: slowly})
+		if first.status == 0 || first.busy() {
+			return p.again(r, first) // it was too slow for the server, and its retry is not
+		}
+		if !first.succeeded() {
+			return broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
+		}
+		again := p.retry("the same request again", r)
+		if why := first.difference(again); why != "" {
+			return broken([]Exchange{first, again}, "%s", why)
+		}
+		return holds()
+	})
+}
+
+// slowly returns a reader of the body that pauses between its parts.
+func slowly(ctx context.Context, body string) io.Reader {
+	reader, writer := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = reader.CloseWithError(ctx.Err()) })
+	go func() {
+		size := max(1, len(body)/parts)
+		for len(body) > 0 {
+			n := min(size, len(body))
+			if _, err := io.Copy(writer, strings.NewReader(body[:n])); err != nil {
+				return
+			}
+			if body = body[n:]; pause(ctx, betweenParts) != nil {
+				return
+			}
+		}
+		_ = writer.Close()
+	}()
+	return reader
+}
+
+func clientLeaves(p *probe) Verdict {
+	return p.counted(1, func() Verdict {
+		r := p.fresh()
+		return p.again(r, p.sendBy("the request, whose client leaves when it has sent it", r, way{leave: whenSent}))
+	})
+}
+
+// whenSent ends the context when the request was written, and with it the connection.
+func whenSent(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
+	}), cancel
+}
+
+var _ http.RoundTripper = (*recorder)(nil)

@@ -1,0 +1,95 @@
+package oncecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Report is what a run found.
+type Report struct {
+	URL      string        `json:"url"`
+	Method   string        `json:"method"`
+	Requests int           `json:"requests"`
+	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
+	Verdicts []Verdict     `json:"verdicts"`
+}
+
+// Count returns how many rules have an outcome.
+func (r Report) Count(o Outcome) (n int) {
+	for _, v := range r.Verdicts {
+		if v.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// Run checks the rules, one after the other: nobody else may cause effects meanwhile. Its error
+// says, in a sentence for people, why nothing could be found out.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if err := cfg.check(); err != nil {
+		return Report{}, err
+	}
+	c := newClient(&cfg)
+	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
+	if _, err := c.run(ctx, tryOut); err != nil {
+		return report, err
+	}
+	for _, rule := range Rules {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
+			continue
+		}
+		v, err := c.run(ctx, rule.check)
+		if errors.Is(err, errUsedUp) {
+			v, err = notDecided("%s", err), nil
+		}
+		if err != nil {
+			return report, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
+		v.Rule, v.Claim = rule.Name, rule.Claim()
+		report.Verdicts = append(report.Verdicts, v)
+	}
+	report.Requests, report.Elapsed = len(c.all), time.Since(c.began)
+	return report, nil
+}
+
+// run checks one rule.
+func (c *client) run(ctx context.Context, check func(*probe) Verdict) (v Verdict, err error) {
+	p := &probe{ctx: ctx, client: c, cfg: c.cfg}
+	defer func() {
+		switch recovered := recover().(type) {
+		case nil:
+		case failure:
+			err = recovered.error
+		default:
+			panic(recovered)
+		}
+	}()
+	if v = check(p); v.Outcome == Broken && v.Evidence == nil {
+		v.Evidence = p.shown
+	}
+	return v, nil
+}
+
+// tryOut sends the request once, and fails if no rule could be decided with it.
+func tryOut(p *probe) Verdict {
+	before, counts := p.effects()
+	e := p.send("the request", p.fresh())
+	switch {
+	case e.status == 0:
+		p.must(fmt.Errorf("the server did not answer (%s); is it running, and is the URL right?", e.Error))
+	case !e.succeeded():
+		p.must(fmt.Errorf("the request was answered with %s: %.300s; give one that succeeds", e.told(), e.body))
+	}
+	if !counts {
+		return holds()
+	}
+	if after, _ := p.effects(); after-before != 1 {
+		p.must(fmt.Errorf("the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's",
+			before, after))
+	}
+	return holds()
+}
