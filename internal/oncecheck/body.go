@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -122,7 +123,7 @@ func changeLeaf(body string, n int) (string, bool) {
 	}
 	var numbers, texts []func()
 	leaves(&value, &numbers, &texts)
-	changes := append(numbers, texts...)
+	changes := slices.Concat(numbers, texts)
 	if n >= len(changes) {
 		return "", false
 	}

@@ -61,7 +61,7 @@ func expand(args []string) []string {
 
 func (d *data) add(text string, mayBeFile bool) error {
 	if name, isFile := strings.CutPrefix(text, "@"); isFile && mayBeFile {
-		content, err := os.ReadFile(name)
+		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
 		if err != nil {
 			return fmt.Errorf("read the body: %w", err)
 		}

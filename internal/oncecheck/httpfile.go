@@ -16,7 +16,7 @@ var variable = regexp.MustCompile(`\{\{\s*([^{}]+?)\s*\}\}`)
 // takeFile reads a request of a .http file, as editors send it: the one of this name, or the only
 // one that changes something.
 func (s *settings) takeFile(file, name string) error {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
 	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}

@@ -12,8 +12,8 @@ const repetitions = 3
 // settling is how long effects of requests that were answered may still appear.
 const settling = 100 * time.Millisecond
 
-// counted requires a number of effects of what f does.
-func (p *probe) counted(want int64, f func() Verdict) Verdict {
+// counted requires that f has one effect.
+func (p *probe) counted(f func() Verdict) Verdict {
 	before, counts := p.effects()
 	v := f()
 	switch {
@@ -23,12 +23,12 @@ func (p *probe) counted(want int64, f func() Verdict) Verdict {
 		return notDecided(uncounted)
 	}
 	after, _ := p.effects()
-	if after-before == want { // another one may be on its way
+	if after-before == 1 { // another one may be on its way
 		p.must(pause(p.ctx, settling))
 		after, _ = p.effects()
 	}
-	if after-before != want {
-		return broken(nil, "there were %d effects instead of %d", after-before, want)
+	if after-before != 1 {
+		return broken(nil, "there were %d effects instead of 1", after-before)
 	}
 	return v
 }
@@ -51,7 +51,7 @@ func (p *probe) repeated(r Request) Verdict {
 func replay(p *probe) Verdict { return p.repeated(p.fresh()) }
 
 func oneEffect(p *probe) Verdict {
-	return p.counted(1, func() Verdict { return p.repeated(p.fresh()) })
+	return p.counted(func() Verdict { return p.repeated(p.fresh()) })
 }
 
 func memberOrder(p *probe) Verdict {
@@ -74,7 +74,7 @@ func otherBody(p *probe) Verdict {
 	if !ok {
 		return notDecided("no changed body was accepted under a key of its own; name one with --other-body")
 	}
-	return p.counted(1, func() Verdict { return p.reused(func(r Request) Request { r.Body = change(r.Body); return r }) })
+	return p.counted(func() Verdict { return p.reused(func(r Request) Request { r.Body = change(r.Body); return r }) })
 }
 
 // maxChanges bounds how many changed bodies are tried.
@@ -193,7 +193,7 @@ func errorThenKey(p *probe) Verdict {
 	if !refused.refused() {
 		return notDecided("an invalid body got %s instead of 4xx", refused.told())
 	}
-	return p.counted(1, func() Verdict {
+	return p.counted(func() Verdict {
 		first := p.retry("the right request with its key", r)
 		shown := []Exchange{refused, first}
 		switch {
@@ -216,7 +216,7 @@ func survives(p *probe) Verdict {
 	if p.cfg.Between == nil {
 		return notDecided("name a command that disturbs the service between a request and its retry with --between, such as the flush of its cache")
 	}
-	return p.counted(1, func() Verdict {
+	return p.counted(func() Verdict {
 		r := p.fresh()
 		first := p.send("the request", r)
 		p.must(p.cfg.Between(p.ctx))

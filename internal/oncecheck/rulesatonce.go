@@ -8,7 +8,7 @@ import (
 // sentAtOnce sends a request n times side by side.
 func sentAtOnce(n int) func(*probe) Verdict {
 	return func(p *probe) Verdict {
-		return p.counted(1, func() Verdict {
+		return p.counted(func() Verdict {
 			_, last := p.atOnce(n, p.fresh())
 			var seen *Exchange
 			for _, e := range last {

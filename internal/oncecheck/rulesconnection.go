@@ -33,7 +33,7 @@ func (p *probe) again(r Request, lost Exchange) Verdict {
 func lostAnswer(p *probe) Verdict {
 	sample := p.send("the request, to know how long the answer is", p.fresh())
 	for _, bytes := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
-		v := p.counted(1, func() Verdict {
+		v := p.counted(func() Verdict {
 			r := p.fresh()
 			lost, err := p.cut(r, bytes)
 			p.must(err)
@@ -81,7 +81,7 @@ func (p *probe) cut(r Request, bytes int) (Exchange, error) {
 	}
 	through.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		// TLS 1.3 sends tickets after its handshake, which would count as bytes of the answer.
-		config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}
+		config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12} //nolint:gosec // see above
 		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, line.Addr)
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ const (
 )
 
 func slowClient(p *probe) Verdict {
-	return p.counted(1, func() Verdict {
+	return p.counted(func() Verdict {
 		r := p.fresh()
 		first := p.sendBy("the request, sent slowly", r, way{body: slowly})
 		if first.status == 0 || first.busy() {
@@ -145,7 +145,7 @@ func slowly(ctx context.Context, body string) io.Reader {
 }
 
 func clientLeaves(p *probe) Verdict {
-	return p.counted(1, func() Verdict {
+	return p.counted(func() Verdict {
 		r := p.fresh()
 		return p.again(r, p.sendBy("the request, whose client leaves when it has sent it", r, way{leave: whenSent}))
 	})
