@@ -297,7 +297,7 @@ func TestRun_RefusesWrongUsage(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(t.Context(), []string{"migrate"}, nil, io.Discard), "serve")
 	_, err := choose(t.Context(), []string{"SYSTEM=magic"}, "", nil)
-	require.ErrorContains(t, err, "[fiber fiber-lock none setnx]")
+	require.ErrorContains(t, err, "[fiber fiber-lock none setnx authority]")
 }
 
 func freeAddr(t *testing.T) string {
