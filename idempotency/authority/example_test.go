@@ -47,7 +47,7 @@ func ExampleKeys_Serve() {
 type charge struct{ ID, Status string }
 
 func chargeCard(ctx context.Context, idempotencyKey string, cents int64) (charge, error) {
-	return charge{}, fmt.Errorf("not implemented: %s, %d: %w", idempotencyKey, cents, ctx.Err())
+	return charge{Status: fmt.Sprintf("succeeded: %d cents for %s", cents, idempotencyKey)}, ctx.Err()
 }
 
 // A payment at a provider, with a table of its own: payments (id, cents, status).
