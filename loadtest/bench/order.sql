@@ -1,5 +1,5 @@
--- One order as the service writes it, for pgbench: the statements of sql/queries in the same two round
--- trips, with keys and IDs in the order of each client. A test compares the columns.
+-- One order as the service writes it, for pgbench: the statements of sql/queries and of the authority in
+-- the same two round trips, with keys and IDs in the order of each client. A test compares the columns.
 --
 -- What differs: pgbench has no UUIDs and no clock, so IDs are made by bench_id in each statement that
 -- names one, and texts of the usual length stand for the answer and the event. This costs PostgreSQL
@@ -11,10 +11,10 @@
 \startpipeline
 begin isolation level read committed read write;
 -- ProbeKey
-SELECT now()::timestamptz AS now FROM accounts
-WHERE accounts.id = :account::uuid AND NOT EXISTS (
-    SELECT FROM idempotency_keys k WHERE k.account_id = :account::uuid AND k.key = 'pgbench-' || :id::bigint AND k.status <> 'refused'
-       AND (k.status = 'in_progress' OR greatest(k.expires_at, k.tombstone_until) > now()));
+SELECT now(), NOT EXISTS (SELECT FROM idempotency_keys k WHERE account_id = :account::uuid AND key = 'pgbench-' || :id::bigint AND status <> 'refused'
+    AND (status = 'in_progress' OR greatest(expires_at, tombstone_until) > now()));
+-- AccountExists
+SELECT true AS found FROM accounts WHERE id = :account::uuid;
 -- CustomerExists
 SELECT EXISTS (SELECT FROM customers WHERE account_id = :account::uuid
     AND id = ('00000000-0000-7000-8000-' || lpad(to_hex(:customer::bigint), 12, '0'))::uuid);
@@ -23,8 +23,8 @@ SELECT * FROM products WHERE account_id = :account::uuid AND sku = ANY (ARRAY['p
 \endpipeline
 \startpipeline
 -- ClaimKey
-INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource, response_status,
-    response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
+INSERT INTO idempotency_keys AS k (account_id, key, fingerprint, operation, status, resource_id, resource,
+    response_status, response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
 VALUES (:account::uuid, 'pgbench-' || :id::bigint, decode(repeat('a7', 32), 'hex'), 'place_order',
     CASE WHEN now() > now() - make_interval(secs => 900::float8) THEN 'completed'::text END,
     bench_id(:id::bigint), nullif('/v1/orders/' || bench_id(:id::bigint)::text, ''), 201,
@@ -38,7 +38,8 @@ ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, 
     resource_id = excluded.resource_id, resource = excluded.resource, response_status = excluded.response_status,
     response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
     completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
-    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent;
+    tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent,
+    attempt = 1, taken_at = now(), due_at = NULL;
 -- InsertOrder
 INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_currency, created_at, updated_at, expires_at)
 VALUES (bench_id(:id::bigint), :account::uuid, ('00000000-0000-7000-8000-' || lpad(to_hex(:customer::bigint), 12, '0'))::uuid,
