@@ -78,7 +78,7 @@ func TestBudget_StopsNoRetry(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.do(request{method: "GET", path: "/v1/products"}).status)
 
 	requireSame(t, created, s.do(first))
-	require.NoError(t, s.redis.FlushAll(s.ctx).Err())
+	require.NoError(t, s.redis.FlushDB(s.ctx).Err())
 	requireSame(t, created, s.do(first))
 	refused.replica = 1
 	require.Equal(t, http.StatusCreated, s.do(refused).status, "the key was not used")

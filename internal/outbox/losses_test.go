@@ -69,7 +69,7 @@ func TestEvents_ComeBackWhenRedisIsFlushed(t *testing.T) {
 	stop()
 	s.sell(10) // published, and not consumed
 	s.await("all is published", func() bool { return s.waiting() == 0 })
-	require.NoError(t, s.client.FlushAll(s.ctx).Err())
+	require.NoError(t, s.client.FlushDB(s.ctx).Err())
 	s.sell(5)
 	s.startConsumers("api-1")
 	s.effective(25)
@@ -87,7 +87,7 @@ func TestEvents_ComeBackWhenRedisIsFlushedWhileTheInboxIsLocked(t *testing.T) {
 	s.sell(1)
 	s.await("all is published", func() bool { return s.waiting() == 0 })
 	s.await("the event is taken", func() bool { return s.pending(confirmations) == 1 })
-	require.NoError(t, s.client.FlushAll(s.ctx).Err())
+	require.NoError(t, s.client.FlushDB(s.ctx).Err())
 	require.NoError(t, tx.Rollback(s.ctx))
 	s.effective(2)
 }
@@ -279,7 +279,7 @@ func TestConsumer_NoticesThatTheStreamIsGone(t *testing.T) {
 	s := setupShop(t, testenv.RedisServer(t).URL)
 	s.startConsumers("api-1")
 	s.await("both consumers wait for events", func() bool { return s.blocked() == 2 })
-	require.NoError(t, s.client.FlushAll(s.ctx).Err())
+	require.NoError(t, s.client.FlushDB(s.ctx).Err())
 	event := s.orderPlaced()
 	s.publish(event)
 	s.await("the event is handled", func() bool { return s.confirmations(event) == 1 })

@@ -57,7 +57,7 @@ func TestOncecheck_FindsWhatTheCampaignsFound(t *testing.T) {
 					Header: http.Header{"Authorization": {"Bearer a"}, "Content-Type": {"application/json"}}},
 				OtherURL: target + "/v1/refunds", OtherCaller: http.Header{"Authorization": {"Bearer b"}},
 				Count:   func(context.Context) (int64, error) { return s.executions.Load(), nil },
-				Between: func(ctx context.Context) error { return client.FlushAll(ctx).Err() },
+				Between: func(ctx context.Context) error { return client.FlushDB(ctx).Err() },
 			})
 			require.NoError(t, err)
 			require.Less(t, report.Elapsed, time.Minute)
