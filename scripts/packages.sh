@@ -3,6 +3,7 @@
 # `integration` those whose tests start PostgreSQL or Redis, `console` the one that presses the
 # console's buttons: it needs the machine more than others, so it is a suite of its own. tests/upgrade
 # belongs to `task test:upgrade`: it needs git's history. `security` has the attacks on a stack of their own.
+# tests/image needs a Docker engine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
@@ -14,4 +15,4 @@ esac
 # The pattern matches the library's modules, too; ./... stops at their go.mod.
 # A package's test binary is listed as PACKAGE.test, with all that it links.
 go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' github.com/oncepay/oncepay/... |
-  awk -v want="$servers" '$1 ~ /\.test$/ && $1 !~ /\/tests\/(console|security|upgrade)\.test$/ { servers = / github.com\/oncepay\/oncepay\/internal\/(testenv|localserver) / ? 1 : 0; if (servers == want) print substr($1, 1, length($1) - 5) }'
+  awk -v want="$servers" '$1 ~ /\.test$/ && $1 !~ /\/tests\/(console|image|security|upgrade)\.test$/ { servers = / github.com\/oncepay\/oncepay\/internal\/(testenv|localserver) / ? 1 : 0; if (servers == want) print substr($1, 1, length($1) - 5) }'

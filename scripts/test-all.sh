@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
-# two replicas, and the console's buttons in a browser; then, with the machine to themselves, a short load
+# two replicas, the console's buttons in a browser and, with what they leave idle, the fuzz targets; then, with the machine to themselves, a short load
 # test, the benchmark's quick form and a fault campaign of a minute, these two on stacks of their own.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration scenarios tour console security stress bench faults)
+suites=(unit integration fuzz scenarios tour console security stress bench faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -25,6 +25,7 @@ suite() {
 count() {
   case $1 in
     unit | integration | console | security) grep -o '^DONE [0-9]* tests.* in' "$results/$1.log" | sed 's/DONE //; s/ in$//' ;;
+    fuzz) echo "$(grep -c '^ok ' "$results/$1.log") targets" ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
     bench) grep -o '^[0-9]* parts' "$results/$1.log" ;;
@@ -56,6 +57,11 @@ on_stack() {
   suite security scripts/go-test.sh security
   suite stress bin/stress --short
   suite bench bin/bench -quick
+}
+
+fuzzing() {
+  trap 'exit 130' INT TERM
+  suite fuzz nice -n 19 scripts/fuzz.sh
 }
 
 campaign() {
@@ -108,10 +114,12 @@ trap interrupt INT TERM
 
 lane go_tests
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
+lane fuzzing
 wait "${lanes[0]}"
 wait "${lanes[1]}"
 stacked=$?
-lane campaign
 wait "${lanes[2]}"
+lane campaign
+wait "${lanes[3]}"
 summary || exit 1
 exit "$stacked"

@@ -6,10 +6,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -20,9 +22,32 @@ import (
 const runner = "github.com/go-task/task/v3/cmd/task"
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	err := toRoot()
+	if err == nil {
+		err = run(os.Args[1:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "task:", err)
 		os.Exit(1)
+	}
+}
+
+// toRoot changes to the folder of the Taskfile: a user may be in one below it.
+func toRoot() error {
+	for {
+		if _, err := os.Stat("Taskfile.yml"); err == nil {
+			return nil
+		}
+		here, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		if here == filepath.Dir(here) {
+			return errors.New("there is no Taskfile.yml here or above: change to the clone of oncepay")
+		}
+		if err := os.Chdir(".."); err != nil {
+			return err
+		}
 	}
 }
 
@@ -43,6 +68,9 @@ func run(args []string) error {
 // execRunner becomes the task runner, so that signals and the exit status are its own.
 func execRunner(args []string) error {
 	const path = "bin/task"
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("this clone cannot be written to: %w; clone it to a folder of your own", err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		fmt.Println("building the task runner (half a minute the first time)")
 	}

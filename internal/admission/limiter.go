@@ -30,7 +30,7 @@ const (
 type Limiter struct {
 	mu                        sync.Mutex
 	slots                     share
-	waiting, replays, reading share // places
+	waiting, replays, reading share // seats
 	queue                     queue
 	admitted, turnedAway      [classes]int64
 }
@@ -45,7 +45,7 @@ func New(slots int) *Limiter {
 // read: each takes memory, and a client decides for how long.
 func (l *Limiter) Read(account uuid.UUID) (end func()) {
 	slot := &Slot{limiter: l, account: account}
-	if !slot.takePlace(&l.reading) {
+	if !slot.takeSeat(&l.reading) {
 		return nil
 	}
 	return slot.Leave
@@ -53,7 +53,7 @@ func (l *Limiter) Read(account uuid.UUID) (end func()) {
 
 // Enter returns a slot, which its caller must leave, or nil if the request is turned away. It looks
 // at the request's key only if no slot is free, while the request waits in the queue: a request
-// whose key is known is answered from its record, without the database, so it needs a place and no
+// whose key is known is answered from its record, without the database, so it needs a seat and no
 // slot. waits says that the request may wait for another attempt with its key; then it looks first.
 func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, waits bool, look func(context.Context) Key) *Slot {
 	slot := &Slot{limiter: l, account: account}
@@ -62,13 +62,13 @@ func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, wai
 		key = look(ctx)
 	}
 	if key == InProgress {
-		class, admitted = Begun, slot.takePlace(&l.waiting)
+		class, admitted = Begun, slot.takeSeat(&l.waiting)
 	} else if key == Answered {
-		class, admitted = Begun, slot.takePlace(&l.replays)
+		class, admitted = Begun, slot.takeSeat(&l.replays)
 	} else if q := l.takeOrQueue(slot, class); q == nil {
 		admitted = true
 	} else if !waits && look(ctx) != Unknown {
-		class, admitted = Begun, l.giveUp(q) || slot.takePlace(&l.replays)
+		class, admitted = Begun, l.giveUp(q) || slot.takeSeat(&l.replays)
 	} else {
 		admitted = l.wait(ctx, q)
 	}
@@ -81,7 +81,7 @@ func (l *Limiter) Enter(ctx context.Context, class Class, account uuid.UUID, wai
 
 // takeOrQueue returns nil when the request has its slot, or else a request that is queued, or
 // turned away already. That is decided at once, because a client that has no chance should not wait
-// for its answer. What may wait for the provider needs a place for that beforehand: without one it
+// for its answer. What may wait for the provider needs a seat for that beforehand: without one it
 // would keep its slot.
 func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 	l.mu.Lock()
@@ -92,7 +92,7 @@ func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 			q.admitted <- false
 			return q
 		}
-		slot.place = &l.waiting
+		slot.seat = &l.waiting
 	}
 	switch {
 	case l.slots.take(slot.account):
@@ -100,7 +100,7 @@ func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 		return nil
 	case l.queue.join(q):
 	default:
-		slot.leavePlace()
+		slot.leaveSeat()
 		q.admitted <- false
 	}
 	return q
@@ -124,7 +124,7 @@ func (l *Limiter) giveUp(q *queued) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue.remove(q) {
-		q.slot.leavePlace()
+		q.slot.leaveSeat()
 		return false
 	}
 	return <-q.admitted

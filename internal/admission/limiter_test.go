@@ -243,7 +243,7 @@ func TestLimiter_ANewcomerDisplacesTheNewestOfTheLargestHolder(t *testing.T) {
 		require.Nil(t, enter(t, l, Begun, ada), "its part is all, and full")
 		for _, account := range []uuid.UUID{bob, eve} {
 			newcomer := startEntering(t, l, List, account)
-			require.True(t, newcomer.isWaiting(), "it finds a place")
+			require.True(t, newcomer.isWaiting(), "it finds a seat")
 		}
 		_, refused := outcomes(greedy)
 		require.Equal(t, 2, refused)

@@ -60,7 +60,7 @@ func (q *queue) displace() {
 	for _, one := range slices.Backward(q.waiting) {
 		if one.slot.account == most {
 			q.remove(one)
-			one.slot.leavePlace()
+			one.slot.leaveSeat()
 			one.admitted <- false
 			return
 		}

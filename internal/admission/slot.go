@@ -11,7 +11,7 @@ type Slot struct {
 	limiter *Limiter
 	account uuid.UUID
 	active  bool   // it uses the processors and the database
-	place   *share // which it holds a place of; nil: none
+	seat    *share // which it holds a seat of; nil: none
 }
 
 // Leave ends the request.
@@ -19,39 +19,39 @@ func (s *Slot) Leave() {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.leavePlace()
+	s.leaveSeat()
 	if s.active {
 		s.active = false
 		l.release(s.account)
 	}
 }
 
-// takePlace reports whether there is one.
-func (s *Slot) takePlace(of *share) bool {
+// takeSeat reports whether there is one.
+func (s *Slot) takeSeat(of *share) bool {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !of.take(s.account) {
 		return false
 	}
-	s.place = of
+	s.seat = of
 	return true
 }
 
-// leavePlace needs the lock.
-func (s *Slot) leavePlace() {
-	if s.place != nil {
-		s.place.put(s.account)
-		s.place = nil
+// leaveSeat needs the lock.
+func (s *Slot) leaveSeat() {
+	if s.seat != nil {
+		s.seat.put(s.account)
+		s.seat = nil
 	}
 }
 
-// park releases the slot of a request that has a place.
+// park releases the slot of a request that has a seat.
 func (s *Slot) park() (unpark func()) {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.place == nil || !s.active {
+	if s.seat == nil || !s.active {
 		return func() {}
 	}
 	s.active = false
@@ -77,7 +77,7 @@ func WithSlot(ctx context.Context, s *Slot) context.Context {
 
 // Park gives the slot of the request that ctx belongs to back, while the request waits for the
 // provider: that uses neither processor nor database. The caller must call unpark when the wait is
-// over. Only requests of the class [Money] give theirs back: the others have no place. A context
+// over. Only requests of the class [Money] give theirs back: the others have no seat. A context
 // without a slot has nothing to give back.
 func Park(ctx context.Context) (unpark func()) {
 	if s, ok := ctx.Value(slotKey{}).(*Slot); ok {

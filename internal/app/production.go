@@ -35,25 +35,26 @@ func (c Config) checkProduction() error {
 	if c.Environment != Production {
 		return nil
 	}
-	err := errors.Join(c.checkSecret(), c.checkDatabase(), c.checkRedis(), c.checkProvider())
+	err := errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
+		c.checkDatabase(), c.checkRedis(), c.checkProvider())
 	if err != nil {
 		return fmt.Errorf("configuration for ENVIRONMENT=%s: %w", Production, err)
 	}
 	return nil
 }
 
-func (c Config) checkSecret() error {
-	if c.WebhookSecret == "" {
-		return nil // all provider events are refused
+func checkSecret(variable, value string) error {
+	if value == "" {
+		return nil // nothing is signed with it
 	}
-	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(c.WebhookSecret, "whsec_"))
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(value, "whsec_"))
 	switch {
 	case err != nil:
-		return errors.New("PSP_WEBHOOK_SECRET must be whsec_ and base64")
+		return fmt.Errorf("%s must be whsec_ and base64", variable)
 	case string(secret) == published:
-		return errors.New("PSP_WEBHOOK_SECRET is the published one of the local deployment: whoever reads the source can forge payments")
+		return fmt.Errorf("%s is the published one of the local deployment: whoever reads the source can forge payments", variable)
 	case len(secret) < minSecretBytes:
-		return fmt.Errorf("PSP_WEBHOOK_SECRET has %d bytes, and needs %d or more", len(secret), minSecretBytes)
+		return fmt.Errorf("%s has %d bytes, and needs %d or more", variable, len(secret), minSecretBytes)
 	}
 	return nil
 }
@@ -97,6 +98,9 @@ func (c Config) checkRedis() error {
 }
 
 func (c Config) checkProvider() error {
+	if c.Provider == ProviderStripe && c.PSPURL == "" {
+		return nil // https://api.stripe.com
+	}
 	provider, err := url.Parse(c.PSPURL)
 	if err != nil || provider.Scheme != "https" && !isLocal(provider.Hostname()) {
 		return errors.New("PSP_URL needs https, or a host on this machine")

@@ -31,10 +31,11 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, safe().checkProduction())
 	set := map[string]func(*Config, string){
-		"DATABASE_URL":       func(c *Config, v string) { c.DatabaseURL = v },
-		"REDIS_URL":          func(c *Config, v string) { c.RedisURL = v },
-		"PSP_URL":            func(c *Config, v string) { c.PSPURL = v },
-		"PSP_WEBHOOK_SECRET": func(c *Config, v string) { c.WebhookSecret = v },
+		"DATABASE_URL":                func(c *Config, v string) { c.DatabaseURL = v },
+		"REDIS_URL":                   func(c *Config, v string) { c.RedisURL = v },
+		"PSP_URL":                     func(c *Config, v string) { c.PSPURL = v },
+		"PSP_WEBHOOK_SECRET":          func(c *Config, v string) { c.WebhookSecret = v },
+		"PSP_WEBHOOK_SECRET_PREVIOUS": func(c *Config, v string) { c.WebhookSecretPrevious = v },
 	}
 	for variable, values := range map[string]struct{ refused, accepted []string }{
 		"DATABASE_URL": {
@@ -56,8 +57,9 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			},
 			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
 		},
-		"PSP_URL":            {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
-		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+		"PSP_URL":                     {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
+		"PSP_WEBHOOK_SECRET":          {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+		"PSP_WEBHOOK_SECRET_PREVIOUS": {refused: []string{whsec(published), whsec("s")}, accepted: []string{"", whsec(strings.Repeat("p", minSecretBytes))}},
 	} {
 		for _, value := range values.refused {
 			cfg := safe()

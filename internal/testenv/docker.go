@@ -57,8 +57,8 @@ func newDocker(ctx context.Context) (backend, error) {
 	}
 	d := &docker{provider: provider}
 	var postgresErr, redisErr error
-	d.postgresImage, postgresErr = d.findImage(ctx, os.Getenv("POSTGRES_IMAGE"), "postgres:17", "oncepay-airgap/postgres:17")
-	d.redisImage, redisErr = d.findImage(ctx, os.Getenv("REDIS_IMAGE"), "redis:8", "oncepay-airgap/redis:8")
+	d.postgresImage, postgresErr = d.findImage(ctx, os.Getenv("POSTGRES_IMAGE"), "postgres:17.6", "oncepay-airgap/postgres:17")
+	d.redisImage, redisErr = d.findImage(ctx, os.Getenv("REDIS_IMAGE"), "redis:8.2.1", "oncepay-airgap/redis:8")
 	if err := errors.Join(postgresErr, redisErr); err != nil {
 		return nil, errors.Join(err, provider.Close())
 	}

@@ -98,6 +98,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
 	c.target.Pay, c.target.Order = c.clients.Pay, c.clients.Order
 	c.target.LeaveUnfinished = c.clients.LeaveUnfinished
+	c.target.Flood, c.target.Knock = c.clients.Flood, c.clients.Knock
 	c.target.OpenSale, c.target.Sell, c.target.Restock = c.clients.OpenSale, c.clients.Sell, c.clients.Restock
 	return c, nil
 }

@@ -20,7 +20,8 @@ const (
 	// those of as many clients at the other replica. On a machine at its limit it is 0.88. If
 	// payments keep their slots it is 0.49 to 0.54.
 	fewestServed = 0.7
-	// mostOthers is the share of requests that may be turned away beside some that never finish.
+	// mostOthers is the share of requests that may be turned away beside some that never finish,
+	// beside those of a greedy account and beside those of strangers.
 	mostOthers = 0.1
 	// fewest make a share, and manyOrders one of two counts.
 	fewest, manyOrders = 50, 200
@@ -28,7 +29,7 @@ const (
 
 // overloads finds what overload may not do: leave something of what was turned away, turn away what
 // is answered without the database, turn away orders because payments wait, and turn away anything
-// because requests stay unfinished.
+// because requests stay unfinished, because another account is greedy or because of strangers.
 func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Release, runs []faultRun) []books.Violation {
 	records := make([]string, len(releases))
 	for i, r := range releases {
@@ -50,6 +51,14 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 	all, away = verify.ThroughNginx(attempts, func(a journal.Attempt) bool { return under(fault.StaysUnfinished, a, runs) })
 	if tooMany(away, all, mostOthers) {
 		found = append(found, books.Broken(verify.OnlyWholeCount, "of %d requests beside unfinished ones, %d were turned away", all, away))
+	}
+	all, away = verify.BesideTheGreedy(attempts, func(a journal.Attempt) bool { return under(fault.AccountFloods, a, runs) })
+	if tooMany(away, all, mostOthers) {
+		found = append(found, books.Broken(verify.OthersServed, "of %d requests of other accounts beside a greedy one, %d were refused", all, away))
+	}
+	all, away = verify.BesideTheGreedy(attempts, func(a journal.Attempt) bool { return under(fault.StrangersFlood, a, runs) })
+	if tooMany(away, all, mostOthers) {
+		found = append(found, books.Broken(verify.OthersServed, "of %d requests beside strangers, %d were refused", all, away))
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,32 @@ func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
 	require.Empty(t, overloads(attempts(10, "nginx"), books.Books{}, nil, []faultRun{halves}), "a few")
 	require.Empty(t, overloads(attempts(11, "api-1"), books.Books{}, nil, []faultRun{halves}), "nginx was not asked")
 	require.Empty(t, overloads(attempts(11, "nginx"), books.Books{}, nil, nil), "there were none")
+}
+
+func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
+	t.Parallel()
+	for damage, detail := range map[fault.Damage]string{
+		fault.AccountFloods: "of 100 requests of other accounts beside a greedy one, 11", fault.StrangersFlood: "of 100 requests beside strangers, 11",
+	} {
+		flood := faultRun{Breaks: []fault.Damage{damage}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+		beside := func(away int) []journal.Attempt {
+			greedy := journal.Attempt{Account: "greedy", Key: "g", Purpose: journal.Greedy, Status: 503, Code: "overloaded",
+				Invoke: 10 * time.Second, Return: 10*time.Second + 1}
+			return append(repeated(100, away), slices.Repeat([]journal.Attempt{greedy}, 100)...)
+		}
+		found := overloads(beside(11), books.Books{}, nil, []faultRun{flood})
+		require.Len(t, found, 1)
+		require.Equal(t, verify.OthersServed, found[0].Rule)
+		require.Contains(t, found[0].Detail, detail)
+		require.Empty(t, overloads(beside(10), books.Books{}, nil, []faultRun{flood}), "a few")
+		require.Empty(t, overloads(beside(11), books.Books{}, nil, nil), "there was none")
+	}
+	limited := repeated(100, 0)
+	for i := range 11 {
+		limited[2*i+1].Status, limited[2*i+1].Code = 429, "rate_limited" // the second one of a key
+	}
+	flood := faultRun{Breaks: []fault.Damage{fault.AccountFloods}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	require.Len(t, overloads(limited, books.Books{}, nil, []faultRun{flood}), 1, "a 429 is a refusal, too")
 }
 
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {

@@ -42,7 +42,7 @@ save() {
 FROM oncepay-airgap/debian:trixie
 CMD ["sleep", "infinity"]
 DOCKERFILE
-  docker save --output "$dir/images.tar" oncepay:local oncepay-airgap/{pause:1,postgres:17,redis:8}
+  docker save --output "$dir/images.tar" oncepay:local oncepay-tools:local oncepay-airgap/{pause:1,postgres:17,redis:8}
 }
 
 control_groups() { find /sys/fs/cgroup -depth -type d \( -path '*/kubepods*' -o -name k8s.io \) "$@"; }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,16 +29,23 @@ import (
 const (
 	// upTimeout bounds the whole test: programs may have to be compiled.
 	upTimeout = 8 * time.Minute
-	// attackFor is how long each attack lasts.
+	// attackFor is how long each other attack lasts.
 	attackFor = 6 * time.Second
 	// pace is how often the honest account buys, so that it stays within its own budget.
 	pace = 200 * time.Millisecond
-	// budget is what an account may keep at each replica.
-	budget = 200
+	// leastBudget is what an account may keep at each replica, and budgetPerSecond what it may if
+	// the attack lasts: twice what the honest account needs.
+	leastBudget, budgetPerSecond = 200, 20
 
 	greedy, honest = "sk_test_demo", "sk_test_other"
 	cardNumber     = "4242424242424242"
 )
+
+// greedFor is how long the attack by a greedy account lasts.
+var greedFor = flag.Duration("greed", attackFor, "how long one account takes what it can get")
+
+// budget is what an account may keep at each replica. Nobody who works at an honest pace needs it.
+func budget() int { return max(leastBudget, int(greedFor.Seconds())*budgetPerSecond) }
 
 // town is a stack, with an honest account in it.
 type town struct {
@@ -52,7 +60,7 @@ func setup(t *testing.T) *town {
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	t.Cleanup(cancel)
 	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), Direct: true,
-		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget), "LOG_LEVEL=debug"}})
+		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget()), "LOG_LEVEL=debug"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx), false)) })
 	require.NoError(t, s.Up(ctx))
@@ -99,9 +107,9 @@ func orderOf(customer string) string {
 
 // during has the honest account buy and pay while an attack lasts, by as many clients as it takes.
 // Nothing that it sends may fail.
-func (s *town) during(clients int, attack func()) {
+func (s *town) during(lasts time.Duration, clients int, attack func()) {
 	s.t.Helper()
-	customer, until := s.customer(honest), time.Now().Add(attackFor)
+	customer, until := s.customer(honest), time.Now().Add(lasts)
 	var attackers sync.WaitGroup
 	for range clients {
 		attackers.Go(func() {
@@ -135,7 +143,7 @@ func (s *town) attackByAccount(t *testing.T) {
 	s.t = t
 	customer := s.customer(greedy)
 	var refused atomic.Int64
-	s.during(32, func() {
+	s.during(*greedFor, 32, func() {
 		method, path, body := http.MethodPost, "/v1/orders", orderOf(customer)
 		if rand.IntN(2) == 0 {
 			method, path, body = http.MethodGet, "/v1/customers/"+customer, ""
@@ -150,14 +158,14 @@ func (s *town) attackByAccount(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	kept, err := client.Keys(s.ctx, "idempotency:*:00000000-0000-7000-8000-000000000001:*").Result()
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(kept), 2*(budget+32), "at both replicas, and what was under way")
+	require.LessOrEqual(t, len(kept), 2*(budget()+32), "at both replicas, and what was under way")
 }
 
 // attackByStrangers: unknown API keys, a new one for each request, at nginx and past it.
 func (s *town) attackByStrangers(t *testing.T) {
 	s.t = t
 	var unexpected atomic.Int64
-	s.during(32, func() {
+	s.during(attackFor, 32, func() {
 		service := []string{stack.Nginx, stack.API1, stack.API2}[rand.IntN(3)]
 		status, _, err := s.send(service, "sk_live_"+uuid.NewString(), http.MethodGet, "/v1/orders", "")
 		if err == nil && status != http.StatusUnauthorized && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
@@ -190,7 +198,7 @@ func (s *town) attackBySlowSenders(t *testing.T) {
 	open(300, stack.Nginx, header+"Content-Length: 1000\r\n\r\n{") // of the honest account itself; nginx lets 384 through
 	open(600, stack.API1, header)
 	open(100, stack.API1, header+"Idempotency-Key: slow\r\nContent-Length: 1000\r\n\r\n{")
-	s.during(1, func() {
+	s.during(attackFor, 1, func() {
 		for _, conn := range conns {
 			_, _ = io.WriteString(conn, " ") // closed, if its time is up
 		}

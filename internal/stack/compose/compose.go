@@ -50,6 +50,9 @@ func (d *Driver) project() string {
 
 func (d *Driver) image() string { return d.project() + ":local" }
 
+// toolsImage has the provider simulator and the fault proxy.
+func (d *Driver) toolsImage() string { return d.project() + "-tools:local" }
+
 func (d *Driver) overridePath() string { return filepath.Join(d.Dir, "compose.override.json") }
 
 // run runs docker compose on our project.
@@ -71,7 +74,7 @@ func (d *Driver) command(ctx context.Context, program []string, args ...string) 
 	}
 	all = append(all, args...)
 	cmd := exec.CommandContext(ctx, all[0], all[1:]...)
-	cmd.Env = append(os.Environ(), "ONCEPAY_IMAGE="+d.image())
+	cmd.Env = append(os.Environ(), "ONCEPAY_IMAGE="+d.image(), "ONCEPAY_TOOLS_IMAGE="+d.toolsImage())
 	for variable, name := range d.State.Data.Images {
 		cmd.Env = append(cmd.Env, variable+"="+name)
 	}
@@ -100,7 +103,7 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 	if err := d.run(ctx, program, args...); err != nil {
 		return err
 	}
-	_ = exec.CommandContext(ctx, "docker", "image", "rm", "--force", d.image()).Run() // absent after an aborted start
+	_ = exec.CommandContext(ctx, "docker", "image", "rm", "--force", d.image(), d.toolsImage()).Run() // absent after an aborted start
 	return d.pruneImages(ctx)
 }
 

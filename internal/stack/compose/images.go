@@ -28,9 +28,9 @@ const (
 type image struct{ variable, official, airgap string }
 
 var images = []image{
-	{"POSTGRES_IMAGE", "postgres:17", "oncepay-airgap/postgres:17"},
-	{"REDIS_IMAGE", "redis:8", "oncepay-airgap/redis:8"},
-	{"NGINX_IMAGE", "nginx:1.26", "oncepay-airgap/nginx:1.26"},
+	{"POSTGRES_IMAGE", "postgres:17.6", "oncepay-airgap/postgres:17"},
+	{"REDIS_IMAGE", "redis:8.2.1", "oncepay-airgap/redis:8"},
+	{"NGINX_IMAGE", "nginx:1.26.3", "oncepay-airgap/nginx:1.26"},
 }
 
 // Available reports whether a Docker engine answers and has or gets the images, with the reason.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.pull(ctx, chosen); err != nil {
 		return err
 	}
-	if err := d.buildImage(ctx); err != nil {
+	if err := d.buildImages(ctx); err != nil {
 		return err
 	}
 	if err := d.writeOverride(); err != nil {
@@ -103,18 +104,19 @@ func (d *Driver) checkAllPorts(ctx context.Context) error {
 	return deployment.PortsTaken(errors.Join(errs...))
 }
 
-// buildImage puts static binaries that are built here into an empty image: no registry is needed
-// for that. The build context is nothing but the binaries.
-func (d *Driver) buildImage(ctx context.Context) error {
+// buildImages puts static binaries that are built here into empty images: no registry is needed for
+// that. The build context is nothing but the binaries.
+func (d *Driver) buildImages(ctx context.Context) error {
 	if err := d.Build(ctx, "CGO_ENABLED=0", "GOOS=linux"); err != nil {
 		return err
 	}
 	t := d.Step("image", "")
 	log := d.LogPath("image")
-	err := localserver.RunLogged(ctx, log, []string{"docker", "build", "--tag", d.image(), "--label", "oncepay.project=" + d.project(),
-		"--file", filepath.Join(d.Root, "Dockerfile.prebuilt"), d.BinDir()})
-	if err != nil {
-		return t.Failed(err)
+	build := []string{"docker", "build", "--label", "oncepay.project=" + d.project(), "--file", filepath.Join(d.Root, "Dockerfile.prebuilt")}
+	for _, image := range [][]string{{"--tag", d.image()}, {"--tag", d.toolsImage(), "--target", "tools"}} {
+		if err := localserver.RunLogged(ctx, log, slices.Concat(build, image, []string{d.BinDir()})); err != nil {
+			return t.Failed(err)
+		}
 	}
 	_ = d.pruneImages(ctx) // the ones that this build has replaced
 	t.Done(d.image())

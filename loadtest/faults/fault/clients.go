@@ -14,6 +14,8 @@ var clientKinds = []Kind{
 	{Name: "retry storm", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).retryStorm},
 	{Name: "slow payments", Victim: Clients, Breaks: []Damage{PaymentsWait}, draw: (*Scheduler).slowPayments},
 	{Name: "unfinished requests", Victim: Clients, Breaks: []Damage{StaysUnfinished}, draw: (*Scheduler).unfinishedRequests},
+	{Name: "greedy account", Victim: Clients, Breaks: []Damage{AccountFloods}, draw: (*Scheduler).greedyAccount},
+	{Name: "flood of strangers", Victim: Clients, Breaks: []Damage{StrangersFlood}, draw: (*Scheduler).floodOfStrangers},
 	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
 }
 
@@ -32,6 +34,12 @@ const (
 	unfinished = 2400
 	// unfinishedStay is shorter than nginx waits for the rest of a body.
 	unfinishedStay = 5 * time.Second
+	// greedy is how many clients of one account order at once without pauses, past nginx.
+	greedy = 300
+	// strangers is how many connections with unknown API keys there are.
+	strangers = 300
+	// floodStay is how long both last: until the others have sent enough requests to judge by.
+	floodStay = 6 * time.Second
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60
 )
@@ -61,6 +69,20 @@ func (s *Scheduler) slowPayments() *Run {
 func (s *Scheduler) unfinishedRequests() *Run {
 	r := s.gathering(func(ctx context.Context, _ string, size int) int { return s.target.LeaveUnfinished(ctx, size) }, unfinished)
 	r.Hold = unfinishedStay
+	return r
+}
+
+// greedyAccount has clients of one account order while it lasts.
+func (s *Scheduler) greedyAccount() *Run {
+	r := s.gathering(s.target.Flood, greedy)
+	r.Hold = floodStay
+	return r
+}
+
+// floodOfStrangers has clients with unknown API keys send requests while it lasts.
+func (s *Scheduler) floodOfStrangers() *Run {
+	r := s.gathering(func(ctx context.Context, _ string, size int) int { return s.target.Knock(ctx, size) }, strangers)
+	r.Hold = floodStay
 	return r
 }
 

@@ -60,6 +60,8 @@ const (
 	Overloads       Damage = "more is asked than can be done"
 	PaymentsWait    Damage = "hundreds of payments wait for the provider"
 	StaysUnfinished Damage = "thousands of requests stay unfinished"
+	AccountFloods   Damage = "one account asks for more than its share"
+	StrangersFlood  Damage = "strangers send unknown API keys"
 	RelayRepeats    Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 

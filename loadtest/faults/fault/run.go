@@ -38,6 +38,11 @@ type Target struct {
 	// LeaveUnfinished has many clients send half of a request to nginx and wait, until ctx ends. It
 	// returns how many did.
 	LeaveUnfinished func(ctx context.Context, size int) (sent int)
+	// Flood has many clients of one account order without a pause, past nginx, until ctx ends, and
+	// returns how many requests they sent. Knock has strangers send requests with unknown API keys,
+	// and returns how many were refused.
+	Flood func(ctx context.Context, name string, size int) (sent int)
+	Knock func(ctx context.Context, size int) (refused int)
 	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and
 	// returns how many were told whether they got it.
 	OpenSale func(ctx context.Context, name string) error

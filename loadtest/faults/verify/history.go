@@ -154,7 +154,7 @@ func refusedHaveNoEffect(keys map[books.KeyID][]journal.Attempt, b books.Books) 
 }
 
 // leaves has the purposes of clients that do not come back.
-var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: true, journal.HangUp: true}
+var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: true, journal.HangUp: true, journal.Greedy: true}
 
 // decided finds keys whose clients never got to know their end.
 func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -56,6 +57,25 @@ func ThroughNginx(attempts []journal.Attempt, counts func(journal.Attempt) bool)
 		}
 	}
 	return all, turnedAway
+}
+
+// BesideTheGreedy counts the attempts of accounts that are not greedy, and how many of them were
+// turned away or limited. Those that counts does not take are left out.
+func BesideTheGreedy(attempts []journal.Attempt, counts func(journal.Attempt) bool) (all, refused int) {
+	greedy := map[string]bool{}
+	for _, a := range attempts {
+		greedy[a.Account] = greedy[a.Account] || a.Purpose == journal.Greedy
+	}
+	for _, a := range attempts {
+		if greedy[a.Account] || !counts(a) {
+			continue
+		}
+		all++
+		if a.Outcome() == journal.TurnedAway || a.Status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	return all, refused
 }
 
 // AnsweredAgain counts the requests among attempts whose answer a client had seen before they were

@@ -27,6 +27,7 @@ const (
 	TurnedAwayClean  books.Rule = "a request that was turned away left nothing behind"
 	AnsweredFirst    books.Rule = "what was answered is answered again under overload"
 	RoomLeft         books.Rule = "payments that wait for the provider leave room for orders"
+	OthersServed     books.Rule = "greedy accounts and strangers take nothing from others"
 	OnlyWholeCount   books.Rule = "requests that never finish take nothing from others"
 	ReplicaAvailable books.Rule = "nginx never calls a healthy replica dead"
 	Resources        books.Rule = "no goroutine, connection or waiter leaks"
@@ -41,7 +42,7 @@ const (
 var Rules = []books.Rule{
 	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, ChangesActOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.DeclinesLimited, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
-	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, ReplicaAvailable,
+	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, OthersServed, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
 

@@ -102,6 +102,10 @@ func (a *action) arrive(ctx context.Context, r Request, replica string) journal.
 func (c *Clients) gather(ctx context.Context, name string, size int, purpose journal.Purpose,
 	place func(context.Context, *action, Request) int,
 ) int {
+	account := c.shop.Accounts[0]
+	if purpose == journal.Greedy { // the one that shops less: its victims are most of the clients
+		account = c.shop.Accounts[1]
+	}
 	var requests atomic.Int64
 	var group sync.WaitGroup
 	for id := range size {
@@ -109,7 +113,7 @@ func (c *Clients) gather(ctx context.Context, name string, size int, purpose jou
 			one := c.shopper(-1)
 			for n := 0; ctx.Err() == nil; n++ {
 				a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
-				r := a.order(c.shop.Accounts[0], a.ampleItems())
+				r := a.order(account, a.ampleItems())
 				r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
 				r.Via, r.Purpose = nginx, purpose
 				requests.Add(int64(place(context.WithoutCancel(ctx), a, r)))

@@ -3,9 +3,12 @@ package workload
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,6 +176,46 @@ func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 	for _, s := range fake.seen {
 		require.Equal(t, "{", s.body)
 	}
+}
+
+func TestFlood_IsOfOneAccountPastNginx(t *testing.T) {
+	t.Parallel()
+	_, wire := newFakeShop(t)
+	c := clientsOf(wire, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	sent := c.Flood(ctx, "one", 3)
+	require.Len(t, wire.Journal.Attempts(), sent)
+	doors := map[string]bool{}
+	for _, a := range wire.Journal.Attempts() {
+		require.Equal(t, []any{c.shop.Accounts[1], journal.Greedy, "order"}, []any{a.Account, a.Purpose, a.Operation})
+		doors[a.Via] = true
+	}
+	require.Equal(t, map[string]bool{api1: true, api2: true}, doors)
+}
+
+func TestKnock_CountsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	keys := map[string]bool{}
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if keys[r.Header.Get("Authorization")] = true; len(keys) <= 3 {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(door.Close)
+	wire := NewWire(map[string]string{nginx: door.URL, api1: door.URL, api2: door.URL}, journal.NewWriter(io.Discard))
+	t.Cleanup(wire.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Equal(t, 3, clientsOf(wire, 1).Knock(ctx, 3))
+	require.Error(t, ctx.Err(), "it lasted until then")
+	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Greater(t, len(keys), 3, "each has a key of its own")
 }
 
 func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
