@@ -482,19 +482,18 @@ type ProductWrite struct {
 	Stock int64  `json:"stock"`
 }
 
-// ProviderEvent defines model for ProviderEvent.
+// ProviderEvent An event may have any other member. Events of an unknown type are recorded and
+// ignored.
 type ProviderEvent struct {
-	// Data The charge or refund, as the provider's own API shows it
-	Data struct {
-		Amount      *int64  `json:"amount,omitempty"`
-		Currency    *string `json:"currency,omitempty"`
-		DeclineCode *string `json:"decline_code,omitempty"`
-		ID          *string `json:"id,omitempty"`
-
-		// IdempotencyKey The key that this service sent to the provider; it names the payment or refund
-		IdempotencyKey *string `json:"idempotency_key,omitempty"`
-	} `json:"data"`
-	Timestamp *time.Time `json:"timestamp,omitempty"`
+	// Data The charge or refund, as the provider's own API shows it. Of its members, `id`,
+	// `idempotency_key` (the key that this service sent to the provider; it names the
+	// payment or refund), `amount` (a whole number), `currency` and `decline_code`
+	// are read. One that is null, of another type, longer than 255 bytes or a card
+	// number counts as absent.
+	//
+	//
+	// Example: {"amount":2400,"currency":"USD","id":"ch_1","idempotency_key":"payment-0193cf2e-6d3c-7a3b-8b0c-0d3c1f0a2b4e"}
+	Data *json.RawMessage `json:"data,omitempty"`
 
 	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are recorded and ignored
 	//
@@ -548,6 +547,9 @@ type RequestNonce = string
 
 // SKU Example: tee-black
 type SKU = string
+
+// StripeEvent An event, as Stripe's own API shows it.
+type StripeEvent = json.RawMessage
 
 // TopUp defines model for TopUp.
 type TopUp struct {
@@ -891,6 +893,9 @@ type PutProductJSONRequestBody = ProductWrite
 // ReceiveProviderEventJSONRequestBody defines body for ReceiveProviderEvent for application/json ContentType.
 type ReceiveProviderEventJSONRequestBody = ProviderEvent
 
+// ReceiveStripeEventJSONRequestBody defines body for ReceiveStripeEvent for application/json ContentType.
+type ReceiveStripeEventJSONRequestBody = StripeEvent
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// CreateCustomer Create a customer with an empty wallet
@@ -953,6 +958,9 @@ type ServerInterface interface {
 	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	// (POST /webhooks/psp)
 	ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams)
+	// ReceiveStripeEvent Receive an event of Stripe
+	// (POST /webhooks/stripe)
+	ReceiveStripeEvent(w http.ResponseWriter, r *http.Request)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -1076,6 +1084,12 @@ func (_ Unimplemented) PutProduct(w http.ResponseWriter, r *http.Request, sku SK
 // ReceiveProviderEvent Receive a provider event about a charge or a refund
 // (POST /webhooks/psp)
 func (_ Unimplemented) ReceiveProviderEvent(w http.ResponseWriter, r *http.Request, params ReceiveProviderEventParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ReceiveStripeEvent Receive an event of Stripe
+// (POST /webhooks/stripe)
+func (_ Unimplemented) ReceiveStripeEvent(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2040,6 +2054,20 @@ func (siw *ServerInterfaceWrapper) ReceiveProviderEvent(w http.ResponseWriter, r
 	handler.ServeHTTP(w, r)
 }
 
+// ReceiveStripeEvent operation middleware
+func (siw *ServerInterfaceWrapper) ReceiveStripeEvent(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReceiveStripeEvent(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -2212,6 +2240,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/webhooks/psp", wrapper.ReceiveProviderEvent)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/webhooks/stripe", wrapper.ReceiveStripeEvent)
 	})
 
 	return r
@@ -3318,6 +3349,52 @@ func (response ReceiveProviderEventdefaultApplicationProblemPlusJSONResponse) Vi
 	return err
 }
 
+type ReceiveStripeEventRequestObject struct {
+	Body *ReceiveStripeEventJSONRequestBody
+}
+
+type ReceiveStripeEventResponseObject interface {
+	VisitReceiveStripeEventResponse(w http.ResponseWriter) error
+}
+
+type ReceiveStripeEvent200JSONResponse ProviderEventVerdict
+
+func (response ReceiveStripeEvent200JSONResponse) VisitReceiveStripeEventResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReceiveStripeEventdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	Headers    ProblemResponseHeaders
+	StatusCode int
+}
+
+func (response ReceiveStripeEventdefaultApplicationProblemPlusJSONResponse) VisitReceiveStripeEventResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	if response.Headers.XIdempotentReplay != nil {
+		w.Header().Set("X-Idempotent-Replay", fmt.Sprint(*response.Headers.XIdempotentReplay))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// CreateCustomer Create a customer with an empty wallet
@@ -3380,6 +3457,9 @@ type StrictServerInterface interface {
 	// ReceiveProviderEvent Receive a provider event about a charge or a refund
 	// (POST /webhooks/psp)
 	ReceiveProviderEvent(ctx context.Context, request ReceiveProviderEventRequestObject) (ReceiveProviderEventResponseObject, error)
+	// ReceiveStripeEvent Receive an event of Stripe
+	// (POST /webhooks/stripe)
+	ReceiveStripeEvent(ctx context.Context, request ReceiveStripeEventRequestObject) (ReceiveStripeEventResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -4013,6 +4093,37 @@ func (sh *strictHandler) ReceiveProviderEvent(w http.ResponseWriter, r *http.Req
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ReceiveProviderEventResponseObject); ok {
 		if err := validResponse.VisitReceiveProviderEventResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReceiveStripeEvent operation middleware
+func (sh *strictHandler) ReceiveStripeEvent(w http.ResponseWriter, r *http.Request) {
+	var request ReceiveStripeEventRequestObject
+
+	var body ReceiveStripeEventJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReceiveStripeEvent(ctx, request.(ReceiveStripeEventRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReceiveStripeEvent")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReceiveStripeEventResponseObject); ok {
+		if err := validResponse.VisitReceiveStripeEventResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -483,19 +483,18 @@ type ProductWrite struct {
 	Stock int64  `json:"stock"`
 }
 
-// ProviderEvent defines model for ProviderEvent.
+// ProviderEvent An event may have any other member. Events of an unknown type are recorded and
+// ignored.
 type ProviderEvent struct {
-	// Data The charge or refund, as the provider's own API shows it
-	Data struct {
-		Amount      *int64  `json:"amount,omitempty"`
-		Currency    *string `json:"currency,omitempty"`
-		DeclineCode *string `json:"decline_code,omitempty"`
-		ID          *string `json:"id,omitempty"`
-
-		// IdempotencyKey The key that this service sent to the provider; it names the payment or refund
-		IdempotencyKey *string `json:"idempotency_key,omitempty"`
-	} `json:"data"`
-	Timestamp *time.Time `json:"timestamp,omitempty"`
+	// Data The charge or refund, as the provider's own API shows it. Of its members, `id`,
+	// `idempotency_key` (the key that this service sent to the provider; it names the
+	// payment or refund), `amount` (a whole number), `currency` and `decline_code`
+	// are read. One that is null, of another type, longer than 255 bytes or a card
+	// number counts as absent.
+	//
+	//
+	// Example: {"amount":2400,"currency":"USD","id":"ch_1","idempotency_key":"payment-0193cf2e-6d3c-7a3b-8b0c-0d3c1f0a2b4e"}
+	Data *json.RawMessage `json:"data,omitempty"`
 
 	// Type `charge.` or `refund.` and `succeeded` or `declined`; others are recorded and ignored
 	//
@@ -549,6 +548,9 @@ type RequestNonce = string
 
 // SKU Example: tee-black
 type SKU = string
+
+// StripeEvent An event, as Stripe's own API shows it.
+type StripeEvent = json.RawMessage
 
 // TopUp defines model for TopUp.
 type TopUp struct {
@@ -892,6 +894,9 @@ type PutProductJSONRequestBody = ProductWrite
 // ReceiveProviderEventJSONRequestBody defines body for ReceiveProviderEvent for application/json ContentType.
 type ReceiveProviderEventJSONRequestBody = ProviderEvent
 
+// ReceiveStripeEventJSONRequestBody defines body for ReceiveStripeEvent for application/json ContentType.
+type ReceiveStripeEventJSONRequestBody = StripeEvent
+
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
 
@@ -1213,6 +1218,26 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
 	ReceiveProviderEvent(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveStripeEventWithBody Receive an event of Stripe
+	//
+	// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+	// refunds settle what was begun here; others are recorded.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+	ReceiveStripeEventWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveStripeEvent Receive an event of Stripe
+	//
+	// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+	// refunds settle what was begun here; others are recorded.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+	ReceiveStripeEvent(ctx context.Context, body ReceiveStripeEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // CreateCustomerWithBody Create a customer with an empty wallet
@@ -1753,6 +1778,46 @@ func (c *Client) ReceiveProviderEventWithBody(ctx context.Context, params *Recei
 // Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
 func (c *Client) ReceiveProviderEvent(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReceiveProviderEventRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReceiveStripeEventWithBody Receive an event of Stripe
+//
+// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+// refunds settle what was begun here; others are recorded.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+func (c *Client) ReceiveStripeEventWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStripeEventRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReceiveStripeEvent Receive an event of Stripe
+//
+// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+// refunds settle what was begun here; others are recorded.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+func (c *Client) ReceiveStripeEvent(ctx context.Context, body ReceiveStripeEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStripeEventRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2884,6 +2949,46 @@ func NewReceiveProviderEventRequestWithBody(server string, params *ReceiveProvid
 	return req, nil
 }
 
+// NewReceiveStripeEventRequest calls the generic ReceiveStripeEvent builder with application/json body
+func NewReceiveStripeEventRequest(server string, body ReceiveStripeEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveStripeEventRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewReceiveStripeEventRequestWithBody constructs an http.Request for the ReceiveStripeEvent method, with any body, and a specified content type
+func NewReceiveStripeEventRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/stripe")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -3195,6 +3300,26 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /webhooks/psp (the `ReceiveProviderEvent` operationId).
 	ReceiveProviderEventWithResponse(ctx context.Context, params *ReceiveProviderEventParams, body ReceiveProviderEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveProviderEventResponse, error)
+
+	// ReceiveStripeEventWithBodyWithResponse Receive an event of Stripe
+	//
+	// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+	// refunds settle what was begun here; others are recorded.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+	ReceiveStripeEventWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReceiveStripeEventResponse, error)
+
+	// ReceiveStripeEventWithResponse Receive an event of Stripe
+	//
+	// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+	// refunds settle what was begun here; others are recorded.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+	ReceiveStripeEventWithResponse(ctx context.Context, body ReceiveStripeEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveStripeEventResponse, error)
 }
 
 // CreateCustomerResponse201Headers the declared response headers of an HTTP 201 response for CreateCustomer
@@ -4408,6 +4533,62 @@ func (r ReceiveProviderEventResponse) ContentType() string {
 	return ""
 }
 
+// ReceiveStripeEventResponseDefaultHeaders the declared response headers of an HTTP default response for ReceiveStripeEvent
+type ReceiveStripeEventResponseDefaultHeaders struct {
+	RetryAfter        *int
+	XIdempotentReplay *string
+}
+
+type ReceiveStripeEventResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProviderEventVerdict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReceiveStripeEventResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReceiveStripeEventResponse) GetJSON200() *ProviderEventVerdict {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReceiveStripeEventResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReceiveStripeEventResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReceiveStripeEventResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReceiveStripeEventResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReceiveStripeEventResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // CreateCustomerWithBodyWithResponse Create a customer with an empty wallet
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4854,6 +5035,38 @@ func (c *ClientWithResponses) ReceiveProviderEventWithResponse(ctx context.Conte
 		return nil, err
 	}
 	return ParseReceiveProviderEventResponse(rsp)
+}
+
+// ReceiveStripeEventWithBodyWithResponse Receive an event of Stripe
+//
+// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+// refunds settle what was begun here; others are recorded.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+func (c *ClientWithResponses) ReceiveStripeEventWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReceiveStripeEventResponse, error) {
+	rsp, err := c.ReceiveStripeEventWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReceiveStripeEventResponse(rsp)
+}
+
+// ReceiveStripeEventWithResponse Receive an event of Stripe
+//
+// For Stripe alone, where it is the payment provider. Events of PaymentIntents and
+// refunds settle what was begun here; others are recorded.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks/stripe (the `ReceiveStripeEvent` operationId).
+func (c *ClientWithResponses) ReceiveStripeEventWithResponse(ctx context.Context, body ReceiveStripeEventJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveStripeEventResponse, error) {
+	rsp, err := c.ReceiveStripeEvent(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReceiveStripeEventResponse(rsp)
 }
 
 // ParseCreateCustomerResponse parses an HTTP response from a CreateCustomerWithResponse call
@@ -6062,6 +6275,59 @@ func ParseReceiveProviderEventResponse(rsp *http.Response) (*ReceiveProviderEven
 	switch {
 	case true:
 		var headers ReceiveProviderEventResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Idempotent-Replay"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Idempotent-Replay", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XIdempotentReplay = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReceiveStripeEventResponse parses an HTTP response from a ReceiveStripeEventWithResponse call
+func ParseReceiveStripeEventResponse(rsp *http.Response) (*ReceiveStripeEventResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReceiveStripeEventResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProviderEventVerdict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReceiveStripeEventResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres"
+	"github.com/oncepay/oncepay/internal/psp/stripe"
 )
 
 // Config is everything that can be set from outside, by the environment variable in the tag.
@@ -68,8 +69,16 @@ type Config struct {
 	// either way.
 	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
-	// PSPURL is the base URL of the payment provider, which has to have the API of pspsim.
+	// Provider says who moves money: simulator, a server with the API of pspsim; or stripe.
+	Provider string `env:"PSP" envDefault:"simulator"`
+	// PSPURL is the base URL of the payment provider. For stripe it may be empty: Stripe's own.
 	PSPURL string `env:"PSP_URL"`
+	// StripeKey is the secret key or a restricted key of Stripe's API: sk_live_… or rk_live_… in
+	// production, and sk_test_… or rk_test_… otherwise.
+	StripeKey string `env:"STRIPE_SECRET_KEY"`
+	// StripeWebhookSecret is what Stripe signs its events with: the signing secret of the endpoint
+	// /v1/webhooks/stripe. Without it, events of Stripe are refused.
+	StripeWebhookSecret string `env:"STRIPE_WEBHOOK_SECRET"`
 	// PSPTimeout bounds one call to the provider. Cards may be slow for half a minute; and what
 	// comes after the call must fit into PaymentDeadline.
 	PSPTimeout time.Duration `env:"PSP_TIMEOUT" envDefault:"45s"`
@@ -77,6 +86,9 @@ type Config struct {
 	// Webhooks). Without it, provider events are refused, and unknown outcomes wait for the client
 	// or the reconciler.
 	WebhookSecret string `env:"PSP_WEBHOOK_SECRET"`
+	// WebhookSecretPrevious is accepted beside WebhookSecret, while the provider changes from one
+	// to the other.
+	WebhookSecretPrevious string `env:"PSP_WEBHOOK_SECRET_PREVIOUS"`
 
 	// Lease is how long a key stays taken after the last heartbeat of its attempt, and so how long
 	// a crash delays the retry. A heartbeat comes every third of the lease, so slow handlers don't
@@ -229,7 +241,7 @@ func (c Config) check() error {
 	require(c.PSPTimeout > 0, "PSP_TIMEOUT", positive)
 	require(c.PaymentTTL > 0, "IDEMPOTENCY_PAYMENT_TTL", positive)
 	// A kept answer stops older copies of other requests with the key, so it outlives them.
-	oldest := checkout.MaxAttemptAge
+	oldest := checkout.MaxRequestAge
 	require(c.OrderTTL >= oldest, "IDEMPOTENCY_ORDER_TTL", oldest.String()+" or more")
 	require(c.TombstoneTTL >= max(c.PaymentTTL, oldest), "IDEMPOTENCY_TOMBSTONE_TTL", "IDEMPOTENCY_PAYMENT_TTL, and "+oldest.String()+", or more")
 	require(c.PaymentDeadline > 0, "PAYMENT_DEADLINE", positive)
@@ -246,6 +258,8 @@ func (c Config) check() error {
 	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.
 	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")
+	require(c.Provider == ProviderSimulator || c.Provider == ProviderStripe, "PSP", "simulator or stripe")
+	require(c.StripeKey == "" || stripe.IsKey(c.StripeKey), "STRIPE_SECRET_KEY", "sk_live_…, rk_live_…, sk_test_… or rk_test_…; publishable keys cannot charge")
 	require(c.PSPURL == "" || isURL(c.PSPURL, "http", "https"), "PSP_URL", "http://host:port")
 	if c.RedisURL != "" {
 		if _, err := redisstore.Options(c.RedisURL); err != nil { // which doesn't repeat it either
@@ -292,7 +306,12 @@ func (c Config) RequireDatabase() error { return requireSet("DATABASE_URL", c.Da
 
 // RequireServe fails unless everything is set that serve needs.
 func (c Config) RequireServe() error {
-	errs := []error{c.RequireDatabase(), requireSet("PSP_URL", c.PSPURL)}
+	errs := []error{c.RequireDatabase()}
+	if c.Provider == ProviderStripe {
+		errs = append(errs, requireSet("STRIPE_SECRET_KEY", c.StripeKey), c.checkStripeMode())
+	} else {
+		errs = append(errs, requireSet("PSP_URL", c.PSPURL))
+	}
 	if c.Store != StorePostgres {
 		errs = append(errs, requireSet("REDIS_URL", c.RedisURL))
 	}

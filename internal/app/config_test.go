@@ -23,7 +23,7 @@ func TestConfig_HasDefaults(t *testing.T) {
 		DatabaseMaxConns: 20, PSPTimeout: 45 * time.Second,
 		Lease: 15 * time.Second, PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour, TombstoneTTL: 90 * 24 * time.Hour,
 		PaymentDeadline: time.Minute, OrderDeadline: 5 * time.Second,
-		Store: StoreRedis, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
+		Store: StoreRedis, Provider: ProviderSimulator, UnpaidOrderTTL: 30 * time.Minute, ExpiryInterval: 5 * time.Second,
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
 		OutboxRetention: 7 * 24 * time.Hour,
 		AuthCacheTTL:    2 * time.Second, RateLimit: 300, AccountKeys: 250_000, AccountBytes: 256 << 20, OTLPProtocol: "http/protobuf",

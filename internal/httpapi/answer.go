@@ -3,12 +3,12 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/idempotency/authority"
 )
 
 // answer writes a command's answer byte for byte as it is stored. It is the response of every
 // operation that takes a key: the generated interface of each one has a method of its own.
-type answer checkout.Answer
+type answer authority.Answer
 
 func (a answer) VisitPutProductResponse(w http.ResponseWriter) error     { return a.write(w) }
 func (a answer) VisitUpdateProductResponse(w http.ResponseWriter) error  { return a.write(w) }

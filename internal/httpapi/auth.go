@@ -19,13 +19,16 @@ const strangersPerSecond = 100
 
 // checkCaller checks provider events by their signature, and everything else by the API key.
 func (s *Server) checkCaller(next http.Handler) http.Handler {
-	byKey, bySignature := s.authenticate(next), s.verify(next)
+	byKey, bySignature, byStripe := s.authenticate(next), s.verify(s.checkSignature, next), s.verify(s.checkStripe, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if routeOf(r) == webhookRoute {
+		switch routeOf(r) {
+		case webhookRoute:
 			bySignature.ServeHTTP(w, r)
-			return
+		case stripeRoute:
+			byStripe.ServeHTTP(w, r)
+		default:
+			byKey.ServeHTTP(w, r)
 		}
-		byKey.ServeHTTP(w, r)
 	})
 }
 

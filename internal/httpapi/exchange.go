@@ -16,9 +16,9 @@ import (
 type exchange struct {
 	requestID string
 	account   uuid.UUID // of the API key; zero until authenticated
-	// attemptedAt is when this client attempt began; see timeAttempt.
-	attemptedAt time.Time
-	quiet       bool // one of many that are refused: it is counted, and not logged
+	// arrivedAt is when this client attempt arrived; see noteArrival.
+	arrivedAt time.Time
+	quiet     bool // one of many that are refused: it is counted, and not logged
 }
 
 type exchangeKey struct{}

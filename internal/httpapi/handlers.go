@@ -8,7 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/idempotency"
-	"github.com/oncepay/oncepay/idempotency/authority/arrival"
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -18,6 +18,7 @@ type handlers struct {
 	records idempotency.Store
 	// tombstoneTTL is how long it is remembered that a key moved money.
 	tombstoneTTL time.Duration
+	stripe       Events
 	observed     func(context.Context, checkout.ProviderEvent, checkout.Verdict)
 }
 
@@ -26,12 +27,11 @@ var _ api.StrictServerInterface = handlers{}
 // callOf returns the account and the key that a command runs under, and how its answer is
 // rendered. The operation is stored with the key, and clients see it in the look-up of the key.
 func callOf[T any](ctx context.Context, operation string, r render[T]) checkout.Call {
-	call := checkout.Call{Account: exchangeOf(ctx).account, Encode: r.encode,
-		IsAbandoned: func() bool { return arrival.IsAbandoned(ctx) }}
+	call := checkout.Call{Account: exchangeOf(ctx).account, Encode: r.encode}
 	if claim := idempotency.ClaimFrom(ctx); claim != nil {
 		call.Claim = &checkout.Claim{
 			Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: operation, TTL: claim.TTL,
-			AttemptedAt: exchangeOf(ctx).attemptedAt, TraceParent: claim.TraceParent}
+			ArrivedAt: exchangeOf(ctx).arrivedAt}
 	}
 	return call
 }
@@ -46,13 +46,20 @@ func (h handlers) money(call checkout.Call) checkout.Call {
 
 // answered returns a command's answer, and tells the idempotency stage when it is a replay by the
 // authority.
-func answered(ctx context.Context, kept checkout.Answer, err error) (answer, error) {
-	if claim := idempotency.ClaimFrom(ctx); err == nil && kept.Replayed && claim != nil {
+func answered(ctx context.Context, given checkout.Answer, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	kept := contentOf(given)
+	if claim := idempotency.ClaimFrom(ctx); kept.Replayed && claim != nil {
 		claim.ReplayedFrom(kept.TraceParent)
 		claim.KeepFor(kept.KeptFor)
 	}
-	return answer(kept), err
+	return answer(kept.Answer), nil
 }
+
+// contentOf is what the domain does not look into.
+func contentOf(a checkout.Answer) authority.Result { return a.Content.(authority.Result) }
 
 // accountOf returns the account whose resources a request may see.
 func accountOf(ctx context.Context) uuid.UUID { return exchangeOf(ctx).account }

@@ -39,7 +39,7 @@ func wireKey(k checkout.Key) api.KeyState {
 	out := api.KeyState{Key: k.Key, State: api.KeyStateState(k.State), Operation: optional(k.Operation),
 		Resource: optional(resourceOf(k)), CreatedAt: instant(k.CreatedAt)}
 	if k.State != checkout.KeyInProgress {
-		status, completed, expires := int32(k.Answer.Status), instant(k.CompletedAt), instant(k.ExpiresAt)
+		status, completed, expires := int32(contentOf(k.Answer).Status), instant(k.CompletedAt), instant(k.ExpiresAt)
 		out.ResponseStatus, out.CompletedAt, out.ExpiresAt = &status, &completed, &expires
 	}
 	return out
@@ -50,5 +50,5 @@ func resourceOf(k checkout.Key) string {
 	if k.State == checkout.KeyInProgress && k.Operation == operationPay && k.Resource != nil {
 		return at("payments", *k.Resource)
 	}
-	return k.Answer.Resource
+	return k.Path
 }

@@ -26,6 +26,7 @@ var errOverloaded = problem{status: http.StatusServiceUnavailable, code: "overlo
 // class Begun whatever its route is.
 var classOf = map[string]admission.Class{
 	"POST " + webhookRoute:                     admission.Begun,
+	"POST " + stripeRoute:                      admission.Begun,
 	"GET " + keyRoute:                          admission.Begun,
 	"GET /v1/payments/{payment_id}":            admission.Begun,
 	"GET /v1/orders/{order_id}":                admission.Begun,

@@ -33,7 +33,7 @@ func renderRefund(ctx context.Context) render[checkout.Refund] {
 // belongs to.
 func EncodeSettled(ctx context.Context) checkout.Encode {
 	payment, refund := renderPayment(ctx), renderRefund(ctx)
-	return func(value any, final *checkout.Error) checkout.Answer {
+	return func(value any, final *checkout.Error) any {
 		if refunded, ok := value.(checkout.Refund); ok {
 			return refund(refunded, final)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -42,7 +43,7 @@ func (h handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject)
 		If: conditionOf(r.Params.IfMatch)}
 	wanted.If.Absent = r.Params.IfNoneMatch != nil // it is *
 	first, later := created(ctx, wireProduct, productPath), changed(ctx, wireProduct, productPath)
-	either := tagged(func(p checkout.Product, final *checkout.Error) checkout.Answer {
+	either := tagged(func(p checkout.Product, final *checkout.Error) authority.Answer {
 		if p.IsNew() {
 			return first(p, final)
 		}
@@ -75,7 +76,7 @@ func etag(p checkout.Product) string { return `"` + strconv.FormatInt(p.Version,
 
 // tagged adds the entity tag of a product.
 func tagged(untagged render[checkout.Product]) render[checkout.Product] {
-	return func(p checkout.Product, final *checkout.Error) checkout.Answer {
+	return func(p checkout.Product, final *checkout.Error) authority.Answer {
 		answer := untagged(p, final)
 		if final == nil {
 			answer.Header["ETag"] = etag(p)

@@ -8,14 +8,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
 // render makes the answer to a value of type T, or to a final error.
-type render[T any] func(T, *checkout.Error) checkout.Answer
+type render[T any] func(T, *checkout.Error) authority.Answer
 
 // encode binds a render to a call, whose decision returns a T.
-func (r render[T]) encode(value any, final *checkout.Error) checkout.Answer {
+func (r render[T]) encode(value any, final *checkout.Error) any {
 	if final != nil {
 		var none T
 		return r(none, final)
@@ -27,12 +28,12 @@ func (r render[T]) encode(value any, final *checkout.Error) checkout.Answer {
 // a final error as fail would write it, with the ID of the request that it first answered.
 func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, path func(T) string) render[T] {
 	requestID := RequestID(ctx)
-	return func(value T, final *checkout.Error) checkout.Answer {
+	return func(value T, final *checkout.Error) authority.Answer {
 		if final != nil {
 			p := problemOf(final)
-			return checkout.Answer{Status: p.status, Header: map[string]string{"Content-Type": problemType}, Body: p.body(requestID)}
+			return authority.Answer{Status: p.status, Header: map[string]string{"Content-Type": problemType}, Body: p.body(requestID)}
 		}
-		return checkout.Answer{Status: status, Header: map[string]string{"Content-Type": "application/json"},
+		return authority.Answer{Status: status, Header: map[string]string{"Content-Type": "application/json"},
 			Body: encode(wire(value)), Resource: path(value)}
 	}
 }
@@ -40,7 +41,7 @@ func rendered[T, Wire any](ctx context.Context, status int, wire func(T) Wire, p
 // created answers 201 with a new resource, which can be read at its path.
 func created[T, Wire any](ctx context.Context, wire func(T) Wire, path func(T) string) render[T] {
 	first := rendered(ctx, http.StatusCreated, wire, path)
-	return func(value T, final *checkout.Error) checkout.Answer {
+	return func(value T, final *checkout.Error) authority.Answer {
 		answer := first(value, final)
 		if final == nil {
 			answer.Header["Location"] = answer.Resource

@@ -56,6 +56,11 @@ type Config struct {
 	// WebhookSecret is what the payment provider signs its events with, as Standard Webhooks writes
 	// it: whsec_ and base64. Without one, all events are refused.
 	WebhookSecret string
+	// WebhookSecretPrevious is accepted, too; empty: none.
+	WebhookSecretPrevious string
+
+	// Stripe reads the events of Stripe; nil: they are refused.
+	Stripe Events
 
 	// DemoKey is the API key of the requests that the viewer at /docs sends; empty: it sends none.
 	DemoKey string
@@ -82,7 +87,7 @@ type Server struct {
 	idempotency *idempotency.Middleware
 	lookups     *semaphore.Weighted // Config.Lookups of them
 	strangers   *httprate.RateLimiter
-	signature   *standardwebhooks.Webhook // nil: no event can be verified
+	signatures  []*standardwebhooks.Webhook // with none, no event can be verified
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -103,11 +108,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the API description: %w", err)
 	}
-	signature, err := newSignature(cfg.WebhookSecret)
+	signatures, err := newSignatures(cfg.WebhookSecret, cfg.WebhookSecretPrevious)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, signature: signature, strangers: newStrangers(), policies: keyedRoutes(cfg),
+	s := &Server{cfg: cfg, log: cfg.Logger, signatures: signatures, strangers: newStrangers(), policies: keyedRoutes(cfg),
 		lookups: semaphore.NewWeighted(cmp.Or(cfg.Lookups, math.MaxInt64))}
 	s.idempotency = s.idempotent()
 	s.routes = s.router(valid)
@@ -127,7 +132,7 @@ func (s *Server) Waiting() int { return s.idempotency.Waiting() }
 
 func (s *Server) router(valid *validator) chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.identify, s.timeAttempt)
+	r.Use(s.identify, s.noteArrival)
 	r.Use(s.clientIP()...)
 	r.Use(s.accessLog, s.recover, s.limitBody)
 	r.Use(middleware.GetHead)
@@ -143,7 +148,7 @@ func (s *Server) router(valid *validator) chi.Router {
 }
 
 func (s *Server) operations() api.ServerInterface {
-	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.cfg.TombstoneTTL, s.observeProviderEvent}, nil, api.StrictHTTPServerOptions{
+	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.cfg.TombstoneTTL, s.cfg.Stripe, s.observeProviderEvent}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.fail(w, r, invalidRequest("The request body can't be read as what the API description says.").because(err))
 		},

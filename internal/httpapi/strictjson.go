@@ -23,6 +23,22 @@ const maxDepth = 32
 // cannot hold, and card numbers, except in the excluded members of the root. It checks names before
 // any message could repeat them.
 func checkJSON(body []byte, excluded []string) error {
+	return readJSON(body, func(d *jsontext.Decoder) error { return checkValue(d, excluded) })
+}
+
+// checkSyntax reads a body once, and accepts every value of JSON in UTF-8 without duplicate member
+// names.
+func checkSyntax(body []byte) error {
+	return readJSON(body, func(d *jsontext.Decoder) error {
+		if err := d.SkipValue(); err != nil {
+			return syntaxProblem(err)
+		}
+		return nil
+	})
+}
+
+// readJSON refuses what is not one JSON value, which read reads.
+func readJSON(body []byte, read func(*jsontext.Decoder) error) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
 		return invalidRequest("The request needs a JSON body.")
@@ -30,7 +46,7 @@ func checkJSON(body []byte, excluded []string) error {
 		return invalidRequest("The body is not valid UTF-8.")
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
-	if err := checkValue(d, excluded); err != nil {
+	if err := read(d); err != nil {
 		return err
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {

@@ -104,7 +104,7 @@ func (v *validator) check(r *http.Request, policy *idempotency.Policy) error {
 		return err
 	}
 	if route.Operation.RequestBody != nil {
-		if err := checkBody(r, excludedBy(policy)); err != nil {
+		if err := checkBody(r, policy); err != nil {
 			return err
 		}
 	}
@@ -134,14 +134,6 @@ func checkText(r *http.Request, keyed bool) error {
 	return nil
 }
 
-// excludedBy are the members that a retry may change.
-func excludedBy(policy *idempotency.Policy) []string {
-	if policy == nil {
-		return nil
-	}
-	return policy.ExcludedFields
-}
-
 // pathParams returns the path's parameters unescaped. It refuses card numbers: one of the
 // parameters names a product.
 func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error) {
@@ -163,8 +155,9 @@ func pathParams(r *http.Request, routing *chi.Context) (map[string]string, error
 	return params, nil
 }
 
-// checkBody reads the body, of which limitBody has bounded the size.
-func checkBody(r *http.Request, excluded []string) error {
+// checkBody reads the body, of which limitBody has bounded the size. Provider events are the only
+// bodies of a route without a policy.
+func checkBody(r *http.Request, policy *idempotency.Policy) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return unsupportedMediaType("The body must not be compressed.")
 	}
@@ -177,5 +170,8 @@ func checkBody(r *http.Request, excluded []string) error {
 		return readProblem(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return checkJSON(body, excluded)
+	if policy == nil {
+		return checkSyntax(body)
+	}
+	return checkJSON(body, policy.ExcludedFields)
 }

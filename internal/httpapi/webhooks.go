@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +14,23 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/oncepay/oncepay/api"
+	"github.com/oncepay/oncepay/internal/cardnumber"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-// webhookRoute is where the payment provider sends its events.
-const webhookRoute = basePath + "/webhooks/psp"
+// Where the payment provider sends its events: by the rules of Standard Webhooks, or by Stripe's.
+const (
+	webhookRoute = basePath + "/webhooks/psp"
+	stripeRoute  = basePath + "/webhooks/stripe"
+)
+
+// Events reads the events of a provider that has rules of its own. It is safe for concurrent use.
+type Events interface {
+	// Verify fails unless the provider has signed the body lately.
+	Verify(body []byte, header http.Header) error
+	// Read reads an event that was verified. Its errors are safe for the provider to see.
+	Read(body []byte) (checkout.ProviderEvent, error)
+}
 
 var (
 	errNoSecret         = errors.New("no secret is configured to verify the provider's events with")
@@ -25,32 +38,33 @@ var (
 		detail: "The event is not signed with our secret, was changed, or is older than five minutes."}
 )
 
-// newSignature reads a secret of Standard Webhooks; "" is none.
-func newSignature(secret string) (*standardwebhooks.Webhook, error) {
-	if secret == "" {
-		return nil, nil
+// newSignatures reads secrets of Standard Webhooks; "" is none.
+func newSignatures(secrets ...string) (signatures []*standardwebhooks.Webhook, err error) {
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		if strings.TrimPrefix(secret, "whsec_") == "" { // anybody could sign with it
+			return nil, errors.New("httpapi: the webhook secret is empty")
+		}
+		signature, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: the webhook secret: %w", err)
+		}
+		signatures = append(signatures, signature)
 	}
-	if strings.TrimPrefix(secret, "whsec_") == "" { // anybody could sign with it
-		return nil, errors.New("httpapi: the webhook secret is empty")
-	}
-	signature, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		return nil, fmt.Errorf("httpapi: the webhook secret: %w", err)
-	}
-	return signature, nil
+	return signatures, nil
 }
 
-// verify passes an event on that is signed, over its ID, its time and every byte of its body, and
-// is at most five minutes old (Standard Webhooks 1.0.0, "Signature scheme" and "Verifying webhook
-// authenticity").
-func (s *Server) verify(next http.Handler) http.Handler {
+// verify passes an event on if check finds that the provider has signed it.
+func (s *Server) verify(check func([]byte, http.Header) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := s.readInTurn(r)
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		if err := s.checkSignature(body, r.Header); err != nil {
+		if err := check(body, r.Header); err != nil {
 			s.refuse(w, r, errInvalidSignature.because(err))
 			return
 		}
@@ -59,40 +73,93 @@ func (s *Server) verify(next http.Handler) http.Handler {
 	})
 }
 
+// checkSignature accepts an event that is signed with any of the secrets, over its ID, its time and
+// every byte of its body, and that is at most five minutes old (Standard Webhooks 1.0.0, "Signature
+// scheme" and "Verifying webhook authenticity").
 func (s *Server) checkSignature(body []byte, header http.Header) error {
-	if s.signature == nil {
+	refused := errNoSecret
+	for _, signature := range s.signatures {
+		if refused = signature.Verify(body, header); refused == nil {
+			return nil
+		}
+	}
+	return refused
+}
+
+func (s *Server) checkStripe(body []byte, header http.Header) error {
+	if s.cfg.Stripe == nil {
 		return errNoSecret
 	}
-	return s.signature.Verify(body, header)
+	return s.cfg.Stripe.Verify(body, header)
+}
+
+// ReceiveStripeEvent implements POST /webhooks/stripe.
+func (h handlers) ReceiveStripeEvent(ctx context.Context, r api.ReceiveStripeEventRequestObject) (api.ReceiveStripeEventResponseObject, error) {
+	event, err := h.stripe.Read(*r.Body)
+	if err != nil {
+		return nil, invalidRequest("The event was not read: %v.", err)
+	}
+	verdict, err := h.receive(ctx, event)
+	return api.ReceiveStripeEvent200JSONResponse{Verdict: verdict}, err
 }
 
 // ReceiveProviderEvent implements POST /webhooks/psp.
 func (h handlers) ReceiveProviderEvent(ctx context.Context, r api.ReceiveProviderEventRequestObject) (api.ReceiveProviderEventResponseObject, error) {
-	event := providerEventOf(r.Params.WebhookID, *r.Body)
-	verdict, err := h.service.HandleProviderEvent(ctx, event, EncodeSettled(ctx))
-	if err != nil {
-		return nil, err
+	if cardnumber.Contains(r.Params.WebhookID) || cardnumber.Contains(r.Body.Type) {
+		return nil, errCardNumber
 	}
-	h.observed(ctx, event, verdict)
-	return api.ReceiveProviderEvent200JSONResponse{Verdict: api.ProviderEventVerdictVerdict(verdict)}, nil
+	event := providerEventOf(r.Params.WebhookID, *r.Body)
+	verdict, err := h.receive(ctx, event)
+	return api.ReceiveProviderEvent200JSONResponse{Verdict: verdict}, err
+}
+
+func (h handlers) receive(ctx context.Context, event checkout.ProviderEvent) (api.ProviderEventVerdictVerdict, error) {
+	verdict, err := h.service.HandleProviderEvent(ctx, event, EncodeSettled(ctx))
+	if err == nil {
+		h.observed(ctx, event, verdict)
+	}
+	return api.ProviderEventVerdictVerdict(verdict), err
 }
 
 // outcomes are what the type of an event says after its dot.
 var outcomes = map[string]checkout.Outcome{"succeeded": checkout.OutcomeApproved, "declined": checkout.OutcomeDeclined}
 
+// eventData are the members of an event's data that we read.
+type eventData struct {
+	ID             string `json:"id"`
+	IdempotencyKey string `json:"idempotency_key"`
+	Amount         int64  `json:"amount"`
+	Currency       string `json:"currency"`
+	DeclineCode    string `json:"decline_code"`
+}
+
+// providerEventOf reads an event by the provider's rules: it may have any members, and of any type.
+// One that we read and cannot use counts as absent. What then follows from the event is for the
+// domain to say: an amount that differs is a conflict, and a charge without a name is not ours.
 func providerEventOf(id string, e api.ProviderEvent) checkout.ProviderEvent {
 	object, tells, _ := strings.Cut(e.Type, ".")
 	outcome, known := outcomes[tells]
 	if !known {
 		outcome = checkout.OutcomeUnknown
 	}
-	event := checkout.ProviderEvent{ID: id, Type: e.Type, Object: object, Subject: valueOf(e.Data.IdempotencyKey),
-		Result: checkout.GatewayResult{Outcome: outcome, ProviderID: valueOf(e.Data.ID), DeclineCode: valueOf(e.Data.DeclineCode)}}
-	event.Amount.Currency = valueOf(e.Data.Currency)
-	if e.Data.Amount != nil {
-		event.Amount.Amount = *e.Data.Amount
+	var data eventData
+	if e.Data != nil {
+		_ = json.Unmarshal(*e.Data, &data) // leaves the members that have another type as they are
 	}
-	return event
+	return checkout.ProviderEvent{ID: id, Type: e.Type, Object: object, Subject: usable(data.IdempotencyKey),
+		Amount: checkout.Money{Amount: data.Amount, Currency: usable(data.Currency)},
+		Result: checkout.GatewayResult{Outcome: outcome, ProviderID: usable(data.ID), DeclineCode: usable(data.DeclineCode)}}
+}
+
+// maxEventText is the longest text of an event that is kept, in bytes.
+const maxEventText = 255
+
+// usable returns a text of an event if it may be stored and logged, and otherwise "".
+func usable(text string) string {
+	if len(text) > maxEventText || strings.ContainsRune(text, 0) || cardnumber.Contains(text) {
+		return ""
+	}
+	return text
 }
 
 // observeProviderEvent counts and logs what an event led to. A person has to look into one that

@@ -23,9 +23,9 @@ const (
 	maxIdle = 512
 )
 
-// newClient returns a client that sends each request once: no redirects, no proxy from the
+// NewClient returns a client that sends each request once: no redirects, no proxy from the
 // environment, and HTTP/1 only, since HTTP/2 has rules of its own for sending a request again.
-func newClient() *http.Client {
+func NewClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}

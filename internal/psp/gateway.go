@@ -39,7 +39,7 @@ var _ checkout.Gateway = (*Gateway)(nil)
 // NewGateway returns a gateway to the simulator at baseURL, such as http://127.0.0.1:8090. A call
 // whose answer takes longer than timeout, which must be above zero, has an unknown outcome.
 func NewGateway(baseURL string, timeout time.Duration, options ...Option) *Gateway {
-	client := newClient()
+	client := NewClient()
 	s := &Gateway{baseURL: baseURL, timeout: timeout, client: client, close: client.Transport.(*http.Transport).CloseIdleConnections}
 	for _, option := range options {
 		option(s)

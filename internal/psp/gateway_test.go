@@ -3,13 +3,13 @@ package psp
 import (
 	"context"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/psp/gatewaytest"
 )
 
 func TestCharge_FollowsTheToken(t *testing.T) {
@@ -66,18 +66,6 @@ func TestCharge_UnknownFirstIsApprovedLater(t *testing.T) {
 	}
 }
 
-func TestCharge_SlowerThanTheTimeoutIsUnknown(t *testing.T) {
-	t.Parallel()
-	p := startProvider(t, time.Second) // the charge must get there in it, on a busy machine too
-	begin := time.Now()
-	result := p.gateway.Charge(t.Context(), chargeWith("tok_slow_60s"))
-	requireUnknown(t, result)
-	require.ErrorIs(t, result.Cause, context.DeadlineExceeded)
-	require.Less(t, time.Since(begin), 10*time.Second)
-	require.Eventually(t, func() bool { return len(p.list("/v1/charges")) == 1 }, 10*time.Second, 10*time.Millisecond,
-		"unknown, and in truth charged")
-}
-
 func TestCharge_CancelledIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
@@ -121,23 +109,6 @@ func TestRefund_FollowsTheCharge(t *testing.T) {
 	require.Len(t, succeeded(p.list("/v1/refunds")), 1)
 }
 
-func TestCharge_ConcurrentCallsOfOneKeyChargeOnce(t *testing.T) {
-	t.Parallel()
-	const calls = 300
-	p := startProvider(t, patience)
-	results := make([]checkout.GatewayResult, calls)
-	var group sync.WaitGroup
-	for i := range calls {
-		group.Go(func() { results[i] = p.gateway.Charge(t.Context(), chargeWith("tok_visa")) })
-	}
-	group.Wait()
-	for _, r := range results {
-		require.Equal(t, checkout.OutcomeApproved, r.Outcome, r.Cause)
-		require.Equal(t, results[0].ProviderID, r.ProviderID)
-	}
-	require.Equal(t, []listed{{results[0].ProviderID, "succeeded", calls}}, p.list("/v1/charges"))
-}
-
 func TestCharge_AtAnUnreachableProviderIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, patience)
@@ -161,4 +132,18 @@ func succeeded(all []listed) (some []listed) {
 		}
 	}
 	return some
+}
+
+func TestGateway(t *testing.T) {
+	t.Parallel()
+	gatewaytest.Run(t, func(t *testing.T) gatewaytest.Provider {
+		p := startProvider(t, patience)
+		return gatewaytest.Provider{Handler: p.sim, Good: "tok_visa", Declining: "tok_declined", Unknown: "tok_nonsense",
+			Open: func(t *testing.T, url string, timeout time.Duration) gatewaytest.Gateway {
+				return NewGateway(url, timeout)
+			},
+			Moved: func() (charges, refunds int) {
+				return len(succeeded(p.list("/v1/charges"))), len(succeeded(p.list("/v1/refunds")))
+			}}
+	})
 }

@@ -71,7 +71,7 @@ func TestTransport_WouldResend(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64
 	url := keepAliveThenDrop(t, &arrived, func(net.Conn) {})
-	client := newClient()
+	client := NewClient()
 	defer client.CloseIdleConnections()
 	for range 2 {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))

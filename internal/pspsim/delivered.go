@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// deliveries is the book of events that were delivered, a file of their IDs. It is not synced: what
+// deliveries are the events that were delivered, a file of their IDs. It is not synced: what
 // a crash of the machine takes back is delivered again.
 type deliveries struct {
 	mu    sync.Mutex

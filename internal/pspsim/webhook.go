@@ -56,7 +56,7 @@ type courier struct {
 	signer *standardwebhooks.Webhook
 	client *http.Client
 	log    *slog.Logger
-	book   *deliveries
+	sent   *deliveries
 	slots  chan struct{}
 	first  time.Duration // the first pause
 	runs   *runs
@@ -64,7 +64,7 @@ type courier struct {
 	troubles *troubles
 }
 
-// newCourier fails when the secret is no secret, or the book of what was delivered, at path, can't
+// newCourier fails when the secret is no secret, or the file of what was delivered, at path, can't
 // be kept.
 func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) (*courier, error) {
 	signer, err := standardwebhooks.NewWebhook(to.Secret)
@@ -74,11 +74,11 @@ func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) 
 	if err != nil {
 		return nil, fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
-	book, err := openDeliveries(path)
+	sent, err := openDeliveries(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the book of delivered events: %w", err)
+		return nil, fmt.Errorf("open the file of delivered events: %w", err)
 	}
-	return &courier{Webhooks: to, signer: signer, log: log, book: book, first: firstPause,
+	return &courier{Webhooks: to, signer: signer, log: log, sent: sent, first: firstPause,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout},
 		slots:  make(chan struct{}, maxPosting), runs: newRuns(), troubles: troubles}, nil
 }
@@ -86,7 +86,7 @@ func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
 	token, _ := parseToken(e.Source) // a refund has none, and behaves
-	if e.Status == statusPending || token.silent || !c.book.begin(eventID(e)) {
+	if e.Status == statusPending || token.silent || !c.sent.begin(eventID(e)) {
 		return
 	}
 	c.runs.start(func(ctx context.Context) {
@@ -138,7 +138,7 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 }
 
 func (c *courier) delivered(e entry) {
-	if err := c.book.done(eventID(e)); err != nil { // it will come again
+	if err := c.sent.done(eventID(e)); err != nil { // it will come again
 		c.log.Error("delivery not noted", "id", eventID(e), "cause", err)
 	}
 }
@@ -190,7 +190,7 @@ func (c *courier) request(ctx context.Context, e entry) (*http.Request, error) {
 func (c *courier) close() error {
 	c.runs.stop()
 	c.client.CloseIdleConnections()
-	return c.book.close()
+	return c.sent.close()
 }
 
 func isSuccess(status int) bool { return status >= 200 && status < 300 }

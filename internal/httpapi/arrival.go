@@ -17,10 +17,10 @@ var (
 		detail: "The request waited too long before it was executed. Nothing was done. Send it again."}
 )
 
-// timeAttempt notes when the client attempt began: see package arrival.
-func (s *Server) timeAttempt(next http.Handler) http.Handler {
+// noteArrival notes when the request arrived: see package arrival.
+func (s *Server) noteArrival(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		exchangeOf(r.Context()).attemptedAt = arrival.Time(r, s.cfg.TrustedProxies)
+		exchangeOf(r.Context()).arrivedAt = arrival.Time(r, s.cfg.TrustedProxies)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -31,7 +31,7 @@ func (s *Server) refuseStale(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case s.policyOf(r) == nil:
-		case time.Since(exchangeOf(r.Context()).attemptedAt) > checkout.MaxAttemptAge:
+		case time.Since(exchangeOf(r.Context()).arrivedAt) > checkout.MaxRequestAge:
 			s.fail(w, r, errTooOld)
 			return
 		case errors.Is(r.Context().Err(), context.Canceled) || arrival.IsAbandoned(r.Context()):

@@ -28,7 +28,7 @@ func startedAt(began time.Time) func(*http.Request) {
 func TestAttempt_OlderThanARefusalIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	for _, ahead := range []time.Duration{0, 2 * time.Second, checkout.MaxAttemptAge - time.Minute} {
+	for _, ahead := range []time.Duration{0, 2 * time.Second, checkout.MaxRequestAge - time.Minute} {
 		began, sku := time.Now().Add(ahead), fmt.Sprintf("new-sku-%d", ahead)
 		key, body := newKey(), orderOf(s.customer().ID, sku, 1)
 		one := request{method: "POST", path: "/v1/orders", key: key, body: body, edit: startedAt(began)}
@@ -77,9 +77,9 @@ func TestAttempt_TimeComesFromTrustedProxiesAlone(t *testing.T) {
 		{"none", func(*http.Request) {}, true, 201, ""},
 		{"no number", with("X-Request-Start", "t=soon"), true, 201, ""},
 		{"in microseconds", with("X-Request-Start", fmt.Sprint(time.Now().UnixMicro())), true, 201, ""},
-		{"in the future", startedAt(time.Now().Add(checkout.MaxAttemptAge - time.Minute)), true, 201, ""},
-		{"too far in the future", startedAt(time.Now().Add(checkout.MaxAttemptAge + time.Hour)), true, 409, "newer_attempt_refused"},
-		{"too old", startedAt(time.Now().Add(-checkout.MaxAttemptAge - time.Second)), true, 503, "request_too_old"},
+		{"in the future", startedAt(time.Now().Add(checkout.MaxRequestAge - time.Minute)), true, 201, ""},
+		{"too far in the future", startedAt(time.Now().Add(checkout.MaxRequestAge + time.Hour)), true, 409, "newer_attempt_refused"},
+		{"too old", startedAt(time.Now().Add(-checkout.MaxRequestAge - time.Second)), true, 503, "request_too_old"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
