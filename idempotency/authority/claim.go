@@ -18,10 +18,14 @@ type Claim struct {
 	// TombstoneTTL is how long it is remembered that the key was used, for what moves money. Zero:
 	// as long as the answer.
 	TombstoneTTL time.Duration
-	// AttemptedAt is when the client attempt began, by the clock of the proxy or of the replica.
+	// ArrivedAt is when the client attempt arrived, by the clock of the proxy or of the replica.
 	// Once an attempt was refused, no older one may act.
-	AttemptedAt time.Time
+	ArrivedAt   time.Time
 	TraceParent string // names the request in a trace; may be empty
+	// IsAbandoned reports whether the client is gone, such as [arrival.IsAbandoned]. Of a claim
+	// without a key it is asked once the transaction has begun, because nothing else stops an older
+	// copy of the request. nil: never.
+	IsAbandoned func() bool
 }
 
 // Answer is what a client gets, and what is kept under the key. The authority does not look into

@@ -23,6 +23,10 @@ var (
 	// has settled, or is going to. The caller gets the kept answer, or [Taken].
 	ErrOvertaken = errors.New("authority: another attempt has settled, or is going to")
 
+	// ErrAbandoned says that a request without a key was not executed, because its client is gone:
+	// a proxy may have passed the request on, and the client may have its answer.
+	ErrAbandoned = fmt.Errorf("%w: the client has closed the connection", idempotency.ErrUnavailable)
+
 	// ErrNoKey is a mistake of the caller: what is begun can be resumed by its key alone.
 	ErrNoKey = fmt.Errorf("%w: an operation at a provider needs an idempotency key", errMistake)
 

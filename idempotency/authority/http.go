@@ -92,14 +92,14 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, e
 // nothing else stops an older copy.
 func (k *Keys) claimOf(r *http.Request, operation string) (Claim, error) {
 	ctx := r.Context()
-	claim := Claim{Operation: operation, TombstoneTTL: k.http.tombstones, AttemptedAt: arrival.Of(ctx)}
-	if time.Since(claim.AttemptedAt) > MaxAttemptAge {
+	claim := Claim{Operation: operation, TombstoneTTL: k.http.tombstones, ArrivedAt: arrival.Of(ctx)}
+	if time.Since(claim.ArrivedAt) > MaxRequestAge {
 		return claim, &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeTooOld, RetryAfter: retryHint,
 			Message: "The request waited too long before it was executed. Nothing was done. Send it again."}
 	}
-	if arrival.IsAbandoned(ctx) {
-		return claim, &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeAbandoned, RetryAfter: retryHint,
-			Message: "The client closed the connection before the request was executed. Nothing was done."}
+	claim.IsAbandoned = func() bool { return arrival.IsAbandoned(ctx) }
+	if claim.IsAbandoned() {
+		return claim, ErrAbandoned
 	}
 	if held := idempotency.ClaimFrom(ctx); held != nil {
 		claim.Scope, claim.Key, claim.Fingerprint = held.Scope, held.Key, held.Fingerprint
@@ -124,6 +124,9 @@ func problemOf(err error) *idempotency.Error {
 		return own
 	case errors.As(err, &taken):
 		return taken.problem()
+	case errors.Is(err, ErrAbandoned):
+		return &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeAbandoned, RetryAfter: retryHint, Err: err,
+			Message: "The client closed the connection before the request was executed. Nothing was done."}
 	case errors.Is(err, ErrUnknown):
 		return &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeUnknown, RetryAfter: retryHint, Err: err,
 			Message: "The outcome is not known yet. Retry with the same idempotency key."}

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// MaxAttemptAge is how old a client attempt may be when it claims its key, by PostgreSQL's clock,
+// MaxRequestAge is how old a client attempt may be when it claims its key, by PostgreSQL's clock,
 // and how far ahead. No client waits that long, and a refusal is remembered for twice as long, so
 // that the clocks of proxy, replica and database may differ by half an hour. Keep every answer
 // ([Claim].TTL) for at least an hour, too: it stops the copies of requests that were told of it.
-const MaxAttemptAge = 30 * time.Minute
+const MaxRequestAge = 30 * time.Minute
 
 const (
 	// transactionTimeout bounds a whole transaction from this side, in case PostgreSQL does not

@@ -35,7 +35,11 @@ func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (Result, error) {
 
 func (k *Keys) beginClaim(ctx context.Context, claim Claim) (*Tx, error) {
 	if claim.Key == "" {
-		return k.begin(ctx, clockSQL)
+		tx, err := k.begin(ctx, clockSQL)
+		if err == nil {
+			tx.isAbandoned = claim.IsAbandoned
+		}
+		return tx, err
 	}
 	return k.begin(ctx, k.sql.probe, claim.Scope, claim.Key)
 }
@@ -100,10 +104,10 @@ func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
 	case begun:
 		id = o.id
 	case refusedForNow:
-		ttl, tombstone = 2*MaxAttemptAge, 0
+		ttl, tombstone = 2*MaxRequestAge, 0
 	}
 	tx.writeKey(tx.keys.sql.claim, c.Scope, c.Key, c.Fingerprint[:], c.Operation, state, id, o.answer.keptResource(o.kind), status, header, body,
-		c.AttemptedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
+		c.ArrivedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
 	return nil
 }
 

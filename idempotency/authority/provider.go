@@ -130,7 +130,7 @@ func (p Provider) send(ctx context.Context, a Attempt) (Run, error) {
 	remembers := cmp.Or(p.Remembers, DefaultRemembers)
 	margin := remembers / 24
 	switch age := a.Age(); {
-	case time.Since(a.TakenAt).Abs() > MaxAttemptAge:
+	case time.Since(a.TakenAt).Abs() > MaxRequestAge:
 		return nil, errors.New("the clocks of the database and of this process differ by half an hour")
 	case age <= margin, p.LookUp == nil && age <= remembers-margin:
 		return p.Ask(ctx, a)

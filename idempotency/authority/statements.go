@@ -76,7 +76,7 @@ ON CONFLICT (SCOPE, key) DO UPDATE SET fingerprint = excluded.fingerprint, opera
 	response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
 	completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
 	tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent,
-	attempt = 1, taken_at = now(), due_at = NULL`, int(MaxAttemptAge.Seconds()))
+	attempt = 1, taken_at = now(), due_at = NULL`, int(MaxRequestAge.Seconds()))
 
 // finishSQL keeps the answer of what was begun. If the fence is lost, status becomes NULL as in
 // claimSQL. The times count from now on, because settling may have taken days.

@@ -28,6 +28,9 @@ type Tx struct {
 	open      bool  // the transaction has begun, and the key is free
 	failed    error // why it has not begun
 	restarted bool
+	// isAbandoned is asked once the transaction has begun; nil: never. A process that is paused
+	// after that loses the transaction.
+	isAbandoned func() bool
 
 	reads  []func() error
 	before []func(context.Context) (leave func())
@@ -106,6 +109,9 @@ func (tx *Tx) start(ctx context.Context) error {
 	}
 	if !free {
 		return errTaken
+	}
+	if tx.isAbandoned != nil && tx.isAbandoned() {
+		return ErrAbandoned
 	}
 	tx.open = true
 	return nil

@@ -30,7 +30,6 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
 	"github.com/oncepay/oncepay/internal/postgres"
-	"github.com/oncepay/oncepay/internal/psp"
 )
 
 // App is one replica. Make it by New, run it by Serve, once.
@@ -58,7 +57,7 @@ type servers struct {
 	records      idempotency.Store
 	breaker      *breaker.Breaker // nil without Redis in the records' way
 	closeRecords func()
-	gateway      *psp.Gateway
+	gateway      gateway
 }
 
 // limits are what the replica takes on, of all requests and of one account.
@@ -120,9 +119,10 @@ func (a *App) connect(ctx context.Context) (err error) {
 	if err := a.openRecords(); err != nil {
 		return err
 	}
-	a.servers.gateway = psp.NewGateway(a.cfg.PSPURL, a.cfg.PSPTimeout, psp.WithTransport(a.tracing.calls))
+	a.servers.gateway = a.openGateway()
 	a.metrics = metrics.New(a.servers.pool)
-	store := postgres.NewStore(a.servers.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.workers.wakeRelay})
+	store := postgres.NewStore(a.servers.pool, postgres.Options{UnpaidFor: a.cfg.UnpaidOrderTTL, EventsWritten: a.workers.wakeRelay,
+		TraceParent: a.tracing.traceParents()})
 	a.limits.admission = admission.New(max(2, int(a.cfg.DatabaseMaxConns)-backgroundConns))
 	a.limits.budget = admission.NewBudget(a.cfg.AccountKeys, a.cfg.AccountBytes)
 	a.makeWorkers(ctx, store)
@@ -147,7 +147,7 @@ func (a *App) apiConfig(service *checkout.Service) httpapi.Config {
 		Admission: a.limits.admission, Lookups: a.recordLookups(), Budget: a.limits.budget,
 		Lease: a.cfg.Lease, PaymentTTL: a.cfg.PaymentTTL, OrderTTL: a.cfg.OrderTTL, TombstoneTTL: a.cfg.TombstoneTTL,
 		PaymentDeadline: a.cfg.PaymentDeadline, OrderDeadline: a.cfg.OrderDeadline,
-		WebhookSecret: a.cfg.WebhookSecret, DemoKey: a.cfg.demoKey(),
+		WebhookSecret: a.cfg.WebhookSecret, WebhookSecretPrevious: a.cfg.WebhookSecretPrevious, Stripe: a.cfg.stripeEvents(), DemoKey: a.cfg.demoKey(),
 		TraceParent: a.tracing.traceParents(),
 		Observe:     a.observeCheck, ObserveRequest: a.observeRequest, ObserveProviderEvent: a.metrics.ObserveProviderEvent,
 	}

@@ -45,10 +45,31 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// IsRefusal reports whether the error tells the client that nothing was done, so that no older copy
-// of the request may act afterwards.
-func (e *Error) IsRefusal() bool {
-	return e.Retryable && (e.Kind == KindNotFound || e.Kind == KindConflict || e.Kind == KindUnprocessable)
+// RequestOutcome is what a request led to.
+type RequestOutcome string
+
+// The outcomes of a request.
+const (
+	Done          RequestOutcome = "done"            // the changes are made; the answer is kept
+	Refused       RequestOutcome = "refused"         // for good; the answer is kept
+	RefusedForNow RequestOutcome = "refused for now" // nothing was done, and no older copy of the request may act afterwards
+	InProgress    RequestOutcome = "in progress"     // another attempt at the request has not ended
+	Unknown       RequestOutcome = "unknown"         // a retry finds out what was done
+)
+
+// Outcome says what a request led to that ended with this error; nil is none.
+func (e *Error) Outcome() RequestOutcome {
+	switch {
+	case e == nil:
+		return Done
+	case !e.Retryable:
+		return Refused
+	case e.Kind == KindUnavailable:
+		return Unknown
+	case e.Is(ErrKeyInProgress):
+		return InProgress
+	}
+	return RefusedForNow
 }
 
 // Unwrap returns the cause, which must never be shown to a client.

@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Outcome is what a provider did with a request.
@@ -25,6 +26,11 @@ type ChargeRequest struct {
 	Amount         Money
 	Reference      string // our order, for the provider's audit
 	Token          string
+	// Begun is when the payment was begun, by the store's clock: a look-up of a provider that lists
+	// by time starts there.
+	Begun time.Time
+	// ProviderID is the provider's ID of the charge where an earlier attempt learned it; else "".
+	ProviderID string
 }
 
 // RefundRequest asks a provider to refund a charge or a part of it.
@@ -38,7 +44,7 @@ type RefundRequest struct {
 // GatewayResult is a provider's answer.
 type GatewayResult struct {
 	Outcome     Outcome
-	ProviderID  string // of the charge or refund, when approved
+	ProviderID  string // of the charge or refund; when approved, and where a provider has said it before
 	DeclineCode string // when declined or absent
 	Cause       error  // why it is unknown; for the log
 }

@@ -88,7 +88,7 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 // look a day old, or an old one new.
 func TestSend_AsksNothingWhileTheAgeIsNotKnown(t *testing.T) {
 	t.Parallel()
-	for _, off := range []time.Duration{MaxAttemptAge + time.Minute, -MaxAttemptAge - time.Minute, 25 * time.Hour} {
+	for _, off := range []time.Duration{MaxRequestAge + time.Minute, -MaxRequestAge - time.Minute, 25 * time.Hour} {
 		attempted := time.Now().Add(off)
 		payment := in(charging, func(p *Payment) { p.Attempt, p.CreatedAt, p.UpdatedAt = 2, begun, attempted })
 		g := &scripted{asked: approved, listed: approved}

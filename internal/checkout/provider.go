@@ -29,7 +29,7 @@ var unknownAge = GatewayResult{Outcome: OutcomeUnknown, Cause: errors.New("the c
 
 // isFarOff reports whether the store timed an attempt otherwise than this process does: one of the
 // two clocks is wrong.
-func isFarOff(attempted time.Time) bool { return time.Since(attempted).Abs() > MaxAttemptAge }
+func isFarOff(attempted time.Time) bool { return time.Since(attempted).Abs() > MaxRequestAge }
 
 // operation is a payment or a refund.
 type operation interface{ Common() Operation }

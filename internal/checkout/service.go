@@ -193,7 +193,7 @@ func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kin
 		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Common().ID, cause))
 	}
 	if key.State == KeyExpired { // this attempt was paused for longer than its answer is kept
-		return Answer{}, ExpiredKey(key.Answer.Resource)
+		return Answer{}, ExpiredKey(key.Path)
 	}
 	return key.Answer, nil
 }

@@ -85,7 +85,8 @@ type Key struct {
 	State       KeyState
 	Operation   string     // what the key was used for, as its [Claim] said
 	Resource    *uuid.UUID // what was begun at the provider, in progress or not
-	Answer      Answer     // empty while in progress; without header and body once expired
+	Answer      Answer     // without content while in progress; once expired, as much as is known of it
+	Path        string     // of what the command led to, as [Error].Resource; may be empty
 	CreatedAt   time.Time
 	CompletedAt time.Time // zero while in progress
 	ExpiresAt   time.Time // until when this is known; one in progress does not expire
@@ -97,8 +98,8 @@ type KeyState string
 // The states of a key.
 const (
 	KeyInProgress KeyState = "in_progress"
-	KeyCompleted  KeyState = "completed" // its answer is a 2xx
-	KeyFailed     KeyState = "failed"    // its answer is a final 4xx
+	KeyCompleted  KeyState = "completed" // its command was done
+	KeyFailed     KeyState = "failed"    // its command was refused for good
 	KeyExpired    KeyState = "expired"   // its answer is no longer kept
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
@@ -16,22 +17,23 @@ import (
 )
 
 // made is the reply to a resource that was made.
-func made(value any, err *checkout.Error) checkout.Answer {
+func made(value any, err *checkout.Error) any {
 	if err != nil {
-		return checkout.Answer{Status: 409, Body: []byte(err.Code)}
+		return authority.Answer{Status: 409, Body: []byte(err.Code)}
 	}
 	body, marshalErr := json.Marshal(value)
 	if marshalErr != nil {
 		panic(marshalErr)
 	}
-	return checkout.Answer{Status: 201, Body: body}
+	return authority.Answer{Status: 201, Body: body}
 }
 
 func madeOf[T any](t *testing.T, reply checkout.Answer, err error) (value T) {
 	t.Helper()
 	require.NoError(t, err)
-	require.Equal(t, 201, reply.Status, "%s", reply.Body)
-	require.NoError(t, json.Unmarshal(reply.Body, &value))
+	kept := reply.Content.(authority.Result)
+	require.Equal(t, 201, kept.Status, "%s", kept.Body)
+	require.NoError(t, json.Unmarshal(kept.Body, &value))
 	return value
 }
 

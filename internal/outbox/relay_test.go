@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
@@ -19,7 +20,7 @@ import (
 )
 
 // renderID is the reply to whatever was made.
-func renderID(any, *checkout.Error) checkout.Answer { return checkout.Answer{Status: 201} }
+func renderID(any, *checkout.Error) any { return authority.Answer{Status: 201} }
 
 func TestRelay_IsWokenByACommit(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func (s *shop) do(t *rapid.T, command func(call checkout.Call) (checkout.Answer,
 		require.True(t, domain.Retryable)
 		return checkout.Answer{}
 	}
-	s.given = append(s.given, given{func() (checkout.Answer, error) { return command(call) }, string(answer.Body)})
+	s.given = append(s.given, given{func() (checkout.Answer, error) { return command(call) }, string(contentOf(answer).Body)})
 	return answer
 }
 
@@ -101,7 +101,7 @@ func (s *shop) pick(t *rapid.T) uuid.UUID {
 func (s *shop) placeOrder(t *rapid.T) {
 	wanted := wants(s.customer, s.sku, rapid.Int32Range(1, 4).Draw(t, "quantity"))
 	answer := s.do(t, func(call checkout.Call) (checkout.Answer, error) { return s.PlaceOrder(s.ctx, call, wanted) })
-	if answer.Status == 201 {
+	if contentOf(answer).Status == 201 {
 		s.orders = append(s.orders, decode[checkout.Order](t, answer, nil).ID)
 	}
 }
@@ -164,7 +164,7 @@ func (s *shop) reconcile(t *rapid.T) {
 		}
 		answer, err := again()
 		require.NoError(t, err)
-		s.given = append(s.given, given{again, string(answer.Body)})
+		s.given = append(s.given, given{again, string(contentOf(answer).Body)})
 		s.paid(t, answer)
 	}
 	s.lost = nil
@@ -178,7 +178,7 @@ func (s *shop) expire(t *rapid.T) {
 }
 
 func (s *shop) paid(t *rapid.T, answer checkout.Answer) {
-	if answer.Status == 201 {
+	if contentOf(answer).Status == 201 {
 		s.payments = append(s.payments, decode[checkout.Payment](t, answer, nil))
 	}
 }
@@ -211,7 +211,7 @@ func (s *shop) retry(t *rapid.T) {
 	answer, err := earlier.again()
 	require.NoError(t, err)
 	require.True(t, answer.Replayed)
-	require.Equal(t, earlier.body, string(answer.Body))
+	require.Equal(t, earlier.body, string(contentOf(answer).Body))
 }
 
 func valueOf(answer *checkout.Answer) checkout.Answer {

@@ -11,13 +11,8 @@ import (
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
-var (
-	// errOutdated is the cause of a failed commit: what was read and decided on has changed since.
-	errOutdated = errors.New("what the decision was based on has changed meanwhile")
-
-	// errAbandoned is why a request without a key is not executed.
-	errAbandoned = errors.New("the client has closed the connection")
-)
+// errOutdated is the cause of a failed commit: what was read and decided on has changed since.
+var errOutdated = errors.New("what the decision was based on has changed meanwhile")
 
 // SQLSTATE codes that lead to different errors (PostgreSQL manual, appendix A).
 const (

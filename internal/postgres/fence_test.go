@@ -33,7 +33,7 @@ func TestFence_HoldsBetweenRetriesAndReconcilers(t *testing.T) {
 			case a.err != nil:
 				require.ErrorIs(t, a.err, checkout.ErrKeyInProgress)
 			default:
-				require.Equal(t, string(final.Body), string(a.answer.Body))
+				require.Equal(t, string(contentOf(final).Body), string(contentOf(a.answer).Body))
 			}
 		}
 		b.requirePaidOnce(p, c)

@@ -8,36 +8,39 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/idempotency/authority"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
 // The table of keys, and its column of scopes.
 const keysTable, keysScope = "idempotency_keys", "account_id"
 
-// claimOf is the claim of a call, without a key if the call has none.
-func claimOf(call checkout.Call) authority.Claim {
+// claimOf is the claim of a call, without a key if the call has none. ctx is that of the request.
+func (s *Store) claimOf(ctx context.Context, call checkout.Call) authority.Claim {
 	c := call.Claim
 	if c == nil {
-		return authority.Claim{}
+		return authority.Claim{IsAbandoned: func() bool { return arrival.IsAbandoned(ctx) }}
 	}
-	return authority.Claim{Scope: call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation,
-		TTL: c.TTL, TombstoneTTL: c.TombstoneTTL, AttemptedAt: c.AttemptedAt, TraceParent: c.TraceParent}
+	claim := authority.Claim{Scope: call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation,
+		TTL: c.TTL, TombstoneTTL: c.TombstoneTTL, ArrivedAt: c.ArrivedAt}
+	if s.traceParent != nil {
+		claim.TraceParent = s.traceParent(ctx)
+	}
+	return claim
 }
 
 // attemptOf is the attempt that a call holds.
 func attemptOf(call checkout.Call) authority.Attempt {
-	claim := claimOf(call)
-	if claim.Key == "" {
+	c := call.Claim
+	if c == nil {
 		return authority.Attempt{}
 	}
-	return authority.Attempt{Scope: claim.Scope, Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: claim.Operation,
-		Number: call.Claim.Attempt}
+	return authority.Attempt{Scope: call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation, Number: c.Attempt}
 }
 
-// answerOf is a result in the shop's terms.
+// answerOf is a result in the shop's terms, which do not look into it.
 func answerOf(r authority.Result) checkout.Answer {
-	return checkout.Answer{Status: r.Status, Header: r.Header, Body: r.Body, Resource: r.Resource,
-		Replayed: r.Replayed, KeptFor: r.KeptFor, TraceParent: r.TraceParent}
+	return checkout.Answer{Content: r, Replayed: r.Replayed}
 }
 
 // errorOf is why a taken key leads to no answer.
@@ -66,7 +69,7 @@ func (s *Store) Key(ctx context.Context, account uuid.UUID, name string) (checko
 		return checkout.Key{}, translate("read an idempotency key", err)
 	}
 	key := checkout.Key{Key: name, State: checkout.KeyState(known.State), Operation: known.Operation, Answer: answerOf(known.Answer),
-		CreatedAt: known.CreatedAt, CompletedAt: known.CompletedAt, ExpiresAt: known.ExpiresAt}
+		Path: known.Answer.Resource, CreatedAt: known.CreatedAt, CompletedAt: known.CompletedAt, ExpiresAt: known.ExpiresAt}
 	if known.ID != "" {
 		id, err := uuid.Parse(known.ID)
 		if err != nil {

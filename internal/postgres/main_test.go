@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
@@ -65,29 +66,38 @@ func claimFor(t testing.TB, key string, request any) *checkout.Claim {
 	t.Helper()
 	body, err := json.Marshal(request)
 	require.NoError(t, err)
-	return &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body), Operation: "test", TTL: time.Hour, AttemptedAt: time.Now()}
+	return &checkout.Claim{Key: key, Fingerprint: sha256.Sum256(body), Operation: "test", TTL: time.Hour, ArrivedAt: time.Now()}
 }
 
 // keyless is a call without a key.
 func (b *bundle) keyless() checkout.Call { return checkout.Call{Account: b.account, Encode: encode} }
 
 // encode is what every test uses: the value as JSON, or the error's code.
-func encode(value any, err *checkout.Error) checkout.Answer {
+func encode(value any, err *checkout.Error) any {
 	if err != nil {
-		return checkout.Answer{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
+		return authority.Answer{Status: 409, Header: map[string]string{"Content-Type": "application/problem+json"}, Body: []byte(err.Code)}
 	}
 	body, marshalErr := json.Marshal(value)
 	if marshalErr != nil {
 		panic(marshalErr)
 	}
-	return checkout.Answer{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
+	return authority.Answer{Status: 201, Header: map[string]string{"Content-Type": "application/json"}, Body: body}
 }
+
+// contentOf is the content of an answer of the store, or zero if there is no answer.
+func contentOf(answer checkout.Answer) authority.Result {
+	content, _ := answer.Content.(authority.Result)
+	return content
+}
+
+// created is the answer to what was created.
+var created = checkout.Answer{Content: authority.Result{Answer: authority.Answer{Status: 201}}}
 
 // decode reads the value of a successful answer.
 func decode[T any](t require.TestingT, answer checkout.Answer, err error) (value T) {
 	require.NoError(t, err)
-	require.Equal(t, 201, answer.Status, "%s", answer.Body)
-	require.NoError(t, json.Unmarshal(answer.Body, &value))
+	require.Equal(t, 201, contentOf(answer).Status, "%s", contentOf(answer).Body)
+	require.NoError(t, json.Unmarshal(contentOf(answer).Body, &value))
 	return value
 }
 
@@ -95,8 +105,8 @@ func decode[T any](t require.TestingT, answer checkout.Answer, err error) (value
 func requireRefused(t *testing.T, code string, answer checkout.Answer, err error) {
 	t.Helper()
 	require.NoError(t, err)
-	require.Equal(t, 409, answer.Status)
-	require.Equal(t, code, string(answer.Body))
+	require.Equal(t, 409, contentOf(answer).Status)
+	require.Equal(t, code, string(contentOf(answer).Body))
 }
 
 // requireCode checks a retryable error.
@@ -220,10 +230,10 @@ func (a result) code() string {
 		return domain.Code
 	case a.err != nil:
 		return a.err.Error()
-	case a.answer.Status == 201:
+	case contentOf(a.answer).Status == 201:
 		return ""
 	default:
-		return string(a.answer.Body)
+		return string(contentOf(a.answer).Body)
 	}
 }
 

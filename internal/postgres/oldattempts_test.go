@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
+	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -179,11 +182,14 @@ func TestPutProduct_IsNotRepeatedWhenTheReplyIsLost(t *testing.T) {
 func TestPutProduct_IsNotExecutedWhenItsClientIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	call := checkout.Call{Account: b.account, IsAbandoned: func() bool { return true }}
-	_, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
+	conn, err := net.ListenUDP("udp", nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	ctx, call := arrival.WithConn(b.ctx, conn), b.keyless()
+	_, err = b.PutProduct(ctx, call, checkout.ProductWrite{SKU: "tee-black", Name: "Old", Price: usd(1), Stock: 1})
 	requireUnavailable(t, err)
-	require.ErrorIs(t, err, errAbandoned)
-	_, err = b.UpdateCustomer(b.ctx, call, b.customer().ID, checkout.CustomerChange{})
-	require.ErrorIs(t, err, errAbandoned)
+	require.ErrorIs(t, err, authority.ErrAbandoned)
+	_, err = b.UpdateCustomer(ctx, call, b.customer().ID, checkout.CustomerChange{})
+	require.ErrorIs(t, err, authority.ErrAbandoned)
 	require.EqualValues(t, plenty, b.stock("tee-black"))
 }

@@ -26,7 +26,7 @@ type decision[T any] func() (T, checkout.Changes, *checkout.Error)
 // once runs a command that is one transaction, under the call's key if it has one. A final error is
 // kept under the key like any other answer, so a paused attempt can never commit later.
 func once[T any](ctx context.Context, s *Store, call checkout.Call, run command[T]) (checkout.Answer, error) {
-	return s.under(call, func(run authority.Run) (authority.Result, error) { return s.keys.Once(ctx, claimOf(call), run) },
+	return s.under(call, func(run authority.Run) (authority.Result, error) { return s.keys.Once(ctx, s.claimOf(ctx, call), run) },
 		func(ctx context.Context, tx *transaction) (authority.Outcome, error) { return decide(ctx, tx, run) })
 }
 

@@ -45,7 +45,7 @@ func (o operations[W, T]) Begin(ctx context.Context, call checkout.Call, wanted 
 	var value T
 	var attempt *authority.Attempt
 	answer, err := o.store.under(call, func(run authority.Run) (result authority.Result, err error) {
-		attempt, result, err = o.store.keys.Begin(ctx, claimOf(call), run, func(ctx context.Context, raw *authority.Tx) {
+		attempt, result, err = o.store.keys.Begin(ctx, o.store.claimOf(ctx, call), run, func(ctx context.Context, raw *authority.Tx) {
 			resumed := o.resume(&transaction{Queries: dbsqlc.New(raw), Tx: raw, account: call.Account}, ctx, *call.Claim)
 			raw.AfterSend(func() (err error) { value, err = resumed(); return err })
 		})

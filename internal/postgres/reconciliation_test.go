@@ -76,7 +76,7 @@ func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
 	answer, err := b.payAgain(p, c)
 	require.Equal(b.t, payment, decode[checkout.Payment](b.t, answer, err), "as a handler would have answered")
 	require.True(b.t, answer.Replayed)
-	require.Equal(b.t, "application/json", answer.Header["Content-Type"])
+	require.Equal(b.t, "application/json", contentOf(answer).Header["Content-Type"])
 	require.Equal(b.t, calls, p.calls)
 }
 

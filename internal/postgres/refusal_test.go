@@ -14,7 +14,7 @@ import (
 // attempts returns two attempts with one key, the second of which began later.
 func (b *bundle) attempts(key string, request any) (older, newer checkout.Call) {
 	older, newer = b.call(key, request), b.call(key, request)
-	older.Claim.AttemptedAt = newer.Claim.AttemptedAt.Add(-time.Second)
+	older.Claim.ArrivedAt = newer.Claim.ArrivedAt.Add(-time.Second)
 	return older, newer
 }
 
@@ -92,12 +92,12 @@ func TestRefusal_StopsOlderCopies(t *testing.T) {
 		}
 		answer, err := c.run(newer)
 		require.NoError(t, err, name)
-		require.Equal(t, 201, answer.Status, name)
+		require.Equal(t, 201, contentOf(answer).Status, name)
 		require.False(t, answer.Replayed, name)
 		again, err := c.run(copies)
 		require.NoError(t, err, name)
 		require.True(t, again.Replayed, "the older copy gets the newer one's answer")
-		require.Equal(t, answer.Body, again.Body, name)
+		require.Equal(t, contentOf(answer).Body, contentOf(again).Body, name)
 	}
 	require.EqualValues(t, 5, b.stock("later"))
 	b.requireBooks()
@@ -114,7 +114,7 @@ func TestRefusal_LeavesTheKeyToACorrectedRequest(t *testing.T) {
 	require.ErrorIs(t, err, checkout.ErrKeyNotFound)
 	answer, err := b.PlaceOrder(b.ctx, b.call("k", "corrected"), wants(customer, "tee-black", 1))
 	require.NoError(t, err)
-	require.Equal(t, 201, answer.Status)
+	require.Equal(t, 201, contentOf(answer).Status)
 	known, err := b.Key(b.ctx, b.account, "k")
 	require.NoError(t, err)
 	require.Equal(t, checkout.KeyCompleted, known.State)
@@ -157,9 +157,9 @@ func TestClaim_IsNotForAnAttemptOfAnotherTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.customer().ID
-	for _, off := range []time.Duration{-checkout.MaxAttemptAge - time.Minute, checkout.MaxAttemptAge + time.Minute} {
+	for _, off := range []time.Duration{-checkout.MaxRequestAge - time.Minute, checkout.MaxRequestAge + time.Minute} {
 		call := b.call("k", 1)
-		call.Claim.AttemptedAt = time.Now().Add(off)
+		call.Claim.ArrivedAt = time.Now().Add(off)
 		_, err := b.PlaceOrder(b.ctx, call, wants(customer, "tee-black", 1))
 		requireUnavailable(t, err)
 		require.ErrorIs(t, err, idempotency.ErrUnavailable)
@@ -175,7 +175,7 @@ func TestRefusal_IsPurgedAfterNoOlderAttemptCanCome(t *testing.T) {
 	b := setup(t)
 	_, err := b.PlaceOrder(b.ctx, b.call("k", 1), wants(b.customer().ID, "no-such", 1))
 	requireCode(t, "unknown_product", err)
-	require.Equal(t, 1, b.count("idempotency_keys WHERE expires_at = created_at + $1::interval", 2*checkout.MaxAttemptAge))
+	require.Equal(t, 1, b.count("idempotency_keys WHERE expires_at = created_at + $1::interval", 2*checkout.MaxRequestAge))
 	b.purge(10, 0)
 	b.keepUntil("k", -time.Second)
 	b.purge(10, 1)

@@ -45,6 +45,9 @@ const DefaultUnpaidFor = 30 * time.Minute
 type Options struct {
 	UnpaidFor     time.Duration // how long an unpaid order holds its stock; zero: DefaultUnpaidFor
 	EventsWritten func()        // is called after each commit with an event, and must not block; may be nil
+	// TraceParent names the request that a context belongs to in a trace. It is kept with the key.
+	// nil: no request has a name.
+	TraceParent func(context.Context) string
 }
 
 // Store implements [checkout.Store] and is safe for concurrent use.
@@ -52,6 +55,7 @@ type Store struct {
 	pool          *pgxpool.Pool
 	unpaidFor     time.Duration
 	eventsWritten func()
+	traceParent   func(context.Context) string
 	turns         *turns
 	keys          *authority.Keys
 }
@@ -63,8 +67,8 @@ func NewStore(pool *pgxpool.Pool, options Options) *Store {
 	if options.UnpaidFor == 0 {
 		options.UnpaidFor = DefaultUnpaidFor
 	}
-	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten, turns: newTurns(),
-		keys: authority.New(pool, authority.WithTable(keysTable, keysScope))}
+	return &Store{pool: pool, unpaidFor: options.UnpaidFor, eventsWritten: options.EventsWritten, traceParent: options.TraceParent,
+		turns: newTurns(), keys: authority.New(pool, authority.WithTable(keysTable, keysScope))}
 }
 
 // query is one statement.

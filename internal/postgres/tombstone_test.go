@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 )
 
@@ -17,8 +18,8 @@ func (b *bundle) topUpOnce(key string, amount int64, wanted checkout.NewTopUp) (
 	call := b.call(key, amount)
 	call.Claim.TombstoneTTL = tombstoneTTL
 	wanted.Amount = usd(amount)
-	call.Encode = func(topUp any, err *checkout.Error) checkout.Answer {
-		answer := encode(topUp, err)
+	call.Encode = func(topUp any, err *checkout.Error) any {
+		answer := encode(topUp, err).(authority.Answer)
 		answer.Resource = "/wallet"
 		return answer
 	}
@@ -34,8 +35,8 @@ func TestTombstone_OutlivesTheReply(t *testing.T) {
 	require.NoError(t, err)
 	again, err := b.topUpOnce("k", 500, wallet)
 	require.NoError(t, err)
-	require.Equal(t, first.Body, again.Body)
-	require.InDelta(t, time.Hour, again.KeptFor, float64(time.Minute))
+	require.Equal(t, contentOf(first).Body, contentOf(again).Body)
+	require.InDelta(t, time.Hour, contentOf(again).KeptFor, float64(time.Minute))
 
 	requireExpired := func(known checkout.Key) {
 		t.Helper()
@@ -47,7 +48,8 @@ func TestTombstone_OutlivesTheReply(t *testing.T) {
 		_, err = b.topUpOnce("k", 700, wallet)
 		require.ErrorIs(t, err, checkout.ErrKeyReused)
 		require.Equal(t, checkout.KeyExpired, known.State)
-		require.Equal(t, checkout.Answer{Status: 201, Resource: "/wallet"}, known.Answer)
+		require.Equal(t, authority.Result{Answer: authority.Answer{Status: 201, Resource: "/wallet"}}, contentOf(known.Answer))
+		require.Equal(t, "/wallet", known.Path)
 		require.Equal(t, "test", known.Operation)
 		require.WithinDuration(t, known.CompletedAt.Add(tombstoneTTL), known.ExpiresAt, time.Second)
 		require.EqualValues(t, 500, b.balance(wallet.CustomerID))

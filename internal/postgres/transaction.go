@@ -40,26 +40,21 @@ func (s *Store) under(call checkout.Call, transact func(authority.Run) (authorit
 	if result.Correctable {
 		err = refused
 	}
-	return answerOf(result), translate("make a transaction", err)
+	if err != nil {
+		return checkout.Answer{}, translate("make a transaction", err)
+	}
+	return answerOf(result), nil
 }
 
 // load is the first round trip: it begins the transaction, sends all that is queued and reads the
-// results. Nothing may be decided after an error. What has no key ends here if its client is
-// gone. A replica that is paused later on loses the transaction.
+// results. Nothing may be decided after an error.
 func (tx *transaction) load(ctx context.Context) error {
-	if tx.call.Claim != nil {
-		return tx.Send(ctx)
-	}
-	if tx.account != uuid.Nil { // of an event or of what expires, it is known only later
+	// The row of a key belongs to an account. The account of an event or of what expires is known
+	// only later.
+	if tx.call.Claim == nil && tx.account != uuid.Nil {
 		tx.requireAccount(ctx)
 	}
-	if err := tx.Send(ctx); err != nil {
-		return err
-	}
-	if tx.call.IsAbandoned != nil && tx.call.IsAbandoned() {
-		return checkout.Unavailable("begin a transaction", errAbandoned)
-	}
-	return nil
+	return tx.Send(ctx)
 }
 
 // requireAccount queues a look at the account. Loading fails if there is none.
@@ -74,26 +69,24 @@ func (tx *transaction) requireAccount(ctx context.Context) {
 	})
 }
 
-// conclude writes what follows from a decision, and encodes the answer: before the commit, so that
-// what is kept is what is sent.
+// conclude ends a transaction with the outcome of a decision. The answer is encoded before the
+// commit, so that what is kept is what is sent.
 func conclude[T any](ctx context.Context, tx *transaction, value T, changes checkout.Changes, final *checkout.Error) (authority.Outcome, error) {
-	if final != nil && final.Retryable {
+	switch final.Outcome() {
+	case checkout.Done:
+		return authority.Done(tx.encode(value, nil)), tx.write(ctx, changes)
+	case checkout.Refused:
+		return authority.Refused(tx.encode(nil, final)), tx.write(ctx, changes)
+	default:
 		return tx.refuse(final)
 	}
-	if err := tx.write(ctx, changes); err != nil {
-		return authority.Outcome{}, err
-	}
-	if final != nil {
-		return authority.Refused(tx.encode(nil, final)), nil
-	}
-	return authority.Done(tx.encode(value, nil)), nil
 }
 
-// refuse ends a transaction without changes. A refusal is remembered under the key, so that no
-// older copy of the request can act once the client has seen it.
+// refuse ends a transaction without changes. A refusal for now is remembered under the key, so that
+// no older copy of the request can act once the client has seen it.
 func (tx *transaction) refuse(err error) (authority.Outcome, error) {
 	var refused *checkout.Error
-	if tx.call.Claim == nil || !errors.As(err, &refused) || !refused.IsRefusal() {
+	if tx.call.Claim == nil || !errors.As(err, &refused) || refused.Outcome() != checkout.RefusedForNow {
 		return authority.Outcome{}, err
 	}
 	tx.refused = err
@@ -101,8 +94,7 @@ func (tx *transaction) refuse(err error) (authority.Outcome, error) {
 }
 
 func (tx *transaction) encode(value any, final *checkout.Error) authority.Answer {
-	answer := tx.call.Encode(value, final)
-	return authority.Answer{Status: answer.Status, Header: answer.Header, Body: answer.Body, Resource: answer.Resource}
+	return tx.call.Encode(value, final).(authority.Answer)
 }
 
 // loaded has load read the result of a query that was queued, to where it returns.

@@ -13,8 +13,6 @@ begin isolation level read committed read write;
 -- ProbeKey
 SELECT now(), NOT EXISTS (SELECT FROM idempotency_keys k WHERE account_id = :account::uuid AND key = 'pgbench-' || :id::bigint AND status <> 'refused'
     AND (status = 'in_progress' OR greatest(expires_at, tombstone_until) > now()));
--- AccountExists
-SELECT true AS found FROM accounts WHERE id = :account::uuid;
 -- CustomerExists
 SELECT EXISTS (SELECT FROM customers WHERE account_id = :account::uuid
     AND id = ('00000000-0000-7000-8000-' || lpad(to_hex(:customer::bigint), 12, '0'))::uuid);

@@ -164,7 +164,7 @@ func TestReader_ReadsTheBooks(t *testing.T) {
 	require.Equal(t, []string{"idempotency:s:open"}, b.Pending)
 }
 
-// What can't be read is an error: an empty book would be a good one.
+// What can't be read is an error: empty books would be good ones.
 func TestReader_FailsRatherThanReadNothing(t *testing.T) {
 	t.Parallel()
 	database, cache := testenv.Postgres(t), testenv.RedisServer(t).URL

@@ -78,5 +78,5 @@ func TestNew_RefusesNamesThatNeedQuotes(t *testing.T) {
 }
 
 func claim(key string) authority.Claim {
-	return authority.Claim{Key: key, Operation: "test", TTL: time.Hour, AttemptedAt: time.Now()}
+	return authority.Claim{Key: key, Operation: "test", TTL: time.Hour, ArrivedAt: time.Now()}
 }

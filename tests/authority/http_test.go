@@ -138,7 +138,7 @@ func TestServe_StopsOlderCopies(t *testing.T) {
 	}
 	r.expect(0, "k", "refuse", 404, "refused", false, at(time.Second)...)
 	r.expect(1, "k", "a", 409, authority.CodeNewerRefused, false, at(time.Minute)...)
-	r.expect(1, "k", "a", 503, authority.CodeTooOld, false, at(authority.MaxAttemptAge+time.Minute)...)
+	r.expect(1, "k", "a", 503, authority.CodeTooOld, false, at(authority.MaxRequestAge+time.Minute)...)
 	require.Zero(t, r.notes())
 	r.expect(1, "k", "a", 201, "a", false)
 }

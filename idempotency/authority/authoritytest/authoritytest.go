@@ -89,7 +89,7 @@ func newBench(t *testing.T, b Bench) *bench {
 // claim is a claim of the case's scope. The fingerprint follows from the request.
 func (b *bench) claim(key, request string) authority.Claim {
 	return authority.Claim{Scope: b.scope, Key: key, Fingerprint: sha256.Sum256([]byte(request)), Operation: "test", TTL: time.Hour,
-		AttemptedAt: time.Now()}
+		ArrivedAt: time.Now()}
 }
 
 // answer is an answer that names a note.

@@ -123,6 +123,18 @@ func onceCases(run cases) {
 		require.False(b, b.once(authority.Claim{}, b.note("m")).Replayed)
 		require.Equal(b, 2, b.notes())
 	})
+	run("a request without a key is not executed once its client is gone", func(b *bench) {
+		gone := authority.Claim{IsAbandoned: func() bool { return true }}
+		nothing := func(context.Context, *authority.Tx) (authority.Outcome, error) { return authority.Outcome{}, nil }
+		for _, run := range []authority.Run{b.note("n"), nothing} {
+			_, err := b.Once(b.ctx, gone, run)
+			require.ErrorIs(b, err, authority.ErrAbandoned)
+		}
+		claim := b.claim("k", "a")
+		claim.IsAbandoned = gone.IsAbandoned
+		b.once(claim, b.note("m")) // a retry gets the answer
+		require.Equal(b, 1, b.notes())
+	})
 	run("a request that makes no statement is kept, too", func(b *bench) {
 		claim := b.claim("k", "a")
 		for _, replayed := range []bool{false, true} {
@@ -143,9 +155,9 @@ func onceCases(run cases) {
 		require.Equal(b, []string{"before", "after", "leave"}, calls)
 	})
 	run("an attempt that is far from the database's clock claims nothing", func(b *bench) {
-		for _, off := range []time.Duration{-authority.MaxAttemptAge - time.Minute, authority.MaxAttemptAge + time.Minute} {
+		for _, off := range []time.Duration{-authority.MaxRequestAge - time.Minute, authority.MaxRequestAge + time.Minute} {
 			claim := b.claim("k", "a")
-			claim.AttemptedAt = time.Now().Add(off)
+			claim.ArrivedAt = time.Now().Add(off)
 			_, err := b.Once(b.ctx, claim, b.note("n"))
 			require.ErrorIs(b, err, idempotency.ErrUnavailable)
 		}

@@ -54,7 +54,7 @@ func refusalCases(run cases) {
 	})
 	run("an older copy of a refused request does not act", func(b *bench) {
 		older := b.claim("k", "a")
-		older.AttemptedAt = older.AttemptedAt.Add(-time.Minute)
+		older.ArrivedAt = older.ArrivedAt.Add(-time.Minute)
 		same := b.claim("k", "a")
 		b.once(same, b.noting("n", authority.RefusedForNow(answer(404, "none"))))
 		for _, copied := range []authority.Claim{older, same} {

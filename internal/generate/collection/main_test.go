@@ -19,7 +19,7 @@ func stories(t *testing.T) []story {
 
 func TestStories_CallEveryOperation(t *testing.T) {
 	t.Parallel()
-	called := map[string]bool{"receiveProviderEvent": true} // for the provider, who signs
+	called := map[string]bool{"receiveProviderEvent": true, "receiveStripeEvent": true} // for providers, who sign
 	for _, s := range stories(t) {
 		for _, step := range s.Steps {
 			called[step.Call] = true
