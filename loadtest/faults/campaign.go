@@ -96,7 +96,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
 	c.clients.Earlier = cfg.Base != ""
 	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
-	c.target.Pay, c.target.Order = c.clients.Pay, c.clients.Order
+	c.target.Pay, c.target.PayQuickly = c.clients.Pay, c.clients.PayQuickly
 	c.target.LeaveUnfinished = c.clients.LeaveUnfinished
 	c.target.Flood, c.target.Knock = c.clients.Flood, c.clients.Knock
 	c.target.OpenSale, c.target.Sell, c.target.Restock = c.clients.OpenSale, c.clients.Sell, c.clients.Restock

@@ -50,14 +50,14 @@ func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) 
 // retryStorm has clients repeat their orders while it lasts.
 func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
 
-// slowPayments has many clients order and pay at one replica while it lasts, and as many order at
+// slowPayments has many clients pay slowly at one replica while it lasts, and as many pay quickly at
 // the other one.
 func (s *Scheduler) slowPayments() *Run {
 	one := s.random.IntN(len(stack.Replicas))
 	r := s.gathering(func(ctx context.Context, name string, size int) int {
 		bystanders := make(chan int, 1)
 		go func() {
-			bystanders <- s.target.Order(ctx, name+"-bystander", stack.Replicas[1-one], size)
+			bystanders <- s.target.PayQuickly(ctx, name+"-bystander", stack.Replicas[1-one], size)
 		}()
 		return s.target.Pay(ctx, name, stack.Replicas[one], size) + <-bystanders
 	}, payers)

@@ -33,8 +33,8 @@ type Target struct {
 	// Pay has many clients order and pay with a slow card at one replica, until ctx ends, and
 	// returns how many requests they sent.
 	Pay func(ctx context.Context, name, replica string, size int) (sent int)
-	// Order has as many clients order at one replica in the same way, without payments.
-	Order func(ctx context.Context, name, replica string, size int) (sent int)
+	// PayQuickly has as many clients do so at one replica with a card that is charged at once.
+	PayQuickly func(ctx context.Context, name, replica string, size int) (sent int)
 	// LeaveUnfinished has many clients send half of a request to nginx and wait, until ctx ends. It
 	// returns how many did.
 	LeaveUnfinished func(ctx context.Context, size int) (sent int)

@@ -24,6 +24,7 @@ const (
 	// slowPayment is a card for which the provider takes paymentTakes: less than the replicas wait.
 	slowPayment  = "tok_slow_2s"
 	paymentTakes = 2 * time.Second
+	quickPayment = "tok_visa"
 	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
 	// overload.
 	payersCome = 3 * time.Second
@@ -63,29 +64,30 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 }
 
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
-// slowPayment, until ctx ends. They retry as clients should. It returns how many requests there
+// paymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
 // were.
 func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
+	return c.payers(ctx, name, replica, size, journal.SlowPayer, slowPayment, 0)
+}
+
+// PayQuickly is Pay with a card that the provider charges at once. The clients wait for as long as
+// those of Pay, so the replica has the same work. What it turns away is too much for the machine.
+func (c *Clients) PayQuickly(ctx context.Context, name, replica string, size int) (sent int) {
+	return c.payers(ctx, name, replica, size, journal.Bystander, quickPayment, paymentTakes)
+}
+
+func (c *Clients) payers(ctx context.Context, name, replica string, size int, purpose journal.Purpose, token string, pause time.Duration) (sent int) {
+	return c.gather(ctx, name, size, purpose, func(ctx context.Context, a *action, r Request) int {
 		placed := a.arrive(ctx, r, replica)
 		if placed.Resource == "" {
 			return 1
 		}
-		card := map[string]any{"method": map[string]any{"type": "card", "token": slowPayment}}
+		card := map[string]any{"method": map[string]any{"type": "card", "token": token}}
 		payment := a.request(r.Account, "payment", "/orders/"+placed.Resource+"/payments", card)
 		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
 		a.call(ctx, payment, a.fork())
+		_ = wait.Pause(ctx, pause)
 		return 2
-	})
-}
-
-// Order has size more clients order at one replica as those of Pay do, and not pay. What this
-// replica turns away is too much for the machine.
-func (c *Clients) Order(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.gather(ctx, name, size, journal.Bystander, func(ctx context.Context, a *action, r Request) int {
-		a.arrive(ctx, r, replica)
-		_ = wait.Pause(ctx, paymentTakes)
-		return 1
 	})
 }
 

@@ -148,17 +148,23 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
-func TestOrder_OrdersAndDoesNotPay(t *testing.T) {
+func TestPayQuickly_PaysWithAnotherCard(t *testing.T) {
 	t.Parallel()
-	_, wire := newFakeShop(t)
+	fake, wire := newFakeShop(t)
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Order(ctx, "one", api2, 5)
+	sent := c.PayQuickly(ctx, "one", api2, 5)
 	require.GreaterOrEqual(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
+	operations := map[string]int{}
 	for _, a := range wire.Journal.Attempts() {
-		require.Equal(t, []any{api2, journal.Bystander, "order"}, []any{a.Via, a.Purpose, a.Operation})
+		require.Equal(t, []any{api2, journal.Bystander}, []any{a.Via, a.Purpose})
+		operations[a.Operation]++
+	}
+	require.Equal(t, operations["order"], operations["payment"])
+	for _, s := range fake.requests() {
+		require.NotContains(t, s.body, slowPayment)
 	}
 }
 
