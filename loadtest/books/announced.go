@@ -58,12 +58,16 @@ func changes(b Books) map[announcement]int {
 	return all
 }
 
+// ActedAgain says whether the event seems to have been acted on again: it settled something, and its
+// verdict does not say so. The service's own transaction may have had the same microsecond.
+func (e ProviderEvent) ActedAgain() bool { return e.Settled && e.Verdict != "settled" }
+
 // providerEvents checks that an event that settled something says so: another verdict means that it
 // was acted on again when it arrived again.
 func providerEvents(b Books) []Violation {
 	var found []Violation
 	for _, e := range b.ProviderEvents {
-		if e.Settled && e.Verdict != "settled" {
+		if e.ActedAgain() {
 			found = append(found, Broken(EachProviderEventOnce, "event %s settled something, and its verdict is %s", e.ID, e.Verdict))
 		}
 	}

@@ -132,7 +132,9 @@ type (
 	// ProviderEvent is an event that the provider sent.
 	ProviderEvent struct {
 		ID, Verdict string
-		Settled     bool // a payment or refund was settled in the transaction that recorded it
+		Order       string // of the payment or refund that it is about
+		Row         string // the transaction that wrote its row last
+		Settled     bool   // a payment or refund was settled at the time at which it was recorded
 	}
 	// Stream is what was in the event stream between two losses of Redis.
 	Stream struct {

@@ -44,3 +44,35 @@ func readPage(ctx context.Context, client *http.Client, url string) (page []Char
 	err = json.NewDecoder(answer.Body).Decode(&list)
 	return list.Data, list.NextCursor, err
 }
+
+// ReplayEvents has the provider send the events of an order's charges and refunds once more, and
+// fails unless each is accepted.
+func ReplayEvents(ctx context.Context, base, order string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/webhooks/replay?reference="+url.QueryEscape(order), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("replay the events of order %s: %w", order, err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("replay the events of order %s: %w", order, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var sent struct {
+		Data []struct {
+			ID     string
+			Status int
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&sent); err != nil {
+		return fmt.Errorf("replay the events of order %s: read the answer %s: %w", order, answer.Status, err)
+	}
+	if len(sent.Data) == 0 {
+		return fmt.Errorf("replay the events of order %s: answered %s, and no event", order, answer.Status)
+	}
+	for _, event := range sent.Data {
+		if event.Status/100 != 2 {
+			return fmt.Errorf("replay event %s of order %s: answered %d", event.ID, order, event.Status)
+		}
+	}
+	return nil
+}

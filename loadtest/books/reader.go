@@ -164,14 +164,20 @@ func (r Reader) money(ctx context.Context, tx pgx.Tx, b *Books) error {
 	})
 }
 
-// providerEvents recognizes a transaction by its time, which all of its rows have.
+// providerEvents recognizes a transaction by its time, which all of its rows have. Another one may
+// have the same microsecond: see [ProviderEvent.ActedAgain].
 func (r Reader) providerEvents(ctx context.Context, tx pgx.Tx, b *Books) error {
-	return each(ctx, tx, `SELECT event_id, verdict,
-		coalesce(p.updated_at = received_at OR f.updated_at = received_at, false) FROM provider_events
+	return each(ctx, tx, `SELECT event_id, verdict, e.xmin::text, coalesce(p.order_id, r.order_id)::text,
+		coalesce(p.updated_at = received_at OR f.updated_at = received_at, false) FROM provider_events e
 		LEFT JOIN payments p ON 'payment-' || p.id = subject
-		LEFT JOIN refunds f ON 'refund-' || f.id = subject`, func(rows pgx.Rows) error {
+		LEFT JOIN refunds f ON 'refund-' || f.id = subject
+		LEFT JOIN payments r ON r.id = f.payment_id`, func(rows pgx.Rows) error {
 		var e ProviderEvent
-		err := rows.Scan(&e.ID, &e.Verdict, &e.Settled)
+		var order *string
+		err := rows.Scan(&e.ID, &e.Verdict, &e.Row, &order, &e.Settled)
+		if order != nil {
+			e.Order = *order
+		}
 		b.ProviderEvents = append(b.ProviderEvents, e)
 		return err
 	})

@@ -56,9 +56,11 @@ type campaign struct {
 	unfinished []books.Violation // what the system left open while no client retried
 	violations []books.Violation
 	readLate   int // keys that excuseLateReads excused
-	score      verify.Score
-	stopped    time.Duration // when the clients stopped
-	generated  conformance.Report
+	// sameMicrosecond is how many provider events deliverAgain cleared.
+	sameMicrosecond int
+	score           verify.Score
+	stopped         time.Duration // when the clients stopped
+	generated       conformance.Report
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {

@@ -94,6 +94,7 @@ func (o *overview) add(run summary) {
 	}
 	t.PassedOn += run.PassedOn
 	t.ReadLate += run.ReadLate
+	t.SameTime += run.SameTime
 	t.Republished += run.Republished
 	t.Keyless.Sent += run.Keyless.Sent
 	t.Keyless.Unanswered += run.Keyless.Unanswered

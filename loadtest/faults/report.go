@@ -61,6 +61,7 @@ func (c *campaign) printTable(s summary) {
 	fmt.Fprintf(c.out, "nginx passed %d POSTs on to the other replica\n", s.PassedOn)
 	fmt.Fprintf(c.out, "%d changes were sent without a key; %d of them got no answer, and may have acted once or not at all\n", s.Keyless.Sent, s.Keyless.Unanswered)
 	fmt.Fprintf(c.out, "%d refusals are excused: nginx read the copy that acted only after the attempt that was refused had been sent\n", s.ReadLate)
+	fmt.Fprintf(c.out, "%d provider events were delivered again and changed nothing: another transaction settled in the same microsecond\n", s.SameTime)
 	fmt.Fprintf(c.out, "%d events are in the stream more than once\n", s.Republished)
 	fmt.Fprintf(c.out, "%d generated requests: %d answers that openapi.yaml does not describe\n", s.Generated.Requests, s.Generated.Invalid)
 	if s.Failovers > 0 {

@@ -32,6 +32,7 @@ type summary struct {
 	Keyless     keyless                 `json:"keyless"`
 	Republished int                     `json:"republished"` // events that are in the stream more than once
 	ReadLate    int                     `json:"read_late"`   // keys that excuseLateReads excused
+	SameTime    int                     `json:"same_time"`   // provider events that deliverAgain cleared
 	Failovers   int                     `json:"failovers"`   // of Redis, by Sentinel
 	Promotion   time.Duration           `json:"promotion"`   // the longest that Sentinel took to promote the other server
 	Death       death                   `json:"death"`       // the worst of them all
@@ -78,7 +79,7 @@ func (c *campaign) summarize(passedOn int) summary {
 	attempts := c.journal.Attempts()
 	s := summary{System: c.cfg.System, Score: c.score, Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC().Truncate(time.Second), Versions: c.versions, Clients: c.cfg.Clients,
 		Duration: c.stopped, Attempts: len(attempts), Keys: len(verify.History(attempts)), Effects: effects(c.books), Outcomes: map[journal.Outcome]int{},
-		PassedOn: passedOn, ReadLate: c.readLate, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
+		PassedOn: passedOn, ReadLate: c.readLate, SameTime: c.sameMicrosecond, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
 		Runs: c.runs, Violations: c.violations, Generated: c.generated}
 	for _, a := range attempts {
 		s.Outcomes[a.Outcome()]++

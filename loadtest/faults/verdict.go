@@ -45,6 +45,9 @@ func (c *campaign) verify(ctx context.Context) error {
 			break
 		}
 	}
+	if err := c.deliverAgain(ctx); err != nil {
+		return err
+	}
 	attempts := c.judged()
 	c.score = verify.Count(attempts, c.books, stuckAfter)
 	if c.cfg.other() {
@@ -70,6 +73,37 @@ func (c *campaign) verify(ctx context.Context) error {
 	kept, c.readLate = excuseLateReads(kept, attempts, c.books, started, c.wire.Began)
 	c.violations = slices.Concat(c.unfinished, verify.StaleRecords(records), unavailable, c.generated.Violations, kept, c.observed(attempts),
 		c.recoveries(), c.awaitIdle(ctx), c.inconclusive(attempts))
+	return nil
+}
+
+// deliverAgain has the provider send the events again that seem to have been acted on twice. One
+// whose row stays as it is was not: the transaction that settled its payment or refund had the same
+// microsecond.
+func (c *campaign) deliverAgain(ctx context.Context) error {
+	before := map[string]string{}
+	for _, e := range c.books.ProviderEvents {
+		if !e.ActedAgain() {
+			continue
+		}
+		before[e.ID] = e.Row
+		if err := books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order); err != nil {
+			return err
+		}
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	again, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	c.books = again
+	for i, e := range again.ProviderEvents {
+		if e.ActedAgain() && e.Row == before[e.ID] {
+			again.ProviderEvents[i].Settled = false
+			c.sameMicrosecond++
+		}
+	}
 	return nil
 }
 
