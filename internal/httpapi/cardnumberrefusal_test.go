@@ -38,10 +38,10 @@ func TestCardNumber_IsNoToken(t *testing.T) {
 	s := setup(t)
 	order := s.order(s.customer().ID)
 	before := s.footprint()
-	for _, token := range []string{"tok_4242424242424242", "tok_visa4242424242424242", "tok_4242424242424242x", "tok_x_4242_4242_4242_4242",
+	for _, token := range []string{"tok_4242424242424242", "tok_visa4242424242424242", "pm_4242424242424242", "tok_4242424242424242x", "tok_x_4242_4242_4242_4242",
 		"x4242424242424242", "tok_4242-4242-4242-4242", "tok_x1234567890123"} {
 		refused := s.post(payments(order.ID), newKey(), card(token), 400).problem(400, "invalid_request")
-		require.Equal(t, "method.token must be tok_ and letters, digits and underscores, with at most 12 digits in a row.", refused.Detail)
+		require.Equal(t, "method.token must be tok_ or pm_ and letters, digits and underscores, with at most 12 digits in a row.", refused.Detail)
 	}
 	require.Equal(t, before, s.footprint())
 	for _, token := range []string{"tok_1N3T00LkdIwHu7ixt44h1F8k", "tok_123456789012", "tok_000000000000a000000000000_"} {

@@ -69,6 +69,8 @@ func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 	require.ElementsMatch(t, inSpec, routed)
 }
 
+func isProviderEvent(route string) bool { return strings.HasPrefix(route, "POST "+basePath+"/webhooks/") }
+
 // Every write has a policy, of the same strictness and with the same conditions as the description
 // says, and nothing else has one.
 func TestPolicies_CoverEveryWrite(t *testing.T) {
@@ -77,7 +79,7 @@ func TestPolicies_CoverEveryWrite(t *testing.T) {
 	described(t, func(route string, operation *openapi3.Operation) {
 		key := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, idempotency.HeaderKey)
 		policy := policies[route]
-		writes := route[:4] != "GET " && route != "POST "+webhookRoute // it has the event's ID
+		writes := route[:4] != "GET " && !isProviderEvent(route) // it has the event's ID
 		require.Equal(t, writes, policy != nil, route)
 		require.Equal(t, writes, key != nil, route)
 		if writes {
@@ -128,7 +130,7 @@ func TestPolicies_AreThoseOfTheDesign(t *testing.T) {
 func TestDescription_HasOnlyWholeNumbersAndClosedBodies(t *testing.T) {
 	t.Parallel()
 	described(t, func(route string, operation *openapi3.Operation) {
-		if operation.RequestBody != nil && route != "POST "+webhookRoute { // the provider may tell more than we know
+		if operation.RequestBody != nil && !isProviderEvent(route) { // the provider may tell more than we know
 			requireStrict(t, route, operation.RequestBody.Value.Content.Get("application/json").Schema.Value)
 		}
 	})
