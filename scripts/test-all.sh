@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector, beside the scenarios and the tour on a stack of
-# two replicas, the console's buttons in a browser and, with what they leave idle, the fuzz targets; then, with the machine to themselves, a short load
-# test, the benchmark's quick form and a fault campaign of a minute, these two on stacks of their own.
+# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour, oncecheck and
+# the console's buttons in a browser on a stack of two replicas, and the fuzz targets with what they
+# leave idle; then, with the machine to themselves, a short load test, the benchmark's quick form and
+# a fault campaign of a minute, these two on stacks of their own.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration fuzz scenarios tour console security stress bench faults)
+suites=(unit integration fuzz scenarios tour oncecheck console security stress bench faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -28,6 +29,7 @@ count() {
     fuzz) echo "$(grep -c '^ok ' "$results/$1.log") targets" ;;
     scenarios) grep -o '^[0-9]* passed, [0-9]* failed' "$results/$1.log" ;;
     tour) echo "$(grep -c '^  ok ' "$results/$1.log") checks" ;;
+    oncecheck) awk '/ hold, / { hold += $1; broken += $3 } END { print hold " rules hold, " broken + 0 " broken" }' "$results/$1.log" ;;
     bench) grep -o '^[0-9]* parts' "$results/$1.log" ;;
     faults) grep -o '^[0-9]* faults, [0-9]* attempts' "$results/$1.log" ;;
     stress) awk '$1 == "all" { print $2 " requests, " $4 " unexpected" }' "$results/$1.log" ;;
@@ -52,6 +54,7 @@ on_stack() {
   trap 'exit 130' INT TERM
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
+  suite oncecheck scripts/oncecheck.sh
   suite console scripts/go-test.sh console
   wait_for "$results/go-tests-are-over"
   suite security scripts/go-test.sh security

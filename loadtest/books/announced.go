@@ -58,8 +58,8 @@ func changes(b Books) map[announcement]int {
 	return all
 }
 
-// ActedAgain says whether the event seems to have been acted on again: it settled something, and its
-// verdict does not say so. The service's own transaction may have had the same microsecond.
+// ActedAgain says whether the event seems to have been acted on again: it settled something, and
+// its verdict does not say so. The service's own transaction may have had the same microsecond.
 func (e ProviderEvent) ActedAgain() bool { return e.Settled && e.Verdict != "settled" }
 
 // providerEvents checks that an event that settled something says so: another verdict means that it

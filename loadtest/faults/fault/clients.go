@@ -50,8 +50,8 @@ func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) 
 // retryStorm has clients repeat their orders while it lasts.
 func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
 
-// slowPayments has many clients pay slowly at one replica while it lasts, and as many pay quickly at
-// the other one.
+// slowPayments has many clients pay slowly at one replica while it lasts, and as many pay quickly
+// at the other one.
 func (s *Scheduler) slowPayments() *Run {
 	one := s.random.IntN(len(stack.Replicas))
 	r := s.gathering(func(ctx context.Context, name string, size int) int {
