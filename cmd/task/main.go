@@ -68,7 +68,7 @@ func run(args []string) error {
 // execRunner becomes the task runner, so that signals and the exit status are its own.
 func execRunner(args []string) error {
 	const path = "bin/task"
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("this clone cannot be written to: %w; clone it to a folder of your own", err)
 	}
 	if _, err := os.Stat(path); err != nil {

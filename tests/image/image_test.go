@@ -62,7 +62,7 @@ func authority(t *testing.T) (file string, server tls.Certificate) {
 	raw, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	require.NoError(t, err)
 	file = filepath.Join(t.TempDir(), "authority.pem")
-	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o644)) //nolint:gosec // for the container's user
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o644))
 	return file, tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// KeyMember and ReferenceMember name our provider key and our reference in Stripe's metadata.
-	KeyMember       = "oncepay_key"
+	// KeyMember names our provider key in Stripe's metadata.
+	KeyMember = "oncepay_key"
+	// ReferenceMember names our reference there.
 	ReferenceMember = "oncepay_reference"
 
 	// Version is the version of Stripe's API that this package was written for. An endpoint for
