@@ -69,7 +69,9 @@ func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 	require.ElementsMatch(t, inSpec, routed)
 }
 
-func isProviderEvent(route string) bool { return strings.HasPrefix(route, "POST "+basePath+"/webhooks/") }
+func isProviderEvent(route string) bool {
+	return strings.HasPrefix(route, "POST "+basePath+"/webhooks/")
+}
 
 // Every write has a policy, of the same strictness and with the same conditions as the description
 // says, and nothing else has one.
