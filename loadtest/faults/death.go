@@ -18,9 +18,10 @@ const (
 	nginxWithin   = 5 * time.Second
 	// askNginx is how often nginx is asked; a slower answer than late counts as none.
 	askNginx, late = 100 * time.Millisecond, time.Second
-	// runningPayments, which the provider takes two seconds for, have been running for runningFor
-	// when their replica is killed.
-	runningPayments, runningFor = 4, 400 * time.Millisecond
+	// runningPayments have been running for runningFor when their replica is killed. The provider
+	// takes a second for them, and again where it had not been asked yet: that is part of the time
+	// in which they are decided.
+	runningPayments, runningFor, runningToken = 4, 400 * time.Millisecond, "tok_slow_1s"
 )
 
 // death is what the end of a replica costs clients that don't pause.
@@ -58,7 +59,7 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) *deathWatc
 
 // payments places orders, and returns the requests that pay for them.
 func (c *campaign) payments(ctx context.Context) (payments []workload.Request) {
-	slow := map[string]any{"method": map[string]any{"type": "card", "token": "tok_slow_2s"}}
+	slow := map[string]any{"method": map[string]any{"type": "card", "token": runningToken}}
 	for range runningPayments {
 		placed := c.insist(ctx, c.probe("order", "/orders", map[string]any{
 			"customer_id": c.shop.Customers[accounts[0]][0],
