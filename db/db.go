@@ -1,5 +1,5 @@
-// Package db holds the database's schema as migrations, so that the binary
-// carries the schema it was built for.
+// Package db holds the database's schema as migrations, and who may do what with it, so that the
+// binary carries the schema it was built for.
 package db
 
 import "embed"
@@ -9,3 +9,9 @@ import "embed"
 //
 //go:embed migrations/*.sql
 var FS embed.FS
+
+// Rights are statements that let the role "service_role" do what the service does, and nothing
+// else.
+//
+//go:embed rights.sql
+var Rights string

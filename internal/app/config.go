@@ -55,6 +55,12 @@ type Config struct {
 	// DatabaseURL is the PostgreSQL database, postgres://user:password@host:port/name. It has no
 	// default, because a wrong database is worse than none.
 	DatabaseURL string `env:"DATABASE_URL"`
+	// DatabaseServiceRole is the role that serves, for migrate: it gets the rights that the service
+	// needs and loses all others in the schema. Empty: rights stay as they are.
+	DatabaseServiceRole string `env:"DATABASE_SERVICE_ROLE"`
+	// DatabaseServicePassword has migrate create the role, or set its password. PostgreSQL logs it
+	// if it logs statements. Without it the role has to be there.
+	DatabaseServicePassword string `env:"DATABASE_SERVICE_PASSWORD"`
 	// DatabaseMaxConns bounds the connections of one replica. 20 serve about a thousand requests a
 	// second, and two replicas, a migration and a psql stay well below PostgreSQL's default of 100.
 	// They also bound how many requests are worked on at a time; the others wait or get 503

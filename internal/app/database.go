@@ -15,15 +15,17 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres"
 )
 
-// Directions of Migrate that remove the schema with all data.
+// Directions of Migrate. All but Up remove the schema with all data.
 const (
+	// Up brings the schema to the newest version, and gives the service's role its rights.
+	Up = "up"
 	// Down refuses while idempotency keys still count.
 	Down = "down"
 	// DownWithKeys removes these, too.
 	DownWithKeys = "down --discard-keys"
 )
 
-// Migrate waits for the database and moves its schema "up" to the newest version, or to nothing by
+// Migrate waits for the database and moves its schema Up to the newest version, or to nothing by
 // Down or DownWithKeys; "version" only looks. It returns the version that the schema has then.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string) (version uint, err error) {
 	err = withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
@@ -36,8 +38,10 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger, direction string
 					"To go back to an earlier release, start it on this schema. \"migrate %s\" deletes everything", err, DownWithKeys)
 			}
 		}
-		version, err = postgres.Migrate(ctx, cfg.DatabaseURL, strings.Fields(direction)[0])
-		return err
+		if version, err = postgres.Migrate(ctx, cfg.DatabaseURL, strings.Fields(direction)[0]); err != nil || direction != Up || cfg.DatabaseServiceRole == "" {
+			return err
+		}
+		return postgres.Grant(ctx, pool, cfg.DatabaseServiceRole, cfg.DatabaseServicePassword)
 	})
 	return version, err
 }

@@ -18,6 +18,12 @@ import (
 // databaseName is the database, its owner and the owner's password: demo data on a loopback port.
 const databaseName = "oncepay"
 
+// The role that serves, and its password. "oncepay migrate" makes it.
+const (
+	ServiceRole     = databaseName + "_service"
+	ServicePassword = ServiceRole
+)
+
 // PostgresConfig says how StartPostgres runs a server.
 type PostgresConfig struct {
 	// Dir holds the data directory ("data") and the log; it is created, and a database that is
@@ -33,8 +39,8 @@ type PostgresConfig struct {
 	DieWithParent bool
 }
 
-// StartPostgres starts a private PostgreSQL with a database and superuser "oncepay" that needs no
-// password from this machine, and waits until it answers. As root it runs the server as the user
+// StartPostgres starts a private PostgreSQL with a database and superuser "oncepay", whose password
+// is the same, and waits until it answers. As root it runs the server as the user
 // postgres or nobody; if that user cannot get at Dir, the data goes to a temporary directory, named
 // in Server.DataDir, which the caller removes. On an error nothing is left running.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
@@ -130,9 +136,11 @@ func makeData(ctx context.Context, fill filler, binDir, data string, user *sysca
 	return os.Rename(fresh, data)
 }
 
+// initdb reads the password from a file: the standard input may belong to another user.
 func initdb(ctx context.Context, binDir, data string) *exec.Cmd {
-	return exec.CommandContext(ctx, filepath.Join(binDir, "initdb"), "--pgdata="+data, "--username="+databaseName,
-		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	const script = `umask 077; echo "$3" >"$2.password" && "$1" --pgdata="$2" --pwfile="$2.password" "${@:4}"; status=$?; rm -f "$2.password"; exit $status`
+	return exec.CommandContext(ctx, "bash", "-c", script, "initdb", filepath.Join(binDir, "initdb"), data, databaseName, "--username="+databaseName,
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 }
 
 // postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).
@@ -155,13 +163,16 @@ func postgresArgs(dir string, port int, fsync bool) []string {
 }
 
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
-func PostgresURL(addr string) string { return urlOf(addr, databaseName) }
+func PostgresURL(addr string) string { return urlOf(databaseName, databaseName, addr, databaseName) }
+
+// ServiceURL is the same for the role that serves.
+func ServiceURL(addr string) string { return urlOf(ServiceRole, ServicePassword, addr, databaseName) }
 
 // serverURL is the connection URL of a database that every server has.
-func serverURL(addr string) string { return urlOf(addr, "postgres") }
+func serverURL(addr string) string { return urlOf(databaseName, databaseName, addr, "postgres") }
 
-func urlOf(addr, database string) string {
-	return "postgres://" + databaseName + ":" + databaseName + "@" + addr + "/" + database + "?sslmode=disable"
+func urlOf(user, password, addr, database string) string {
+	return "postgres://" + user + ":" + password + "@" + addr + "/" + database + "?sslmode=disable"
 }
 
 // PingPostgres asks whether a server answers, which a standby does without its primary, too.

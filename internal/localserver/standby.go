@@ -24,7 +24,7 @@ func StartStandby(ctx context.Context, cfg PostgresConfig, primary string) (*Ser
 func StandbyCommand(ctx context.Context, cfg PostgresConfig, primary string) (run Command, temporary bool, err error) {
 	return postgresCommand(ctx, cfg, func(ctx context.Context, binDir, data string) *exec.Cmd {
 		return exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+data, "--write-recovery-conf", "--no-sync",
-			"--checkpoint=fast", "--dbname=postgres://"+databaseName+"@"+primary+"/postgres?sslmode=disable")
+			"--checkpoint=fast", "--dbname="+serverURL(primary))
 	})
 }
 

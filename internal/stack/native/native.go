@@ -161,7 +161,8 @@ func (d *Driver) Oncepay(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ReadyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.OncepayOf(deployment.Oncepay), args...)
-	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(d.PostgresPrimary())}
+	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(d.PostgresPrimary()),
+		"DATABASE_SERVICE_ROLE=" + localserver.ServiceRole, "DATABASE_SERVICE_PASSWORD=" + localserver.ServicePassword}
 	out, err := cmd.CombinedOutput()
 	if err := errors.Join(err, ctx.Err(), os.WriteFile(d.LogPath(args[0]), out, 0o600)); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
