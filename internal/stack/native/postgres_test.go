@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,10 +27,12 @@ func standbyStack(t *testing.T, kind string) *Driver {
 // commitTime is how long we wait for a commit that must not come: it takes milliseconds.
 const commitTime = 200 * time.Millisecond
 
-// connect finds the server that takes writes, as a replica does.
+// connect finds the server that takes writes, as a replica does, but as the owner: nothing has
+// migrated this database.
 func connect(t *testing.T, d *Driver) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(stacktest.Context(t), d.databaseURL(topology.API1))
+	service := localserver.ServiceRole + ":" + localserver.ServicePassword
+	conn, err := pgx.Connect(stacktest.Context(t), strings.Replace(d.databaseURL(topology.API1), service, "oncepay:oncepay", 1))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn

@@ -67,7 +67,8 @@ func (s *Scheduler) dieAt(point string) *Run {
 		traffic: true,
 	}
 	r.inject = func(ctx context.Context) error {
-		if err := s.arm(ctx, replica, fmt.Sprintf("%s?skip=%d", point, skip)); err != nil {
+		err := s.arm(ctx, replica, fmt.Sprintf("%s?skip=%d", point, skip))
+		if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
 			return err
 		}
 		r.Died = time.Now()
