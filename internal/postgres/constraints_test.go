@@ -35,9 +35,6 @@ func TestConstraints_EnforceTheRules(t *testing.T) {
 		{"idempotency_keys_pkey", "INSERT INTO idempotency_keys SELECT * FROM idempotency_keys"},
 		{"top_ups_account_id_customer_id_fkey", "UPDATE top_ups SET account_id = '" + b.other.String() + "'"},
 		{"ledger_transactions_subject_key", "INSERT INTO ledger_transactions SELECT gen_random_uuid(), account_id, kind, subject FROM ledger_transactions"},
-		{"ledger_entries_balanced", "DELETE FROM ledger_entries WHERE position = 0"},
-		{"ledger_entries_balanced", "UPDATE ledger_entries SET amount = amount + 1"},
-		{"ledger_entries_balanced", "UPDATE ledger_entries SET currency = 'EUR' WHERE position = 0"},
 		{"ledger_entries_balanced", "INSERT INTO ledger_entries SELECT id, 9, 'sales', 1, 'USD' FROM ledger_transactions"},
 	} {
 		_, err := b.pool.Exec(b.ctx, rule.breakIt)
