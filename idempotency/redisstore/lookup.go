@@ -21,8 +21,8 @@ func (s *Store) Lookup(ctx context.Context, scope, key string) (*idempotency.Rec
 	if err != nil {
 		return nil, fmt.Errorf("look up: %w", translate(err))
 	}
-	var found idempotency.Record
-	if err := found.UnmarshalBinary([]byte(raw)); err != nil {
+	found, err := s.decode(scope, key, raw)
+	if err != nil {
 		return nil, fmt.Errorf("look up: %w", err)
 	}
 	return &found, nil

@@ -4,7 +4,7 @@
 // the owner.
 //
 // The keys are readable, idempotency:<scope>:<key>, and so are their values: a line of JSON,
-// then the raw bytes of the response body.
+// then the raw bytes of the response body. [WithSecrets] signs them.
 //
 // Under load the commands of concurrent callers share round trips; a command never waits for
 // others while fewer than four round trips are under way. In a cluster each is sent alone.
@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ type Store struct {
 	batches    batcher
 	prefix     string
 	generation func() string
+	seals      []*seal
+	unsigned   bool // are accepted, too
 	listener
 }
 
@@ -91,12 +94,12 @@ func (s *Store) Acquire(ctx context.Context, pending idempotency.Record, lease t
 	if err != nil || free {
 		return nil, err
 	}
-	return met(raw, pending)
+	return s.met(raw, pending)
 }
 
 // setUnlessThere returns the bytes that are there, or that the key was free and is held now.
 func (s *Store) setUnlessThere(ctx context.Context, pending idempotency.Record, lease time.Duration) (raw string, free bool, err error) {
-	data, err := encode(pending, lease)
+	data, err := s.encode(pending, lease)
 	if err != nil {
 		return "", false, fmt.Errorf("acquire: %w", err)
 	}
@@ -111,9 +114,9 @@ func (s *Store) setUnlessThere(ctx context.Context, pending idempotency.Record, 
 }
 
 // met is the record that is there, or nil if it is our own.
-func met(raw string, pending idempotency.Record) (*idempotency.Record, error) {
-	var existing idempotency.Record
-	if err := existing.UnmarshalBinary([]byte(raw)); err != nil {
+func (s *Store) met(raw string, pending idempotency.Record) (*idempotency.Record, error) {
+	existing, err := s.decode(pending.Scope, pending.Key, raw)
+	if err != nil {
 		return nil, fmt.Errorf("acquire: %w", err)
 	}
 	if existing.Owner == pending.Owner && existing.Status == idempotency.StatusInProgress {
@@ -124,7 +127,7 @@ func met(raw string, pending idempotency.Record) (*idempotency.Record, error) {
 
 // Extend implements [idempotency.Store].
 func (s *Store) Extend(ctx context.Context, pending idempotency.Record, lease time.Duration) error {
-	data, err := encode(pending, lease)
+	data, err := s.encode(pending, lease)
 	if err != nil {
 		return fmt.Errorf("extend: %w", err)
 	}
@@ -133,7 +136,7 @@ func (s *Store) Extend(ctx context.Context, pending idempotency.Record, lease ti
 
 // Complete implements [idempotency.Store].
 func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.Duration) error {
-	data, err := encode(done, ttl)
+	data, err := s.encode(done, ttl)
 	if err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}
@@ -182,12 +185,24 @@ func (s *Store) keyOf(scope, key string) string {
 	if generation := s.generation(); generation != "" {
 		prefix += generation + ":"
 	}
-	return prefix + scopeEscaper.Replace(scope) + ":" + key
+	name := scopeEscaper.Replace(scope) + ":" + key
+	if strings.Contains(name, "{") {
+		// A cluster takes the slot from the first text in braces, which the client would choose
+		// (Redis manual, "Cluster specification", hash tags).
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(name))
+		name = fmt.Sprintf("{%016x}%s", hash.Sum64(), name)
+	}
+	return prefix + name
 }
 
-func encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {
+func (s *Store) encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {
 	r.ExpiresAt = time.Now().Add(lifetime)
-	return r.MarshalBinary()
+	record, err := r.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return s.sign(s.keyOf(r.Scope, r.Key), record), nil
 }
 
 // milliseconds rounds to Redis's resolution. An expiry must not become zero, which means none.

@@ -18,11 +18,11 @@ func (s *Store) Repair(ctx context.Context, pending idempotency.Record, lease ti
 	if err != nil || free {
 		return nil, err
 	}
-	existing, err := met(damaged, pending)
+	existing, err := s.met(damaged, pending)
 	if !errors.Is(err, idempotency.ErrCorrupt) {
 		return existing, err
 	}
-	data, err := encode(pending, lease)
+	data, err := s.encode(pending, lease)
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
 	}

@@ -75,6 +75,13 @@ type Config struct {
 	// either way.
 	Store string `env:"IDEMPOTENCY_STORE" envDefault:"redis"`
 
+	// RecordSecrets sign the records in Redis, with commas between: the first one signs, all
+	// verify. Each is any text of 24 bytes or more, the same for all replicas.
+	RecordSecrets []string `env:"IDEMPOTENCY_RECORD_SECRETS"`
+	// UnsignedRecords accepts records without a signature, too: while replicas that do not sign yet
+	// run beside this one, and until their records have ended.
+	UnsignedRecords bool `env:"IDEMPOTENCY_UNSIGNED_RECORDS" envDefault:"false"`
+
 	// Provider says who moves money: simulator, a server with the API of pspsim; or stripe.
 	Provider string `env:"PSP" envDefault:"simulator"`
 	// PSPURL is the base URL of the payment provider. For stripe it may be empty: Stripe's own.

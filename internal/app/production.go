@@ -23,6 +23,9 @@ const (
 	// anybody can sign with them.
 	published = "for development only, known to all"
 
+	// publishedRecordSecret is the one that signs records there.
+	publishedRecordSecret = "for development only, known to everybody"
+
 	// minSecretBytes is the least length of a webhook secret (Standard Webhooks 1.0.0, "Signature
 	// scheme": between 24 and 64 bytes).
 	minSecretBytes = 24
@@ -36,9 +39,28 @@ func (c Config) checkProduction() error {
 		return nil
 	}
 	err := errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
-		c.checkDatabase(), c.checkRedis(), c.checkProvider())
+		c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider())
 	if err != nil {
 		return fmt.Errorf("configuration for ENVIRONMENT=%s: %w", Production, err)
+	}
+	return nil
+}
+
+// checkRecordSecrets: without a secret, who may write to Redis chooses what a replay answers.
+func (c Config) checkRecordSecrets() error {
+	if c.Store != StoreRedis {
+		return nil
+	}
+	if len(c.RecordSecrets) == 0 {
+		return errors.New("IDEMPOTENCY_RECORD_SECRETS is not set: records in Redis could be forged")
+	}
+	for _, secret := range c.RecordSecrets {
+		switch {
+		case secret == publishedRecordSecret:
+			return errors.New("IDEMPOTENCY_RECORD_SECRETS has the published one of the local deployment")
+		case len(secret) < minSecretBytes:
+			return fmt.Errorf("IDEMPOTENCY_RECORD_SECRETS: each needs %d bytes or more", minSecretBytes)
+		}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ func safe() Config {
 		RedisURL:      "rediss://a:hunter2@redis.example.com/0",
 		PSPURL:        "https://provider.example.com",
 		WebhookSecret: whsec(strings.Repeat("s", minSecretBytes)),
+		Store:         StoreRedis, RecordSecrets: []string{strings.Repeat("r", minSecretBytes)},
 	}
 }
 
@@ -36,6 +37,9 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 		"PSP_URL":                     func(c *Config, v string) { c.PSPURL = v },
 		"PSP_WEBHOOK_SECRET":          func(c *Config, v string) { c.WebhookSecret = v },
 		"PSP_WEBHOOK_SECRET_PREVIOUS": func(c *Config, v string) { c.WebhookSecretPrevious = v },
+		"IDEMPOTENCY_RECORD_SECRETS": func(c *Config, v string) {
+			c.RecordSecrets = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
+		},
 	}
 	for variable, values := range map[string]struct{ refused, accepted []string }{
 		"DATABASE_URL": {
@@ -57,8 +61,12 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			},
 			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
 		},
-		"PSP_URL":                     {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
-		"PSP_WEBHOOK_SECRET":          {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+		"PSP_URL":            {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
+		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+		"IDEMPOTENCY_RECORD_SECRETS": {
+			refused:  []string{"", publishedRecordSecret, strings.Repeat("r", minSecretBytes-1), strings.Repeat("r", minSecretBytes) + ",short"},
+			accepted: []string{strings.Repeat("r", minSecretBytes) + "," + strings.Repeat("q", minSecretBytes)},
+		},
 		"PSP_WEBHOOK_SECRET_PREVIOUS": {refused: []string{whsec(published), whsec("s")}, accepted: []string{"", whsec(strings.Repeat("p", minSecretBytes))}},
 	} {
 		for _, value := range values.refused {
@@ -80,9 +88,9 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 
 func TestProduction_NamesAllSettingsAtOnce(t *testing.T) {
 	t.Parallel()
-	err := Config{Environment: Production, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider",
+	err := Config{Environment: Production, Store: StoreRedis, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider",
 		WebhookSecret: whsec(published)}.checkProduction()
-	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
+	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET", "IDEMPOTENCY_RECORD_SECRETS"} {
 		require.ErrorContains(t, err, variable)
 	}
 }
@@ -118,7 +126,7 @@ func TestProduction_RefusesDemoKeys(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	require.NoError(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)))
-	cfg.Environment = Production
+	cfg.Environment, cfg.RecordSecrets = Production, safe().RecordSecrets
 	replica := serve(t, cfg)
 	require.ErrorContains(t, replica.awaitEnd(), "2 API keys of the demo data are not revoked")
 

@@ -52,7 +52,14 @@ func (a *App) openRecords() error {
 		a.servers.records, a.servers.closeRecords = records, records.Close
 		return nil
 	}
-	records := redisstore.New(a.servers.redis, redisstore.WithGeneration(a.servers.timeline.Name))
+	options := []redisstore.Option{redisstore.WithGeneration(a.servers.timeline.Name)}
+	for _, secret := range a.cfg.RecordSecrets {
+		options = append(options, redisstore.WithSecrets([]byte(secret)))
+	}
+	if a.cfg.UnsignedRecords {
+		options = append(options, redisstore.WithUnsigned())
+	}
+	records := redisstore.New(a.servers.redis, options...)
 	a.servers.breaker = breaker.New(records, breaker.WithLogger(a.log))
 	a.servers.records, a.servers.closeRecords = a.servers.breaker, func() { _ = records.Close() } // a subscription that may be broken already
 	return nil

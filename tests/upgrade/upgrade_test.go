@@ -62,8 +62,9 @@ func bringUp(t *testing.T) *upgrade {
 	require.NoError(t, err)
 	base := strings.TrimSpace(string(program))
 	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), BuildTags: "failpoints",
-		// A client finishes what was begun. The whole load is one account's.
-		Env:      []string{"IDEMPOTENCY_LEASE=2s", "RECONCILE_GRACE=1h", "RATE_LIMIT=100000"},
+		// The earlier release does not sign records. A client finishes what was begun. The whole
+		// load is one account's.
+		Env:      []string{"IDEMPOTENCY_UNSIGNED_RECORDS=true", "IDEMPOTENCY_LEASE=2s", "RECONCILE_GRACE=1h", "RATE_LIMIT=100000"},
 		Programs: map[string]string{stack.API1: base, stack.API2: base, stack.Oncepay: base}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx), false)) })

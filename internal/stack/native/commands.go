@@ -88,6 +88,7 @@ func (d *Driver) replicaEnv(name string) []string {
 		"REDIS_URL=" + d.redisURL(name),
 		"PSP_URL=http://" + d.Via(name, topology.PSP),
 		"PSP_WEBHOOK_SECRET=" + webhookSecret,
+		"IDEMPOTENCY_RECORD_SECRETS=for development only, known to everybody",
 	}
 	if d.Console { // it draws what the replicas tell, as soon as they know it
 		env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+d.Addr(topology.Console), "OTEL_BSP_SCHEDULE_DELAY=100")

@@ -1,0 +1,118 @@
+package redisstore
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"github.com/oncepay/oncepay/idempotency"
+)
+
+// WithSecrets signs each record with an HMAC-SHA-256 (RFC 2104) over its name in Redis and all of
+// its bytes, cut to 128 bits. The first secret signs, all of them verify. A record that was
+// changed, planted, or copied to another name is [idempotency.ErrCorrupt]; so is one without a
+// signature, unless [WithUnsigned] is given. It is not noticed if a record is deleted, or if an
+// older one of the same key is put back. An empty secret is ignored.
+func WithSecrets(secrets ...[]byte) Option {
+	return func(s *Store) {
+		for _, secret := range secrets {
+			if len(secret) > 0 {
+				s.seals = append(s.seals, newSeal(secret))
+			}
+		}
+	}
+}
+
+// WithUnsigned accepts records without a signature, too: until all instances sign, and the records
+// from before have expired.
+func WithUnsigned() Option {
+	return func(s *Store) { s.unsigned = true }
+}
+
+// A signed record has one more member at the end of its metadata: ,"mac":"22 characters".
+const (
+	macMember = `,"mac":"`
+	macBytes  = 16
+	macLength = len(macMember) + (macBytes*8+5)/6 + len(`"`)
+)
+
+// seal makes and checks signatures with one secret. It is safe for concurrent use.
+type seal struct{ hashes sync.Pool }
+
+func newSeal(secret []byte) *seal {
+	return &seal{sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
+}
+
+// mac is the signature of an unsigned record under a name.
+func (s *seal) mac(name string, record []byte) []byte {
+	h := s.hashes.Get().(hash.Hash)
+	defer s.hashes.Put(h)
+	h.Reset()
+	_, _ = io.WriteString(h, name) // a hash never fails
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(record)
+	return h.Sum(nil)[:macBytes]
+}
+
+// sign returns the bytes that are stored for a record.
+func (s *Store) sign(name string, record []byte) []byte {
+	if len(s.seals) == 0 {
+		return record
+	}
+	end := bytes.IndexByte(record, '\n') - len("}")
+	signed := make([]byte, 0, len(record)+macLength)
+	signed = append(append(signed, record[:end]...), macMember...)
+	signed = base64.RawURLEncoding.AppendEncode(signed, s.seals[0].mac(name, record))
+	return append(append(signed, '"'), record[end:]...)
+}
+
+// verify returns the record that stored bytes hold, if one of our secrets has signed it for this
+// name.
+func (s *Store) verify(name, stored string) ([]byte, error) {
+	record := []byte(stored)
+	if len(s.seals) == 0 {
+		return record, nil
+	}
+	begin := bytes.IndexByte(record, '\n') - len("}") - macLength
+	if begin < 0 || !bytes.HasPrefix(record[begin:], []byte(macMember)) {
+		if s.unsigned {
+			return record, nil
+		}
+		return nil, fmt.Errorf("%w: it has no signature", idempotency.ErrCorrupt)
+	}
+	var mac [macBytes]byte
+	text := record[begin+len(macMember) : begin+macLength-len(`"`)]
+	if _, err := base64.RawURLEncoding.Strict().Decode(mac[:], text); err != nil {
+		return nil, fmt.Errorf("%w: its signature: %w", idempotency.ErrCorrupt, err)
+	}
+	copy(record[macLength:], record[:begin]) // over the signature: what was signed, without another copy
+	record = record[macLength:]
+	for _, seal := range s.seals {
+		if hmac.Equal(mac[:], seal.mac(name, record)) {
+			return record, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: it was not signed for this key", idempotency.ErrCorrupt)
+}
+
+// decode reads the record that is stored for a key.
+func (s *Store) decode(scope, key, stored string) (idempotency.Record, error) {
+	var record idempotency.Record
+	data, err := s.verify(s.keyOf(scope, key), stored)
+	if err != nil {
+		return record, err
+	}
+	if err := record.UnmarshalBinary(data); err != nil {
+		return record, err
+	}
+	named := record.Scope != "" || record.Key != "" // an older version did not name them
+	if named && (record.Scope != scope || record.Key != key) {
+		return record, fmt.Errorf("%w: it is another key's", idempotency.ErrCorrupt)
+	}
+	return record, nil
+}
