@@ -32,7 +32,7 @@ type rollout struct {
 	t       *testing.T
 	environ []string
 
-	mu       sync.RWMutex // held for reading until a chosen replica has the request
+	mu       sync.RWMutex // held for reading until the request was sent to a chosen replica
 	replicas []*replica
 	next     atomic.Int64
 }
@@ -91,22 +91,20 @@ func (s *rollout) removeOldest() {
 	require.NoError(s.t, oldest.cmd.Wait(), "exit 0")
 }
 
-// post sends a request once, and returns its status and body. The replica asks for the body when it
-// has read the header (RFC 9110, section 10.1.1). A request that was only written may still be in a
-// buffer of the system, and a replica that ends closes a connection from which it has read nothing.
-// In a cluster, preStop lasts longer than that.
+// post sends a request once, and returns its status and body. A request that was only written when
+// its replica is told to end is answered: the replica gives notice.
 func (s *rollout) post(client *http.Client, path, body string) (int, []byte, error) {
 	s.mu.RLock()
 	sent := sync.OnceFunc(s.mu.RUnlock)
 	defer sent()
-	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{Got100Continue: sent})
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent() }})
 	url := s.replicas[int(s.next.Add(1))%len(s.replicas)].url
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	request.GetBody = nil // so that net/http does not send it a second time
-	request.Header = http.Header{"Authorization": {"Bearer sk_test_demo"}, "Content-Type": {"application/json"}, "Idempotency-Key": {uuid.NewString()}, "Expect": {"100-continue"}}
+	request.Header = http.Header{"Authorization": {"Bearer sk_test_demo"}, "Content-Type": {"application/json"}, "Idempotency-Key": {uuid.NewString()}}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -118,7 +116,7 @@ func (s *rollout) post(client *http.Client, path, body string) (int, []byte, err
 
 // shop places and pays orders until stop is closed. Every answer has to be 201.
 func (s *rollout) shop(customer string, stop <-chan struct{}, paid *atomic.Int64) error {
-	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: patience}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	defer client.CloseIdleConnections()
 	for {
 		select {

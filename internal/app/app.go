@@ -5,7 +5,7 @@
 // pools they use:
 //
 //	start:  operations server, PostgreSQL, Redis for a short while, workers, API server, ready
-//	stop:   not ready, API drained, work that outlived its requests, workers, pools, operations
+//	stop:   not ready, notice to proxies, API drained, work that outlived its requests, workers, pools, operations
 //	        server
 package app
 
@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
@@ -71,6 +72,9 @@ type life struct {
 	phase atomic.Int32  // phaseStarting, phaseServing or phaseDraining
 	ready chan struct{} // closed when the API serves
 	addr  string        // of the API; to be read after ready
+
+	// after is time.After, unless a test ends the notice.
+	after func(time.Duration) <-chan time.Time
 }
 
 // The phases of a replica's life.
@@ -92,7 +96,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if cfg.tracesURL() != "" {
 		log = slog.New(tracedLog{log.Handler()})
 	}
-	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), life: life{ready: make(chan struct{})}}
+	a := &App{cfg: cfg, log: log.With("pod_id", cfg.Replica), life: life{ready: make(chan struct{}), after: time.After}}
 	a.servers.timeline = timeline.New(a.log)
 	for _, option := range options {
 		option(a)
@@ -211,9 +215,21 @@ func (a *App) serveAPI(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
+		a.giveNotice(failed)
 		return a.drain(ctx, server)
 	case err := <-failed:
 		return errors.Join(fmt.Errorf("serve: %w", err), a.drain(ctx, server))
+	}
+}
+
+// giveNotice goes on answering, and has each answer close its connection: a proxy would lose a
+// request that it sends into a connection which we are closing. It ends early if the server does.
+func (a *App) giveNotice(failed <-chan error) {
+	a.life.phase.Store(phaseDraining)
+	a.log.Info("giving notice", "for", a.cfg.ShutdownNotice.String())
+	select {
+	case <-a.life.after(a.cfg.ShutdownNotice):
+	case <-failed:
 	}
 }
 

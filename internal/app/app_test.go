@@ -1,6 +1,10 @@
 package app
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"testing"
@@ -99,6 +103,59 @@ func inFlight(t *testing.T, r *testReplica) bool {
 	keys, err := r.servers.redis.Keys(t.Context(), "idempotency:*:slow").Result()
 	require.NoError(t, err)
 	return len(keys) == 1
+}
+
+// TestStop_GivesNotice has a connection that a proxy keeps open, and a new one, after the replica
+// was told to stop.
+func TestStop_GivesNotice(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	logs := &logBuffer{}
+	require.NoError(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)))
+	a, err := New(t.Context(), cfg, cfg.NewLogger(logs))
+	require.NoError(t, err)
+	given, over := make(chan struct{}), make(chan time.Time)
+	a.life.after = func(time.Duration) <-chan time.Time {
+		close(given)
+		return over
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Serve(ctx) }()
+	<-a.Ready()
+
+	kept, err := net.Dial("tcp", a.Addr())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, kept.Close()) }()
+	require.False(t, askOn(t, kept).Close, "a proxy may keep the connection")
+	stop()
+	select {
+	case <-given:
+	case err := <-ended:
+		t.Fatalf("it ended without notice: %v", err)
+	}
+	require.True(t, askOn(t, kept).Close, "it is told that the connection ends")
+	fresh, err := net.Dial("tcp", a.Addr())
+	require.NoError(t, err, "the port is open")
+	defer func() { require.NoError(t, fresh.Close()) }()
+	require.True(t, askOn(t, fresh).Close)
+	close(over)
+	require.NoError(t, <-ended)
+}
+
+// askOn sends a request on a connection, and reads the answer.
+func askOn(t *testing.T, conn net.Conn) *http.Response {
+	t.Helper()
+	_, err := io.WriteString(conn, "GET /v1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer sk_test_demo\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	return answer
 }
 
 func TestStop_IsForcedAtItsDeadline(t *testing.T) {

@@ -180,6 +180,10 @@ type Config struct {
 	// StartupDeadline bounds the wait for PostgreSQL and its schema. After it the process exits, so
 	// that its supervisor learns of the failure.
 	StartupDeadline time.Duration `env:"STARTUP_DEADLINE" envDefault:"60s"`
+	// ShutdownNotice is for how long a replica that was told to stop still takes requests, and has
+	// each answer close its connection, before the drain begins. A proxy that keeps connections
+	// open then breaks none. It makes a stop this much longer.
+	ShutdownNotice time.Duration `env:"SHUTDOWN_NOTICE" envDefault:"1s"`
 	// ShutdownDeadline bounds the drain. It is longer than any request takes: a wait for another
 	// attempt (30 s), then PaymentDeadline.
 	ShutdownDeadline time.Duration `env:"SHUTDOWN_DEADLINE" envDefault:"100s"`
@@ -268,6 +272,7 @@ func (c Config) check() error {
 	require(c.PurgeInterval > 0, "PURGE_INTERVAL", positive)
 	require(c.OutboxRetention > 0, "OUTBOX_RETENTION", positive)
 	require(c.StartupDeadline > 0, "STARTUP_DEADLINE", positive)
+	require(c.ShutdownNotice >= 0, "SHUTDOWN_NOTICE", "0s or more")
 	require(c.ShutdownDeadline > 0, "SHUTDOWN_DEADLINE", positive)
 	// The values of these are not repeated: they contain passwords.
 	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")

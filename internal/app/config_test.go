@@ -27,7 +27,7 @@ func TestConfig_HasDefaults(t *testing.T) {
 		ReconcileGrace: time.Minute, ReconcileInterval: 5 * time.Second, SettleDeadline: 5 * time.Minute, PurgeInterval: time.Minute,
 		OutboxRetention: 7 * 24 * time.Hour,
 		AuthCacheTTL:    2 * time.Second, RateLimit: 300, AccountKeys: 250_000, AccountBytes: 256 << 20, OTLPProtocol: "http/protobuf",
-		StartupDeadline: time.Minute, ShutdownDeadline: 100 * time.Second,
+		StartupDeadline: time.Minute, ShutdownNotice: time.Second, ShutdownDeadline: 100 * time.Second,
 	}, cfg)
 }
 
@@ -69,6 +69,7 @@ func TestConfig_NamesTheVariableThatIsWrong(t *testing.T) {
 		"AUTH_CACHE_TTL":            {"-1s"},
 		"RATE_LIMIT":                {"0", "1.5"},
 		"STARTUP_DEADLINE":          {"0s"},
+		"SHUTDOWN_NOTICE":           {"-1s"},
 		"SHUTDOWN_DEADLINE":         {"0s"},
 		"OUTBOX_RETENTION":          {"0s", "a week"},
 	} {

@@ -36,7 +36,7 @@ func (a *App) newAPIServer(handler http.Handler) *http.Server {
 		handler = a.front(handler)
 	}
 	return &http.Server{
-		Handler:           boundBody(handler, bodyTimeout),
+		Handler:           boundBody(a.closeAtEnd(handler), bodyTimeout),
 		ConnContext:       arrival.WithConn,
 		ConnState:         newConnections(a.cfg.TrustedProxies).observe,
 		ReadHeaderTimeout: headerTimeout,
@@ -47,6 +47,18 @@ func (a *App) newAPIServer(handler http.Handler) *http.Server {
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // clients' mistakes, such as TLS to a plain port
 	}
+}
+
+// closeAtEnd has answers close their connections once the replica was told to stop (RFC 9112,
+// section 9.6): a proxy then sends the next request elsewhere. http.Server.SetKeepAlivesEnabled
+// would not do, as it also closes idle connections at once.
+func (a *App) closeAtEnd(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.life.phase.Load() == phaseDraining {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // boundBody breaks off a request whose body takes longer than limit. http.Server.ReadTimeout does

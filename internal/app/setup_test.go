@@ -51,7 +51,7 @@ func testConfig(t *testing.T) Config {
 func configFor(t *testing.T, databaseURL, redisURL string) Config {
 	t.Helper()
 	cfg, err := ParseConfig([]string{
-		"ENVIRONMENT=development", "REPLICA=api-test", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "STARTUP_DEADLINE=20s",
+		"ENVIRONMENT=development", "REPLICA=api-test", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "STARTUP_DEADLINE=20s", "SHUTDOWN_NOTICE=0s",
 		"DATABASE_URL=" + databaseURL, "REDIS_URL=" + redisURL, "PSP_URL=" + provider(t),
 	})
 	require.NoError(t, err)
