@@ -229,7 +229,8 @@ func (a *App) giveNotice(failed <-chan error) {
 	a.log.Info("giving notice", "for", a.cfg.ShutdownNotice.String())
 	select {
 	case <-a.life.after(a.cfg.ShutdownNotice):
-	case <-failed:
+	case err := <-failed:
+		a.log.Warn("the server ended while it gave notice", "error", err)
 	}
 }
 
