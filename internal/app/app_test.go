@@ -101,8 +101,7 @@ func TestStop_Drains(t *testing.T) {
 func inFlight(t *testing.T, r *testReplica) bool {
 	t.Helper()
 	keys, err := r.servers.redis.Keys(t.Context(), "idempotency:*:slow").Result()
-	require.NoError(t, err)
-	return len(keys) == 1
+	return err == nil && len(keys) == 1 // a busy Redis is asked again
 }
 
 // TestStop_GivesNotice has a connection that a proxy keeps open, and a new one, after the replica
