@@ -343,7 +343,8 @@ func TestAuthentication_OfAStrangerAsksNobody(t *testing.T) {
 	tx, err := s.pool.Begin(s.ctx)
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(s.ctx)) }()
-	// The pool ends transactions that do nothing: without this line the lock would be gone before the control below.
+	// The pool ends transactions that do nothing: without this line the lock would be gone before
+	// the control below.
 	_, err = tx.Exec(s.ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
 	require.NoError(t, err)
 	_, err = tx.Exec(s.ctx, "LOCK TABLE api_keys_version, api_keys, accounts")
