@@ -17,6 +17,7 @@ import (
 // to the client.
 type capture struct {
 	w        http.ResponseWriter
+	dialect  Dialect
 	keep     headerFilter
 	limit    int    // bytes of kept headers and body
 	overflow func() // finishes the record; called at most once, before any byte is sent
@@ -105,7 +106,7 @@ func (c *capture) send() error {
 	clear(outer)
 	maps.Copy(outer, c.header)
 	if c.replayed() {
-		outer.Set(HeaderReplay, "true")
+		outer.Set(c.dialect.replayName(), "true")
 	}
 	if !c.streaming {
 		declareLength(outer, c.body)

@@ -114,17 +114,22 @@ func responseNotKept(first Response) *Error {
 // members type, title, status, detail, code and error, and a Retry-After header in whole
 // seconds if the error has one.
 func WriteProblem(w http.ResponseWriter, _ *http.Request, e *Error) {
-	body, err := json.Marshal(map[string]any{
+	writeJSON(w, "application/problem+json", e, map[string]any{
 		"type": "about:blank", "title": http.StatusText(e.Status), "status": e.Status,
 		"detail": e.Message, "code": e.Code, "error": e.Message,
 	})
+}
+
+// writeJSON writes an error's answer with a body of strings and integers.
+func writeJSON(w http.ResponseWriter, mediaType string, e *Error, members map[string]any) {
+	body, err := json.Marshal(members)
 	if err != nil { // strings and integers always marshal
 		panic(err)
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(e.RetryAfter)))
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }

@@ -55,6 +55,9 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 		next.ServeHTTP(w, r)
 		return
 	}
+	if present && m.dialect.echoesKey {
+		w.Header().Set(string(name), r.Header.Get(string(name)))
+	}
 	x.check.Key, x.check.Scope = key, m.scope(r)
 	body, err := readBody(w, r, m.maxBody)
 	if err != nil {

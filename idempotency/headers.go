@@ -15,7 +15,7 @@ var defaultHeaders = []string{
 // section 7.6.1), or are written by the middleware.
 var neverKept = []string{
 	"Set-Cookie", "Set-Cookie2", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade", "Content-Length", "Date", HeaderReplay, headerPreferenceApplied,
+	"Transfer-Encoding", "Upgrade", "Content-Length", "Date", HeaderReplay, headerReplayed, headerPreferenceApplied,
 }
 
 // onlyLocation is what a client needs of an answer that was too large to keep.

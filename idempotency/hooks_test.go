@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,4 +73,25 @@ func TestReplayHook_SeesReplaysAlone(t *testing.T) {
 	require.Equal(t, idempotency.ResultDenied, b.lastCheck().Result)
 	requireProblem(t, b.post(t, "key", `{"other":1}`), http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
 	require.Equal(t, 1, b.ran())
+}
+
+// TestErrorWriter_SeesConflicts: the code names the conflict, and the observer whom it is with.
+func TestErrorWriter_SeesConflicts(t *testing.T) {
+	t.Parallel()
+	during := func() {}
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) { during(); w.WriteHeader(http.StatusCreated) },
+		idempotency.WithTraceParent(func(context.Context) string { return "first" }),
+		idempotency.WithErrorWriter(func(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
+			w.Header().Set("X-Conflict", e.Code)
+			idempotency.WriteProblem(w, r, e)
+		}))
+	during = func() {
+		requireProblem(t, b.post(t, "key", ""), http.StatusConflict, idempotency.CodeInProgress)
+		require.Equal(t, "first", b.lastCheck().Original)
+	}
+	b.post(t, "key", "")
+	other := b.post(t, "key", `{"other":1}`)
+	requireProblem(t, other, http.StatusUnprocessableEntity, idempotency.CodeKeyReused)
+	require.Equal(t, idempotency.CodeKeyReused, other.Header().Get("X-Conflict"))
+	require.Equal(t, "first", b.lastCheck().Original)
 }

@@ -19,6 +19,7 @@ type Middleware struct {
 	keyRule     func(*http.Request, string) *Error
 	replayHook  func(http.ResponseWriter, *http.Request, Record) *Error
 	header      keyName
+	dialect     Dialect
 	traceParent func(context.Context) string
 	headers     headerFilter
 	maxBody     int64
@@ -86,8 +87,8 @@ func WithScope(scope func(*http.Request) string) Option {
 	return func(m *Middleware) { m.scope = scope }
 }
 
-// WithErrorWriter replaces [WriteProblem]. The writer must write e.Status, and Retry-After if
-// e.RetryAfter is not zero.
+// WithErrorWriter replaces [WriteProblem], or the writer of a [WithDialect] before it. The writer
+// must write e.Status, and Retry-After if e.RetryAfter is not zero.
 func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error)) Option {
 	return func(m *Middleware) { m.writeError = write }
 }

@@ -27,7 +27,7 @@ func (x *exchange) answer(existing *Record) {
 func (x *exchange) replay(kept Response) {
 	x.observe(x.r, x.conclude(ResultReplay))
 	maps.Copy(x.w.Header(), x.headers.pick(kept.Header))
-	x.w.Header().Set(HeaderReplay, "true")
+	x.w.Header().Set(x.dialect.replayName(), "true")
 	declareLength(x.w.Header(), kept.Body)
 	x.w.WriteHeader(kept.StatusCode)
 	if len(kept.Body) > 0 {

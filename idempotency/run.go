@@ -13,7 +13,7 @@ func (x *exchange) run(next http.Handler) {
 	ctx, cancel := x.start(ctx)
 	defer cancel(nil)
 	x.out = &capture{
-		w: x.w, keep: x.headers, limit: x.maxResponse, overflow: x.overflow, replayed: x.claim.replayed.Load,
+		w: x.w, dialect: x.dialect, keep: x.headers, limit: x.maxResponse, overflow: x.overflow, replayed: x.claim.replayed.Load,
 	}
 	defer x.giveUp()
 	x.handle(next, x.r.WithContext(ctx))
