@@ -27,10 +27,11 @@ import (
 // [CodeResponseNotKept] if the result is larger than 1 MiB or no JSON. The first call returns
 // such a result nevertheless.
 //
-// The context of work ends with ctx, and when the lease is lost, or may be about to end:
-// [context.Cause] is then [ErrLost] or [ErrUnavailable], and the error that Do returns wraps it. A
-// result is returned although its record could not be completed; [Keys].Observe is told. As with
-// a handler, only an authority rules out a second effect: work finds its [Claim] in its context.
+// The context of work ends with ctx, unless the keys are [Keys].Detached, and when the lease is
+// lost, or may be about to end: [context.Cause] is then [ErrLost] or [ErrUnavailable], and the
+// error that Do returns wraps it. A result is returned although its record could not be completed;
+// [Keys].Observe is told. As with a handler, only an authority rules out a second effect: work
+// finds its [Claim] in its context.
 func Do[T any](ctx context.Context, keys *Keys, key string, request any, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	c, err := keys.begin(ctx, key, request)
@@ -52,7 +53,11 @@ func Do[T any](ctx context.Context, keys *Keys, key string, request any, work fu
 
 // runWork holds the key while work runs.
 func runWork[T any](ctx context.Context, keys *Keys, c *call, work func(context.Context) (T, error)) (result T, err error) {
-	if limit := keys.Policy.Deadline; limit > 0 {
+	limit := keys.Policy.Deadline
+	if keys.Detached {
+		ctx, limit = context.WithoutCancel(ctx), c.policy.Deadline
+	}
+	if limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)
 		defer stop()

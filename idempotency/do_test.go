@@ -228,6 +228,29 @@ func TestDo_EndsWithItsCaller(t *testing.T) {
 	})
 }
 
+// TestDo_OutlivesItsCallerIfDetached: the caller that comes back gets the result.
+func TestDo_OutlivesItsCallerIfDetached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := setupWork(t, idempotency.Policy{}, func(ctx context.Context) (string, error) {
+			cancel()
+			require.NoError(t, ctx.Err())
+			deadline, ok := ctx.Deadline()
+			require.True(t, ok)
+			require.Equal(t, idempotency.DefaultDeadline, time.Until(deadline))
+			return "done", nil
+		})
+		s.Detached = true
+		_, err := s.do(ctx, "key")
+		require.NoError(t, err)
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		again, err := idempotency.Do(t.Context(), s.In("jobs"), "key", "key", s.work)
+		require.NoError(t, err)
+		require.Equal(t, "done", again)
+	})
+}
+
 func TestDo_HasADeadlineOnlyIfThePolicyHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

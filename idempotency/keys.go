@@ -19,6 +19,10 @@ type Keys struct {
 	// Policy has the same meaning as for handlers, with one difference: without a Deadline, work
 	// may take as long as it likes. Required, MaxWait and Headers have no effect.
 	Policy Policy
+	// Detached has work go on when the context of Do ends, until Policy.Deadline, or for
+	// [DefaultDeadline]: its result is kept for a caller that comes back. Waiting ends with the
+	// context nevertheless.
+	Detached bool
 	// Observe, if set, is called once for each call of Do: before it returns. It is called from
 	// many goroutines at once and must be quick.
 	Observe func(context.Context, Check)
@@ -34,7 +38,7 @@ type Keys struct {
 // In returns the same keys in another scope, for example of one tenant.
 func (k *Keys) In(scope string) *Keys {
 	return &Keys{
-		Store: k.Store, Scope: scope, Policy: k.Policy,
+		Store: k.Store, Scope: scope, Policy: k.Policy, Detached: k.Detached,
 		Observe: k.Observe, TraceParent: k.TraceParent, Log: k.Log, shared: k.keeper(),
 	}
 }

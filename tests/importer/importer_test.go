@@ -15,7 +15,7 @@ import (
 const library = "github.com/oncepay/oncepay/idempotency"
 
 // modules are the library's, by their folders below idempotency/.
-var modules = []string{"", "/redisstore", "/pgstore", "/authority"}
+var modules = []string{"", "/redisstore", "/pgstore", "/authority", "/grpconce"}
 
 func TestImporter_GetsFewModules(t *testing.T) {
 	t.Parallel()
@@ -27,6 +27,7 @@ func TestImporter_GetsFewModules(t *testing.T) {
 		{[]string{library, library + "/redisstore"}, 30},
 		{[]string{library, library + "/pgstore"}, 31},
 		{[]string{library, library + "/authority"}, 33},
+		{[]string{library, library + "/grpconce"}, 56},
 	} {
 		t.Run(c.imports[len(c.imports)-1], func(t *testing.T) {
 			t.Parallel()
