@@ -20,7 +20,9 @@ type Attempt struct {
 	ID          string // of what was begun, see [Begun]
 	// Number is 1 for the attempt that began it: no request was sent to the provider before. Later
 	// ones may find that an earlier one was executed, or still will be. So a provider that rejects
-	// a later one has not said that the first one had no effect. 0: of a provider's event.
+	// a later one has not said that the first one had no effect; nor has one that rejects the
+	// first, if an HTTP client may have sent it twice (transport.Once of package idempotency
+	// prevents that). 0: of a provider's event.
 	Number  int32
 	BegunAt time.Time // when it was begun, by the database's clock
 	TakenAt time.Time // when this attempt was taken, by the database's clock
@@ -66,7 +68,7 @@ func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (
 		o, err := run(ctx, tx)
 		id = o.id
 		return o, err
-	}, claiming{claim})
+	}, claiming{Claim: claim, begins: true})
 	switch {
 	case errors.Is(err, errTaken):
 		return tx.takeOver(ctx, claim, resume)

@@ -58,7 +58,9 @@ const (
 func Done(a Answer) Outcome { return Outcome{kind: done, answer: a} }
 
 // Refused is a refusal for good, such as a declined card or "out of stock": the answer is kept.
-// Changes of the transaction are committed with it, so that a decline can be written down.
+// Changes of the transaction are committed with it, so that a decline can be written down. If one of
+// its statements has failed, such as an INSERT that met a unique constraint, the answer is kept
+// without any of them.
 func Refused(a Answer) Outcome { return Outcome{kind: refused, answer: a} }
 
 // RefusedForNow is a refusal that the client may correct, and send again under the same key. No
@@ -67,7 +69,7 @@ func RefusedForNow(a Answer) Outcome { return Outcome{kind: refusedForNow, answe
 
 // Begun says that something was begun at a provider, and not settled. Its ID is a short text that
 // is unique in the table and does not follow from the claim: make the key at the provider of it.
-// The column resource_id holds it.
+// The column resource_id holds it. It is for [Keys.Begin], [Keys.Operate] and [Keys.ServeProvider].
 func Begun(id string) Outcome { return Outcome{kind: begun, id: id} }
 
 // Result is the answer to a request.

@@ -37,7 +37,8 @@ var (
 	errUnclaimable = fmt.Errorf("%w: the key's row is gone again, or the attempt's time is half an hour from the database's clock",
 		idempotency.ErrUnavailable)
 
-	errNoOutcome = fmt.Errorf("%w: a transaction under a key must end with an outcome", errMistake)
+	errNoOutcome = fmt.Errorf("%w: a request must end with an outcome", errMistake)
+	errBegun     = fmt.Errorf("%w: Begun is for Begin, Operate and ServeProvider: nothing else settles it", errMistake)
 	errNotBegun  = fmt.Errorf("%w: what was begun at a provider ends with Done or Refused", errMistake)
 
 	// errMistake is an error of a program, or of what it has stored, and not of the database.

@@ -18,13 +18,18 @@ const (
 	CodeAbandoned    = "request_abandoned"
 	CodeTooOld       = "request_too_old"
 	CodeUnknown      = "outcome_unknown"
+	CodeHeld         = "operation_held"
 	CodeUnavailable  = "service_unavailable"
 	CodeInternal     = "internal_error"
 )
 
-// retryHint is how long a client should wait after a 503: long enough for a failover to be noticed,
-// and short enough that it is still there.
-const retryHint = 2 * time.Second
+const (
+	// retryHint is how long a client should wait after a 503: long enough for a failover to be
+	// noticed, and short enough that it is still there.
+	retryHint = 2 * time.Second
+	// heldHint is how long it should wait for a person.
+	heldHint = time.Minute
+)
 
 // adapter is what HTTP needs besides the keys.
 type adapter struct {
@@ -68,6 +73,9 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, e
 	if err == nil {
 		result, err = execute(r.Context(), claim)
 	}
+	if err == nil && result.Status == 0 {
+		err = errNoOutcome // of a request without a key, whose outcome is not kept
+	}
 	held := idempotency.ClaimFrom(r.Context())
 	switch {
 	case held == nil:
@@ -109,7 +117,10 @@ func (k *Keys) claimOf(r *http.Request, operation string) (Claim, error) {
 }
 
 func (k *Keys) fail(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
-	if e.Status >= http.StatusInternalServerError {
+	switch {
+	case e.Status == http.StatusServiceUnavailable: // a retry may help
+		k.http.log.WarnContext(r.Context(), "authority: request not answered", "code", e.Code, "error", e.Err)
+	case e.Status >= http.StatusInternalServerError:
 		k.http.log.ErrorContext(r.Context(), "authority: request failed", "code", e.Code, "error", e.Err)
 	}
 	k.http.writeError(w, r, e)
@@ -140,13 +151,16 @@ func problemOf(err error) *idempotency.Error {
 
 func (t *Taken) problem() *idempotency.Error {
 	var e *idempotency.Error
-	switch t.Why {
-	case Reused:
+	switch {
+	case t.Held:
+		e = &idempotency.Error{Status: http.StatusConflict, Code: CodeHeld, RetryAfter: heldHint,
+			Message: "It is not known whether this request was executed. A person will find out; until then nothing is done again."}
+	case t.Why == Reused:
 		e = idempotency.KeyReused()
-	case Expired:
+	case t.Why == Expired:
 		e = &idempotency.Error{Status: http.StatusConflict, Code: CodeKeyExpired,
 			Message: "This idempotency key was used before, and the answer is no longer kept. Nothing was done again."}
-	case Older:
+	case t.Why == Older:
 		e = &idempotency.Error{Status: http.StatusConflict, Code: CodeNewerRefused,
 			Message: "Another copy of this request, or a newer one with its idempotency key, was refused, so this one was not executed. Send it again if it is still wanted."}
 	default:

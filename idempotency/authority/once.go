@@ -26,7 +26,7 @@ func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (Result, error) {
 		return Result{}, err
 	}
 	defer tx.close(ctx)
-	result, err := tx.run(ctx, run, claiming{claim})
+	result, err := tx.run(ctx, run, claiming{Claim: claim})
 	if errors.Is(err, errTaken) {
 		return tx.kept(ctx, claim)
 	}
@@ -75,6 +75,9 @@ var states = map[kind]string{done: "completed", refused: "failed", refusedForNow
 
 func (tx *Tx) keep(o Outcome, key keeper) error {
 	var header []byte
+	if o.kind != nothing && o.kind != begun && (o.answer.Status < 200 || o.answer.Status > 499) {
+		return fmt.Errorf("%w: an answer has a status from 200 to 499, not %d: return an error instead", errMistake, o.answer.Status)
+	}
 	if o.kind == done || o.kind == refused {
 		var err error
 		if header, err = json.Marshal(o.answer.Header); err != nil {
@@ -85,11 +88,17 @@ func (tx *Tx) keep(o Outcome, key keeper) error {
 }
 
 // claiming keeps an outcome with the claim itself.
-type claiming struct{ Claim }
+type claiming struct {
+	Claim
+	begins bool // of an operation at a provider
+}
 
 // keep puts the claim before all writes that are queued: keys are locked before what is written
 // without having been locked.
 func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
+	if o.kind == begun && !c.begins {
+		return errBegun
+	}
 	if c.Key == "" {
 		return nil
 	}

@@ -34,14 +34,17 @@ var errHeld = errors.New("the provider may have forgotten the key: the operation
 // that follows from [Attempt].ID alone. They return how to settle, or an error if the outcome is
 // unknown: whatever is not a clear answer of the provider is unknown.
 type Provider struct {
-	// Ask sends the request. The provider executes it once, however often it is sent.
+	// Ask sends the request. The provider executes it once, however often it is sent. An
+	// [Attempt].Operation says what was begun, if there are several kinds.
 	Ask func(context.Context, Attempt) (settle Run, err error)
 	// LookUp asks what became of the request, and has no effect. It returns [ErrNotFound] if the
 	// provider knows nothing of it. nil: the provider cannot be asked.
 	LookUp func(context.Context, Attempt) (settle Run, err error)
-	// Remembers is how long the provider remembers a key. Zero: DefaultRemembers.
+	// Remembers is how long the provider remembers a key. The last 24th part of it is a margin for
+	// a request that is long under way. Zero: DefaultRemembers.
 	Remembers time.Duration
-	// Timeout bounds one attempt. Zero: DefaultTimeout.
+	// Timeout bounds one attempt. A request's own deadline has to be at least five seconds longer,
+	// so that it is answered. Zero: DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -56,9 +59,12 @@ func (k *Keys) Operate(ctx context.Context, claim Claim, begin Run, p Provider) 
 	return k.drive(ctx, *attempt, p)
 }
 
-// Resume takes what is due, at most limit operations, asks the provider for all of it side by
-// side, and returns how many it settled. Every replica calls it, once every few seconds. An
-// unknown outcome is no error.
+// Resume takes what is due, at most limit operations of whatever kind, asks the provider for all of
+// it side by side, and returns how many it settled. Every replica calls it, once every few seconds.
+// An unknown outcome is no error.
+//
+// What an attempt was taken for, and did not put off because its process died, is due 15 seconds
+// after the provider's Timeout. This goes for attempts of Resume, too.
 func (k *Keys) Resume(ctx context.Context, p Provider, limit int) (int, error) {
 	due, err := k.Due(ctx, cmp.Or(p.Timeout, DefaultTimeout)+settleGrace+graceMargin, limit)
 	errs := make([]error, len(due))

@@ -61,6 +61,8 @@ func makeNote(keys *authority.Keys) http.HandlerFunc {
 				return authority.RefusedForNow(authority.Answer{Status: 404, Body: []byte("refused")}), nil
 			case "break":
 				return authority.Outcome{}, errors.New("secret")
+			case "forget":
+				return authority.Outcome{}, nil
 			}
 			_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ($1)", text)
 			return authority.Done(authority.Answer{Status: 201, Body: text, Header: map[string]string{"Location": "/notes/1"}}), err
@@ -125,6 +127,8 @@ func TestServe_KeepsNothingOfWhatIsNotDone(t *testing.T) {
 	r := serve(t, makeNote)
 	r.expect(0, "k", "refuse", 404, "refused", false)
 	r.expect(0, "k", "break", 500, authority.CodeInternal, false)
+	r.expect(0, "k", "forget", 500, authority.CodeInternal, false)
+	r.expect(0, "", "forget", 500, authority.CodeInternal, false)
 	r.expect(0, "k", "a", 201, "a", false)
 	r.expect(0, "l", "a", 500, authority.CodeInternal, false) // the note is there
 	require.Equal(t, 1, r.notes())
@@ -178,17 +182,45 @@ func TestServeProvider_ChargesOnce(t *testing.T) {
 			return authority.Done(authority.Answer{Status: 201, Body: []byte(a.ID)}), nil
 		}, nil
 	}}
-	r := serve(t, func(keys *authority.Keys) http.HandlerFunc {
+	r := serve(t, pay(provider))
+	r.expect(0, "k", "a", 503, authority.CodeUnknown, false)
+	r.expect(1, "k", "b", 409, idempotency.CodeInProgress, false)
+	r.expect(1, "k", "a", 201, "payment-1", false)
+	r.expect(0, "k", "a", 201, "payment-1", true)
+	require.Equal(t, map[string]int{"payment-1": 2}, charged)
+}
+
+// pay is a handler that begins payment-1 and asks the provider for it.
+func pay(provider authority.Provider) func(*authority.Keys) http.HandlerFunc {
+	return func(keys *authority.Keys) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			keys.ServeProvider(w, r, "pay", func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
 				_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('payment-1')")
 				return authority.Begun("payment-1"), err
 			}, provider)
 		}
-	})
+	}
+}
+
+// TestServeProvider_HoldsWhatNobodyCanFindOut has a provider that never answers and remembers no
+// key, until a person settles.
+func TestServeProvider_HoldsWhatNobodyCanFindOut(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	r := serve(t, pay(authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) {
+		asked++
+		return nil, errors.New("no answer")
+	}}))
 	r.expect(0, "k", "a", 503, authority.CodeUnknown, false)
-	r.expect(1, "k", "b", 409, idempotency.CodeInProgress, false)
-	r.expect(1, "k", "a", 201, "payment-1", false)
-	r.expect(0, "k", "a", 201, "payment-1", true)
-	require.Equal(t, map[string]int{"payment-1": 2}, charged)
+	keys := authority.New(r.pool)
+	attempt, err := keys.Find(r.ctx, "payment-1")
+	require.NoError(t, err)
+	require.NoError(t, keys.Hold(r.ctx, attempt))
+	r.expect(1, "k", "a", 409, authority.CodeHeld, false)
+	require.Equal(t, 1, asked)
+	_, err = keys.SettleAny(r.ctx, attempt, func(context.Context, *authority.Tx) (authority.Outcome, error) {
+		return authority.Refused(authority.Answer{Status: 402, Body: []byte("declined")}), nil
+	})
+	require.NoError(t, err)
+	r.expect(1, "k", "a", 402, "declined", true)
 }

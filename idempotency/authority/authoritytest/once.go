@@ -118,6 +118,36 @@ func onceCases(run cases) {
 		require.Error(b, err)
 		require.Zero(b, b.notes())
 	})
+	run("what would not be an answer is not committed", func(b *bench) {
+		for _, o := range []authority.Outcome{
+			authority.Done(answer(502, "n")), authority.Refused(answer(0, "n")), authority.RefusedForNow(answer(500, "n")),
+			authority.Begun("n"), // nothing would settle it
+		} {
+			_, err := b.Once(b.ctx, b.claim("k", "a"), b.noting("n", o))
+			require.Error(b, err)
+			require.NotErrorIs(b, err, idempotency.ErrUnavailable, "a retry does not help")
+			_, err = b.Once(b.ctx, authority.Claim{}, b.noting("n", o))
+			require.Error(b, err)
+		}
+		require.Zero(b, b.notes())
+		require.False(b, b.once(b.claim("k", "a"), b.note("n")).Replayed)
+	})
+	run("a refusal after a failed statement is kept alone", func(b *bench) {
+		claim := b.claim("k", "a")
+		for _, replayed := range []bool{false, true} {
+			result := b.once(claim, func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
+				if _, err := b.note("n")(ctx, tx); err != nil {
+					return authority.Outcome{}, err
+				}
+				_, err := tx.Exec(ctx, "SELECT 1/0")
+				require.Error(b, err)
+				return authority.Refused(answer(409, "taken")), nil
+			})
+			require.Equal(b, replayed, result.Replayed)
+			require.Equal(b, "taken", string(result.Body))
+		}
+		require.Zero(b, b.notes())
+	})
 	run("a request without a key is executed each time", func(b *bench) {
 		b.once(authority.Claim{}, b.note("n"))
 		require.False(b, b.once(authority.Claim{}, b.note("m")).Replayed)
