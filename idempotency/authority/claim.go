@@ -58,8 +58,8 @@ const (
 func Done(a Answer) Outcome { return Outcome{kind: done, answer: a} }
 
 // Refused is a refusal for good, such as a declined card or "out of stock": the answer is kept.
-// Changes of the transaction are committed with it, so that a decline can be written down. If one of
-// its statements has failed, such as an INSERT that met a unique constraint, the answer is kept
+// Changes of the transaction are committed with it, so that a decline can be written down. If one
+// of its statements has failed, such as an INSERT that met a unique constraint, the answer is kept
 // without any of them.
 func Refused(a Answer) Outcome { return Outcome{kind: refused, answer: a} }
 

@@ -41,8 +41,8 @@ func (k *Keys) Due(ctx context.Context, grace time.Duration, limit int) ([]Attem
 	return due, err
 }
 
-// Find returns what is in progress with this ID, for [Keys.SettleAny], or [ErrNotFound]: it is settled
-// already, or was never begun. Your own row of it knows which.
+// Find returns what is in progress with this ID, for [Keys.SettleAny], or [ErrNotFound]: it is
+// settled already, or was never begun. Your own row of it knows which.
 func (k *Keys) Find(ctx context.Context, id string) (Attempt, error) {
 	found, err := k.attempts(ctx, "find an operation", true, k.sql.find, id)
 	if err == nil && len(found) == 0 {
