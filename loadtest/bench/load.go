@@ -7,14 +7,17 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
+
+// patience is how long a request may take: longer than the service does under any load that is measured.
+const patience = 20 * time.Second
 
 // attack sends requests to the service: at a rate a second, or with rate 0 as many as so many
 // clients get answered. It returns the rate, latencies in ms, and the CPU time that each tier used
 // for each request that was answered with success.
 func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter, rate int, period time.Duration) (sample, error) {
-	client := shop.Client()
+	client := shop.Client(patience)
 	defer client.CloseIdleConnections()
 	options := []func(*vegeta.Attacker){vegeta.Client(client)}
 	if rate == 0 {

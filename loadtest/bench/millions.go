@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/wait"
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (

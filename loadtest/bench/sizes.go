@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/wait"
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -18,6 +18,7 @@ const (
 	// downTimeout bounds the removal of the stack, also after Ctrl-C.
 	downTimeout = time.Minute
 	apiKey      = "sk_test_demo"
+	customers   = 50
 )
 
 // system is a stack of this run alone.
@@ -148,5 +149,6 @@ func (s *system) databaseURL() string { return stack.PostgresURL(s.PostgresPrima
 
 // openShop prepares what is bought. In a quick run it is little.
 func (b *bench) openShop(ctx context.Context) (*shop.Shop, error) {
-	return shop.Open(ctx, shop.Config{BaseURL: b.system.URL(), APIKey: apiKey, SKUs: b.cfg.skus, Orders: b.cfg.skus})
+	return shop.Open(ctx, shop.Config{BaseURL: b.system.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers,
+		Orders: b.cfg.skus})
 }

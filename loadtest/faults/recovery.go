@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -46,31 +43,10 @@ type usage struct{ goroutines, connections, waiters float64 }
 func (c *campaign) measure(ctx context.Context) map[string]usage {
 	all := map[string]usage{}
 	for name, addr := range c.target.Ops {
-		metrics, err := scrape(ctx, "http://"+addr+"/metrics")
+		metrics, err := shop.Metrics(ctx, "http://"+addr)
 		if err == nil {
 			all[name] = usage{metrics["go_goroutines"], metrics["postgres_pool_acquired_connections"], metrics["idempotency_waiters"]}
 		}
 	}
 	return all
-}
-
-// scrape reads the metrics that have no labels.
-func scrape(ctx context.Context, url string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	values := map[string]float64{}
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		name, value, ok := strings.Cut(lines.Text(), " ")
-		if number, err := strconv.ParseFloat(value, 64); ok && err == nil {
-			values[name] = number
-		}
-	}
-	return values, nil
 }

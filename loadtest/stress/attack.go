@@ -2,94 +2,76 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"net/http"
+	"maps"
+	"sync"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/idempotency/transport"
-	"github.com/oncepay/oncepay/loadtest/audit"
+	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/report"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
-	// answerTimeout is above nginx's 95 s, so that the system gives up first
-	// and says why.
+	// answerTimeout is above nginx's 95 s, so that the system gives up first and says why.
 	answerTimeout = 100 * time.Second
-	// idleTimeout is below what nginx and the replicas grant (60 s and more),
-	// so that no request meets a connection that is just being closed.
-	idleTimeout = 20 * time.Second
-	// maxIdle keeps every connection that a burst has opened.
-	maxIdle = 1000
+	// memoryInterval is fine enough for a peak that matters.
+	memoryInterval = time.Second
+	residentMetric = "process_resident_memory_bytes"
 )
 
-// outcome is everything that one run found out.
+// outcome is everything that one run found out. Safe for concurrent use while the load runs.
 type outcome struct {
-	answers    *audit.Answers
+	mu         sync.Mutex
+	answers    *answers
 	began      time.Time
 	rows       map[kind]*row
 	total      *row
 	classes    []*series // as in classes
-	violations []audit.Violation
+	violations []books.Violation
 	punctual   punctuality
 	memory     map[string]uint64 // peak resident bytes by replica
-	events     *audit.Events     // nil: they were not measured
+	events     *published        // nil: they were not measured
 	unread     error             // why there was no audit
-}
-
-// attack drives the load and checks every answer as it arrives.
-func attack(ctx context.Context, cfg config, s *shop, out io.Writer) (*outcome, error) {
-	script := newScript(cfg, s)
-	pace := pacer{rate: cfg.Rate, requests: uint64(cfg.requests())}
-	attacker := vegeta.NewAttacker(vegeta.Client(loadClient()))
-	stopMemory := watchMemory(ctx, cfg, s.http)
-	o := newOutcome(pace)
-
-	show := newProgress(out, cfg)
-	defer show.stop()
-	o.began = time.Now()
-	results := attacker.Attack(script.next, pace, 0, "")
-	done := ctx.Done()
-	for {
-		select {
-		case result, more := <-results:
-			if !more {
-				o.memory = stopMemory()
-				show.last(o)
-				return o, ctx.Err()
-			}
-			if err := o.take(script, result); err != nil {
-				return nil, err
-			}
-		case <-show.tick():
-			show.line(o)
-		case <-done:
-			attacker.Stop()
-			done = nil // the requests in flight are still awaited
-		}
-	}
-}
-
-// loadClient sends every planned request exactly once: repeating them is the
-// plan's business. Without the Transport net/http would send a request with an
-// Idempotency-Key again by itself, if its connection had gone.
-func loadClient() *http.Client {
-	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}
-	return &http.Client{
-		Timeout:   answerTimeout,
-		Transport: &transport.Transport{Base: pool, MaxAttempts: 1, AttemptTimeout: -1},
-	}
 }
 
 func newOutcome(pace pacer) *outcome {
 	o := &outcome{
-		answers: audit.NewAnswers(), rows: map[kind]*row{}, total: newRow("all"), classes: newSeries(),
+		answers: newAnswers(), rows: map[kind]*row{}, total: &row{Kind: "all"}, memory: map[string]uint64{},
 		punctual: punctuality{pace: pace, sent: map[uint64]time.Time{}},
 	}
 	for _, k := range kinds {
-		o.rows[k] = newRow(k)
+		o.rows[k] = &row{Kind: k}
+	}
+	for n, c := range classes {
+		o.classes = append(o.classes, &series{class: c, number: n, row: &row{Kind: c.Name}})
 	}
 	return o
+}
+
+// attack drives the load and checks every answer as it arrives. Every planned request is sent
+// exactly once: repeating them is the plan's business.
+func attack(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) (*outcome, error) {
+	script := newScript(cfg, s)
+	pace := pacer{rate: cfg.Rate, requests: uint64(cfg.requests())}
+	client := shop.Client(answerTimeout)
+	defer client.CloseIdleConnections()
+	attacker := vegeta.NewAttacker(vegeta.Client(client))
+	o := newOutcome(pace)
+	o.began = time.Now()
+	defer report.Progress(out, func() string { return o.line(cfg) })()
+	defer o.watchMemory(ctx, cfg)()
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })() // the requests in flight are still awaited
+	for result := range attacker.Attack(script.next, pace, 0, "") {
+		if err := o.take(script, result); err != nil {
+			return nil, err
+		}
+	}
+	return o, ctx.Err()
 }
 
 // take checks one result and lets the script go on from it.
@@ -98,45 +80,48 @@ func (o *outcome) take(s *script, result *vegeta.Result) error {
 	if err != nil {
 		return err
 	}
-	answer := answerOf(result)
-	id, wrong := o.answers.Record(shot.Request, answer)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id, wrong := o.answers.record(shot.request, result)
 	if id != "" && len(wrong) == 0 {
 		s.acknowledged(shot, id)
 	}
 	o.violations = append(o.violations, wrong...)
-	o.rows[shot.kind].add(result, answer, len(wrong) > 0)
-	o.total.add(result, answer, len(wrong) > 0)
-	o.classes[classOf(answer, len(wrong) > 0)].add(result.Timestamp.Sub(o.began), result, answer, len(wrong) > 0)
-	o.punctual.add(result)
+	class := classOf(result, len(wrong) > 0)
+	o.rows[shot.kind].add(result, class)
+	o.total.add(result, class)
+	o.classes[class].add(result.Timestamp.Sub(o.began), result)
+	o.punctual.sent[result.Seq] = result.Timestamp
 	return nil
 }
 
-func answerOf(result *vegeta.Result) audit.Answer {
-	a := audit.Answer{
-		Status: int(result.Code), Body: result.Body,
-		Replayed: result.Headers.Get("X-Idempotent-Replay") == "true",
+// line is how far the load is.
+func (o *outcome) line(cfg config) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p99 := time.Duration(0)
+	if o.total.Requests > 0 {
+		p99 = o.total.metrics.Latencies.Quantile(0.99)
 	}
-	// vegeta calls every status from 400 on an error; ours are those in which
-	// no whole answer came. It sets the status last.
-	if a.Status == 0 {
-		a.Err = result.Error
-	}
-	return a
+	return fmt.Sprintf("%4.0fs of %s  answered %d of %d  ok %d  unexpected %d  p99 %.1f ms", time.Since(o.began).Seconds(), cfg.Duration,
+		o.total.Requests, cfg.requests(), o.total.OK, o.total.Unexpected, ms(p99))
 }
 
-// audit reads everything back and compares it with the answers.
-func (o *outcome) audit(ctx context.Context, cfg config, s *shop) error {
-	reader := audit.Reader{API: s.api, HTTP: s.http, ProviderURL: cfg.PSPURL}
-	state, err := reader.Read(ctx, o.answers, s.opening)
-	if err != nil {
-		return err
-	}
-	if events, wanted := cfg.events(); wanted {
-		if o.events, err = events.Read(ctx, s.opened); err != nil {
-			return err
+// watchMemory follows the replicas' resident memory until it is stopped. A replica that does not say
+// is left out: not every system knows it.
+func (o *outcome) watchMemory(ctx context.Context, cfg config) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		peak := map[string]uint64{}
+		for ok := true; ok; ok = wait.Pause(ctx, memoryInterval) == nil {
+			for name, url := range map[string]string{"api-1": cfg.Ops1URL, "api-2": cfg.Ops2URL} {
+				if metrics, err := shop.Metrics(ctx, url); err == nil && metrics[residentMetric] > 0 {
+					peak[name] = max(peak[name], uint64(metrics[residentMetric]))
+				}
+			}
 		}
-		state.Events = o.events
-	}
-	o.violations = append(o.violations, audit.Check(o.answers, state)...)
-	return nil
+		maps.Copy(o.memory, peak)
+	})
+	return func() { cancel(); watching.Wait() }
 }

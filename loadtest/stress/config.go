@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
-	"github.com/google/uuid"
-
-	"github.com/oncepay/oncepay/loadtest/audit"
 )
 
 // shortDuration is enough for some hundred keys; `task test:all` uses it.
@@ -32,8 +29,6 @@ type config struct {
 
 	// Database holds the events; "none" leaves their lag unmeasured.
 	Database string `env:"DATABASE_URL" envDefault:"postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable"`
-
-	run string // names this run's customers, products and keys
 }
 
 func parseConfig(args, environ []string) (config, error) {
@@ -55,14 +50,10 @@ func parseConfig(args, environ []string) (config, error) {
 	for _, url := range []*string{&cfg.BaseURL, &cfg.API1URL, &cfg.API2URL, &cfg.Ops1URL, &cfg.Ops2URL, &cfg.PSPURL} {
 		*url = strings.TrimRight(*url, "/")
 	}
-	cfg.run = uuid.NewString()[:8]
 	return cfg, nil
 }
 
-// events reads their lag, if that is wanted.
-func (c config) events() (reader audit.EventReader, wanted bool) {
-	return audit.EventReader{DatabaseURL: c.Database}, c.Database != "none"
-}
+func (c config) measuresEvents() bool { return c.Database != "none" }
 
 // requests is how many are sent in all.
 func (c config) requests() int {

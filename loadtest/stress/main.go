@@ -16,6 +16,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"github.com/oncepay/oncepay/loadtest/shop"
+)
+
+const (
+	// Enough customers and products that they are shared by requests at the
+	// same time, as in a shop, and not by all of them.
+	customerCount, productCount = 20, 20
+	topUp                       = 500_000_000 // minor units; each customer gets two
 )
 
 func main() {
@@ -32,20 +42,33 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	shop, err := openShop(ctx, cfg)
+	events := eventReader{cfg.Database}
+	opened := time.Time{} // by the database's clock
+	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Name: "stress",
+		SKUs: productCount, Customers: customerCount, TopUps: []int64{topUp, topUp}})
+	if err == nil && cfg.measuresEvents() {
+		opened, err = events.now(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	fmt.Fprintf(out, "stress %s: %d requests/s for %s through %s, pairs to %s and %s\n",
-		cfg.run, cfg.Rate, cfg.Duration, cfg.BaseURL, cfg.API1URL, cfg.API2URL)
+	fmt.Fprintf(out, "%s: %d requests/s for %s through %s, pairs to %s and %s\n",
+		s.Run, cfg.Rate, cfg.Duration, cfg.BaseURL, cfg.API1URL, cfg.API2URL)
 
-	result, err := attack(ctx, cfg, shop, out)
+	o, err := attack(ctx, cfg, s, out)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "reading everything back")
-	if err := result.audit(ctx, cfg, shop); err != nil {
-		result.unread = fmt.Errorf("read everything back: %w", err)
+	held, err := o.answers.read(ctx, s, cfg.PSPURL)
+	if err == nil && cfg.measuresEvents() {
+		o.events, err = events.read(ctx, opened)
 	}
-	return conclude(cfg, result, out)
+	if err != nil {
+		o.unread = fmt.Errorf("read everything back: %w", err)
+	} else {
+		o.violations = append(o.violations, o.answers.check(held)...)
+		o.violations = append(o.violations, o.events.check()...)
+	}
+	return conclude(cfg, s.Run, o, out)
 }

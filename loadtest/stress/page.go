@@ -1,16 +1,17 @@
 package main
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
-	"io"
+	"html/template"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/loadtest/audit"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
@@ -35,9 +36,8 @@ var abouts = map[kind]string{
 // page is the report for people.
 type page struct {
 	report.Head
-	Classes    []class
-	Panels     []drawn
-	Times      []mark
+	Picture    template.URL // a PNG
+	Answers    []line
 	Kinds      []line
 	Promises   []report.Promise
 	Unread     string
@@ -52,7 +52,7 @@ type page struct {
 
 // line is a row of a table of percentiles.
 type line struct {
-	About string
+	About, Colour string
 	*row
 }
 
@@ -66,37 +66,23 @@ func digits(milliseconds float64) string {
 	return fmt.Sprintf("%.0f", milliseconds)
 }
 
-// mark is a label beside a drawing, in percent of its height or width.
-type mark struct {
-	At    float64
-	Label string
-}
-
-// drawn is a panel as SVG, in columns and rows.
-type drawn struct {
-	line
-	Number                             int // of the class
-	Columns, Rows                      int
-	Grid, Dots, Line50, Line95, Line99 string // paths
-	Latencies                          []mark
-}
-
-func newPage(s summary, c chart) page {
+// write makes the page, which has the picture in it.
+func write(s summary, picture []byte, step time.Duration) ([]byte, error) {
 	p := page{
-		Head:    report.Head{Title: title(s), Verdict: verdict(s), Broken: !s.Passed, Tiles: tiles(s)},
-		Classes: classes, Promises: s.promises(), Unread: s.Unread, Books: compared(s), Load: load(s), Step: report.Short(c.step),
+		Head:     report.Head{Title: title(s), Verdict: verdict(s), Broken: !s.Passed, Tiles: tiles(s)},
+		Picture:  template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)),
+		Promises: s.promises(), Unread: s.Unread, Books: compared(s), Load: load(s), Step: report.Short(step),
 		Command: fmt.Sprintf("task test:stress:all RATE=%d DURATION=%s", s.Rate, s.Duration),
 		Machine: fmt.Sprintf("%s, %s, %d cores", time.Now().Format(time.RFC1123), runtime.Version(), runtime.NumCPU()),
 	}
-	for _, at := range c.times() {
-		p.Times = append(p.Times, mark{100 * c.x(spot{at: at}), report.Short(at)})
-	}
-	for _, panel := range c.panels {
-		p.Panels = append(p.Panels, c.draw(panel))
+	for n, r := range s.Classes {
+		if r.Requests > 0 {
+			p.Answers = append(p.Answers, line{classes[n].About, classes[n].Colour, r})
+		}
 	}
 	for _, r := range s.Rows {
 		if r.Requests > 0 {
-			p.Kinds = append(p.Kinds, line{abouts[r.Kind], r})
+			p.Kinds = append(p.Kinds, line{abouts[r.Kind], "", r})
 		}
 	}
 	shown := s.Violations[:min(maxShown, len(s.Violations))]
@@ -104,39 +90,9 @@ func newPage(s summary, c chart) page {
 		p.Violations = append(p.Violations, f.String())
 	}
 	p.More = len(s.Violations) - len(shown)
-	return p
-}
-
-func (p page) write(out io.Writer) error { return pageTemplate.Execute(out, p) }
-
-func (c chart) draw(p panel) drawn {
-	at := func(s spot) string {
-		return fmt.Sprintf("%.0f %.1f", columns*c.x(s), rows*(1-c.latency.Part(s.took)))
-	}
-	path := func(line []spot) (path string) {
-		for _, piece := range c.pieces(line) {
-			for i, s := range piece {
-				path += string("ML"[min(i, 1)]) + at(s)
-			}
-		}
-		return path
-	}
-	d := drawn{line: line{p.About, p.row}, Number: p.number, Columns: columns, Rows: rows,
-		Line50: path(p.p50), Line95: path(p.p95), Line99: path(p.p99)}
-	var grid, dots strings.Builder
-	for _, at := range c.times() {
-		fmt.Fprintf(&grid, "M%.0f 0V%d", columns*c.x(spot{at: at}), rows)
-	}
-	for _, took := range c.latency.Marks() {
-		part := 1 - c.latency.Part(took)
-		fmt.Fprintf(&grid, "M0 %.1fH%d", rows*part, columns)
-		d.Latencies = append(d.Latencies, mark{100 * part, report.Seconds(took)})
-	}
-	for _, s := range p.dots {
-		fmt.Fprintf(&dots, "M%sh0", at(s))
-	}
-	d.Grid, d.Dots = grid.String(), dots.String()
-	return d
+	var out bytes.Buffer
+	err := pageTemplate.Execute(&out, p)
+	return out.Bytes(), err
 }
 
 func title(s summary) string {
@@ -165,7 +121,7 @@ func verdict(s summary) string {
 
 func compared(s summary) string {
 	text := fmt.Sprintf("Acknowledged: %d orders, %d card payments and %d payments from wallets.",
-		s.Effects[string(audit.Order)], s.Effects[string(audit.Card)], s.Effects[string(audit.Wallet)])
+		s.Effects[placeOrder], s.Effects[payCard], s.Effects[payWallet])
 	if e := s.Events; e != nil {
 		text += fmt.Sprintf(" %d events were written, and %d of them are outstanding. Time from a change to the effect of its event: p50 %.1f ms, p99 %.1f ms, max %.1f ms.",
 			e.Written, e.Outstanding, ms(e.Consumed.P50), ms(e.Consumed.P99), ms(e.Consumed.Max))

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/png"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,35 +14,35 @@ import (
 	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/loadtest/audit"
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 // answered is a run in which class n got answers of about 2ⁿ ms, for ten seconds.
-func answered(numbers ...int) (summary, chart) {
-	cfg := config{Rate: 50, Duration: 10 * time.Second, run: "test"}
+func answered(t *testing.T, numbers ...int) (s summary, html string, picture image.Image) {
+	t.Helper()
+	cfg := config{Rate: 50, Duration: 10 * time.Second}
 	o := newOutcome(pacer{rate: cfg.Rate, requests: uint64(cfg.requests())})
 	for _, n := range numbers {
 		for i := range 100 {
 			took := time.Duration(1<<n)*time.Millisecond + time.Duration(i%10)*100*time.Microsecond
-			result := &vegeta.Result{Code: http.StatusCreated, Latency: took}
-			o.classes[n].add(time.Duration(i)*100*time.Millisecond, result, audit.Answer{Status: http.StatusCreated}, n == 4)
+			o.classes[n].add(time.Duration(i)*100*time.Millisecond, &vegeta.Result{Code: http.StatusCreated, Latency: took})
 		}
 	}
-	return summarize(cfg, o), newChart(o.classes, cfg.Duration)
-}
-
-func written(t *testing.T, s summary, c chart) (html string, picture image.Image) {
-	t.Helper()
-	var text, pixels bytes.Buffer
-	require.NoError(t, newPage(s, c).write(&text))
-	require.NoError(t, drawPicture(&pixels, s, c))
-	picture, err := png.Decode(&pixels)
+	s = summarize(cfg, "test", o)
+	pixels, step, err := draw(s, o.classes, cfg.Duration)
 	require.NoError(t, err)
+	picture, err = png.Decode(bytes.NewReader(pixels))
+	require.NoError(t, err)
+	page, err := write(s, pixels, step)
+	require.NoError(t, err)
+	parts := regexp.MustCompile(`^(?s)(.*<img src=")data:image/png;base64,[^"]+(".*)$`).FindStringSubmatch(string(page))
+	require.Len(t, parts, 3, "the page has the picture in it")
+	html = parts[1] + parts[2]
 	for what, unwanted := range map[string]string{"a tile without a value": "<b></b>", "a link to the outside": "http",
 		"what the template did not trust": "ZgotmplZ"} {
-		require.Equal(t, -1, strings.Index(text.String(), unwanted), what)
+		require.Equal(t, -1, strings.Index(html, unwanted), what)
 	}
-	return text.String(), picture
+	return s, html, picture
 }
 
 // colours counts the pixels of each: those of lines, as dots let the paper through.
@@ -57,33 +58,28 @@ func colours(picture image.Image) map[color.Color]int {
 
 func TestReport_ShowsEachClass(t *testing.T) {
 	t.Parallel()
-	s, c := answered(0, 1, 2, 3, 4)
-	html, picture := written(t, s, c)
+	_, html, picture := answered(t, 0, 1, 2, 3, 4)
 	pixels := colours(picture)
 	for _, class := range classes {
-		require.Equal(t, 1, strings.Count(html, `aria-label="latency of `+string(class.Name)), class.Name)
-		require.Equal(t, 1, strings.Count(html, `</i>`+string(class.Name)+"</td>"), class.Name)
-		require.Contains(t, html, class.Light+";")
-		require.Contains(t, html, class.Dark+";")
-		require.Greater(t, pixels[rgb(class.Light)], 500, class.Name)
+		require.Equal(t, 1, strings.Count(html, `</i>`+string(class.Name)+"<"), class.Name)
+		require.Contains(t, html, "background: "+class.Colour)
+		require.Greater(t, pixels[rgb(class.Colour)], 500, class.Name)
 	}
 }
 
 // What was not measured has no tile, no panel and no row.
 func TestReport_LeavesOutWhatIsNotThere(t *testing.T) {
 	t.Parallel()
-	s, c := answered(0)
-	html, picture := written(t, s, c)
+	_, html, picture := answered(t, 0)
 	pixels := colours(picture)
 	for _, class := range classes[1:] {
-		require.Equal(t, -1, strings.Index(html, "latency of "+string(class.Name)), class.Name)
-		require.Zero(t, pixels[rgb(class.Light)], class.Name)
+		require.Equal(t, -1, strings.Index(html, `</i>`+string(class.Name)), class.Name)
+		require.Zero(t, pixels[rgb(class.Colour)], class.Name)
 	}
 	for _, label := range []string{"replays, p50", "effect of its event", "memory of a replica"} {
 		require.Equal(t, -1, strings.Index(html, label), label)
 	}
-	s, c = answered()
-	html, _ = written(t, s, c)
+	_, html, _ = answered(t)
 	require.Contains(t, html, "Failed: the rate was not kept")
 }
 
@@ -97,23 +93,22 @@ func TestPromises_SayWhatWasChecked(t *testing.T) {
 		}
 		return texts
 	}
-	all := summary{Events: &audit.Events{}}
+	all := summary{Events: &published{}}
 	require.Len(t, all.promises(), len(ofAnswers)+len(ofBooks)+1)
 	require.Empty(t, broken(all))
-	for _, p := range append(append([]promise{ofEvents}, ofAnswers...), ofBooks...) {
-		for _, rule := range p.rules {
-			all.Violations = []audit.Violation{{Rule: rule}}
-			require.Equal(t, []string{p.text}, broken(all))
-		}
+	for _, rule := range append([]books.Rule{inTime, "a rule of tomorrow"}, append(ofAnswers, ofBooks...)...) {
+		all.Violations = []books.Violation{{Rule: rule}}
+		require.Equal(t, []string{string(rule)}, broken(all))
 	}
-	all.Violations = []audit.Violation{{Rule: "a rule of tomorrow"}}
-	require.Equal(t, []string{"a rule of tomorrow"}, broken(all))
 	unread := summary{Unread: "no connection"}
 	require.Len(t, unread.promises(), len(ofAnswers), "nothing is said of what was not read")
 }
 
-func TestChart_DrawsNoLineWhereNothingWasAnswered(t *testing.T) {
+func TestPercentile_DrawsNoLineWhereNothingWasAnswered(t *testing.T) {
 	t.Parallel()
-	c, at := chart{step: time.Second}, func(n int) spot { return spot{at: time.Duration(n) * time.Second} }
-	require.Equal(t, [][]spot{{at(1), at(2)}, {at(4)}}, c.pieces([]spot{at(1), at(2), at(4)}))
+	at := func(n int) spot {
+		return spot{at: time.Duration(n)*time.Second + time.Second/2, took: time.Millisecond}
+	}
+	s := series{answers: []spot{at(4), at(1), at(2), at(2)}}
+	require.Equal(t, [][]spot{{at(1), at(2)}, {at(4)}}, s.percentile(time.Second, 99))
 }

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
-	"io"
 	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	vgdraw "gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/oncepay/oncepay/loadtest/report"
@@ -33,56 +33,83 @@ var (
 // init sets the library's font, a variable, once: pictures may be drawn at the same time.
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
-// drawPicture writes the chart as PNG.
-func drawPicture(out io.Writer, s summary, c chart) error {
-	var plots [][]*plot.Plot
-	for _, p := range c.panels {
-		plots = append(plots, []*plot.Plot{c.plot(p)})
+const (
+	// steps are how many percentiles a line has, at most: a step needs some answers.
+	steps = 30
+	// marksOfTime are as many as have room on a narrow screen.
+	marksOfTime = 7
+)
+
+// chart is what all panels have in common, so that they can be compared: the axes, and the step of
+// time of the percentiles.
+type chart struct {
+	length, step time.Duration
+	latency      report.Log
+}
+
+// draw makes the PNG, with a panel for each class that had answers. The length is that of the load.
+func draw(s summary, all []*series, length time.Duration) (png []byte, step time.Duration, err error) {
+	fastest, slowest := time.Hour, time.Duration(0)
+	var shown []*series
+	for _, class := range all {
+		if len(class.answers) > 0 {
+			shown = append(shown, class)
+		}
+		for _, a := range class.answers {
+			length = max(length, a.at)
+			fastest, slowest = min(fastest, a.took), max(slowest, a.took)
+		}
 	}
-	n := len(plots)
-	height := vg.Length(n*(panelHeight+headingHeight) + headHeight + footHeight)
+	c := chart{length, max(time.Second, (length / steps).Round(time.Second)), report.Around(fastest, slowest)}
+	height := vg.Length(len(shown)*(panelHeight+headingHeight) + headHeight + footHeight)
 	picture := vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(pictureDPI))
-	canvas := draw.New(picture)
+	canvas := vgdraw.New(picture)
 	write := func(text string, size, x, y vg.Length) {
 		style := plot.New().Title.TextStyle // has the font
-		style.Color, style.Font.Size, style.XAlign, style.YAlign = ink, size, draw.XLeft, draw.YBottom
+		style.Color, style.Font.Size, style.XAlign, style.YAlign = ink, size, vgdraw.XLeft, vgdraw.YBottom
 		canvas.FillText(style, vg.Point{X: x, Y: y}, text)
 	}
 	write(title(s), 13, sideMargin, height-22)
 	write(verdict(s), 9.5, sideMargin, height-37)
 	write("Latency, on a logarithmic axis. A dot is an answer. Lines, for each "+report.Short(c.step)+
 		": p50 solid, p95 dashed, p99 dotted.", 9.5, sideMargin, height-51)
-	if n > 0 {
-		tiles := draw.Tiles{Rows: n, Cols: 1, PadTop: headHeight + headingHeight, PadY: headingHeight,
+	if len(shown) > 0 {
+		var plots [][]*plot.Plot
+		for _, class := range shown {
+			plots = append(plots, []*plot.Plot{c.panel(class)})
+		}
+		tiles := vgdraw.Tiles{Rows: len(shown), Cols: 1, PadTop: headHeight + headingHeight, PadY: headingHeight,
 			PadBottom: footHeight, PadLeft: sideMargin, PadRight: sideMargin}
 		for i, row := range plot.Align(plots, tiles, canvas) {
 			plots[i][0].Draw(row[0])
-			write(heading(c.panels[i]), 11, sideMargin, plots[i][0].DataCanvas(row[0]).Max.Y+6)
+			write(heading(shown[i]), 11, sideMargin, plots[i][0].DataCanvas(row[0]).Max.Y+6)
 		}
 	}
 	write("time since the start", 10, pictureWidth/2, 5)
-	_, err := vgimg.PngCanvas{Canvas: picture}.WriteTo(out)
-	return err
+	var out bytes.Buffer
+	_, err = vgimg.PngCanvas{Canvas: picture}.WriteTo(&out)
+	return out.Bytes(), c.step, err
 }
 
-func heading(p panel) string {
-	return fmt.Sprintf("%s (%s): %d, p50 %.1f, p95 %.1f, p99 %.1f, max %.1f ms", p.Name, p.About, p.row.Requests, p.row.P50, p.row.P95, p.row.P99, p.row.Max)
+func heading(s *series) string {
+	return fmt.Sprintf("%s (%s): %d, p50 %.1f, p95 %.1f, p99 %.1f, max %.1f ms", s.Name, s.About, s.row.Requests, s.row.P50, s.row.P95, s.row.P99, s.row.Max)
 }
 
-func (c chart) plot(p panel) *plot.Plot {
+// panel has every answer of a class as a dot, and percentiles as lines.
+func (c chart) panel(s *series) *plot.Plot {
 	drawn := plot.New()
 	drawn.Y.Scale = plot.LogScale{} // no label: the library makes room for it as on a linear axis
-	drawn.X.Tick.Marker = ticks(c.times(), time.Duration.Seconds, report.Short)
+	drawn.X.Tick.Marker = ticks(report.Marks(c.length, c.length/marksOfTime), time.Duration.Seconds, report.Short)
 	drawn.Y.Tick.Marker = ticks(c.latency.Marks(), ms, report.Seconds)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = soft, soft
 	drawn.Add(grid)
-	colour := rgb(p.Light)
+	colour := rgb(s.Colour)
 	pale := color.NRGBA{colour.R, colour.G, colour.B, 0x70}
-	drawn.Add(&plotter.Scatter{XYs: points(p.dots), GlyphStyle: draw.GlyphStyle{Color: pale, Radius: 1.4, Shape: draw.CircleGlyph{}}})
-	for i, spots := range [][]spot{p.p50, p.p95, p.p99} {
-		for _, piece := range c.pieces(spots) {
-			drawn.Add(&plotter.Line{XYs: points(piece), LineStyle: draw.LineStyle{Color: colour, Width: 1.6, Dashes: dashes[i]}})
+	drawn.Add(&plotter.Scatter{XYs: points(s.answers), GlyphStyle: vgdraw.GlyphStyle{Color: pale, Radius: 1.4, Shape: vgdraw.CircleGlyph{}}})
+	for i, percent := range []int{50, 95, 99} {
+		for _, piece := range s.percentile(c.step, percent) {
+			drawn.Add(&plotter.Line{XYs: points(piece), LineStyle: vgdraw.LineStyle{Color: colour, Width: 1.6, Dashes: dashes[i]}})
 		}
 	}
 	drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max = 0, c.length.Seconds(), ms(c.latency.From), ms(c.latency.To)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/oncepay/oncepay/loadtest/audit"
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
@@ -28,19 +28,19 @@ type summary struct {
 	Duration   string            `json:"duration"`
 	Rows       []*row            `json:"kinds"`
 	Classes    []*row            `json:"classes"` // the same requests, by what was answered
-	Effects    map[string]int    `json:"effects"` // distinct keys that were acknowledged
+	Effects    map[operation]int `json:"effects"` // distinct keys that were acknowledged
 	Pace       punctual          `json:"pace"`
 	Memory     map[string]uint64 `json:"peak_resident_bytes"`
-	Events     *audit.Events     `json:"events,omitempty"` // lags in nanoseconds
-	Violations []audit.Violation `json:"findings"`
+	Events     *published        `json:"events,omitempty"` // lags in nanoseconds
+	Violations []books.Violation `json:"findings"`
 	Unread     string            `json:"unread,omitempty"` // why nothing was compared
 	Passed     bool              `json:"passed"`
 }
 
 // conclude prints the result, writes the files, and returns an error unless all
 // is well.
-func conclude(cfg config, o *outcome, out io.Writer) error {
-	s := summarize(cfg, o)
+func conclude(cfg config, run string, o *outcome, out io.Writer) error {
+	s := summarize(cfg, run, o)
 	s.print(out)
 	if err := writeFiles(cfg, o, s, out); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -54,10 +54,10 @@ func conclude(cfg config, o *outcome, out io.Writer) error {
 	return nil
 }
 
-func summarize(cfg config, o *outcome) summary {
+func summarize(cfg config, run string, o *outcome) summary {
 	s := summary{
-		Run: cfg.run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration),
-		Effects: map[string]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Violations: o.violations,
+		Run: run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration),
+		Effects: map[operation]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Violations: o.violations,
 	}
 	for _, k := range kinds {
 		s.Rows = append(s.Rows, o.rows[k])
@@ -69,14 +69,44 @@ func summarize(cfg config, o *outcome) summary {
 	for _, r := range slices.Concat(s.Rows, s.Classes) {
 		r.close()
 	}
-	for _, op := range []audit.Operation{audit.Order, audit.Card, audit.Wallet} {
-		s.Effects[string(op)] = o.answers.Acknowledged(op)
+	for op, entries := range o.answers.kept() {
+		s.Effects[op] = len(entries)
 	}
 	if o.unread != nil {
 		s.Unread = o.unread.Error()
 	}
 	s.Passed = o.unread == nil && len(s.Violations) == 0 && s.Pace.Kept && o.total.Requests == cfg.requests()
 	return s
+}
+
+// promises are those that were checked, and every rule that is broken.
+func (s summary) promises() (checked []report.Promise) {
+	wanted := slices.Clone(ofAnswers)
+	if s.Unread == "" {
+		wanted = append(wanted, ofBooks...)
+	}
+	if s.Events != nil {
+		wanted = append(wanted, inTime)
+	}
+	broken := s.broken()
+	for _, rule := range slices.Sorted(maps.Keys(broken)) {
+		if !slices.Contains(wanted, rule) {
+			wanted = append(wanted, rule)
+		}
+	}
+	for _, rule := range wanted {
+		checked = append(checked, report.Promise{Text: string(rule), Broken: broken[rule]})
+	}
+	return checked
+}
+
+// broken counts how often each rule is.
+func (s summary) broken() map[books.Rule]int {
+	times := map[books.Rule]int{}
+	for _, v := range s.Violations {
+		times[v.Rule]++
+	}
+	return times
 }
 
 func (s summary) print(out io.Writer) {
@@ -88,7 +118,7 @@ func (s summary) print(out io.Writer) {
 	}
 	_ = table.Flush() // out is a terminal
 	fmt.Fprintf(out, "\nkeys     %d orders, %d card payments, %d wallet payments acknowledged\n",
-		s.Effects[string(audit.Order)], s.Effects[string(audit.Card)], s.Effects[string(audit.Wallet)])
+		s.Effects[placeOrder], s.Effects[payCard], s.Effects[payWallet])
 	fmt.Fprintf(out, "rate     %.1f/s of %.0f/s; requests were sent late by %.1f ms (p99), %.1f ms (max)\n",
 		s.Pace.Achieved, s.Pace.Asked, s.Pace.P99, s.Pace.Max)
 	if !s.Pace.Kept {
@@ -116,10 +146,7 @@ func (s summary) printVerdict(out io.Writer) {
 		fmt.Fprintln(out, "verdict  passed: one effect and one answer for every key; orders, payments, charges, wallets and stock add up exactly")
 		return
 	}
-	byRule := map[audit.Rule]int{}
-	for _, f := range s.Violations {
-		byRule[f.Rule]++
-	}
+	byRule := s.broken()
 	fmt.Fprintf(out, "verdict  FAILED: %d violations %s\n", len(s.Violations), s.Unread)
 	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
 		fmt.Fprintf(out, "  %6d  %s\n", byRule[rule], rule)
@@ -133,27 +160,24 @@ func writeFiles(cfg config, o *outcome, s summary, out io.Writer) error {
 	if err := os.MkdirAll(cfg.Out, 0o755); err != nil {
 		return err
 	}
-	base := filepath.Join(cfg.Out, "stress-"+cfg.run)
+	base := filepath.Join(cfg.Out, s.Run)
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	c := newChart(o.classes, cfg.Duration)
-	draw := func(out io.Writer) error { return drawPicture(out, s, c) }
-	if err := errors.Join(create(base+".html", newPage(s, c).write), create(base+".png", draw)); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "report   %s.html\npicture  %s.png\ndata     %s.json\n", base, base, base)
-	return nil
-}
-
-func create(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
+	picture, step, err := draw(s, o.classes, cfg.Duration)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(file), file.Close())
+	page, err := write(s, picture, step)
+	if err != nil {
+		return err
+	}
+	for ending, content := range map[string][]byte{".json": append(text, '\n'), ".png": picture, ".html": page} {
+		if err := os.WriteFile(base+ending, content, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "report   %s.html\npicture  %s.png\ndata     %s.json\n", base, base, base)
+	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/loadtest/audit"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // shot is one planned request.
 type shot struct {
-	audit.Request
+	request
 	kind kind
 	base string // URL of nginx or of a replica
 	path string
@@ -34,18 +34,18 @@ type shot struct {
 // answered so far. Safe for concurrent use: vegeta's workers ask it.
 type script struct {
 	cfg  config
-	shop *shop
+	shop *shop.Shop
 
 	mu       sync.Mutex
 	started  uint64 // requests handed out; also names them
 	pairs    int
 	pair     *shot            // waits for its duplicate
 	inFlight map[uint64]*shot // by name
-	unpaid   []audit.Request  // acknowledged orders; Order holds their ID
+	unpaid   []request        // acknowledged orders; order holds their ID
 	finished []*shot
 }
 
-func newScript(cfg config, s *shop) *script {
+func newScript(cfg config, s *shop.Shop) *script {
 	return &script{cfg: cfg, shop: s, inFlight: map[uint64]*shot{}}
 }
 
@@ -59,14 +59,8 @@ func (s *script) next(target *vegeta.Target) error {
 	shot := s.plan(slot(name), name)
 	s.inFlight[name] = shot
 
-	target.Method = http.MethodPost
-	target.URL = shot.base + shot.path + "#" + strconv.FormatUint(name, 10)
-	target.Body = shot.body
-	target.Header = http.Header{
-		"Authorization":   {"Bearer " + s.cfg.APIKey},
-		"Content-Type":    {"application/json"},
-		"Idempotency-Key": {shot.Key},
-	}
+	target.Method, target.URL = http.MethodPost, shot.base+"/v1"+shot.path+"#"+strconv.FormatUint(name, 10)
+	target.Body, target.Header = shot.body, s.shop.Header(shot.key)
 	return nil
 }
 
@@ -94,12 +88,12 @@ func (s *script) take(result *vegeta.Result) (*shot, error) {
 func (s *script) acknowledged(shot *shot, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if shot.Expect == audit.Replay || shot.kind == duplicate {
+	if shot.expect == sentAgain || shot.kind == duplicate {
 		return
 	}
-	if shot.Operation == audit.Order {
-		order := shot.Request
-		order.Order = id
+	if shot.operation == placeOrder {
+		order := shot.request
+		order.order = id
 		s.unpaid = append(s.unpaid, order)
 	}
 	if len(s.finished) < maxFinished {
@@ -119,11 +113,11 @@ func (s *script) plan(k kind, name uint64) *shot {
 		if len(s.finished) == 0 {
 			return s.order(newOrder, name)
 		}
-		first := s.finished[rand.IntN(len(s.finished))]
+		finished := s.finished[rand.IntN(len(s.finished))]
 		if k == replay {
-			return s.replay(first, name)
+			return s.replay(finished, name)
 		}
-		return s.mismatch(first)
+		return s.mismatch(finished)
 	case cardPay, walletPay:
 		if len(s.unpaid) == 0 {
 			return s.order(newOrder, name)
@@ -141,55 +135,41 @@ func (s *script) plan(k kind, name uint64) *shot {
 	}
 }
 
-func (s *script) key(name uint64) string {
-	return fmt.Sprintf("stress-%s-%d", s.cfg.run, name)
-}
-
 func (s *script) order(k kind, name uint64) *shot {
-	customer := s.shop.customers[rand.IntN(len(s.shop.customers))]
-	items, total := map[string]int64{}, int64(0)
+	q := request{key: s.key(name), operation: placeOrder, expect: first, items: map[string]int64{},
+		customer: s.shop.Customers[rand.IntN(len(s.shop.Customers))]}
 	for range 1 + rand.IntN(2) {
-		p := s.shop.products[rand.IntN(len(s.shop.products))]
-		if _, chosen := items[p.sku]; !chosen {
-			items[p.sku] = 1 + rand.Int64N(maxQuantity)
-			total += items[p.sku] * p.price
+		product := rand.IntN(productCount)
+		if sku := s.shop.SKU(product); q.items[sku] == 0 {
+			q.items[sku] = 1 + rand.Int64N(maxQuantity)
+			q.amount += q.items[sku] * s.shop.Price(product)
 		}
 	}
-	return &shot{
-		Request: audit.Request{
-			Key: s.key(name), Operation: audit.Order, Expect: audit.First,
-			Customer: customer, Amount: total, Items: items,
-		},
-		kind: k, base: s.cfg.BaseURL, path: "/v1/orders", body: orderBody(customer, items),
-	}
+	return &shot{request: q, kind: k, base: s.cfg.BaseURL, path: "/orders", body: orderBody(q.customer, q.items)}
 }
 
 func (s *script) payment(k kind, name uint64) *shot {
-	order := s.unpaid[0]
+	q := s.unpaid[0]
 	s.unpaid = s.unpaid[1:]
-	op := audit.Card
+	q.key, q.operation, q.expect, q.items = s.key(name), payCard, first, nil
 	if k == walletPay || k == pairWallet {
-		op = audit.Wallet
+		q.operation = payWallet
 	}
-	return &shot{
-		Request: audit.Request{
-			Key: s.key(name), Operation: op, Expect: audit.First,
-			Customer: order.Customer, Order: order.Order, Amount: order.Amount,
-		},
-		kind: k, base: s.cfg.BaseURL, path: "/v1/orders/" + order.Order + "/payments", body: paymentBody(op, name),
-	}
+	return &shot{request: q, kind: k, base: s.cfg.BaseURL, path: "/orders/" + q.order + "/payments", body: paymentBody(q.operation, name)}
 }
 
+func (s *script) key(name uint64) string { return fmt.Sprintf("%s-%d", s.shop.Run, name) }
+
 // race sends the shot to one replica and prepares its duplicate for the other.
-func (s *script) race(first *shot) *shot {
+func (s *script) race(one *shot) *shot {
 	replicas := [2]string{s.cfg.API1URL, s.cfg.API2URL}
-	first.Expect = audit.Raced
-	second := *first
+	one.expect = raced
+	second := *one
 	second.kind = duplicate
-	first.base, second.base = replicas[s.pairs%2], replicas[(s.pairs+1)%2]
+	one.base, second.base = replicas[s.pairs%2], replicas[(s.pairs+1)%2]
 	s.pairs++
 	s.pair = &second
-	return first
+	return one
 }
 
 func (s *script) duplicate() *shot {
@@ -198,53 +178,46 @@ func (s *script) duplicate() *shot {
 	return second
 }
 
-func (s *script) replay(first *shot, name uint64) *shot {
-	again := *first
-	again.kind, again.Expect, again.base = replay, audit.Replay, s.cfg.BaseURL
-	if again.Operation != audit.Order {
-		again.body = paymentBody(again.Operation, name) // with another nonce
+func (s *script) replay(finished *shot, name uint64) *shot {
+	again := *finished
+	again.kind, again.expect, again.base = replay, sentAgain, s.cfg.BaseURL
+	if again.operation != placeOrder {
+		again.body = paymentBody(again.operation, name) // with another nonce
 	}
 	return &again
 }
 
 // mismatch asks for more of the same order, or pays in the other way.
-func (s *script) mismatch(first *shot) *shot {
-	other := *first
-	other.kind, other.Expect, other.base = mismatch, audit.Mismatch, s.cfg.BaseURL
-	switch first.Operation {
-	case audit.Order:
-		items := maps.Clone(first.Items)
+func (s *script) mismatch(finished *shot) *shot {
+	other := *finished
+	other.kind, other.expect, other.base = mismatch, otherRequest, s.cfg.BaseURL
+	switch finished.operation {
+	case placeOrder:
+		items := maps.Clone(finished.items)
 		for sku := range items {
 			items[sku]++
 		}
-		other.body = orderBody(first.Customer, items)
-	case audit.Card:
-		other.body = paymentBody(audit.Wallet, 0)
-	case audit.Wallet:
-		other.body = paymentBody(audit.Card, 0)
+		other.body = orderBody(finished.customer, items)
+	case payCard:
+		other.body = paymentBody(payWallet, 0)
+	case payWallet:
+		other.body = paymentBody(payCard, 0)
 	}
 	return &other
 }
 
 func orderBody(customer string, items map[string]int64) []byte {
-	type item struct {
-		SKU      string `json:"sku"`
-		Quantity int64  `json:"quantity"`
-	}
-	body := struct {
-		CustomerID string `json:"customer_id"`
-		Items      []item `json:"items"`
-	}{CustomerID: customer}
+	var list []any
 	for sku, quantity := range items {
-		body.Items = append(body.Items, item{sku, quantity})
+		list = append(list, map[string]any{"sku": sku, "quantity": quantity})
 	}
-	return encode(body)
+	return encode(map[string]any{"customer_id": customer, "items": list})
 }
 
 // paymentBody has a nonce, which is no part of what a key is bound to.
-func paymentBody(op audit.Operation, nonce uint64) []byte {
+func paymentBody(op operation, nonce uint64) []byte {
 	method := map[string]string{"type": "wallet"}
-	if op == audit.Card {
+	if op == payCard {
 		method = map[string]string{"type": "card", "token": "tok_visa"}
 	}
 	return encode(map[string]any{"method": method, "request_nonce": strconv.FormatUint(nonce, 10)})

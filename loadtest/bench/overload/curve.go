@@ -13,11 +13,15 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // rest lets the system finish one rate before the next.
 const rest = 3 * time.Second
+
+// patience is how long a request may take: longer than the service does under any load that is
+// measured.
+const patience = 20 * time.Second
 
 // row is what became of one class at one rate. Latencies are in milliseconds.
 type row struct {
@@ -110,7 +114,7 @@ func curve(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
 func drive(cfg config, s *shop.Shop, rate int) []*row {
 	rows := make([]*row, len(classes))
 	var group sync.WaitGroup
-	client := shop.Client()
+	client := shop.Client(patience)
 	defer client.CloseIdleConnections()
 	began, used := time.Now(), usedCPU()
 	for i, c := range classes {

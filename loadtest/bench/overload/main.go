@@ -24,11 +24,11 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // What is prepared: products, and orders to be repeated, looked up and paid.
-const skus, repeatable = 200, 1000
+const skus, customers, repeatable = 200, 50, 1000
 
 // config is read from the environment, for what the stack is, and from flags, for what is measured.
 type config struct {
@@ -58,7 +58,8 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, SKUs: skus, Orders: repeatable})
+	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Name: "overload", SKUs: skus, Customers: customers,
+		Orders: repeatable})
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // class is one kind of requests of the load, with a line of its own.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
-	"github.com/oncepay/oncepay/loadtest/bench/shop"
+	"github.com/oncepay/oncepay/loadtest/shop"
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 

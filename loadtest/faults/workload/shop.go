@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/oncepay/oncepay/api/client"
-	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -49,58 +48,24 @@ func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error
 }
 
 func (s *Shop) open(ctx context.Context, base, account string) error {
-	keeper := &http.Client{Transport: &transport.Transport{}, Timeout: setupTimeout}
-	api, err := client.NewClientWithResponses(base+"/v1", client.WithHTTPClient(keeper),
-		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
-			r.Header.Set("Authorization", "Bearer "+account)
-			return nil
-		}))
-	if err != nil {
-		return err
-	}
+	api := shop.NewAPI(base, account, setupTimeout)
 	s.Opening[account] = map[string]int64{}
 	for _, sku := range slices.Sorted(maps.Keys(prices)) {
 		stock := int64(ampleStock)
 		if sku == scarce {
 			stock = scarceStock
 		}
-		put, err := api.PutProductWithResponse(ctx, sku, nil, client.ProductWrite{Name: sku, Price: dollars(prices[sku]), Stock: stock})
-		if err := succeeded(put, err); err != nil {
-			return fmt.Errorf("product %s: %w", sku, err)
+		if err := api.Product(ctx, sku, sku, prices[sku], stock); err != nil {
+			return err
 		}
 		s.Opening[account][sku] = stock
 	}
 	for i := range customersPerAccount {
-		id, err := welcome(ctx, api, fmt.Sprintf("faults-%s-%d", account, i))
+		id, err := api.Customer(ctx, fmt.Sprintf("faults-%s-%d", account, i), topUp)
 		if err != nil {
 			return err
 		}
 		s.Customers[account] = append(s.Customers[account], id)
-	}
-	return nil
-}
-
-// welcome makes a customer with money.
-func welcome(ctx context.Context, api *client.ClientWithResponses, name string) (id string, err error) {
-	made, err := api.CreateCustomerWithResponse(ctx, &client.CreateCustomerParams{IdempotencyKey: name},
-		client.CustomerCreate{Name: name, Email: name + "@example.com"})
-	if err := succeeded(made, err); err != nil {
-		return "", fmt.Errorf("customer %s: %w", name, err)
-	}
-	paid, err := api.CreateTopUpWithResponse(ctx, made.JSON201.ID, &client.CreateTopUpParams{IdempotencyKey: name + "-top-up"},
-		client.TopUpCreate{Amount: dollars(topUp)})
-	if err := succeeded(paid, err); err != nil {
-		return "", fmt.Errorf("top-up of %s: %w", name, err)
-	}
-	return made.JSON201.ID.String(), nil
-}
-
-func succeeded(answer interface{ StatusCode() int }, err error) error {
-	if err != nil {
-		return err
-	}
-	if status := answer.StatusCode(); status >= http.StatusMultipleChoices {
-		return fmt.Errorf("the answer is %d", status)
 	}
 	return nil
 }

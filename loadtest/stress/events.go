@@ -1,4 +1,4 @@
-package audit
+package main
 
 import (
 	"context"
@@ -23,35 +23,34 @@ const (
 // effective are the events that the sample consumers act on.
 var effective = []string{"order.placed", "payment.succeeded"}
 
-// Events is what became of the events of the load.
-type Events struct {
+// published is what became of the events of the load.
+type published struct {
 	Written     int `json:"written"`
 	Outstanding int `json:"outstanding"` // not published, or without the effect that they must have
-	Consumed    Lag `json:"consumed"`
+	Consumed    lag `json:"consumed"`
 }
 
-// Lag is how long after the begin of its transaction something happened to an
+// lag is how long after the begin of its transaction something happened to an
 // event, by the database's clock; so it is a little more than after the commit.
-type Lag struct {
+type lag struct {
 	P50 time.Duration `json:"p50"`
 	P99 time.Duration `json:"p99"`
 	Max time.Duration `json:"max"`
 }
 
-// EventReader measures the lag of events, which no API tells, by the rows of
-// outbox and inbox.
-type EventReader struct{ DatabaseURL string }
+// eventReader measures the lag of events, which no API tells, by the rows of outbox and inbox.
+type eventReader struct{ databaseURL string }
 
-// Now is the database's time: events from then on are the load's.
-func (r EventReader) Now(ctx context.Context) (now time.Time, err error) {
+// now is the database's time: events from then on are the load's.
+func (r eventReader) now(ctx context.Context) (now time.Time, err error) {
 	err = r.query(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now) })
 	return now, err
 }
 
-// Read waits for the last events, for a bounded time, and measures those that were written since
+// read waits for the last events, for a bounded time, and measures those that were written since
 // then.
-func (r EventReader) Read(ctx context.Context, since time.Time) (*Events, error) {
-	e := &Events{}
+func (r eventReader) read(ctx context.Context, since time.Time) (*published, error) {
+	e := &published{}
 	err := r.query(ctx, func(conn *pgx.Conn) error {
 		for deadline := time.Now().Add(eventsTimeout); ; {
 			if err := e.read(ctx, conn, since); err != nil {
@@ -68,7 +67,7 @@ func (r EventReader) Read(ctx context.Context, since time.Time) (*Events, error)
 	return e, err
 }
 
-func (e *Events) read(ctx context.Context, conn *pgx.Conn, since time.Time) error {
+func (e *published) read(ctx context.Context, conn *pgx.Conn, since time.Time) error {
 	var consumed []float64 // seconds; none if there is no such event
 	err := conn.QueryRow(ctx, `
 		WITH written AS (SELECT * FROM outbox WHERE created_at >= $1),
@@ -78,20 +77,15 @@ func (e *Events) read(ctx context.Context, conn *pgx.Conn, since time.Time) erro
 		           OR type = ANY ($2) AND NOT EXISTS (SELECT FROM inbox WHERE inbox.event_id = written.event_id)),
 		       (SELECT percentile_disc('{0.5, 0.99, 1}'::float8[]) WITHIN GROUP (ORDER BY extract(epoch FROM lag)::float8) FROM effects)`,
 		since, effective).Scan(&e.Written, &e.Outstanding, &consumed)
-	e.Consumed = lag(consumed)
+	if len(consumed) > 0 {
+		of := func(i int) time.Duration { return time.Duration(consumed[i] * float64(time.Second)) }
+		e.Consumed = lag{P50: of(0), P99: of(1), Max: of(2)}
+	}
 	return err
 }
 
-func lag(seconds []float64) Lag {
-	if len(seconds) == 0 {
-		return Lag{}
-	}
-	of := func(i int) time.Duration { return time.Duration(seconds[i] * float64(time.Second)) }
-	return Lag{P50: of(0), P99: of(1), Max: of(2)}
-}
-
-func (r EventReader) query(ctx context.Context, do func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, r.DatabaseURL)
+func (r eventReader) query(ctx context.Context, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, r.databaseURL)
 	if err != nil {
 		return fmt.Errorf("measure events: %w", err)
 	}
@@ -102,17 +96,16 @@ func (r EventReader) query(ctx context.Context, do func(*pgx.Conn) error) error 
 	return nil
 }
 
-// checkEvents wants them to be soon, if they were measured.
-func checkEvents(e *Events) []Violation {
+// check wants them to be soon, if they were measured.
+func (e *published) check() (found []books.Violation) {
 	if e == nil {
 		return nil
 	}
-	var found []Violation
 	if e.Outstanding > 0 {
-		found = append(found, books.Broken(LateEvents, "%d of %d were not published or had no effect after %s", e.Outstanding, e.Written, eventsTimeout))
+		found = append(found, books.Broken(inTime, "%d of %d were not published or had no effect after %s", e.Outstanding, e.Written, eventsTimeout))
 	}
 	if e.Consumed.P99 > maxEventLag {
-		found = append(found, books.Broken(LateEvents, "effective after %s (p99), more than %s", e.Consumed.P99, maxEventLag))
+		found = append(found, books.Broken(inTime, "effective after %s (p99), more than %s", e.Consumed.P99, maxEventLag))
 	}
 	return found
 }

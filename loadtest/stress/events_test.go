@@ -1,4 +1,4 @@
-package audit_test
+package main
 
 import (
 	"context"
@@ -9,10 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/testenv"
-	"github.com/oncepay/oncepay/loadtest/audit"
 )
-
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
 
 // testTimeout bounds a test's waits.
 const testTimeout = time.Minute
@@ -21,10 +18,10 @@ const testTimeout = time.Minute
 // count.
 func TestEventReader_MeasuresLags(t *testing.T) {
 	t.Parallel()
-	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
+	reader := eventReader{databaseURL: testenv.Postgres(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
+	conn, err := pgx.Connect(ctx, reader.databaseURL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()
 	exec := func(sql string, args ...any) {
@@ -41,13 +38,13 @@ func TestEventReader_MeasuresLags(t *testing.T) {
 	for range 100 {
 		write("order.placed", time.Hour)
 	}
-	since, err := reader.Now(ctx)
+	since, err := reader.now(ctx)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), since, testTimeout)
 
-	none, err := reader.Read(ctx, since)
+	none, err := reader.read(ctx, since)
 	require.NoError(t, err)
-	require.Equal(t, &audit.Events{}, none)
+	require.Equal(t, &published{}, none)
 
 	for range 100 {
 		write("order.placed", 0)
@@ -55,18 +52,18 @@ func TestEventReader_MeasuresLags(t *testing.T) {
 	exec(`UPDATE outbox_cursor SET position = 200`)
 	exec(`INSERT INTO inbox (consumer, position, event_id, created_at)
 		SELECT 'c', id, event_id, created_at + (id - 100) * interval '10 ms' FROM outbox WHERE created_at >= $1`, since)
-	e, err := reader.Read(ctx, since)
+	e, err := reader.read(ctx, since)
 	require.NoError(t, err)
-	require.Equal(t, &audit.Events{Written: 100,
-		Consumed: audit.Lag{P50: 500 * time.Millisecond, P99: 990 * time.Millisecond, Max: time.Second}}, e)
+	require.Equal(t, &published{Written: 100,
+		Consumed: lag{P50: 500 * time.Millisecond, P99: 990 * time.Millisecond, Max: time.Second}}, e)
 
 	// No consumer acts on the first of these. The second comes while the reader waits for it.
 	write("order.updated", 0)
 	exec(`UPDATE outbox_cursor SET position = 201`)
 	write("payment.succeeded", 0)
 	late := make(chan error, 1)
-	go func() { late <- publishLate(ctx, reader.DatabaseURL) }()
-	e, err = reader.Read(ctx, since)
+	go func() { late <- publishLate(ctx, reader.databaseURL) }()
+	e, err = reader.read(ctx, since)
 	require.NoError(t, err)
 	require.NoError(t, <-late)
 	require.Equal(t, 102, e.Written)
@@ -95,10 +92,10 @@ func publishLate(ctx context.Context, url string) error {
 
 func TestEventReader_WaitsForABoundedTime(t *testing.T) {
 	t.Parallel()
-	reader := audit.EventReader{DatabaseURL: testenv.Postgres(t)}
+	reader := eventReader{databaseURL: testenv.Postgres(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, reader.DatabaseURL)
+	conn, err := pgx.Connect(ctx, reader.databaseURL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()
 	_, err = conn.Exec(ctx, `INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
@@ -107,13 +104,13 @@ func TestEventReader_WaitsForABoundedTime(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `UPDATE outbox_cursor SET position = 1`)
 	require.NoError(t, err)
-	e, err := reader.Read(ctx, time.Time{})
+	e, err := reader.read(ctx, time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, 2, e.Outstanding, "one has no effect, the other is not published")
 }
 
 func TestEventReader_NeedsADatabase(t *testing.T) {
 	t.Parallel()
-	_, err := audit.EventReader{DatabaseURL: "postgres://127.0.0.1:1/x"}.Now(t.Context())
+	_, err := eventReader{databaseURL: "postgres://127.0.0.1:1/x"}.now(t.Context())
 	require.ErrorContains(t, err, "measure events")
 }

@@ -1,13 +1,10 @@
-// Package shop is what the benchmarks ask for: products and customers of one run, orders that were
+// Package shop is the client of the load tests: products and customers of one run, orders that were
 // placed before, and requests to place, pay and repeat them.
 package shop
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -15,39 +12,38 @@ import (
 	"github.com/google/uuid"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/oncepay/oncepay/idempotency/transport"
 )
 
 const (
-	customers = 50
-	// OpeningStock is that of each product: more than any run sells.
+	// OpeningStock is that of each product: the most that the API takes.
 	OpeningStock = 1_000_000_000
 	// AtOnce is how many requests of the preparation are under way at a time.
 	AtOnce = 8
-	// patience is how long a request may take: longer than nginx waits, so that it answers first.
-	patience = 20 * time.Second
-	// maxIdle keeps every connection that a burst has opened.
-	maxIdle = 10_000
+	// setUp bounds a request of the preparation, with all its attempts.
+	setUp = time.Minute
 )
 
 // Config says where the service is, and how much is prepared.
 type Config struct {
-	BaseURL string // nginx
-	APIKey  string
-	SKUs    int
-	Orders  int // placed before, to be repeated, looked up and paid
+	BaseURL   string // nginx
+	APIKey    string
+	Name      string // of the load: all that it makes begins with it
+	SKUs      int
+	Customers int
+	TopUps    []int64 // of each customer, in minor units
+	Orders    int     // placed before, to be repeated, looked up and paid
 }
 
 // Shop is what belongs to one run alone. It is safe for concurrent use.
 type Shop struct {
+	API
+
 	Opened    time.Time
+	Run       string // what the names of all that it makes begin with
 	Customers []string
 	Orders    []Order // placed before
 
 	cfg  Config
-	run  string
-	http *http.Client // retries
 	next atomic.Int64
 	paid atomic.Int64
 }
@@ -61,19 +57,14 @@ type Order struct {
 
 // Open prepares products, customers and orders.
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
-	s := &Shop{cfg: cfg, run: uuid.NewString()[:8], Opened: time.Now(), Customers: make([]string, customers),
-		http: &http.Client{Transport: &transport.Transport{MaxDelay: time.Second}}}
-	err := each(ctx, cfg.SKUs, func(ctx context.Context, i int) error {
-		_, err := s.send(ctx, http.MethodPut, "/products/"+s.SKU(i), "",
-			fmt.Appendf(nil, `{"name":"Bench","price":{"amount":100,"currency":"USD"},"stock":%d}`, OpeningStock))
-		return err
-	})
+	s := &Shop{API: NewAPI(cfg.BaseURL, cfg.APIKey, setUp), Opened: time.Now(), Run: cfg.Name + "-" + uuid.NewString()[:8],
+		Customers: make([]string, cfg.Customers), cfg: cfg}
+	err := each(ctx, cfg.SKUs, func(ctx context.Context, i int) error { return s.Product(ctx, s.SKU(i), "Bench", s.Price(i), OpeningStock) })
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, customers, func(ctx context.Context, i int) (err error) {
-		name := fmt.Sprintf("bench-%s-%d", s.run, i)
-		s.Customers[i], err = s.send(ctx, http.MethodPost, "/customers", name, []byte(`{"name":"Bench","email":"`+name+`@example.com"}`))
+	err = each(ctx, cfg.Customers, func(ctx context.Context, i int) (err error) {
+		s.Customers[i], err = s.Customer(ctx, fmt.Sprintf("%s-customer-%d", s.Run, i), cfg.TopUps...)
 		return err
 	})
 	if err != nil {
@@ -88,7 +79,7 @@ func (s *Shop) Place(ctx context.Context, n int) ([]Order, error) {
 	orders := make([]Order, n)
 	return orders, each(ctx, n, func(ctx context.Context, i int) (err error) {
 		orders[i] = s.NewOrder()
-		orders[i].ID, err = s.send(ctx, http.MethodPost, "/orders", orders[i].Key, orders[i].Body)
+		orders[i].ID, err = s.Post(ctx, "/orders", orders[i].Key, orders[i].Body)
 		return err
 	})
 }
@@ -104,7 +95,10 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 }
 
 // SKU names a product of this run; after the last comes the first.
-func (s *Shop) SKU(i int) string { return fmt.Sprintf("bench-%s-%d", s.run, i%s.cfg.SKUs) }
+func (s *Shop) SKU(i int) string { return fmt.Sprintf("%s-%d", s.Run, i%s.cfg.SKUs) }
+
+// Price is that of a product, in minor units. No two neighbours have the same.
+func (s *Shop) Price(i int) int64 { return int64(100 + 37*(i%20)) }
 
 // NewOrder is an order that was not sent yet, of the next product.
 func (s *Shop) NewOrder() Order {
@@ -114,8 +108,8 @@ func (s *Shop) NewOrder() Order {
 
 func (s *Shop) order(n, sku int) Order {
 	return Order{
-		Key:  fmt.Sprintf("bench-%s-order-%d", s.run, n),
-		Body: []byte(`{"customer_id":"` + s.Customers[n%customers] + `","items":[{"sku":"` + s.SKU(sku) + `","quantity":1}]}`),
+		Key:  fmt.Sprintf("%s-order-%d", s.Run, n),
+		Body: []byte(`{"customer_id":"` + s.Customers[n%len(s.Customers)] + `","items":[{"sku":"` + s.SKU(sku) + `","quantity":1}]}`),
 	}
 }
 
@@ -172,54 +166,11 @@ func (s *Shop) fillPayment(t *vegeta.Target, o Order) error {
 // Lists lists the orders of a customer.
 func (s *Shop) Lists() vegeta.Targeter {
 	return func(t *vegeta.Target) error {
-		return s.fill(t, http.MethodGet, "/orders?customer_id="+s.Customers[s.next.Add(1)%customers], "", nil)
+		return s.fill(t, http.MethodGet, "/orders?customer_id="+s.Customers[int(s.next.Add(1))%len(s.Customers)], "", nil)
 	}
 }
 
 func (s *Shop) fill(t *vegeta.Target, method, path, key string, body []byte) error {
-	t.Method, t.URL, t.Body, t.Header = method, s.cfg.BaseURL+"/v1"+path, body, s.Header(key)
+	t.Method, t.URL, t.Body, t.Header = method, s.BaseURL+"/v1"+path, body, s.Header(key)
 	return nil
-}
-
-// Client sends every request once: without the Transport net/http would send a request with an
-// Idempotency-Key again by itself, if its connection had gone.
-func Client() *http.Client {
-	return &http.Client{Timeout: patience, Transport: &transport.Transport{Base: Connections(), MaxAttempts: 1, AttemptTimeout: -1}}
-}
-
-// Connections keeps every connection that a burst has opened.
-func Connections() *http.Transport {
-	return &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: patience}
-}
-
-// send repeats a request until it succeeds, and returns the ID of the resource.
-func (s *Shop) send(ctx context.Context, method, path, key string, body []byte) (id string, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.cfg.BaseURL+"/v1"+path, bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	r.Header = s.Header(key)
-	answer, err := s.http.Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	if answer.StatusCode/100 != 2 {
-		return "", fmt.Errorf("%s %s: %s %s", method, path, answer.Status, raw)
-	}
-	var resource struct{ ID string }
-	return resource.ID, json.Unmarshal(raw, &resource)
-}
-
-// Header is that of a request with a key, or with "" of one without.
-func (s *Shop) Header(key string) http.Header {
-	h := http.Header{"Authorization": {"Bearer " + s.cfg.APIKey}, "Content-Type": {"application/json"}}
-	if key != "" {
-		h.Set("Idempotency-Key", key)
-	}
-	return h
 }

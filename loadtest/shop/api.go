@@ -1,0 +1,154 @@
+package shop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/api/client"
+	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/transport"
+)
+
+const (
+	// attempts and pause outlast a service that has just been driven to its limits.
+	attempts, pause = 60, time.Second
+	// idleTimeout is below what nginx and the replicas grant (60 s and more), so that no request meets
+	// a connection that is just being closed.
+	idleTimeout = 20 * time.Second
+	// maxIdle keeps every connection that a burst has opened.
+	maxIdle = 10_000
+)
+
+// ErrNotFound says that there is no such resource.
+var ErrNotFound = errors.New("not found")
+
+// API is the service for one account. It repeats a request until it is answered. Safe for concurrent
+// use.
+type API struct {
+	BaseURL, APIKey string
+	HTTP            *http.Client
+}
+
+// NewAPI gives up on a request, with all its attempts, after the patience.
+func NewAPI(baseURL, apiKey string, patience time.Duration) API {
+	return API{baseURL, apiKey, &http.Client{Timeout: patience, Transport: &transport.Transport{MaxAttempts: attempts, MaxDelay: pause}}}
+}
+
+// Header is that of a request with a key, or with "" of one without.
+func (a API) Header(key string) http.Header {
+	h := http.Header{"Authorization": {"Bearer " + a.APIKey}, "Content-Type": {"application/json"}}
+	if key != "" {
+		h.Set(idempotency.HeaderKey, key)
+	}
+	return h
+}
+
+// Get reads a resource. It returns [ErrNotFound] if there is none.
+func (a API) Get(ctx context.Context, path string, resource any) error {
+	return a.send(ctx, http.MethodGet, path, "", nil, resource)
+}
+
+// Post creates a resource, and returns its ID.
+func (a API) Post(ctx context.Context, path, key string, body []byte) (id string, err error) {
+	var resource struct{ ID string }
+	err = a.send(ctx, http.MethodPost, path, key, body, &resource)
+	return resource.ID, err
+}
+
+// Product creates or replaces a product. The price is in minor units.
+func (a API) Product(ctx context.Context, sku, name string, price, stock int64) error {
+	body := encode(client.ProductWrite{Name: name, Price: dollars(price), Stock: stock})
+	return a.send(ctx, http.MethodPut, "/products/"+sku, "", body, nil)
+}
+
+// Customer creates a customer and puts money, in minor units, into the wallet.
+func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id string, err error) {
+	id, err = a.Post(ctx, "/customers", name, encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
+	for n, amount := range topUps {
+		if err == nil {
+			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: dollars(amount)}))
+		}
+	}
+	return id, err
+}
+
+func dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
+
+func encode(body any) []byte {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	return raw
+}
+
+func (a API) send(ctx context.Context, method, path, key string, body []byte, resource any) error {
+	r, err := http.NewRequestWithContext(ctx, method, a.BaseURL+"/v1"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header = a.Header(key)
+	answer, err := a.HTTP.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s %s: %w", method, path, ErrNotFound)
+	case answer.StatusCode/100 != 2:
+		return fmt.Errorf("%s %s: %s %s", method, path, answer.Status, raw)
+	}
+	if resource == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, resource); err != nil {
+		return fmt.Errorf("%s %s: decode the answer: %w", method, path, err)
+	}
+	return nil
+}
+
+// Client sends every request once: without the Transport net/http would send a request with an
+// Idempotency-Key again by itself, if its connection had gone. A request may take that long.
+func Client(patience time.Duration) *http.Client {
+	return &http.Client{Timeout: patience, Transport: &transport.Transport{Base: Connections(), MaxAttempts: 1, AttemptTimeout: -1}}
+}
+
+// Connections keeps every connection that a burst has opened.
+func Connections() *http.Transport {
+	return &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}
+}
+
+// Metrics reads the metrics of a replica that have no labels, at its address for operators.
+func Metrics(ctx context.Context, url string) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	values := map[string]float64{}
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), " ")
+		if number, err := strconv.ParseFloat(value, 64); ok && err == nil {
+			values[name] = number
+		}
+	}
+	return values, lines.Err()
+}
