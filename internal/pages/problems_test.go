@@ -65,19 +65,16 @@ func TestProblems_AreListedOnce(t *testing.T) {
 	require.Len(t, byCode, listed)
 }
 
-// statusRow finds a status and the codes beside it in the first column of the README's table.
+// statusRow finds a status and the codes beside it in the first column of the page's table.
 var statusRow = regexp.MustCompile("(\\d{3})((?:,? `[a-z_]+`)+)")
 
-// TestProblems_AreSummarizedInTheReadme: codes and statuses have one source.
-func TestProblems_AreSummarizedInTheReadme(t *testing.T) {
+// TestProblems_AreSummarizedOnThePage: codes and statuses have one source.
+func TestProblems_AreSummarizedOnThePage(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/status-codes.md")
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "\n## Status codes\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
 	compared := 0
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 3 {
 			continue

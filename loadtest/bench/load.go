@@ -10,7 +10,8 @@ import (
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// patience is how long a request may take: longer than the service does under any load that is measured.
+// patience is how long a request may take: longer than the service does under any load that is
+// measured.
 const patience = 20 * time.Second
 
 // attack sends requests to the service: at a rate a second, or with rate 0 as many as so many

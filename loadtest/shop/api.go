@@ -21,8 +21,8 @@ import (
 const (
 	// attempts and pause outlast a service that has just been driven to its limits.
 	attempts, pause = 60, time.Second
-	// idleTimeout is below what nginx and the replicas grant (60 s and more), so that no request meets
-	// a connection that is just being closed.
+	// idleTimeout is below what nginx and the replicas grant (60 s and more), so that no request
+	// meets a connection that is just being closed.
 	idleTimeout = 20 * time.Second
 	// maxIdle keeps every connection that a burst has opened.
 	maxIdle = 10_000
@@ -31,8 +31,8 @@ const (
 // ErrNotFound says that there is no such resource.
 var ErrNotFound = errors.New("not found")
 
-// API is the service for one account. It repeats a request until it is answered. Safe for concurrent
-// use.
+// API is the service for one account. It repeats a request until it is answered. Safe for
+// concurrent use.
 type API struct {
 	BaseURL, APIKey string
 	HTTP            *http.Client

@@ -15,8 +15,8 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
-// loaded is a healthy load: an order paid by card, one paid from the wallet, one not paid, each with a
-// replay and a mismatch.
+// loaded is a healthy load: an order paid by card, one paid from the wallet, one not paid, each
+// with a replay and a mismatch.
 type loaded struct {
 	answers *answers
 	books   books.Books

@@ -107,8 +107,8 @@ func (o *outcome) line(cfg config) string {
 		o.total.Requests, cfg.requests(), o.total.OK, o.total.Unexpected, ms(p99))
 }
 
-// watchMemory follows the replicas' resident memory until it is stopped. A replica that does not say
-// is left out: not every system knows it.
+// watchMemory follows the replicas' resident memory until it is stopped. A replica without this
+// metric is left out: not every system has it.
 func (o *outcome) watchMemory(ctx context.Context, cfg config) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup

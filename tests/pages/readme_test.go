@@ -30,12 +30,19 @@ func TestReadme_BadgesSayWhatIsTrue(t *testing.T) {
 // figure is a number, with what stands inside it: 5.5, 1,783, 2026-11-21.
 var figure = regexp.MustCompile(`\d(?:[\d.,:-]*\d)?`)
 
-// TestReadme_TranslationIsInStep compares what no language changes: blocks of code on the page, and
+// TestTranslations_AreInStep compares what no language changes: blocks of code on the page, and
 // code, links and figures in each section. A sentence may have them in another order.
-func TestReadme_TranslationIsInStep(t *testing.T) {
+func TestTranslations_AreInStep(t *testing.T) {
 	t.Parallel()
 	pages := read(t).pages
-	original, translation := pages["README.md"], pages["README.zh-TW.md"]
+	for _, page := range []string{"README", "docs/status-codes", "docs/stack"} {
+		requireInStep(t, pages[page+".md"], pages[page+".zh-TW.md"])
+	}
+}
+
+func requireInStep(t *testing.T, original, translation string) {
+	t.Helper()
+	require.NotEmpty(t, original)
 	require.Equal(t, fence.FindAllString(original, -1), fence.FindAllString(translation, -1))
 	sections, translated := sectionsOf(original), sectionsOf(translation)
 	require.Len(t, translated, len(sections))
@@ -50,8 +57,8 @@ func TestReadme_TranslationIsInStep(t *testing.T) {
 
 var (
 	level = regexp.MustCompile(`(?m)^#+ `)
-	// own is a link to the page itself, or to its other language: both differ.
-	own = regexp.MustCompile(`\]\((?:#|README\.)[^)]*\)`)
+	// own is a link to the page itself, or to a page that is translated, too: both differ.
+	own = regexp.MustCompile(`\]\((?:#|(?:\.\./|docs/)*(?:README|status-codes|stack)\.)[^)]*\)`)
 )
 
 // sectionsOf returns the prose of a page, from each heading to the next.
