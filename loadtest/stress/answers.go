@@ -144,7 +144,15 @@ func classify(q request, r *vegeta.Result) []books.Violation {
 	default:
 		return nil
 	}
-	return []books.Violation{books.Broken(rule, "%s %s, key %s: %d %s %s", q.expect, q.operation, q.key, r.Code, code, r.Error)}
+	return []books.Violation{books.Broken(rule, "%s %s, key %s: %d %s %s", q.expect, q.operation, q.key, r.Code, code, lost(r))}
+}
+
+// lost is why no whole answer came. vegeta calls every status from 400 on an error, too.
+func lost(r *vegeta.Result) string {
+	if r.Code > 0 {
+		return ""
+	}
+	return r.Error
 }
 
 func isReplay(r *vegeta.Result) bool { return r.Headers.Get(idempotency.HeaderReplay) == "true" }
