@@ -59,7 +59,9 @@ type Order struct {
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	s := &Shop{API: NewAPI(cfg.BaseURL, cfg.APIKey, setUp), Opened: time.Now(), Run: cfg.Name + "-" + uuid.NewString()[:8],
 		Customers: make([]string, cfg.Customers), cfg: cfg}
-	err := each(ctx, cfg.SKUs, func(ctx context.Context, i int) error { return s.Product(ctx, s.SKU(i), "Bench", s.Price(i), OpeningStock) })
+	err := each(ctx, cfg.SKUs, func(ctx context.Context, i int) error {
+		return s.Product(ctx, s.SKU(i), "Bench", s.Price(i), OpeningStock)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
-	"github.com/oncepay/oncepay/loadtest/shop"
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
