@@ -39,12 +39,13 @@ type RefundRequest struct {
 	ChargeID       string
 	Amount         Money
 	Reference      string // our refund, for the provider's audit
+	ProviderID     string // of the refund, as that of a charge
 }
 
 // GatewayResult is a provider's answer.
 type GatewayResult struct {
 	Outcome     Outcome
-	ProviderID  string // of the charge or refund; when approved, and where a provider has said it before
+	ProviderID  string // of the charge or refund: when approved, and otherwise where the provider named it
 	DeclineCode string // when declined or absent
 	Cause       error  // why it is unknown; for the log
 }

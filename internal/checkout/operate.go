@@ -22,7 +22,7 @@ func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], 
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	if result.Outcome == OutcomeUnknown {
-		return settledElsewhere(ctx, s, k, call, begun.Value, result.Cause)
+		return settledElsewhere(ctx, s, k, call, begun.Value, result)
 	}
 	answer, err := k.store.Settle(ctx, begun.Call, begun.Value, result)
 	if overtaken(answer, err) {
@@ -40,11 +40,11 @@ func overtaken(answer Answer, err error) bool {
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
 // lease: a retry, the reconciler or a provider event may have settled the operation meanwhile.
 // Otherwise the outcome is unknown, and no attempt is running.
-func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, begun T, cause error) (Answer, error) {
+func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, begun T, result GatewayResult) (Answer, error) {
 	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
 	if err != nil || key.State == KeyInProgress {
-		_ = k.store.PutOff(ctx, call.Account, begun, unknownPause) // or else the reconciler waits for the grace
-		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Common().ID, cause))
+		_ = k.store.PutOff(ctx, call.Account, begun, result.ProviderID, unknownPause) // or else the reconciler waits for the grace
+		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Common().ID, result.Cause))
 	}
 	if key.State == KeyExpired { // this attempt was paused for longer than its answer is kept
 		return Answer{}, ExpiredKey(key.Path)

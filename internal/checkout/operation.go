@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,7 +14,7 @@ type Operation struct {
 	Amount      Money
 	Status      Status
 	DeclineCode string
-	ProviderID  string // the provider's charge or refund; empty for the wallet
+	ProviderID  string // the provider's charge or refund, as soon as it is known; empty for the wallet
 	Attempt     int32  // the fence: only the newest attempt may settle
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
@@ -44,7 +45,7 @@ func (o Operation) age() time.Duration { return o.UpdatedAt.Sub(o.CreatedAt) }
 
 // settled is the operation after the provider's answer, which must not be unknown.
 func (o Operation) settled(result GatewayResult, now time.Time) Operation {
-	o.Status, o.ProviderID, o.UpdatedAt = StatusSucceeded, result.ProviderID, now
+	o.Status, o.ProviderID, o.UpdatedAt = StatusSucceeded, cmp.Or(result.ProviderID, o.ProviderID), now
 	if result.Outcome == OutcomeDeclined {
 		o.Status, o.DeclineCode = StatusDeclined, result.DeclineCode
 	}
@@ -56,7 +57,7 @@ func (o Operation) settled(result GatewayResult, now time.Time) Operation {
 func (o Operation) Match(e ProviderEvent) Verdict {
 	declined := e.Result.Outcome == OutcomeDeclined
 	switch {
-	case e.Amount != o.Amount:
+	case e.Amount != o.Amount, o.ProviderID != "" && e.Result.ProviderID != "" && o.ProviderID != e.Result.ProviderID:
 		return VerdictConflicting
 	case o.Status == StatusProcessing:
 		return VerdictSettled

@@ -34,6 +34,7 @@ func TestOperation_MatchesAnEvent(t *testing.T) {
 		{StatusProcessing, 4900, approved, VerdictSettled},
 		{StatusProcessing, 4900, declined, VerdictSettled},
 		{StatusProcessing, 4899, approved, VerdictConflicting},
+		{StatusProcessing, 4900, other, VerdictConflicting},
 		{StatusSucceeded, 4900, approved, VerdictConfirmed},
 		{StatusSucceeded, 4899, approved, VerdictConflicting},
 		{StatusSucceeded, 4900, other, VerdictConflicting},
@@ -43,6 +44,38 @@ func TestOperation_MatchesAnEvent(t *testing.T) {
 	} {
 		locked := in(charging.Operation, func(o *Operation) { o.Status, o.ProviderID = c.status, "at-provider" })
 		require.Equal(t, c.want, locked.Match(ProviderEvent{Amount: usd(c.amount), Result: c.result}), "%v", c)
+	}
+	unnamed := in(charging.Operation, func(o *Operation) { o.ProviderID = "" })
+	require.Equal(t, VerdictSettled, unnamed.Match(ProviderEvent{Amount: usd(4900), Result: other}))
+}
+
+// TestOperation_KeepsItsIDAtTheProvider: a decline need not repeat it.
+func TestOperation_KeepsItsIDAtTheProvider(t *testing.T) {
+	t.Parallel()
+	known := in(charging.Operation, func(o *Operation) { o.ProviderID = "at-provider" })
+	require.Equal(t, "at-provider", known.settled(declined, time.Now()).ProviderID)
+	unknown := in(charging.Operation, func(o *Operation) { o.ProviderID = "" })
+	require.Equal(t, approved.ProviderID, unknown.settled(approved, time.Now()).ProviderID)
+	require.Empty(t, unknown.settled(declined, time.Now()).ProviderID)
+}
+
+// TestSend_OnlyLooksUpWhatTheProviderHas: under the key it would repeat its first answer for a day,
+// such as that it is still at work.
+func TestSend_OnlyLooksUpWhatTheProviderHas(t *testing.T) {
+	t.Parallel()
+	for _, age := range []time.Duration{0, maxBlindAge + 1, maxSendAge + 1, minAbsentAge + 1} {
+		for listed, want := range map[Outcome]Outcome{OutcomeApproved: OutcomeApproved, OutcomeDeclined: OutcomeDeclined,
+			OutcomeUnknown: OutcomeUnknown, OutcomeAbsent: OutcomeUnknown} {
+			now := time.Now()
+			known := func(o *Operation) {
+				o.Attempt, o.ProviderID, o.CreatedAt, o.UpdatedAt = 2, "at-provider", now.Add(-age), now
+			}
+			g := &scripted{asked: approved, listed: GatewayResult{Outcome: listed}}
+			require.Equal(t, want, cardPayments(nil, g).send(t.Context(), in(charging, func(p *Payment) { known(&p.Operation) })).Outcome)
+			require.Equal(t, want, cardRefunds(nil, g).send(t.Context(), in(refunding, func(r *Refund) { known(&r.Operation) })).Outcome)
+			require.Equal(t, "look up, look up", g.calls)
+			require.Equal(t, []string{"at-provider", "at-provider"}, []string{g.charge.ProviderID, g.refund.ProviderID})
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ const (
 // attempt: every attempt asks for the same charge.
 func (p Payment) charge() ChargeRequest {
 	return ChargeRequest{IdempotencyKey: chargeKeyPrefix + p.ID.String(), Amount: p.Amount,
-		Reference: p.OrderID.String(), Token: p.Token, Begun: p.CreatedAt}
+		Reference: p.OrderID.String(), Token: p.Token, Begun: p.CreatedAt, ProviderID: p.ProviderID}
 }
 
 // Declined is the final answer to a payment that the provider refused.

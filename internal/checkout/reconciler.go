@@ -167,7 +167,7 @@ func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T],
 		r.unknown.Add(1)
 		wait := r.backoff(at.Attempt)
 		r.report(ctx, log, at, wait, result.Cause)
-		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken.Call.Account, taken.Value, wait))
+		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken.Call.Account, taken.Value, result.ProviderID, wait))
 	}
 	answer, err := k.store.Settle(ctx, taken.Call, taken.Value, result)
 	switch {

@@ -109,7 +109,7 @@ func (p Payment) refundedBy(amount int64, now time.Time) *Payment {
 // instruction is the provider's side of the refund; see Payment.charge.
 func (r Refund) instruction() RefundRequest {
 	return RefundRequest{IdempotencyKey: refundKeyPrefix + r.ID.String(), ChargeID: r.ChargeID, Amount: r.Amount,
-		Reference: r.ID.String()}
+		Reference: r.ID.String(), ProviderID: r.ProviderID}
 }
 
 // paymentProcessing is retryable: the payment settles by itself, in either direction.

@@ -56,14 +56,17 @@ func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund,
 		lookUp: func(ctx context.Context, r Refund) GatewayResult { return g.FindRefund(ctx, r.instruction()) }}
 }
 
-// send makes one attempt: it asks the provider, or looks the operation up. It never returns that
-// the operation is absent. A rejection settles the first attempt, because nothing was sent before
+// send makes one attempt: it asks the provider, or looks the operation up. What is known to be at
+// the provider is only looked up. It never returns that the operation is absent. A rejection settles the first attempt, because nothing was sent before
 // it. After a later attempt it may be that an earlier one has moved the money, which the provider's
 // books show, or still will.
 func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
 	at := value.Common()
 	if isFarOff(at.UpdatedAt) {
 		return unknownAge
+	}
+	if at.ProviderID != "" { // under the key it repeats its first answer, and only a look-up shows news
+		return k.lookUp(ctx, value).unknownIfAbsent()
 	}
 	if at.age() > maxBlindAge {
 		found := k.lookUp(ctx, value)

@@ -70,8 +70,9 @@ type Operations[W, T any] interface {
 	// [Operation.Match] on the locked operation, or VerdictUnknown.
 	SettleByEvent(ctx context.Context, id uuid.UUID, e ProviderEvent, encode Encode) (Verdict, error)
 	// PutOff makes an operation due for a [Reconciler] after the wait, unless it is settled or a
-	// newer attempt was taken.
-	PutOff(ctx context.Context, account uuid.UUID, begun T, wait time.Duration) error
+	// newer attempt was taken. It keeps the provider's ID of the charge or refund, unless that is
+	// empty.
+	PutOff(ctx context.Context, account uuid.UUID, begun T, providerID string, wait time.Duration) error
 	// Take returns at most limit operations that are processing and that no attempt works on: the
 	// time to which they were put off has come, or no attempt was taken for as long as the grace.
 	// For each it MUST commit the next attempt, so that no other attempt can settle, and it MUST

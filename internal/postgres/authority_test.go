@@ -47,10 +47,14 @@ func TestTake_CountsTheAttemptOfTheKeyToo(t *testing.T) {
 	require.Len(t, taken, 1)
 	require.Equal(t, []int32{2, 2}, []int32{taken[0].Value.Attempt, taken[0].Call.Claim.Attempt})
 	const putOff = "SELECT p.reconcile_at IS NOT NULL AND p.reconcile_at = k.due_at FROM payments p, idempotency_keys k WHERE k.resource_id = p.id"
-	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, c.begun, unknownPause))
+	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, c.begun, "older", unknownPause))
 	require.False(t, value[bool](b, "SELECT coalesce(("+putOff+"), false)"), "an older attempt has no say")
-	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, taken[0].Value, unknownPause))
+	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, taken[0].Value, "", unknownPause))
 	require.True(t, value[bool](b, putOff))
+	require.Empty(t, value[string](b, "SELECT provider_id FROM payments"), "nor has it for the provider's ID")
+	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, taken[0].Value, "known", unknownPause))
+	require.NoError(t, b.CardPayments().PutOff(b.ctx, b.account, taken[0].Value, "", unknownPause))
+	require.Equal(t, "known", value[string](b, "SELECT provider_id FROM payments"))
 	taken[0].Call.Encode = encode
 	_, err = b.CardPayments().Settle(b.ctx, taken[0].Call, taken[0].Value, approved)
 	require.NoError(t, err)

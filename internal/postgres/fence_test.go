@@ -91,6 +91,40 @@ func TestPutOff_IsForTheNewestAttempt(t *testing.T) {
 	require.Equal(t, 1, b.count("payments WHERE attempt = 3 AND reconcile_at IS NULL"))
 }
 
+// TestPutOff_KeepsTheProvidersID of a payment and of a refund whose outcome is unknown. What the
+// provider has is then looked up, and not sent again.
+func TestPutOff_KeepsTheProvidersID(t *testing.T) {
+	t.Parallel()
+	b, p := setup(t), &provider{}
+	named := func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
+		return checkout.GatewayResult{Outcome: checkout.OutcomeUnknown, ProviderID: answer.ProviderID, Cause: noAnswer.Cause}
+	}
+	p.answers = named
+	order := b.order(b.customer().ID, 1)
+	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
+	c := cardPayment{order: order, wanted: wanted, call: b.call("k", wanted)}
+	_, err := b.payAgain(p, c)
+	requireCode(t, "payment_outcome_unknown", err)
+	require.Equal(t, 1, b.count("payments WHERE status = 'processing' AND provider_id = 'at-payment-' || id"))
+	answer, err := b.payAgain(p, c)
+	payment := decode[checkout.Payment](t, answer, err)
+	require.Equal(t, "at-payment-"+payment.ID.String(), payment.ProviderID)
+
+	refund := checkout.NewRefund{PaymentID: payment.ID}
+	again := func() (checkout.Answer, error) {
+		return checkout.NewService(b.Store, p).Refund(b.ctx, b.call("r", refund), refund)
+	}
+	_, err = again()
+	requireCode(t, "refund_outcome_unknown", err)
+	require.Equal(t, 1, b.count("refunds WHERE status = 'processing' AND provider_id = 'at-refund-' || id"))
+	b.age("refunds", time.Hour)
+	b.reconcile(b.impatient(p), 1)
+	answer, err = again()
+	require.NoError(t, err)
+	require.True(t, answer.Replayed)
+	require.Equal(t, 2, p.calls, "one for the payment, one for the refund")
+}
+
 // TestFence_StopsAPausedHandler stops a handler between the provider's answer and its settlement,
 // and a reconciler takes over meanwhile.
 func TestFence_StopsAPausedHandler(t *testing.T) {

@@ -20,11 +20,11 @@ func (o operations[W, T]) Take(ctx context.Context, grace time.Duration, limit i
 	})
 }
 
-// PutOff makes an operation due later.
-func (o operations[W, T]) PutOff(ctx context.Context, account uuid.UUID, begun T, wait time.Duration) error {
+// PutOff makes an operation due later, and keeps its ID at the provider.
+func (o operations[W, T]) PutOff(ctx context.Context, account uuid.UUID, begun T, providerID string, wait time.Duration) error {
 	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return o.putOff(ctx, q, dbsqlc.PutOffPaymentParams{AccountID: account, ID: begun.Common().ID,
-			Attempt: begun.Common().Attempt, WaitSeconds: wait.Seconds()})
+			Attempt: begun.Common().Attempt, ProviderID: providerID, WaitSeconds: wait.Seconds()})
 	})
 	return translate("put off an operation", err)
 }

@@ -55,9 +55,9 @@ FROM due JOIN fenced ON fenced.resource_id = due.id WHERE payments.id = due.id
 RETURNING sqlc.embed(payments), due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt;
 
 -- name: PutOffPayment :execrows
--- Only the newest attempt may say when the next one is due.
+-- Only the newest attempt may say when the next one is due, and which of the provider's charges is the payment's.
 WITH put_off AS (
-    UPDATE payments SET reconcile_at = now() + make_interval(secs => @wait_seconds)
+    UPDATE payments SET reconcile_at = now() + make_interval(secs => @wait_seconds), provider_id = coalesce(nullif(@provider_id::text, ''), provider_id)
     WHERE payments.account_id = @account_id AND payments.id = @id AND payments.status = 'processing' AND payments.attempt = @attempt RETURNING payments.id
 )
 UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => @wait_seconds)

@@ -48,7 +48,7 @@ RETURNING sqlc.embed(refunds), due.key, due.fingerprint, due.operation, fenced.a
 -- name: PutOffRefund :execrows
 -- See PutOffPayment.
 WITH put_off AS (
-    UPDATE refunds SET reconcile_at = now() + make_interval(secs => @wait_seconds)
+    UPDATE refunds SET reconcile_at = now() + make_interval(secs => @wait_seconds), provider_id = coalesce(nullif(@provider_id::text, ''), provider_id)
     WHERE refunds.account_id = @account_id AND refunds.id = @id AND refunds.status = 'processing' AND refunds.attempt = @attempt RETURNING refunds.id
 )
 UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => @wait_seconds)

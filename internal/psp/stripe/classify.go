@@ -51,10 +51,10 @@ func ofIntent(intent *stripe.PaymentIntent, r checkout.ChargeRequest) checkout.G
 			return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: intent.ID}
 		}
 	case stripe.PaymentIntentStatusCanceled:
-		return declined("canceled")
+		return declined(intent.ID, "canceled")
 	case stripe.PaymentIntentStatusRequiresPaymentMethod:
 		if intent.LastPaymentError != nil {
-			return declined(declineCode(intent.LastPaymentError))
+			return declined(intent.ID, declineCode(intent.LastPaymentError))
 		}
 	}
 	return result
@@ -69,11 +69,12 @@ func ofRefund(refund *stripe.Refund, r checkout.RefundRequest) checkout.GatewayR
 		!isMoney(r.Amount, refund.Amount, refund.Currency) || refund.PaymentIntent == nil || refund.PaymentIntent.ID != r.ChargeID {
 		return result
 	}
+	result.ProviderID = refund.ID
 	switch refund.Status {
 	case stripe.RefundStatusSucceeded:
 		return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: refund.ID}
 	case stripe.RefundStatusFailed, stripe.RefundStatusCanceled:
-		return declined(cmp.Or(string(refund.FailureReason), string(refund.Status)))
+		return declined(refund.ID, cmp.Or(string(refund.FailureReason), string(refund.Status)))
 	}
 	return result
 }
@@ -81,7 +82,7 @@ func ofRefund(refund *stripe.Refund, r checkout.RefundRequest) checkout.GatewayR
 // chargeRefused returns what a 4xx says about a charge.
 func chargeRefused(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayResult {
 	switch {
-	case e.HTTPStatusCode == http.StatusPaymentRequired && e.PaymentIntent != nil:
+	case e.PaymentIntent != nil:
 		return ofRefusedIntent(e, r)
 	case e.HTTPStatusCode == http.StatusPaymentRequired:
 		// The card failed before there was a PaymentIntent.
@@ -96,14 +97,18 @@ func chargeRefused(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayRe
 	return unknown("charge", e)
 }
 
-// ofRefusedIntent returns what the PaymentIntent in an error says. Its reason is that of the error
-// where the PaymentIntent has none.
+// ofRefusedIntent returns what the PaymentIntent in an error says. Where it has no reason, that of a
+// card's error is its own; any other error may be about a request that found it at work.
 func ofRefusedIntent(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayResult {
 	intent := *e.PaymentIntent
-	if intent.LastPaymentError == nil {
+	if intent.LastPaymentError == nil && e.HTTPStatusCode == http.StatusPaymentRequired {
 		intent.LastPaymentError = e
 	}
-	return ofIntent(&intent, r)
+	result := ofIntent(&intent, r)
+	if result.Cause != nil {
+		result.Cause = fmt.Errorf("%w: %w", result.Cause, describe(e))
+	}
+	return result
 }
 
 // refundRefused returns what a 4xx says about a refund.
@@ -129,8 +134,8 @@ func isMoney(want checkout.Money, amount int64, currency stripe.Currency) bool {
 	return amount == want.Amount && strings.EqualFold(string(currency), want.Currency)
 }
 
-func declined(code string) checkout.GatewayResult {
-	return checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: code}
+func declined(id, code string) checkout.GatewayResult {
+	return checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, ProviderID: id, DeclineCode: code}
 }
 
 func unknown(asked string, cause error) checkout.GatewayResult {

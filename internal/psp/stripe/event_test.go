@@ -7,32 +7,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/stripe/stripe-go/v85/webhook"
 
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/psp/stripe/stripetest"
 )
 
 const secret = "whsec_published_in_a_test"
 
-func signed(body, secret string, at time.Time) http.Header {
-	header := http.Header{}
-	header.Set("Stripe-Signature", webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: secret, Timestamp: at}).Header)
-	return header
-}
-
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	body, now, events := []byte(`{"id":"evt_1"}`), time.Now(), Events{Secret: secret}
-	require.NoError(t, events.Verify(body, signed(string(body), secret, now)))
+	require.NoError(t, events.Verify(body, stripetest.Sign(body, secret, now)))
 	for name, header := range map[string]http.Header{
-		"another secret": signed(string(body), "whsec_other", now),
+		"another secret": stripetest.Sign(body, "whsec_other", now),
 		"no signature":   {},
-		"another body":   signed(string(body)+" ", secret, now),
-		"six minutes":    signed(string(body), secret, now.Add(-6*time.Minute)),
+		"another body":   stripetest.Sign([]byte(string(body)+" "), secret, now),
+		"six minutes":    stripetest.Sign(body, secret, now.Add(-6*time.Minute)),
 	} {
 		require.ErrorIs(t, events.Verify(body, header), ErrUnsigned, name)
 	}
-	require.ErrorIs(t, Events{}.Verify(body, signed(string(body), "", now)), ErrUnsigned, "an empty secret is none")
+	require.ErrorIs(t, Events{}.Verify(body, stripetest.Sign(body, "", now)), ErrUnsigned, "an empty secret is none")
 }
 
 func event(kind, object string) string {
@@ -59,12 +53,12 @@ func TestRead(t *testing.T) {
 		{"charged", event("payment_intent.succeeded", intentJSON("succeeded", `,"amount_received":4200`)), checkout.ObjectCharge, checkout.OutcomeApproved, "pi_1", ""},
 		{"charged in part", event("payment_intent.succeeded", intentJSON("succeeded", `,"amount_received":4199`)), checkout.ObjectCharge, checkout.OutcomeUnknown, "pi_1", ""},
 		{"declined", event("payment_intent.payment_failed", intentJSON("requires_payment_method", `,"last_payment_error":{"code":"card_declined","decline_code":"lost_card"}`)),
-			checkout.ObjectCharge, checkout.OutcomeDeclined, "", "lost_card"},
-		{"canceled by a person", event("payment_intent.canceled", intentJSON("canceled", "")), checkout.ObjectCharge, checkout.OutcomeDeclined, "", "canceled"},
+			checkout.ObjectCharge, checkout.OutcomeDeclined, "pi_1", "lost_card"},
+		{"canceled by a person", event("payment_intent.canceled", intentJSON("canceled", "")), checkout.ObjectCharge, checkout.OutcomeDeclined, "pi_1", "canceled"},
 		{"processing", event("payment_intent.processing", intentJSON("processing", "")), checkout.ObjectCharge, checkout.OutcomeUnknown, "pi_1", ""},
 		{"refunded", event("refund.updated", refundJSON("succeeded")), checkout.ObjectRefund, checkout.OutcomeApproved, "re_1", ""},
-		{"refund waits", event("refund.created", refundJSON("pending")), checkout.ObjectRefund, checkout.OutcomeUnknown, "", ""},
-		{"refund failed", event("refund.failed", refundJSON("failed")), checkout.ObjectRefund, checkout.OutcomeDeclined, "", "failed"},
+		{"refund waits", event("refund.created", refundJSON("pending")), checkout.ObjectRefund, checkout.OutcomeUnknown, "re_1", ""},
+		{"refund failed", event("refund.failed", refundJSON("failed")), checkout.ObjectRefund, checkout.OutcomeDeclined, "re_1", "failed"},
 		{"another type", event("charge.dispute.created", `{"id":"dp_1","amount":null,"rate":0.5}`), "", checkout.OutcomeUnknown, "", ""},
 		{"not ours", event("payment_intent.succeeded", `{"id":"pi_2","status":"succeeded","amount":1,"amount_received":1,"currency":"eur","metadata":{}}`),
 			checkout.ObjectCharge, checkout.OutcomeApproved, "pi_2", ""},

@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/psp/gatewaytest"
+	"github.com/oncepay/oncepay/internal/psp/stripe/stripetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,22 +22,27 @@ const patience = 20 * time.Second
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(t *testing.T) gatewaytest.Provider {
-		s := newServer(t)
-		return gatewaytest.Provider{Handler: s, Good: "pm_visa", Declining: "pm_declined", Unknown: "pm_unknown", Moved: s.moved,
+		s := stripetest.New(t)
+		return gatewaytest.Provider{Handler: s, Good: "pm_visa", Declining: "pm_declined", Unknown: "pm_unknown", Moved: s.Moved,
 			Open: func(_ *testing.T, url string, timeout time.Duration) gatewaytest.Gateway {
 				return NewGateway("sk_test_1", url, timeout, nil)
 			}}
 	})
 }
 
-func start(t *testing.T) (*server, *Gateway) {
+func start(t *testing.T) (*stripetest.Server, *Gateway) {
 	t.Helper()
-	s := newServer(t)
-	web := httptest.NewServer(s)
+	s := stripetest.New(t)
+	return s, gatewayTo(t, s)
+}
+
+func gatewayTo(t *testing.T, server http.Handler) *Gateway {
+	t.Helper()
+	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
 	gateway := NewGateway("sk_test_1", web.URL, patience, nil)
 	t.Cleanup(gateway.Close)
-	return s, gateway
+	return gateway
 }
 
 func chargeWith(token string) checkout.ChargeRequest {
@@ -59,7 +66,7 @@ func TestCharge_AfterA500IsLookedUp(t *testing.T) {
 		require.Equal(t, checkout.OutcomeApproved, result.Outcome, result.Cause)
 		require.Equal(t, "pi_1", result.ProviderID)
 	}
-	charges, _ := s.moved()
+	charges, _ := s.Moved()
 	require.Equal(t, 1, charges)
 }
 
@@ -70,7 +77,7 @@ func TestCharge_AfterA500WithoutATraceIsUnknown(t *testing.T) {
 		requireUnknown(t, gateway.Charge(t.Context(), chargeWith("pm_500_nothing")))
 	}
 	require.Equal(t, checkout.OutcomeAbsent, gateway.FindCharge(t.Context(), chargeWith("pm_500_nothing")).Outcome)
-	charges, _ := s.moved()
+	charges, _ := s.Moved()
 	require.Zero(t, charges)
 }
 
@@ -92,7 +99,7 @@ func TestCharge_AnotherRequestUnderTheKeyIsUnknown(t *testing.T) {
 	other.Amount.Amount++
 	requireUnknown(t, gateway.Charge(t.Context(), other))
 	requireUnknown(t, gateway.FindCharge(t.Context(), other))
-	charges, _ := s.moved()
+	charges, _ := s.Moved()
 	require.Equal(t, 1, charges)
 }
 
@@ -104,12 +111,55 @@ func TestCharge_ProcessingIsUnknownWithItsID(t *testing.T) {
 	requireUnknown(t, first)
 	require.Equal(t, "pi_1", first.ProviderID)
 
-	s.intents[0]["status"], s.intents[0]["amount_received"] = "succeeded", int64(4200)
+	s.Change("pi_1", stripetest.Object{"status": stripetest.Succeeded, "amount_received": int64(4200)}, "payment_intent.succeeded")
 	byID := chargeWith("pm_processing")
 	byID.ProviderID, byID.Begun = first.ProviderID, time.Time{}
+	s.Asked()
 	require.Equal(t, checkout.OutcomeApproved, gateway.FindCharge(t.Context(), byID).Outcome)
+	require.Equal(t, []string{"GET /v1/payment_intents/pi_1"}, s.Asked())
 	byID.ProviderID = "pi_none"
 	requireUnknown(t, gateway.FindCharge(t.Context(), byID))
+}
+
+// While a bank works on a refund, its ID is known and its outcome is not.
+func TestRefund_PendingIsUnknownWithItsID(t *testing.T) {
+	t.Parallel()
+	s, gateway := start(t)
+	request := checkout.RefundRequest{IdempotencyKey: "refund-1", Reference: "refund-1", Amount: checkout.Money{Amount: 4200, Currency: "USD"},
+		ChargeID: gateway.Charge(t.Context(), chargeWith("pm_visa")).ProviderID}
+	s.Refund(stripetest.Pending)
+	first := gateway.Refund(t.Context(), request)
+	requireUnknown(t, first)
+	require.Equal(t, "re_1", first.ProviderID)
+
+	s.Change("re_1", stripetest.Object{"status": stripetest.Succeeded}, "refund.updated")
+	requireUnknown(t, gateway.Refund(t.Context(), request)) // the kept answer has not changed
+	request.ProviderID = first.ProviderID
+	s.Asked()
+	require.Equal(t, checkout.OutcomeApproved, gateway.FindRefund(t.Context(), request).Outcome)
+	require.Equal(t, []string{"GET /v1/refunds/re_1"}, s.Asked())
+	request.ProviderID = "re_none"
+	requireUnknown(t, gateway.FindRefund(t.Context(), request))
+}
+
+// Stripe refuses a key while the first request with it is at work. That request may charge.
+func TestCharge_WhileAnotherRequestWithTheKeyRunsIsUnknown(t *testing.T) {
+	t.Parallel()
+	s, gateway := start(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s.Working = func() { close(begun); <-finish }
+	first := make(chan checkout.GatewayResult)
+	go func() { first <- gateway.Charge(t.Context(), chargeWith("pm_visa")) }()
+	<-begun
+	second := gateway.Charge(t.Context(), chargeWith("pm_visa"))
+	requireUnknown(t, second)
+	require.ErrorContains(t, second.Cause, `status 409, type "idempotency_error", code "idempotency_key_in_use"`)
+	close(finish)
+	charged := <-first
+	require.Equal(t, checkout.OutcomeApproved, charged.Outcome, charged.Cause)
+	require.Equal(t, charged, gateway.Charge(t.Context(), chargeWith("pm_visa")))
+	charges, _ := s.Moved()
+	require.Equal(t, 1, charges)
 }
 
 func TestFindCharge_OfAnotherTimeIsNotListed(t *testing.T) {
@@ -121,35 +171,27 @@ func TestFindCharge_OfAnotherTimeIsNotListed(t *testing.T) {
 	require.Equal(t, checkout.OutcomeApproved, gateway.FindCharge(t.Context(), request).Outcome, "clocks differ")
 	request.Begun = time.Time{}
 	requireUnknown(t, gateway.FindCharge(t.Context(), request))
-	s.intents[0]["created"] = time.Now().Add(sentFor).Unix()
+	s.Change("pi_1", stripetest.Object{"created": time.Now().Add(sentFor).Unix()}, "payment_intent.updated")
 	require.Equal(t, checkout.OutcomeApproved, gateway.FindCharge(t.Context(), chargeWith("pm_visa")).Outcome, "sent a day later")
 }
 
 // A list that fails on a later page proves no absence.
 func TestFindCharge_HalfAListIsUnknown(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	for range pageSize + 1 {
-		s.act(postOf(t, "pm_visa"))
-	}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := stripetest.New(t)
+	gateway := gatewayTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("starting_after") {
-			write(w, 503, failed("api_error", "", ""))
+			stripetest.Write(w, 503, stripetest.Failed("api_error", "", ""))
 			return
 		}
 		s.ServeHTTP(w, r)
 	}))
-	t.Cleanup(web.Close)
-	gateway := NewGateway("sk_test_1", web.URL, patience, nil)
-	t.Cleanup(gateway.Close)
+	for i := range pageSize + 1 {
+		other := chargeWith("pm_visa")
+		other.IdempotencyKey = fmt.Sprintf("payment-of-another-%d", i)
+		require.Equal(t, checkout.OutcomeApproved, gateway.Charge(t.Context(), other).Outcome)
+	}
 	requireUnknown(t, gateway.FindCharge(t.Context(), chargeWith("pm_visa")))
-}
-
-func postOf(t *testing.T, token string) *http.Request {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/payment_intents", http.NoBody)
-	r.PostForm = map[string][]string{"amount": {"1"}, "currency": {"usd"}, "payment_method": {token}}
-	return r
 }
 
 func TestRefund_OfMoreThanIsLeftIsRefused(t *testing.T) {
@@ -165,5 +207,5 @@ func TestCharge_OfAnotherKindOfTokenSendsNothing(t *testing.T) {
 	t.Parallel()
 	s, gateway := start(t)
 	require.Equal(t, checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: invalidToken}, gateway.Charge(t.Context(), chargeWith("tok_visa")))
-	require.Empty(t, s.intents)
+	require.Empty(t, s.Asked())
 }

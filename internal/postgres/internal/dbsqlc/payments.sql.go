@@ -155,8 +155,8 @@ func (q *Queries) ListPayments(ctx context.Context, arg ListPaymentsParams) ([]P
 
 const putOffPayment = `-- name: PutOffPayment :execrows
 WITH put_off AS (
-    UPDATE payments SET reconcile_at = now() + make_interval(secs => $1)
-    WHERE payments.account_id = $2 AND payments.id = $3 AND payments.status = 'processing' AND payments.attempt = $4 RETURNING payments.id
+    UPDATE payments SET reconcile_at = now() + make_interval(secs => $1), provider_id = coalesce(nullif($2::text, ''), provider_id)
+    WHERE payments.account_id = $3 AND payments.id = $4 AND payments.status = 'processing' AND payments.attempt = $5 RETURNING payments.id
 )
 UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
 FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
@@ -164,15 +164,17 @@ FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
 
 type PutOffPaymentParams struct {
 	WaitSeconds float64
+	ProviderID  string
 	AccountID   uuid.UUID
 	ID          uuid.UUID
 	Attempt     int32
 }
 
-// Only the newest attempt may say when the next one is due.
+// Only the newest attempt may say when the next one is due, and which of the provider's charges is the payment's.
 func (q *Queries) PutOffPayment(ctx context.Context, arg PutOffPaymentParams) (int64, error) {
 	result, err := q.db.Exec(ctx, putOffPayment,
 		arg.WaitSeconds,
+		arg.ProviderID,
 		arg.AccountID,
 		arg.ID,
 		arg.Attempt,

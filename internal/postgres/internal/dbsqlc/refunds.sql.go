@@ -66,8 +66,8 @@ func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]Ref
 
 const putOffRefund = `-- name: PutOffRefund :execrows
 WITH put_off AS (
-    UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1)
-    WHERE refunds.account_id = $2 AND refunds.id = $3 AND refunds.status = 'processing' AND refunds.attempt = $4 RETURNING refunds.id
+    UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1), provider_id = coalesce(nullif($2::text, ''), provider_id)
+    WHERE refunds.account_id = $3 AND refunds.id = $4 AND refunds.status = 'processing' AND refunds.attempt = $5 RETURNING refunds.id
 )
 UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
 FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
@@ -75,6 +75,7 @@ FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
 
 type PutOffRefundParams struct {
 	WaitSeconds float64
+	ProviderID  string
 	AccountID   uuid.UUID
 	ID          uuid.UUID
 	Attempt     int32
@@ -84,6 +85,7 @@ type PutOffRefundParams struct {
 func (q *Queries) PutOffRefund(ctx context.Context, arg PutOffRefundParams) (int64, error) {
 	result, err := q.db.Exec(ctx, putOffRefund,
 		arg.WaitSeconds,
+		arg.ProviderID,
 		arg.AccountID,
 		arg.ID,
 		arg.Attempt,
