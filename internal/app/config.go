@@ -278,6 +278,7 @@ func (c Config) check() error {
 	require(c.DatabaseURL == "" || isURL(c.DatabaseURL, "postgres", "postgresql"), "DATABASE_URL", "postgres://user:password@host:port/name")
 	require(c.Provider == ProviderSimulator || c.Provider == ProviderStripe, "PSP", "simulator or stripe")
 	require(c.StripeKey == "" || stripe.IsKey(c.StripeKey), "STRIPE_SECRET_KEY", "sk_live_…, rk_live_…, sk_test_… or rk_test_…; publishable keys cannot charge")
+	require(c.StripeWebhookSecret == "" || strings.HasPrefix(c.StripeWebhookSecret, "whsec_"), "STRIPE_WEBHOOK_SECRET", "the signing secret of an endpoint, whsec_…")
 	require(c.PSPURL == "" || isURL(c.PSPURL, "http", "https"), "PSP_URL", "http://host:port")
 	if c.RedisURL != "" {
 		if _, err := redisstore.Options(c.RedisURL); err != nil { // which doesn't repeat it either

@@ -36,6 +36,9 @@ func TestConfig_OfStripeRefusesOtherKeys(t *testing.T) {
 		require.ErrorContains(t, err, "STRIPE_SECRET_KEY must be", key)
 		require.NotContains(t, err.Error(), key)
 	}
-	_, err := ParseConfig([]string{"PSP=paypal"})
+	_, err := ParseConfig([]string{"STRIPE_WEBHOOK_SECRET=sk_test_secret"})
+	require.ErrorContains(t, err, "STRIPE_WEBHOOK_SECRET must be the signing secret of an endpoint")
+	require.NotContains(t, err.Error(), "sk_test_secret")
+	_, err = ParseConfig([]string{"PSP=paypal"})
 	require.ErrorContains(t, err, "PSP must be simulator or stripe")
 }
