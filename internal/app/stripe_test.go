@@ -227,8 +227,8 @@ func TestStripe_RefusesEventsOfOthers(t *testing.T) {
 	}{
 		"another endpoint's secret": {event, "whsec_of_another_account", "invalid_signature", "not signed with our secret", time.Now(), 401},
 		"too old":                   {event, stripeSecret, "invalid_signature", "older than five minutes", time.Now().Add(-6 * time.Minute), 401},
-		"a connected account": {changed(`"livemode":false,"account":"acct_2"`), stripeSecret, "invalid_request", "about another account of Stripe", time.Now(), 400},
-		"live mode": {changed(`"livemode":true`), stripeSecret, "invalid_request", "of the other mode of Stripe", time.Now(), 400},
+		"a connected account":       {changed(`"livemode":false,"account":"acct_2"`), stripeSecret, "invalid_request", "about another account of Stripe", time.Now(), 400},
+		"live mode":                 {changed(`"livemode":true`), stripeSecret, "invalid_request", "of the other mode of Stripe", time.Now(), 400},
 	} {
 		require.True(t, name == "too old" || c.secret != stripeSecret || c.body != event, name)
 		got := r.hear([]byte(c.body), stripetest.Sign([]byte(c.body), c.secret, c.sent))

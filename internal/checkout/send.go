@@ -57,9 +57,9 @@ func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund,
 }
 
 // send makes one attempt: it asks the provider, or looks the operation up. What is known to be at
-// the provider is only looked up. It never returns that the operation is absent. A rejection settles the first attempt, because nothing was sent before
-// it. After a later attempt it may be that an earlier one has moved the money, which the provider's
-// books show, or still will.
+// the provider is only looked up. It never returns that the operation is absent. A rejection
+// settles the first attempt, because nothing was sent before it. After a later attempt it may be
+// that an earlier one has moved the money, which the provider's books show, or still will.
 func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
 	at := value.Common()
 	if isFarOff(at.UpdatedAt) {

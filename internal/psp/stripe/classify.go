@@ -97,8 +97,8 @@ func chargeRefused(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayRe
 	return unknown("charge", e)
 }
 
-// ofRefusedIntent returns what the PaymentIntent in an error says. Where it has no reason, that of a
-// card's error is its own; any other error may be about a request that found it at work.
+// ofRefusedIntent returns what the PaymentIntent in an error says. Where it has no reason, that of
+// a card's error is its own; any other error may be about a request that found it at work.
 func ofRefusedIntent(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayResult {
 	intent := *e.PaymentIntent
 	if intent.LastPaymentError == nil && e.HTTPStatusCode == http.StatusPaymentRequired {

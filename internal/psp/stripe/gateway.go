@@ -117,8 +117,8 @@ func (g *Gateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout
 		func() checkout.GatewayResult { return g.FindCharge(ctx, r) })
 }
 
-// FindCharge retrieves the PaymentIntent if its ID is known, and otherwise looks for the one with the
-// request's provider key. Absent with the code not_charged means that Stripe has none.
+// FindCharge retrieves the PaymentIntent if its ID is known, and otherwise looks for the one with
+// the request's provider key. Absent with the code not_charged means that Stripe has none.
 func (g *Gateway) FindCharge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
@@ -158,8 +158,9 @@ func (g *Gateway) Refund(ctx context.Context, r checkout.RefundRequest) checkout
 	return g.refused(err, "refund", refundRefused, func() checkout.GatewayResult { return g.FindRefund(ctx, r) })
 }
 
-// FindRefund retrieves the refund if its ID is known, and otherwise looks for the request's provider
-// key among the refunds of the charge. Absent with the code not_refunded means that Stripe has none.
+// FindRefund retrieves the refund if its ID is known, and otherwise looks for the request's
+// provider key among the refunds of the charge. Absent with the code not_refunded means that Stripe
+// has none.
 func (g *Gateway) FindRefund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
