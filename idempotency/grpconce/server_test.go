@@ -297,7 +297,7 @@ func TestUnary_EndsItsHandler(t *testing.T) {
 		cause  error
 	}{
 		"deadline":   {idempotency.Policy{Deadline: 50 * time.Millisecond}, nil, context.DeadlineExceeded},
-		"lost lease": {idempotency.Policy{Lease: 150 * time.Millisecond}, faulty.On(faulty.Extend, idempotency.ErrLost), idempotency.ErrLost},
+		"lost lease": {idempotency.Policy{Lease: 3 * time.Second}, faulty.On(faulty.Extend, idempotency.ErrLost), idempotency.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
