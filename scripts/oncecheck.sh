@@ -21,6 +21,6 @@ go build -o bin/ ./cmd/oncecheck
 bin/oncecheck "$@" --only "$(bin/oncecheck --rules | awk '$1 != "other-caller" { print $1 }' | paste -sd,)" \
   --count "$api/customers/$one/wallet#balance.amount" --other-url "$api/customers/$two/top-ups" \
   ${STACK:+--between "$STACK flush redis"} \
-  -H "$mine" -d '{"amount":{"amount":1,"currency":"USD"}}' "$api/customers/$one/top-ups"
+  --server "$api" --parameter "customer_id=$one" -H "$mine" -d '{"amount":{"amount":1,"currency":"USD"}}' api/openapi.yaml#createTopUp
 bin/oncecheck "$@" --only other-caller --other-header "$other" \
   -H "$mine" -d '{"name":"Ada","email":"oncecheck-{{unique}}@example.com"}' "$api/customers"

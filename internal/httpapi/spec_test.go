@@ -127,6 +127,30 @@ func TestPolicies_AreThoseOfTheDesign(t *testing.T) {
 	}, keyedRoutes(cfg))
 }
 
+// TestDescription_PublishesThePolicies: clients and oncecheck read x-idempotency. The durations are
+// the defaults of the configuration.
+func TestDescription_PublishesThePolicies(t *testing.T) {
+	t.Parallel()
+	policies := keyedRoutes(Config{PaymentTTL: 48 * time.Hour, OrderTTL: 24 * time.Hour})
+	described(t, func(route string, operation *openapi3.Operation) {
+		policy := policies[route]
+		delete(policies, route)
+		if policy == nil {
+			require.NotContains(t, operation.Extensions, "x-idempotency", route)
+			return
+		}
+		published := map[string]any{"key": "optional", "kept_seconds": policy.TTL.Seconds(), "afterwards": "executed"}
+		if policy.Required {
+			published["key"] = "required"
+		}
+		if policy.FailureMode == idempotency.FailClosed { // it moves money, and its keys leave tombstones
+			published["afterwards"] = "refused"
+		}
+		require.Equal(t, published, operation.Extensions["x-idempotency"], route)
+	})
+	require.Empty(t, policies, "described")
+}
+
 // The strict reading of bodies refuses fractions, and the handlers' types have no place for unknown
 // members: the description must agree to both.
 func TestDescription_HasOnlyWholeNumbersAndClosedBodies(t *testing.T) {

@@ -27,6 +27,7 @@ type client struct {
 	mu   sync.Mutex
 	sent int
 	next time.Time // when the next request may be sent
+	rule string    // that is checked now
 	all  []Exchange
 }
 
@@ -100,6 +101,7 @@ func (c *client) exchange(ctx context.Context, note string, r Request, w way) Ex
 	e.Answered = time.Since(c.began)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e.rule = c.rule
 	c.all = append(c.all, e)
 	return e
 }

@@ -14,6 +14,7 @@ import (
 
 const usage = `usage: oncecheck [FLAGS] [curl] [CURL'S FLAGS] URL
        oncecheck [FLAGS] FILE.http[#NAME]
+       oncecheck [FLAGS] OPENAPI.yaml#OPERATION
        oncecheck --rules [NAME]
 
 Sends a request that changes something in the ways in which retries happen, and says which rules of
@@ -37,6 +38,8 @@ type settings struct {
 	count, countCommand string
 	countSQL, database  string
 	between, only       string
+	server              string
+	parameters          map[string]string
 	page, badge         string
 	rules, quiet, yes   bool
 	json                bool
@@ -92,7 +95,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (int, 
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
 func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
-	s := &settings{cfg: Config{OtherCaller: map[string][]string{}}}
+	s := &settings{cfg: Config{OtherCaller: map[string][]string{}}, parameters: map[string]string{}}
 	flags := flag.NewFlagSet("oncecheck", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is printed once, by Main
 	s.curlFlags(flags)
@@ -100,6 +103,8 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
 	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller))
+	flags.StringVar(&s.server, "server", "", "the base `URL` of the operations of an OpenAPI document (default: its first server)")
+	flags.Func("parameter", "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again", s.parameter)
 	flags.StringVar(&s.count, "count", "", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items")
 	flags.StringVar(&s.countCommand, "count-command", "", "a `command` that prints how many effects there are")
 	flags.StringVar(&s.countSQL, "count-sql", "", "a `query` of PostgreSQL that returns how many effects there are")
@@ -173,6 +178,9 @@ func (s *settings) takeWords(words []string) error {
 	}
 	if file, name, _ := strings.Cut(words[0], "#"); strings.HasSuffix(file, ".http") {
 		return s.takeFile(file, name)
+	}
+	if file, name, _ := strings.Cut(words[0], "#"); isDocument(file) {
+		return s.takeDocument(file, name)
 	}
 	s.cfg.Request.URL = words[0]
 	return s.data.into(&s.cfg.Request)

@@ -35,6 +35,10 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 	}))
 	t.Cleanup(rubbish.Close)
 	_, url := newShop(t, "")
+	document := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(document, []byte(shopDocument), 0o600))
+	nonsense := filepath.Join(t.TempDir(), "nonsense.json")
+	require.NoError(t, os.WriteFile(nonsense, []byte("{\n\n"), 0o600))
 	for want, args := range map[string][]string{
 		"name the URL":           {},
 		"one URL or file too":    {url, url},
@@ -46,17 +50,27 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 		"card number":            {"-d", `{"card":"4242 4242 4242 4242"}`, url},
 		"read the body":          {"-d", "@nowhere.json", url},
 		"read the request":       {"nowhere.http"},
-		"exclude each other":     {"--count", url, "--count-command", "echo 1", url},
-		"did not answer":         {"http://" + silent.Addr().String()},
-		"malformed HTTP":         {rubbish.URL},
-		"answered with 400":      {"-d", "{", url},
-		"looks like production":  {"https://api.shop.com/orders"},
-		"nothing was sent":       {"http://192.168.7.7/orders"},
-		"went from 0 to 0":       {"-d", "{}", "--count-command", "echo 0", url},
-		"has to print a number":  {"-d", "{}", "--count-command", "echo x", url},
-		"neither a number":       {"-d", "{}", "--count", url + "#data", url},
-		"have to be positive":    {"--rate", "0", url},
-		"at the same host":       {"--other-url", "http://192.168.7.7/refunds", url},
+		"no such file":           {"nowhere.yaml#order"},
+		"read the OpenAPI":       {nonsense + "#order"},
+		"has the operations":     {document},
+		`["PUT /plain" "order" "pay" "unclear" "vague"]; name one`: {document + "#nothing"},
+		"with --server":         {document + "#order"},
+		"--parameter order_id":  {"--server", url, document + "#pay"},
+		"order_id=42, and is":   {"--parameter", "order_id", document + "#pay"},
+		"give the body with -d": {"--server", url, document + "#vague"},
+		"give it with -d":       {"--server", url, document + "#PUT /plain"},
+		"x-idempotency needs":   {"--server", url, document + "#unclear"},
+		"exclude each other":    {"--count", url, "--count-command", "echo 1", url},
+		"did not answer":        {"http://" + silent.Addr().String()},
+		"malformed HTTP":        {rubbish.URL},
+		"answered with 400":     {"-d", "{", url},
+		"looks like production": {"https://api.shop.com/orders"},
+		"nothing was sent":      {"http://192.168.7.7/orders"},
+		"went from 0 to 0":      {"-d", "{}", "--count-command", "echo 0", url},
+		"has to print a number": {"-d", "{}", "--count-command", "echo x", url},
+		"neither a number":      {"-d", "{}", "--count", url + "#data", url},
+		"have to be positive":   {"--rate", "0", url},
+		"at the same host":      {"--other-url", "http://192.168.7.7/refunds", url},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -47,6 +47,7 @@ type Config struct {
 	OtherURL    string                      // of another operation that takes the same body
 	OtherCaller http.Header                 // headers that make the request another caller's
 	Count       Counter                     // how many effects there are; nil: effects are not counted
+	Contract    *Contract                   // what the API publishes about its keys; nil: nothing
 	Between     func(context.Context) error // between a request and its retry; nil: nothing
 	Only        []string                    // names of rules; empty: all
 	MaxRequests int                         // 0: [DefaultMaxRequests]

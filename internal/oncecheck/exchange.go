@@ -18,7 +18,8 @@ type Exchange struct {
 	Sent     time.Duration `json:"sent"`            // nanoseconds since the run began
 	Answered time.Duration `json:"answered"`
 
-	status int // 0: no whole answer
+	rule   string // in which it was sent
+	status int    // 0: no whole answer
 	header http.Header
 	body   string
 }

@@ -77,8 +77,30 @@ func printReport(out io.Writer, r Report, quiet bool) {
 		}
 		printEvidence(out, v.Evidence)
 	}
+	if !quiet {
+		printDialects(out, r.Dialects)
+	}
 	_, _ = fmt.Fprintf(out, "\n%s; %d requests in %s\n", r.Sum(), r.Requests, r.Elapsed.Round(100*time.Millisecond))
 }
+
+// printDialects prints what the API does in a column for each dialect.
+func printDialects(out io.Writer, all []Trait) {
+	_, _ = fmt.Fprintf(out, "\n%-20s", "dialect")
+	for _, name := range Dialects {
+		_, _ = fmt.Fprintf(out, " %-7s", name)
+	}
+	_, _ = fmt.Fprintln(out)
+	for _, c := range all {
+		_, _ = fmt.Fprintf(out, "%-20s", c.Name)
+		for _, name := range Dialects {
+			_, _ = fmt.Fprintf(out, " %-7s", c.Speaks[name])
+		}
+		_, _ = fmt.Fprintf(out, " %s\n", c.Seen)
+	}
+}
+
+// Columns are the names of the dialects, for the page.
+func (r Report) Columns() []string { return Dialects }
 
 // Sum is the result in a few words.
 func (r Report) Sum() string {

@@ -134,7 +134,7 @@ func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 		sent.Go(func() {
 			ready.Done()
 			ready.Wait()
-			first[i] = p.client.exchange(p.ctx, "one of many at once", r, way{})
+			first[i] = p.client.exchange(p.ctx, noteAtOnce, r, way{})
 		})
 	}
 	sent.Wait()

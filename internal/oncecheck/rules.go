@@ -37,6 +37,7 @@ var Rules = []Rule{
 	{"client-leaves", clientLeaves},
 	{"error-then-key", errorThenKey},
 	{"survives", survives},
+	{"retention", retention},
 }
 
 //go:embed pages/*.md

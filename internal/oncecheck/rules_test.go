@@ -18,6 +18,7 @@ func check(t *testing.T, flaw string, only ...string) Report {
 			Header: http.Header{"Authorization": {"Bearer a"}, "Content-Type": {"application/json"}}},
 		OtherURL: url + "/refunds", OtherCaller: http.Header{"Authorization": {"Bearer b"}},
 		Count: s.count, Between: s.forget, Only: only, Rate: 10_000, Patience: 3 * time.Second,
+		Contract: &Contract{Key: "required", Kept: 1},
 	})
 	require.NoError(t, err)
 	return report

@@ -40,7 +40,7 @@ func (p *probe) repeated(r Request) Verdict {
 		return notDecided("the request got %s", first.told())
 	}
 	for range repetitions {
-		again := p.retry("the same request again", r)
+		again := p.retry(noteAgain, r)
 		if why := first.difference(again); why != "" {
 			return broken([]Exchange{first, again}, "%s", why)
 		}
@@ -62,7 +62,7 @@ func memberOrder(p *probe) Verdict {
 	}
 	first := p.send("the request", r)
 	r.Body = reordered
-	again := p.retry("its members in another order, with other whitespace", r)
+	again := p.retry(noteReordered, r)
 	if why := first.difference(again); why != "" {
 		return broken([]Exchange{first, again}, "%s", why)
 	}
@@ -111,7 +111,7 @@ func (p *probe) reused(change func(Request) Request) Verdict {
 	if !first.succeeded() {
 		return notDecided("the request got %s", first.told())
 	}
-	other := p.send("another request with the same key", change(r))
+	other := p.send(noteOther, change(r))
 	shown := []Exchange{first, other}
 	switch {
 	case first.same(other):

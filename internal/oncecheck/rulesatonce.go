@@ -59,7 +59,7 @@ func retryAfter(p *probe) Verdict {
 	p.must(p.client.reserve(p.ctx, crowd))
 	answers := make(chan Exchange, crowd)
 	for range crowd {
-		go func() { answers <- p.client.exchange(p.ctx, "one of many at once", r, way{}) }()
+		go func() { answers <- p.client.exchange(p.ctx, noteAtOnce, r, way{}) }()
 	}
 	var told *Exchange
 	for range crowd {

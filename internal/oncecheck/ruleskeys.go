@@ -7,7 +7,7 @@ import (
 func noKey(p *probe) Verdict {
 	r := p.fresh()
 	r.Header.Del(p.cfg.KeyHeader)
-	return p.refuses(r, "a request without a key")
+	return p.refuses(r, noteNoKey)
 }
 
 func emptyKey(p *probe) Verdict { return p.refuses(p.keyed(""), "a request with an empty key") }
@@ -26,7 +26,7 @@ func (p *probe) refuses(r Request, what string) Verdict {
 // asKey checks that a key is refused, or that it works as every other key.
 func (p *probe) asKey(key string) (accepted bool, v Verdict) {
 	r := p.keyed(key)
-	first := p.send("the request with this key", r)
+	first := p.send(noteThisKey, r)
 	switch {
 	case first.refused():
 		return false, holds()

@@ -15,6 +15,7 @@ type Report struct {
 	Requests int           `json:"requests"`
 	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
 	Verdicts []Verdict     `json:"verdicts"`
+	Dialects []Trait      `json:"dialects"`
 }
 
 // Count returns how many rules have an outcome.
@@ -42,6 +43,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
 			continue
 		}
+		c.rule = rule.Name // no request is under way between two rules
 		v, err := c.run(ctx, rule.check)
 		if errors.Is(err, errUsedUp) {
 			v, err = notDecided("%s", err), nil
@@ -52,6 +54,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		v.Rule, v.Claim = rule.Name, rule.Claim()
 		report.Verdicts = append(report.Verdicts, v)
 	}
+	report.Dialects = traitsOf(c.all, cfg.Contract)
 	report.Requests, report.Elapsed = len(c.all), time.Since(c.began)
 	return report, nil
 }

@@ -30,6 +30,7 @@ type shop struct {
 type record struct {
 	fingerprint string
 	done        bool
+	at          time.Time // when it was done
 	conflict    bool // somebody was told to retry
 	status      int
 	body        string
@@ -37,6 +38,10 @@ type record struct {
 
 // work is how long an effect takes: long enough for others to come meanwhile.
 const work = 30 * time.Millisecond
+
+// notice is how long a shop that forgets when its client is gone looks out for that. On a busy
+// machine a closed connection is noticed late.
+const notice = time.Second
 
 func newShop(t *testing.T, flaw string) (*shop, string) {
 	t.Helper()
@@ -140,6 +145,9 @@ func (s *shop) refuse(w http.ResponseWriter, key string) {
 func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint string) {
 	s.mu.Lock()
 	known, found := s.records[key]
+	if found && known.done && s.flaw == "retention" && time.Since(known.at) > work {
+		found = false
+	}
 	if found && !known.done && strings.HasSuffix(s.flaw, "-at-once") {
 		found = false
 	}
@@ -152,14 +160,17 @@ func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint st
 	s.records[key] = own
 	s.mu.Unlock()
 	answer := s.effect()
-	gone := false
+	gone, takes := false, work
+	if s.flaw == "client-leaves" {
+		takes = notice
+	}
 	select {
-	case <-time.After(work):
+	case <-time.After(takes):
 	case <-r.Context().Done():
 		gone = s.flaw == "client-leaves"
 	}
 	s.mu.Lock()
-	own.body, own.done = answer, true
+	own.body, own.done, own.at = answer, true, time.Now()
 	if gone {
 		delete(s.records, key)
 	}
@@ -170,7 +181,7 @@ func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint st
 	}
 	_ = http.NewResponseController(w).Flush()
 	select {
-	case <-time.After(work):
+	case <-time.After(notice):
 	case <-r.Context().Done():
 		s.mu.Lock()
 		delete(s.records, key)

@@ -17,7 +17,7 @@ type Verdict struct {
 	Rule     string     `json:"rule"`
 	Claim    string     `json:"claim"`
 	Outcome  Outcome    `json:"outcome"`
-	Reason   string     `json:"reason,omitempty"` // why it is broken, or what is missing to decide
+	Reason   string     `json:"reason,omitempty"` // why it is broken, or what is missing to decide; of a rule that holds, what was learned
 	Evidence []Exchange `json:"evidence,omitempty"`
 }
 

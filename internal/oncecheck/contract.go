@@ -1,0 +1,98 @@
+package oncecheck
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// extension is the name under which an OpenAPI operation has its [Contract].
+const extension = "x-idempotency"
+
+// Contract is what an API publishes about the keys of an operation.
+type Contract struct {
+	Key        string `json:"key"`          // required or optional
+	Kept       int64  `json:"kept_seconds"` // how long an answer is kept
+	Afterwards string `json:"afterwards"`   // what becomes of a key whose answer is no longer kept: refused or executed
+}
+
+// contractOf reads the extension of an operation; nil without one.
+func contractOf(o *openapi3.Operation) (*Contract, error) {
+	published, ok := o.Extensions[extension]
+	if !ok {
+		return nil, nil
+	}
+	text, err := json.Marshal(published)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", extension, err)
+	}
+	var c Contract
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("read %s: %w", extension, err)
+	}
+	if c.Kept <= 0 || (c.Key != "required" && c.Key != "optional") {
+		return nil, errors.New(extension + " needs kept_seconds and a key that is required or optional")
+	}
+	return &c, nil
+}
+
+// expiry reads how long an answer is kept from a header of it, such as Idempotency-Key-Expires: a
+// date, or seconds.
+func expiry(header http.Header, now time.Time) (time.Duration, bool) {
+	for name := range header {
+		lower := strings.ToLower(name)
+		if !strings.Contains(lower, "idempoten") || !strings.Contains(lower, "expir") {
+			continue
+		}
+		text := header.Get(name)
+		if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+			return time.Duration(seconds) * time.Second, true
+		}
+		for _, layout := range []string{http.TimeFormat, time.RFC3339} {
+			if at, err := time.Parse(layout, text); err == nil {
+				return at.Sub(now), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// retention requires that the API publishes how long it keeps an answer, and that this is true as
+// far as one run can see.
+func retention(p *probe) Verdict {
+	r := p.fresh()
+	first := p.send("the request", r)
+	if !first.succeeded() {
+		return notDecided("the request got %s", first.told())
+	}
+	kept, published := expiry(first.header, time.Now())
+	if c := p.cfg.Contract; c != nil {
+		kept, published = time.Duration(c.Kept)*time.Second, true
+		keyless := p.fresh()
+		keyless.Header.Del(p.cfg.KeyHeader)
+		if c.Key == "required" {
+			if e := p.send(noteNoKey, keyless); e.succeeded() {
+				return broken([]Exchange{e}, "%s says that a key is required, and a request without one was executed", extension)
+			}
+		}
+	}
+	if !published {
+		return notDecided("no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
+	}
+	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
+	if wait > p.cfg.Patience {
+		return Verdict{Outcome: Holds, Reason: fmt.Sprintf("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)}
+	}
+	p.must(pause(p.ctx, wait))
+	again := p.retry("the same request, shortly before its answer expires", r)
+	if why := first.difference(again); why != "" {
+		return broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
+	}
+	return holds()
+}

@@ -1,0 +1,140 @@
+package oncecheck
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shopDocument describes the shop, with an operation for each way in which an example is given, and
+// some that have none.
+const shopDocument = `
+openapi: 3.0.3
+info: { title: shop, version: "1" }
+servers: [{ url: /v1 }]
+paths:
+  /orders/{order_id}/payments:
+    parameters:
+      - { name: order_id, in: path, required: true, schema: { type: string } }
+    post:
+      operationId: pay
+      x-idempotency: { key: required, kept_seconds: 172800, afterwards: refused }
+      parameters:
+        - { name: X-Idempotency, in: header, required: true, schema: { type: string } }
+        - { name: dry, in: query, required: true, schema: { type: boolean, enum: [false] } }
+        - { name: X-Region, in: header, required: true, examples: { eu: { value: eu } } }
+        - { name: note, in: query, schema: { type: string } }
+      requestBody:
+        content: { application/json: { examples: { small: { value: { amount: 5 } } } } }
+      responses: { default: { description: any } }
+  /orders:
+    get: { operationId: list, responses: { default: { description: any } } }
+    post:
+      operationId: order
+      requestBody:
+        required: true
+        content: { application/json: { schema: { $ref: "#/components/schemas/Order" } } }
+      responses: { default: { description: any } }
+  /vague:
+    post:
+      operationId: vague
+      requestBody: { required: true, content: { application/json: { schema: { type: object, required: [a], properties: { a: { type: string } } } } } }
+      responses: { default: { description: any } }
+  /unclear:
+    post:
+      operationId: unclear
+      x-idempotency: { key: required, kept_seconds: 0 }
+      responses: { default: { description: any } }
+  /plain:
+    put:
+      requestBody: { content: { text/plain: { schema: { type: string, example: x } } } }
+      responses: { default: { description: any } }
+components:
+  schemas:
+    Order:
+      allOf:
+        - { type: object, required: [item], properties: { item: { type: string, example: tee }, gift: { type: boolean } } }
+        - { type: object, required: [lines, kind], properties: { lines: { type: array, items: { $ref: "#/components/schemas/Line" } }, kind: { oneOf: [{ type: string, enum: [web] }] } } }
+    Line: { type: object, required: [cents], properties: { cents: { type: integer, default: 5 } } }
+`
+
+// read returns the settings for the arguments.
+func read(t *testing.T, args ...string) *settings {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(shopDocument), 0o600))
+	s, words, err := parseArguments(args[:len(args)-1], nil)
+	require.NoError(t, err)
+	require.Empty(t, words)
+	require.NoError(t, s.takeWords([]string{file + "#" + args[len(args)-1]}))
+	return s
+}
+
+func TestOpenAPI_MakesARequestOfExamples(t *testing.T) {
+	t.Parallel()
+	cfg := read(t, "--server", "http://127.0.0.1:1/v1/", "order").cfg
+	require.Equal(t, "POST http://127.0.0.1:1/v1/orders", cfg.Request.Method+" "+cfg.Request.URL)
+	require.JSONEq(t, `{"item":"tee","lines":[{"cents":5}],"kind":"web"}`, cfg.Request.Body)
+	require.Equal(t, "application/json", cfg.Request.Header.Get("Content-Type"))
+	require.Nil(t, cfg.Contract)
+
+	cfg = read(t, "--server", "http://127.0.0.1:1", "--parameter", "order_id=a/b", "-H", "Authorization: me", "pay").cfg
+	require.Equal(t, "http://127.0.0.1:1/orders/a%2Fb/payments?dry=false", cfg.Request.URL)
+	require.JSONEq(t, `{"amount":5}`, cfg.Request.Body)
+	require.Equal(t, "eu", cfg.Request.Header.Get("X-Region"))
+	require.Equal(t, "me", cfg.Request.Header.Get("Authorization"))
+	require.Equal(t, "X-Idempotency", cfg.KeyHeader)
+	require.Equal(t, &Contract{Key: "required", Kept: 172800, Afterwards: "refused"}, cfg.Contract)
+
+	cfg = read(t, "--server", "http://127.0.0.1:1", "-d", `{"a":1}`, "vague").cfg
+	require.JSONEq(t, `{"a":1}`, cfg.Request.Body, "curl's body is taken instead of the examples")
+}
+
+func TestOpenAPI_IsCheckedAsEveryOtherRequest(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "")
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(shopDocument), 0o600))
+	status, out, errOut := call(t, "", "--server", url, "--only", "replay,retention", "--parameter", "order_id=1", "--key-header", "Idempotency-Key", file+"#order")
+	require.Equal(t, 0, status, errOut)
+	require.Contains(t, out, "1 hold, 0 broken, 1 not decided", "the operation has no x-idempotency")
+}
+
+func TestRetention_BelievesNoContract(t *testing.T) {
+	t.Parallel()
+	run := func(flaw string, published *Contract) Verdict {
+		_, url := newShop(t, flaw)
+		report, err := Run(t.Context(), Config{
+			Request: Request{URL: url, Body: "{}"}, Only: []string{"retention"}, Contract: published, Rate: 10_000,
+		})
+		require.NoError(t, err)
+		return report.Verdicts[0]
+	}
+	require.Equal(t, NotDecided, run("", nil).Outcome)
+	v := run("no-key", &Contract{Key: "required", Kept: aDay})
+	require.Equal(t, Broken, v.Outcome)
+	require.Contains(t, v.Reason, "a key is required")
+	v = run("no-key", &Contract{Key: "optional", Kept: aDay})
+	require.Equal(t, Holds, v.Outcome)
+	require.Contains(t, v.Reason, "kept for 24h0m0s")
+}
+
+func TestExpiry_ReadsDatesAndSeconds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"3600": time.Hour, "2026-11-25T02:00:00Z": 2 * time.Hour, "Wed, 25 Nov 2026 03:00:00 GMT": 3 * time.Hour,
+	} {
+		kept, ok := expiry(http.Header{"Idempotency-Key-Expires": {text}}, now)
+		require.True(t, ok)
+		require.Equal(t, want, kept)
+	}
+	for _, header := range []http.Header{{"Idempotency-Key-Expires": {"soon"}}, {"Expires": {"3600"}}, {}} {
+		_, ok := expiry(header, now)
+		require.False(t, ok)
+	}
+}
