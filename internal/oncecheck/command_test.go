@@ -89,6 +89,7 @@ func TestMain_TakesACurlCommand(t *testing.T) {
 		"curl", "-sS", "-XPOST", url+"/orders", "-H", "Authorization: Bearer a", "-d", `{"amount":5}`)
 	require.Equal(t, 0, status, errOut)
 	require.Contains(t, out, "2 hold, 0 broken, 0 not decided")
+	require.Regexp(t, `mark of a replay +- +no +no +- +no +none\n`, out)
 }
 
 func TestMain_TakesARequestOfAFile(t *testing.T) {
@@ -121,7 +122,7 @@ func TestMain_WritesReports(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
 	require.Equal(t, Broken, report.Verdicts[1].Outcome)
 	require.NotEmpty(t, report.Verdicts[1].Evidence[0].Response)
-	for file, want := range map[string]string{page: "other-body: <strong>broken</strong>", badge: "1 hold, 1 broken"} {
+	for file, want := range map[string]string{page: "other-body: <strong>broken</strong></h2>", badge: "1 hold, 1 broken"} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Contains(t, string(text), want)

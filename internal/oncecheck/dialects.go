@@ -24,8 +24,8 @@ var Dialects = []string{"IETF", "Stripe", "ACP", "UCP", "oncepay"}
 // Trait is one thing that dialects do in different ways.
 type Trait struct {
 	Name   string            `json:"name"`
-	Seen   string            `json:"seen,omitempty"` // what this API does
-	Speaks map[string]string `json:"speaks"`         // by dialect: yes, no, ? if it was not seen, - if it has no such rule
+	Seen   string            `json:"seen"`   // what this API does
+	Speaks map[string]string `json:"speaks"` // by dialect: yes, no, or - if it has no such rule
 }
 
 // trait is how a Trait is found out: by the first exchange of a rule with a note.
@@ -69,26 +69,25 @@ var traits = []trait{
 const aDay = 24 * 60 * 60
 
 // traitsOf compares what was seen with each dialect.
-func traitsOf(all []Exchange, published *Contract) []Trait {
-	list := make([]Trait, 0, len(traits)+1)
+func traitsOf(all []Exchange, published *Contract) (list []Trait) {
 	for _, one := range traits {
 		e, found := one.find(all)
-		c := Trait{Name: one.name, Speaks: map[string]string{}}
-		if found {
-			c.Seen = one.seen(e)
+		if !found {
+			continue
 		}
+		t := Trait{Name: one.name, Seen: one.seen(e), Speaks: map[string]string{}}
 		for _, name := range Dialects {
 			rule, has := one.speaks[name]
-			c.Speaks[name] = spoken(has, found, func() bool { return rule(e) })
+			t.Speaks[name] = spoken(has, has && rule(e))
 		}
-		list = append(list, c)
+		list = append(list, t)
 	}
-	kept := Trait{Name: "kept for a day", Speaks: map[string]string{}}
-	if published != nil {
-		kept.Seen = fmt.Sprintf("%d hours, it says", published.Kept/(60*60))
+	if published == nil {
+		return list
 	}
+	kept := Trait{Name: "kept for a day", Seen: fmt.Sprintf("%d hours, it says", published.Kept/(60*60)), Speaks: map[string]string{}}
 	for _, name := range Dialects {
-		kept.Speaks[name] = spoken(name != "IETF", published != nil, func() bool { return published.Kept >= aDay })
+		kept.Speaks[name] = spoken(name != "IETF" && name != "oncepay", published.Kept >= aDay)
 	}
 	return append(list, kept)
 }
@@ -102,13 +101,11 @@ func (c trait) find(all []Exchange) (Exchange, bool) {
 	return Exchange{}, false
 }
 
-func spoken(hasRule, seen bool, holds func() bool) string {
+func spoken(hasRule, holds bool) string {
 	switch {
 	case !hasRule:
 		return "-"
-	case !seen:
-		return "?"
-	case holds():
+	case holds:
 		return "yes"
 	}
 	return "no"

@@ -77,7 +77,7 @@ func printReport(out io.Writer, r Report, quiet bool) {
 		}
 		printEvidence(out, v.Evidence)
 	}
-	if !quiet {
+	if !quiet && len(r.Dialects) > 0 {
 		printDialects(out, r.Dialects)
 	}
 	_, _ = fmt.Fprintf(out, "\n%s; %d requests in %s\n", r.Sum(), r.Requests, r.Elapsed.Round(100*time.Millisecond))

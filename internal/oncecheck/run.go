@@ -15,7 +15,7 @@ type Report struct {
 	Requests int           `json:"requests"`
 	Elapsed  time.Duration `json:"elapsed"` // nanoseconds
 	Verdicts []Verdict     `json:"verdicts"`
-	Dialects []Trait      `json:"dialects"`
+	Dialects []Trait       `json:"dialects,omitempty"` // what was seen of them
 }
 
 // Count returns how many rules have an outcome.

@@ -31,7 +31,7 @@ type record struct {
 	fingerprint string
 	done        bool
 	at          time.Time // when it was done
-	conflict    bool // somebody was told to retry
+	conflict    bool      // somebody was told to retry
 	status      int
 	body        string
 }
