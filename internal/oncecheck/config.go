@@ -17,7 +17,7 @@ import (
 // Defaults of a Config's zero values.
 const (
 	DefaultKeyHeader = "Idempotency-Key"
-	// DefaultMaxRequests is twice the requests of all rules, and some more, at a service that breaks none.
+	// DefaultMaxRequests is over twice the requests of all rules at a service that breaks none.
 	DefaultMaxRequests = 500
 	// DefaultRate bounds the requests per second. Requests that have to be sent at once are
 	// counted, and the next ones wait for them.

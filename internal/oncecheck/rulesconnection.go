@@ -147,7 +147,9 @@ func slowly(ctx context.Context, body string) io.Reader {
 func clientLeaves(p *probe) Verdict {
 	return p.counted(func() Verdict {
 		r := p.fresh()
-		return p.again(r, p.sendBy("the request, whose client leaves when it has sent it", r, way{leave: whenSent}))
+		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{leave: whenSent})
+		p.must(pause(p.ctx, settling)) // or the retry may overtake it
+		return p.again(r, left)
 	})
 }
 

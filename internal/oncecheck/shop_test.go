@@ -37,10 +37,10 @@ type record struct {
 }
 
 // work is how long an effect takes: long enough for others to come meanwhile.
-const work = 30 * time.Millisecond
+const work = 100 * time.Millisecond
 
-// notice is how long a shop that forgets when its client is gone looks out for that. On a busy
-// machine a closed connection is noticed late.
+// notice is how long a flawed shop looks out for what shows its flaw: a client that is gone, or
+// another request with the key. On a busy machine both come late.
 const notice = time.Second
 
 func newShop(t *testing.T, flaw string) (*shop, string) {
@@ -161,7 +161,7 @@ func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint st
 	s.mu.Unlock()
 	answer := s.effect()
 	gone, takes := false, work
-	if s.flaw == "client-leaves" {
+	if s.flaw == "client-leaves" || s.flaw == "polite-retry" || s.flaw == "retry-after" || strings.HasSuffix(s.flaw, "-at-once") {
 		takes = notice
 	}
 	select {
