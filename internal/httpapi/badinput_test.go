@@ -298,6 +298,8 @@ func TestAccount_SeesOnlyItsOwn(t *testing.T) {
 		{"wallet", at("GET", customers+"/wallet", ""), 404, "customer_not_found", ""},
 		{"order", at("GET", orders, ""), 404, "order_not_found", ""},
 		{"payment", at("GET", paid, ""), 404, "payment_not_found", ""},
+		{"payments", at("GET", payments(order), ""), 404, "order_not_found", ""},
+		{"refunds", at("GET", paid+"/refunds", ""), 404, "payment_not_found", ""},
 		{"change product", at("PATCH", "/v1/products/mine", `{"stock_change":1}`), 404, "product_not_found", ""},
 		{"change customer", at("PATCH", customers, `{"name":"Eve"}`), 404, "customer_not_found", ""},
 		{"top up", at("POST", customers+"/top-ups", `{"amount":{"amount":1,"currency":"USD"}}`), 404, "customer_not_found", ""},

@@ -87,6 +87,8 @@ func TestStore_HidesOtherAccounts(t *testing.T) {
 	b.topUp(customer, 10_000)
 	order := b.order(customer, 1)
 	payment := b.pay(order, checkout.MethodWallet)
+	_, err := b.RefundToWallet(b.ctx, b.keyless(), checkout.NewRefund{PaymentID: payment.ID})
+	require.NoError(t, err)
 	before := b.count("outbox")
 	foreign := checkout.Call{Account: b.other, Encode: encode}
 	withKey := func() checkout.Call {
@@ -95,7 +97,7 @@ func TestStore_HidesOtherAccounts(t *testing.T) {
 		return call
 	}
 
-	_, err := b.Product(b.ctx, newID(), "tee-black")
+	_, err = b.Product(b.ctx, newID(), "tee-black")
 	requireCode(t, "product_not_found", err)
 	_, err = b.Customer(b.ctx, b.other, customer)
 	requireCode(t, "customer_not_found", err)
@@ -121,9 +123,54 @@ func TestStore_HidesOtherAccounts(t *testing.T) {
 	requireCode(t, "payment_not_found", err)
 	_, err = b.CardRefunds().Begin(b.ctx, withKey(), checkout.NewRefund{PaymentID: payment.ID})
 	requireCode(t, "payment_not_found", err)
+	_, err = b.Payments(b.ctx, b.other, order.ID, checkout.Page{Limit: 9})
+	requireCode(t, "order_not_found", err)
+	_, err = b.Refunds(b.ctx, b.other, payment.ID, checkout.Page{Limit: 9})
+	requireCode(t, "payment_not_found", err)
 	orders, err := b.Orders(b.ctx, b.other, checkout.OrderPage{Limit: 9})
 	require.NoError(t, err)
 	require.Empty(t, orders)
+	products, err := b.Products(b.ctx, newID(), checkout.ProductPage{Limit: 9})
+	require.NoError(t, err)
+	require.Empty(t, products)
 	require.Equal(t, before, b.count("outbox"))
 	require.Zero(t, b.count("idempotency_keys WHERE account_id = $1 AND status <> 'refused'", b.other))
+}
+
+// TestStore_KeepsNamesOfAccountsApart: both have a product of one SKU, and a customer of one address.
+func TestStore_KeepsNamesOfAccountsApart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const sku = "tee-black"
+	for i, account := range []uuid.UUID{b.account, b.other} {
+		call := checkout.Call{Account: account, Encode: encode}
+		answer, err := b.PutProduct(b.ctx, call, checkout.ProductWrite{SKU: sku, Name: "Tee", Price: usd(int64(100 * (i + 1))), Stock: 10})
+		require.EqualValues(t, 10, decode[checkout.Product](t, answer, err).Stock)
+		answer, err = b.CreateCustomer(b.ctx, call, checkout.NewCustomer{Name: "Ada", Email: "ada@example.com"})
+		require.NotEmpty(t, decode[checkout.Customer](t, answer, err))
+	}
+	for i, account := range []uuid.UUID{b.account, b.other} {
+		foreign, err := b.Product(b.ctx, []uuid.UUID{b.other, b.account}[i], sku)
+		require.NoError(t, err)
+		call := checkout.Call{Account: account, Encode: encode}
+		answer, err := b.CreateCustomer(b.ctx, call, checkout.NewCustomer{Name: "Ada", Email: newID().String() + "@example.com"})
+		customer := decode[checkout.Customer](t, answer, err).ID
+
+		answer, err = b.PlaceOrder(b.ctx, call, wants(customer, sku, 2))
+		order := decode[checkout.Order](t, answer, err)
+		require.EqualValues(t, 200*(i+1), order.Total.Amount, "of its own price")
+		_, err = b.PlaceOrder(b.ctx, call, wants(customer, sku, 1))
+		require.NoError(t, err)
+		_, err = b.UpdateOrder(b.ctx, call, order.ID, checkout.OrderChange{Cancel: true})
+		require.NoError(t, err)
+		answer, err = b.UpdateProduct(b.ctx, call, sku, checkout.ProductChange{StockChange: 5})
+		require.EqualValues(t, 14, decode[checkout.Product](t, answer, err).Stock)
+
+		own, err := b.Product(b.ctx, account, sku)
+		require.NoError(t, err)
+		require.EqualValues(t, 14, own.Stock)
+		after, err := b.Product(b.ctx, []uuid.UUID{b.other, b.account}[i], sku)
+		require.NoError(t, err)
+		require.Equal(t, foreign, after)
+	}
 }

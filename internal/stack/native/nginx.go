@@ -17,8 +17,12 @@ import (
 // is, for docker compose.
 const nginxConf = "deploy/nginx/nginx.conf"
 
-// requestLog, in nginx's folder, has a line for each request that has ended: log_format `requests`.
-const requestLog = "requests.log"
+// Both are in nginx's folder. requestLog has a line for each request that has ended: log_format
+// `requests`. failureLog has what is in nginx's standard error elsewhere: log_format `failures`.
+const requestLog, failureLog = "requests.log", "failures.log"
+
+// nginxOptions: the errors of each try are logged, by which campaigns know what nginx calls dead.
+const nginxOptions = "daemon off; error_log stderr warn;"
 
 // requests are the first five fields of each line: when nginx read the header, as "t=" and seconds
 // since 1970 with milliseconds; the request's ID; 1 if nginx passed it on to a second replica; the
@@ -71,7 +75,7 @@ func renderNginx(conf string, t *topology.Topology) (string, error) {
 		old, new string
 		times    int
 	}{
-		{"access_log off;", "access_log " + requestLog + " requests;", 1},
+		{"access_log /dev/stderr ", "access_log " + requestLog + " requests;\n    access_log " + failureLog + " ", 1},
 		{"listen 8080 ", "listen " + t.Addr(topology.Nginx) + " ", 1},
 		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 4},
 		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 4},
@@ -110,7 +114,7 @@ func prepareNginx(root, dir, log string, t *topology.Topology) (run localserver.
 		return run, err
 	}
 	return localserver.Command{
-		Path: program, Args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", "daemon off;"},
+		Path: program, Args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", nginxOptions},
 		Env: []string{localserver.ServerPath}, Dir: dir, Log: log, User: user, Content: conf,
 	}, nil
 }

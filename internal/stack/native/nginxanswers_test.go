@@ -466,6 +466,54 @@ func TestNginx_LogsNoCredentials(t *testing.T) {
 	require.NotContains(t, string(log), "s3cret")
 }
 
+// TestNginx_LogsNoCardNumber of a request that it fails itself: the log has enough to find it by.
+// The level is the one of deploy/nginx/nginx.conf.
+func TestNginx_LogsNoCardNumber(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"error_log stderr ", "error_log errors.log "}, [2]string{"limit_conn quick_key 384;", "limit_conn quick_key 1;"})
+	const card = "4242424242424242"
+	request := "GET /v1/products/" + card + "?cursor=" + card + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nX-Request-ID: %s\r\n\r\n"
+	send := func(id string, status int) {
+		resp, _ := b.exchange(t, fmt.Sprintf(request, id))
+		require.Equal(t, status, resp.StatusCode)
+	}
+	send("no-replica", 502)
+	send(card, 502)
+	send("4242-4242-4242-4242", 502)
+	arrived, finish := make(chan bool, 1), make(chan bool)
+	busy := func(http.ResponseWriter, *http.Request) {
+		arrived <- true
+		<-finish
+	}
+	stop := b.replica(t, topology.API1, busy)
+	b.replica(t, topology.API2, busy)
+	var running sync.WaitGroup
+	running.Go(func() { send("answered", 200) })
+	<-arrived
+	send("too-many", 503)
+	close(finish)
+	running.Wait()
+	stop()
+	dir := b.driver.State.Service(topology.Nginx).Dir
+	for _, name := range []string{"errors.log", failureLog} {
+		log, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NotContains(t, string(log), "4242", name)
+	}
+	failures, err := os.ReadFile(filepath.Join(dir, failureLog))
+	require.NoError(t, err)
+	found := map[string]int{}
+	for line := range strings.Lines(string(failures)) {
+		var failure struct {
+			ID     string `json:"request_id"`
+			Status int
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &failure), line)
+		found[failure.ID] = failure.Status
+	}
+	require.Equal(t, map[string]int{"no-replica": 502, "(a number)": 502, "too-many": 503}, found)
+}
+
 // TestNginx_HoldsBodiesThatTheAPIAccepts, and only a little more.
 func TestNginx_HoldsBodiesThatTheAPIAccepts(t *testing.T) {
 	t.Parallel()
