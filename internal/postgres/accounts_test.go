@@ -137,7 +137,8 @@ func TestStore_HidesOtherAccounts(t *testing.T) {
 	require.Zero(t, b.count("idempotency_keys WHERE account_id = $1 AND status <> 'refused'", b.other))
 }
 
-// TestStore_KeepsNamesOfAccountsApart: both have a product of one SKU, and a customer of one address.
+// TestStore_KeepsNamesOfAccountsApart: both have a product of one SKU, and a customer of one
+// address.
 func TestStore_KeepsNamesOfAccountsApart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
