@@ -236,7 +236,12 @@ type Customer struct {
 
 // CustomerCreate defines model for CustomerCreate.
 type CustomerCreate struct {
-	// Email Example: ada@example.com
+	// Email Only one customer of an account may have it. Letters from A to Z in upper
+	// and lower case are the same; other letters are as the database's locale
+	// has them.
+	//
+	//
+	// Example: ada@example.com
 	Email Email `json:"email"`
 
 	// Name Example: Ada
@@ -248,14 +253,23 @@ type CustomerName = string
 
 // CustomerUpdate defines model for CustomerUpdate.
 type CustomerUpdate struct {
-	// Email Example: ada@example.com
+	// Email Only one customer of an account may have it. Letters from A to Z in upper
+	// and lower case are the same; other letters are as the database's locale
+	// has them.
+	//
+	//
+	// Example: ada@example.com
 	Email *Email `json:"email,omitempty"`
 
 	// Name Example: Ada
 	Name *CustomerName `json:"name,omitempty"`
 }
 
-// Email Example: ada@example.com
+// Email Only one customer of an account may have it. Letters from A to Z in upper
+// and lower case are the same; other letters are as the database's locale
+// has them.
+//
+// Example: ada@example.com
 type Email = string
 
 // KeyState defines model for KeyState.

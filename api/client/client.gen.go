@@ -237,7 +237,12 @@ type Customer struct {
 
 // CustomerCreate defines model for CustomerCreate.
 type CustomerCreate struct {
-	// Email Example: ada@example.com
+	// Email Only one customer of an account may have it. Letters from A to Z in upper
+	// and lower case are the same; other letters are as the database's locale
+	// has them.
+	//
+	//
+	// Example: ada@example.com
 	Email Email `json:"email"`
 
 	// Name Example: Ada
@@ -249,14 +254,23 @@ type CustomerName = string
 
 // CustomerUpdate defines model for CustomerUpdate.
 type CustomerUpdate struct {
-	// Email Example: ada@example.com
+	// Email Only one customer of an account may have it. Letters from A to Z in upper
+	// and lower case are the same; other letters are as the database's locale
+	// has them.
+	//
+	//
+	// Example: ada@example.com
 	Email *Email `json:"email,omitempty"`
 
 	// Name Example: Ada
 	Name *CustomerName `json:"name,omitempty"`
 }
 
-// Email Example: ada@example.com
+// Email Only one customer of an account may have it. Letters from A to Z in upper
+// and lower case are the same; other letters are as the database's locale
+// has them.
+//
+// Example: ada@example.com
 type Email = string
 
 // KeyState defines model for KeyState.
@@ -1121,12 +1135,18 @@ type ClientInterface interface {
 
 	// CreateRefundWithBody Refund a payment, or a part of it
 	//
+	// Without `amount`, all that is left is refunded. There must be a body, if
+	// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /payments/{payment_id}/refunds (the `CreateRefund` operationId).
 	CreateRefundWithBody(ctx context.Context, paymentID PaymentID, params *CreateRefundParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateRefund Refund a payment, or a part of it
+	//
+	// Without `amount`, all that is left is refunded. There must be a body, if
+	// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1590,6 +1610,9 @@ func (c *Client) ListRefunds(ctx context.Context, paymentID PaymentID, params *L
 
 // CreateRefundWithBody Refund a payment, or a part of it
 //
+// Without `amount`, all that is left is refunded. There must be a body, if
+// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /payments/{payment_id}/refunds (the `CreateRefund` operationId).
@@ -1606,6 +1629,9 @@ func (c *Client) CreateRefundWithBody(ctx context.Context, paymentID PaymentID, 
 }
 
 // CreateRefund Refund a payment, or a part of it
+//
+// Without `amount`, all that is left is refunded. There must be a body, if
+// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3199,12 +3225,18 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRefundWithBodyWithResponse Refund a payment, or a part of it
 	//
+	// Without `amount`, all that is left is refunded. There must be a body, if
+	// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /payments/{payment_id}/refunds (the `CreateRefund` operationId).
 	CreateRefundWithBodyWithResponse(ctx context.Context, paymentID PaymentID, params *CreateRefundParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateRefundResponse, error)
 
 	// CreateRefundWithResponse Refund a payment, or a part of it
+	//
+	// Without `amount`, all that is left is refunded. There must be a body, if
+	// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4875,6 +4907,9 @@ func (c *ClientWithResponses) ListRefundsWithResponse(ctx context.Context, payme
 
 // CreateRefundWithBodyWithResponse Refund a payment, or a part of it
 //
+// Without `amount`, all that is left is refunded. There must be a body, if
+// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /payments/{payment_id}/refunds (the `CreateRefund` operationId).
@@ -4887,6 +4922,9 @@ func (c *ClientWithResponses) CreateRefundWithBodyWithResponse(ctx context.Conte
 }
 
 // CreateRefundWithResponse Refund a payment, or a part of it
+//
+// Without `amount`, all that is left is refunded. There must be a body, if
+// only `{}`: without one the answer is 415, or 400 if there is a `Content-Type`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -171,6 +171,18 @@ func TestKey_IsRefusedForAnotherRequest(t *testing.T) {
 	require.Equal(t, effect, s.effect())
 }
 
+// TestPath_InUpperCaseIsAnotherRequest for the same resource: openapi.yaml tells clients.
+func TestPath_InUpperCaseIsAnotherRequest(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	order, key := s.order(s.customer().ID).ID, newKey()
+	upper := "/v1/orders/" + strings.ToUpper(order.String())
+	require.Equal(t, s.get("/v1/orders/"+order.String()).body, s.get(upper).body)
+	s.post(payments(order), key, card("tok_visa"), http.StatusCreated)
+	s.do(request{method: "POST", path: upper + "/payments", key: key, body: card("tok_visa")}).problem(422, "idempotency_key_reused")
+	require.Equal(t, 1, s.charges(order))
+}
+
 func TestFingerprint_LeavesExcludedFieldsOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

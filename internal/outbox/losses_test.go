@@ -75,6 +75,22 @@ func TestEvents_ComeBackWhenRedisIsFlushed(t *testing.T) {
 	s.effective(25)
 }
 
+// TestEvents_WaitWhileTheStreamIsSomethingElse: somebody has written another value to its key.
+func TestEvents_WaitWhileTheStreamIsSomethingElse(t *testing.T) {
+	t.Parallel()
+	s, _ := running(t)
+	s.startConsumers("api-1")
+	s.sell(5)
+	s.effective(5)
+	require.NoError(t, s.client.Set(s.ctx, outbox.DefaultStream, "x", 0).Err())
+	s.sell(5)
+	_, err := s.stream.State(s.ctx)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.Positive(t, s.waiting())
+	require.NoError(t, s.client.Del(s.ctx, outbox.DefaultStream).Err())
+	s.effective(10)
+}
+
 func TestEvents_ComeBackWhenRedisIsFlushedWhileTheInboxIsLocked(t *testing.T) {
 	t.Parallel()
 	s, _ := running(t)
