@@ -23,4 +23,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_records, p
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, inbox, dead_letters TO service_role;
 GRANT SELECT, UPDATE ON SEQUENCE outbox_id_seq TO service_role; -- moved on after a failover
 GRANT SELECT, INSERT, UPDATE ON timelines, outbox_cursor, consumer_cursors TO service_role;
-GRANT SELECT, INSERT ON order_confirmations, warehouse_notices TO service_role;
+GRANT SELECT, INSERT, UPDATE ON order_confirmations TO service_role;
+GRANT SELECT, INSERT ON warehouse_notices TO service_role;

@@ -26,7 +26,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   logs [-f] --key KEY        what both replicas have logged about an idempotency key, in order
   watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
 
-Break it (SERVICE is api-1, api-2, pspsim, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
+Break it (SERVICE is api-1, api-2, pspsim, mail, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
   kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
   stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
   flush redis                        Redis loses everything
@@ -60,6 +60,8 @@ type settings struct {
 	follow    bool
 	key       string
 	control   string
+
+	mailAddr, mailListAddr, mailData string
 }
 
 // run does one command; args may have flags before and after the words.
@@ -72,11 +74,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	if err != nil {
 		return err
 	}
-	switch words[0] { // these two run inside the stack, not on it
+	switch words[0] { // these run inside the stack, not on it
 	case "proxy":
 		return stack.ServeProxy(ctx, s.control, s.PortOffset, os.Stderr)
 	case "probe":
 		return stack.Probe(ctx, words[1:]...)
+	case "mailsink":
+		return stack.ServeMails(ctx, s.mailAddr, s.mailListAddr, s.mailData)
 	}
 	if len(words) > 1 && slices.Contains([]string{"up", "down", "status", "watch"}, words[0]) {
 		return fmt.Errorf("stack %s takes no %q", words[0], words[1])
@@ -133,6 +137,9 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
 	flags.StringVar(&s.control, "control", stack.ProxyAddr, "proxy: `address` of its control port")
+	flags.StringVar(&s.mailAddr, "smtp", stack.MailAddr, "mailsink: `address` at which it takes mails")
+	flags.StringVar(&s.mailListAddr, "http", stack.MailListAddr, "mailsink: `address` at which it lists them")
+	flags.StringVar(&s.mailData, "mails", "mails.jsonl", "mailsink: `file` of the mails")
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
 			return nil, err

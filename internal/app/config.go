@@ -18,6 +18,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/mailer"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/psp/stripe"
 )
@@ -102,6 +103,13 @@ type Config struct {
 	// WebhookSecretPrevious is accepted beside WebhookSecret, while the provider changes from one
 	// to the other.
 	WebhookSecretPrevious string `env:"PSP_WEBHOOK_SECRET_PREVIOUS"`
+
+	// MailURL is the mail server that sends confirmations: smtp://user:password@host:port, with
+	// STARTTLS if the server offers it; smtp+starttls, with STARTTLS always; or smtps. Empty:
+	// confirmations are written and not sent, and never will be.
+	MailURL string `env:"MAIL_URL"`
+	// MailFrom is the sender of mails, such as Shop <shop@example.com>.
+	MailFrom string `env:"MAIL_FROM"`
 
 	// Lease is how long a key stays taken after the last heartbeat of its attempt, and so how long
 	// a crash delays the retry. A heartbeat comes every third of the lease, so slow handlers don't
@@ -285,11 +293,22 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("REDIS_URL: %w", err))
 		}
 	}
+	if _, err := c.mailServer(); err != nil {
+		errs = append(errs, err)
+	}
 	require(c.OTLPEndpoint == "" || isURL(c.OTLPEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_ENDPOINT", "http://host:port")
 	require(c.OTLPTracesEndpoint == "" || isURL(c.OTLPTracesEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 		"http://host:port/v1/traces")
 	require(c.OTLPProtocol == "http/protobuf", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
 	return errors.Join(errs...)
+}
+
+// mailServer is the one that sends confirmations; nil if none does.
+func (c Config) mailServer() (*mailer.Server, error) {
+	if c.MailURL == "" {
+		return nil, nil
+	}
+	return mailer.NewServer(c.MailURL, c.MailFrom)
 }
 
 // tracesURL is where traces go, or "" (OpenTelemetry Protocol Exporter, "Endpoint URLs for

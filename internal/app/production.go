@@ -39,7 +39,7 @@ func (c Config) checkProduction() error {
 		return nil
 	}
 	err := errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
-		c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider())
+		c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider(), c.checkMailServer())
 	if err != nil {
 		return fmt.Errorf("configuration for ENVIRONMENT=%s: %w", Production, err)
 	}
@@ -128,6 +128,15 @@ func (c Config) checkProvider() error {
 		return errors.New("PSP_URL needs https, or a host on this machine")
 	}
 	return nil
+}
+
+// checkMailServer: mails have names and addresses of customers.
+func (c Config) checkMailServer() error {
+	server, err := c.mailServer()
+	if err != nil || server == nil || server.RequiresTLS() || isLocal(server.Host()) {
+		return err
+	}
+	return errors.New("MAIL_URL needs smtp+starttls or smtps, or a host on this machine")
 }
 
 // allLocal: Sentinels and nodes of a cluster name further servers, which may be anywhere.

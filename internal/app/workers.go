@@ -12,6 +12,7 @@ import (
 	"github.com/oncepay/oncepay/internal/background"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/httpapi"
+	"github.com/oncepay/oncepay/internal/mailer"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/purge"
@@ -31,6 +32,7 @@ type workers struct {
 	reconciler *checkout.Reconciler
 	relay      *outbox.Relay               // nil without REDIS_URL
 	consumers  map[string]*outbox.Consumer // of events, by group
+	mailer     *mailer.Mailer              // nil without MAIL_URL
 }
 
 // makeWorkers makes all that a replica does besides answering requests.
@@ -46,6 +48,10 @@ func (a *App) makeWorkers(ctx context.Context, store *postgres.Store) {
 	}
 	if records, ok := a.servers.records.(*pgstore.Store); ok {
 		a.workers.all = append(a.workers.all, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})
+	}
+	if server, err := a.cfg.mailServer(); err == nil && server != nil { // its settings were checked
+		a.workers.mailer = mailer.New(postgres.NewMails(a.servers.pool), server, a.every(0))
+		a.workers.all = append(a.workers.all, a.workers.mailer)
 	}
 	a.workers.all = append(a.workers.all, a.eventWorkers()...)
 }
@@ -66,7 +72,7 @@ func (a *App) eventWorkers() []worker {
 	a.workers.relay = outbox.NewRelay(events, failpoint.Stream(stream), outbox.RelayConfig{Groups: postgres.ConsumerGroups(), Logger: a.log})
 	all := []worker{a.workers.relay, timeline.NewLossReporter(a.servers.timeline, stream, events)}
 	a.workers.consumers = map[string]*outbox.Consumer{}
-	for _, subscription := range postgres.NewInbox(a.servers.pool).Subscriptions() {
+	for _, subscription := range postgres.NewInbox(a.servers.pool, a.cfg.MailURL != "").Subscriptions() {
 		consumer := outbox.NewConsumer(a.servers.stream, a.cfg.Replica, subscription, outbox.ConsumerConfig{Logger: a.log})
 		a.workers.consumers[subscription.Name] = consumer
 		all = append(all, consumer)

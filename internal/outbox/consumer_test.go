@@ -32,7 +32,7 @@ type shop struct {
 func setupShop(t *testing.T, redisURL string) *shop {
 	t.Helper()
 	b, client := setup(t), open(t, redisURL)
-	return &shop{bundle: b, client: client, inbox: postgres.NewInbox(b.pool), stream: outbox.NewRedisStream(client)}
+	return &shop{bundle: b, client: client, inbox: postgres.NewInbox(b.pool, false), stream: outbox.NewRedisStream(client)}
 }
 
 // subscription is the sample consumer of a group.

@@ -15,28 +15,36 @@ import (
 
 // The consumer groups, which are also the consumers' names in the inbox.
 var (
-	orderConfirmations = outbox.Group{Name: "order-confirmations", Types: []string{"order.placed"}}
-	warehouseNotices   = outbox.Group{Name: "warehouse-notices", Types: []string{"payment.succeeded"}}
+	orderConfirmations   = outbox.Group{Name: "order-confirmations", Types: []string{"order.placed"}}
+	paymentConfirmations = outbox.Group{Name: "payment-confirmations", Types: []string{"payment.succeeded"}}
+	warehouseNotices     = outbox.Group{Name: "warehouse-notices", Types: []string{"payment.succeeded"}}
 )
 
 // ConsumerGroups are the groups that must have every event of their types.
-func ConsumerGroups() []outbox.Group { return []outbox.Group{orderConfirmations, warehouseNotices} }
+func ConsumerGroups() []outbox.Group {
+	return []outbox.Group{orderConfirmations, warehouseNotices, paymentConfirmations}
+}
 
 // Inbox makes the effects of events, each once, and is safe for concurrent use. The events of a
 // batch and their effects are written by one statement.
 type Inbox struct {
-	store *Store
+	store  *Store
+	byMail bool
 }
 
-// NewInbox makes an inbox on a pool, which remains the caller's to close.
-func NewInbox(pool *pgxpool.Pool) *Inbox { return &Inbox{store: NewStore(pool, Options{})} }
+// NewInbox makes an inbox on a pool, which remains the caller's to close. Confirmations are sent as
+// mails (see [Mails]) if they are written by an inbox with byMail; others never are.
+func NewInbox(pool *pgxpool.Pool, byMail bool) *Inbox {
+	return &Inbox{store: NewStore(pool, Options{}), byMail: byMail}
+}
 
-// Subscriptions are the sample consumers: one tells the customer that an order was placed, the
-// other tells the warehouse to send what was paid. The subject of both events is the order.
+// Subscriptions are the consumers: two confirm to the customer that an order was placed or paid, and
+// one tells the warehouse to send what was paid. The subject of these events is the order.
 func (i *Inbox) Subscriptions() []outbox.Subscription {
 	return []outbox.Subscription{
-		i.subscription(orderConfirmations, i.confirmOrders),
+		i.subscription(orderConfirmations, i.confirm(orderConfirmations)),
 		i.subscription(warehouseNotices, i.noticeWarehouse),
+		i.subscription(paymentConfirmations, i.confirm(paymentConfirmations)),
 	}
 }
 
@@ -53,12 +61,14 @@ func (i *Inbox) subscription(group outbox.Group, handle func(context.Context, []
 	}
 }
 
-func (i *Inbox) confirmOrders(ctx context.Context, events []outbox.Event) (int64, error) {
-	positions, ids := columnsOf(events)
-	return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return q.ConfirmOrders(ctx, dbsqlc.ConfirmOrdersParams{Consumer: orderConfirmations.Name,
-			Types: orderConfirmations.Types, Positions: positions, EventIds: ids})
-	})
+func (i *Inbox) confirm(group outbox.Group) func(context.Context, []outbox.Event) (int64, error) {
+	return func(ctx context.Context, events []outbox.Event) (int64, error) {
+		positions, ids := columnsOf(events)
+		return write(ctx, i.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+			return q.ConfirmOrders(ctx, dbsqlc.ConfirmOrdersParams{Consumer: group.Name, Types: group.Types,
+				Positions: positions, EventIds: ids, ByMail: i.byMail})
+		})
+	}
 }
 
 func (i *Inbox) noticeWarehouse(ctx context.Context, events []outbox.Event) (int64, error) {

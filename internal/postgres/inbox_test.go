@@ -15,7 +15,7 @@ func (b *bundle) confirmations() (outbox.Subscription, outbox.Event) {
 	position := b.event(0)
 	event := outbox.Event{Position: position, AccountID: b.account, Type: "order.placed"}
 	require.NoError(b.t, b.pool.QueryRow(b.ctx, "SELECT event_id, subject FROM outbox WHERE id = $1", position).Scan(&event.ID, &event.Subject))
-	return NewInbox(b.pool).Subscriptions()[0], event
+	return NewInbox(b.pool, false).Subscriptions()[0], event
 }
 
 // TestInbox_EndsADeadLetterOfWhatHadItsEffect: one consumer was refused while another one
@@ -61,7 +61,7 @@ func TestInbox_TakesTypeAccountAndSubjectFromTheOutbox(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	confirmations, event := b.confirmations()
-	notices := NewInbox(b.pool).Subscriptions()[1]
+	notices := NewInbox(b.pool, false).Subscriptions()[1]
 	relabelled := event
 	relabelled.Type, relabelled.AccountID, relabelled.Subject = "payment.succeeded", newID(), newID()
 

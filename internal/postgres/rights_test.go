@@ -50,7 +50,7 @@ func TestRights_OfAServiceThatCannotChangeTheSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, waiting)
 	require.NoError(t, events.Advance(b.ctx, relay, from, last, time.Minute))
-	for _, group := range NewInbox(b.pool).Subscriptions() {
+	for _, group := range NewInbox(b.pool, false).Subscriptions() {
 		of := slices.DeleteFunc(slices.Clone(waiting), func(e outbox.Event) bool { return !slices.Contains(group.Types, e.Type) })
 		_, err := group.Handle(b.ctx, of)
 		require.NoError(t, err)
@@ -90,7 +90,7 @@ func serviceRole(b *bundle) (role string) {
 var may = map[string]string{
 	"schema_migrations": "r", "accounts": "r", "api_keys": "r", "api_keys_version": "r",
 	"ledger_transactions": "ra", "ledger_entries": "ra",
-	"order_items": "ra", "top_ups": "ra", "order_confirmations": "ra", "warehouse_notices": "ra",
+	"order_items": "ra", "top_ups": "ra", "order_confirmations": "raw", "warehouse_notices": "ra",
 	"customers": "raw", "wallets": "raw", "products": "raw", "orders": "raw", "payments": "raw", "refunds": "raw",
 	"timelines": "raw", "outbox_cursor": "raw", "consumer_cursors": "raw",
 	"idempotency_keys": "rawd", "idempotency_records": "rawd", "provider_events": "rawd",

@@ -17,6 +17,7 @@ const (
 	Sentinel2       = topology.Sentinel2
 	Sentinel3       = topology.Sentinel3
 	PSP             = topology.PSP
+	Mail            = topology.Mail
 	API1            = topology.API1
 	API2            = topology.API2
 	Nginx           = topology.Nginx
@@ -40,6 +41,13 @@ const (
 
 // ProxyAddr is where the fault proxy of a stack without a port offset is controlled.
 var ProxyAddr = (&topology.Topology{}).Addr(Proxy)
+
+// MailAddr and MailListAddr are where the mail sink of a stack without a port offset takes mails, and
+// lists them.
+var (
+	MailAddr     = (&topology.Topology{}).Addr(Mail)
+	MailListAddr = (&topology.Topology{}).Ops(Mail)
+)
 
 // PostgresURL is the connection URL of a stack's database at addr (host:port).
 func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/oncepay/oncepay/internal/stack/compose"
 	"github.com/oncepay/oncepay/internal/stack/deployment"
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/stack/native"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
 	"github.com/oncepay/oncepay/internal/stack/switchboard"
@@ -259,6 +261,25 @@ func (s *Stack) Started() (map[string]time.Time, error) {
 // (host:port), until ctx ends.
 func ServeProxy(ctx context.Context, control string, offset int, log io.Writer) error {
 	return faultproxy.Serve(ctx, control, offset, log)
+}
+
+// ServeMails runs the mail sink, which takes mails and lists them at two addresses (host:port) and
+// keeps them in a file, until ctx ends.
+func ServeMails(ctx context.Context, mails, lists, file string) error {
+	sink, err := mailsink.Open(file)
+	if err != nil {
+		return err
+	}
+	var listen net.ListenConfig
+	taking, err := listen.Listen(ctx, "tcp", mails)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listen for mails: %w", err), sink.Close())
+	}
+	listing, err := listen.Listen(ctx, "tcp", lists)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listen for lists of mails: %w", err), taking.Close(), sink.Close())
+	}
+	return errors.Join(sink.Serve(ctx, taking, listing), sink.Close())
 }
 
 // Probe asks URLs once each, for the healthchecks of containers that have no curl.

@@ -6,6 +6,7 @@
 -- the order of positions, so that two batches don't deadlock.
 
 -- name: ConfirmOrders :execrows
+-- Of an order that was placed, and of one that was paid: each has its own group.
 WITH came AS (
     SELECT DISTINCT unnest(@positions::bigint[]) AS position, unnest(@event_ids::uuid[]) AS event_id
 ), new AS (
@@ -18,8 +19,9 @@ WITH came AS (
 ), revived AS (
     DELETE FROM dead_letters d USING came WHERE d.consumer = @consumer AND d.position = came.position AND d.event_id = came.event_id
 )
-INSERT INTO order_confirmations (account_id, order_id)
-SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position;
+INSERT INTO order_confirmations (account_id, order_id, event_id, type, due_at)
+SELECT o.account_id, o.subject, o.event_id, o.type, CASE WHEN @by_mail::boolean THEN now() END
+FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position;
 
 -- name: NoticeWarehouse :execrows
 WITH came AS (

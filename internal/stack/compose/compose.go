@@ -32,7 +32,7 @@ const (
 
 // portVariables are how docker-compose.yml takes the published ports.
 var portVariables = map[string]string{
-	topology.Proxy: "PROXY_PORT", topology.Postgres: "POSTGRES_PORT", topology.Redis: "REDIS_PORT", topology.PSP: "PSPSIM_PORT",
+	topology.Proxy: "PROXY_PORT", topology.Postgres: "POSTGRES_PORT", topology.Redis: "REDIS_PORT", topology.PSP: "PSPSIM_PORT", topology.Mail: "MAIL_PORT",
 	topology.API1: "API_1_PORT", topology.API2: "API_2_PORT", topology.Nginx: "NGINX_PORT",
 }
 

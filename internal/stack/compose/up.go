@@ -79,7 +79,7 @@ func (d *Driver) resumeAll(ctx context.Context) error {
 // healthy.
 func (d *Driver) storesHealthy(ctx context.Context) error {
 	containers, err := d.containers(ctx)
-	for _, name := range []string{topology.Proxy, topology.Postgres, topology.Redis, topology.PSP} {
+	for _, name := range []string{topology.Proxy, topology.Postgres, topology.Redis, topology.PSP, topology.Mail} {
 		if one := containers[name]; one.State == deployment.Running && !one.isHealthy() {
 			err = errors.Join(err, fmt.Errorf("%s: %s", name, one.Status))
 		}

@@ -25,6 +25,9 @@ const StopGrace = 10 * time.Second
 // ProviderData is the file in a stack's folder in which a native provider keeps its books.
 const ProviderData = "pspsim.journal"
 
+// MailData is the file of the mails that were sent, in the stack's folder.
+const MailData = "mails.jsonl"
+
 // ErrNothingStarted marks a refusal: `up` has changed nothing.
 var ErrNothingStarted = errors.New("nothing was started")
 

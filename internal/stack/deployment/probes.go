@@ -33,6 +33,8 @@ func (d *Deployment) Probe(ctx context.Context, service string) error {
 		return sentinel.Probe(ctx, d.Addr(service))
 	case topology.PSP:
 		return getOK(ctx, "http://"+d.Addr(topology.PSP)+"/healthz")
+	case topology.Mail:
+		return getOK(ctx, "http://"+d.Ops(topology.Mail)+"/healthz")
 	case topology.Console:
 		return getOK(ctx, "http://"+d.Addr(topology.Console)+"/healthz")
 	case topology.API1, topology.API2:

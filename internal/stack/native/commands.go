@@ -35,6 +35,9 @@ func (d *Driver) prepare(ctx context.Context, name string) (localserver.Command,
 		return prepareNginx(d.Root, dir, d.LogPath(name), d.Topology)
 	case topology.Proxy:
 		return d.prepareProxy()
+	case topology.Mail:
+		return d.ours(topology.Mail, d.Program("stack"), nil, "mailsink", "--smtp", d.Addr(topology.Mail), "--http", d.Ops(topology.Mail),
+			"--mails", filepath.Join(d.Dir, deployment.MailData))
 	case topology.Console:
 		return d.prepareConsole()
 	case topology.PSP:
@@ -88,6 +91,8 @@ func (d *Driver) replicaEnv(name string) []string {
 		"REDIS_URL=" + d.redisURL(name),
 		"PSP_URL=http://" + d.Via(name, topology.PSP),
 		"PSP_WEBHOOK_SECRET=" + webhookSecret,
+		"MAIL_URL=smtp://" + d.Via(name, topology.Mail),
+		"MAIL_FROM=Demo Shop <shop@example.com>",
 		"IDEMPOTENCY_RECORD_SECRETS=for development only, known to everybody",
 	}
 	if d.Console { // it draws what the replicas tell, as soon as they know it

@@ -98,7 +98,7 @@ func (d *Driver) Conditions(context.Context) (map[string]deployment.Condition, e
 // stores.
 var stopOrder = [][]string{
 	{topology.Console}, {topology.Nginx}, topology.Replicas, topology.Sentinels,
-	{topology.PSP, topology.Redis, topology.RedisReplica, topology.Postgres, topology.PostgresStandby, topology.Proxy},
+	{topology.PSP, topology.Mail, topology.Redis, topology.RedisReplica, topology.Postgres, topology.PostgresStandby, topology.Proxy},
 }
 
 // Down stops all services and removes what they have outside the stack's folder; with keepData not

@@ -61,9 +61,9 @@ func (d *Driver) ensureStores(ctx context.Context) error {
 			return err
 		}
 		if d.Direct {
-			return d.ensure(ctx, topology.PSP)
+			return d.ensureAll(ctx, topology.PSP, topology.Mail)
 		}
-		return d.ensureAll(ctx, topology.Proxy, topology.PSP)
+		return d.ensureAll(ctx, topology.Proxy, topology.PSP, topology.Mail)
 	})
 	return stores.Wait()
 }

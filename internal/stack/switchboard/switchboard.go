@@ -46,7 +46,7 @@ type verb struct {
 // stoppable are all services but the proxy, which is the switchboard's own; crashable are those of
 // a single process, which SIGKILL meets as a whole.
 var (
-	crashable = append([]string{topology.API1, topology.API2, topology.PSP, topology.Redis}, topology.SentinelServices...)
+	crashable = append([]string{topology.API1, topology.API2, topology.PSP, topology.Mail, topology.Redis}, topology.SentinelServices...)
 	pausable  = slices.Concat(crashable, topology.PostgresPair)
 	stoppable = slices.Concat(pausable, []string{topology.Nginx})
 )

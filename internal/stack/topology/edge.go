@@ -16,9 +16,11 @@ var Edges = []Edge{
 	{API1, Postgres, 21432},
 	{API1, Redis, 21379},
 	{API1, PSP, 21090},
+	{API1, Mail, 21025},
 	{API2, Postgres, 22432},
 	{API2, Redis, 22379},
 	{API2, PSP, 22090},
+	{API2, Mail, 22025},
 	{API1, PostgresStandby, 21433},
 	{API2, PostgresStandby, 22433},
 	{PostgresStandby, Postgres, 23432}, // the replication

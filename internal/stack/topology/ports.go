@@ -12,14 +12,15 @@ import (
 var (
 	// basePorts are where the services listen; the proxy's is its own control port.
 	basePorts = map[string]int{
-		Nginx: 8080, API1: 8081, API2: 8082, PSP: 8090, Console: 8088,
+		Nginx: 8080, API1: 8081, API2: 8082, PSP: 8090, Mail: 1025, Console: 8088,
 		Proxy:    20000,
 		Postgres: 55432, PostgresStandby: 55433,
 		Redis: 56379, RedisReplica: 56380, Sentinel1: 56381, Sentinel2: 56382, Sentinel3: 56383,
 	}
 
-	// opsPorts are where the replicas answer /livez, /readyz and /metrics.
-	opsPorts = map[string]int{API1: 9081, API2: 9082}
+	// opsPorts are second ports: where the replicas answer /livez, /readyz and /metrics, and where
+	// the mails are listed.
+	opsPorts = map[string]int{API1: 9081, API2: 9082, Mail: 8025}
 )
 
 // MaxOffset keeps the highest port below 65536.
@@ -28,7 +29,7 @@ var MaxOffset = 65535 - slices.Max(slices.Collect(maps.Values(basePorts)))
 // Port is where a service listens.
 func (t *Topology) Port(service string) int { return basePorts[service] + t.Offset }
 
-// OpsPort is where a replica's operations port is, or 0 for a service that has none.
+// OpsPort is a service's second port, or 0 if it has none.
 func (t *Topology) OpsPort(service string) int {
 	if port, ok := opsPorts[service]; ok {
 		return port + t.Offset
@@ -53,8 +54,8 @@ func (t *Topology) Ports(service string) []int {
 // Addr is where a service listens: host:port on loopback.
 func (t *Topology) Addr(service string) string { return localserver.Loopback(t.Port(service)) }
 
-// Ops is the address of a replica's operations port.
-func (t *Topology) Ops(replica string) string { return localserver.Loopback(t.OpsPort(replica)) }
+// Ops is the address of a service's second port.
+func (t *Topology) Ops(service string) string { return localserver.Loopback(t.OpsPort(service)) }
 
 // URL is the public address, nginx's.
 func (t *Topology) URL() string { return "http://" + t.Addr(Nginx) }

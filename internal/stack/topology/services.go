@@ -13,6 +13,7 @@ const (
 	Postgres = "postgres"
 	Redis    = "redis"
 	PSP      = "pspsim"
+	Mail     = "mail"
 	API1     = "api-1"
 	API2     = "api-2"
 	Nginx    = "nginx"
@@ -33,7 +34,7 @@ const (
 var (
 	// Services are the services of a stack with a single Redis and a single PostgreSQL, in the
 	// order in which they are listed.
-	Services = []string{Proxy, Postgres, Redis, PSP, API1, API2, Nginx}
+	Services = []string{Proxy, Postgres, Redis, PSP, Mail, API1, API2, Nginx}
 
 	// Replicas are the services that answer the API behind nginx.
 	Replicas = []string{API1, API2}

@@ -62,22 +62,24 @@ func (q *Queries) AdvanceConsumer(ctx context.Context, arg AdvanceConsumerParams
 const confirmOrders = `-- name: ConfirmOrders :execrows
 
 WITH came AS (
-    SELECT DISTINCT unnest($1::bigint[]) AS position, unnest($2::uuid[]) AS event_id
+    SELECT DISTINCT unnest($2::bigint[]) AS position, unnest($3::uuid[]) AS event_id
 ), new AS (
     INSERT INTO inbox (consumer, position, event_id)
-    SELECT $3::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
-    WHERE o.type = ANY ($4::text[])
-      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $3), 0)
-       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $3))
+    SELECT $4::text, came.position, came.event_id FROM came JOIN outbox o ON o.id = came.position AND o.event_id = came.event_id
+    WHERE o.type = ANY ($5::text[])
+      AND (came.position > coalesce((SELECT c.position FROM consumer_cursors c WHERE c.consumer = $4), 0)
+       OR came.event_id IN (SELECT d.event_id FROM dead_letters d WHERE d.consumer = $4))
     ORDER BY came.position ON CONFLICT DO NOTHING RETURNING position, event_id
 ), revived AS (
-    DELETE FROM dead_letters d USING came WHERE d.consumer = $3 AND d.position = came.position AND d.event_id = came.event_id
+    DELETE FROM dead_letters d USING came WHERE d.consumer = $4 AND d.position = came.position AND d.event_id = came.event_id
 )
-INSERT INTO order_confirmations (account_id, order_id)
-SELECT o.account_id, o.subject FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position
+INSERT INTO order_confirmations (account_id, order_id, event_id, type, due_at)
+SELECT o.account_id, o.subject, o.event_id, o.type, CASE WHEN $1::boolean THEN now() END
+FROM new JOIN outbox o ON o.id = new.position AND o.event_id = new.event_id ORDER BY position
 `
 
 type ConfirmOrdersParams struct {
+	ByMail    bool
 	Positions []int64
 	EventIds  []uuid.UUID
 	Consumer  string
@@ -90,8 +92,10 @@ type ConfirmOrdersParams struct {
 // effect; nor has one of another group's type, nor one that the outbox does not have, because a
 // failover has lost what it tells of. None of them is a dead letter from then on. Rows are locked in
 // the order of positions, so that two batches don't deadlock.
+// Of an order that was placed, and of one that was paid: each has its own group.
 func (q *Queries) ConfirmOrders(ctx context.Context, arg ConfirmOrdersParams) (int64, error) {
 	result, err := q.db.Exec(ctx, confirmOrders,
+		arg.ByMail,
 		arg.Positions,
 		arg.EventIds,
 		arg.Consumer,

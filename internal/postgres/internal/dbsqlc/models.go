@@ -136,6 +136,12 @@ type OrderConfirmation struct {
 	AccountID uuid.UUID
 	OrderID   uuid.UUID
 	CreatedAt time.Time
+	EventID   *uuid.UUID
+	Type      string
+	DueAt     *time.Time
+	Attempts  int32
+	SentAt    *time.Time
+	LastError *string
 }
 
 type OrderItem struct {

@@ -1,0 +1,42 @@
+package mailer
+
+import (
+	"fmt"
+	"math"
+	"net/mail"
+
+	gomail "github.com/wneessen/go-mail"
+	"golang.org/x/text/currency"
+)
+
+// texts are what a mail says, by the type of its event.
+var texts = map[string]struct{ subject, body string }{
+	"order.placed":      {"Your order %s", "Hello %s,\n\nwe have your order %s over %s.\n"},
+	"payment.succeeded": {"Your payment of order %s", "Hello %s,\n\nyour order %s is paid: %s.\n"},
+}
+
+// message renders a mail. All of its copies are the same, unless the customer has changed meanwhile.
+// Whatever is the customer's is encoded, so that it cannot add a header (RFC 2047; RFC 5322, section
+// 2.2).
+func (s *Server) message(m Mail) *gomail.Msg {
+	text := texts[m.Event]
+	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	message.FromMailAddress(s.from)
+	message.ToMailAddress(&mail.Address{Name: m.Name, Address: m.Address})
+	message.Subject(fmt.Sprintf(text.subject, m.Order))
+	message.SetMessageIDWithValue(m.EventID.String() + "@" + s.domain())
+	message.SetDateWithValue(m.Created)
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answer by a machine
+	message.SetBodyString(gomail.TypeTextPlain, fmt.Sprintf(text.body, m.Name, m.Order, amount(m.Amount, m.Currency)))
+	return message
+}
+
+// amount writes minor units as people do.
+func amount(minor int64, code string) string {
+	unit, err := currency.ParseISO(code)
+	if err != nil { // PostgreSQL keeps three capital letters, whatever they mean
+		return fmt.Sprintf("%d minor units of %s", minor, code)
+	}
+	digits, _ := currency.Standard.Rounding(unit)
+	return fmt.Sprintf("%.*f %s", digits, float64(minor)/math.Pow10(digits), code)
+}

@@ -1,0 +1,242 @@
+// Package mailsink is a mail server for development: it takes every mail by SMTP, delivers none, and
+// lists them over HTTP. Mails are lines of a file, written before a mail is accepted, so that
+// SIGKILL loses none.
+//
+// Recipients make it misbehave: nobody…@… is refused for good, later…@… is refused for now.
+//
+//	GET /v1/mails?about=<text>&limit=<n>  the newest mails that contain the text, the newest last
+//	PUT, DELETE /v1/full                  there is no room from now on, or again
+package mailsink
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/http"
+	"net/mail"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/emersion/go-smtp"
+)
+
+const (
+	// maxFile bounds the file. A sink whose file is full refuses mails for now.
+	maxFile = 256 << 20
+	// maxMail bounds one mail.
+	maxMail = 1 << 20
+	// timeout bounds each command, and how long a client may be idle.
+	timeout = time.Minute
+	// listed is how many mails a list has without a limit.
+	listed = 100
+)
+
+// The answers (RFC 5321, section 4.2.3; RFC 3463).
+var (
+	errNoRoom = &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 3, 1}, Message: "no room for mails"}
+	errNobody = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "nobody of this name"}
+	errLater  = &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 1}, Message: "come again later"}
+	errNoMail = &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "this is no mail"}
+)
+
+// Mail is a mail that was accepted.
+type Mail struct {
+	MessageID string    `json:"message_id"` // without its brackets
+	To        string    `json:"to"`         // the header
+	Recipient string    `json:"recipient"`  // of the envelope
+	Subject   string    `json:"subject"`
+	Text      string    `json:"text"`
+	Received  time.Time `json:"received"`
+}
+
+// Sink is a mail server. Safe for concurrent use.
+type Sink struct {
+	mu   sync.Mutex
+	file *os.File
+	size int64
+	full bool
+}
+
+// Open opens the sink whose mails are in a file, which is created if absent. A torn last line is
+// cut off: its mail was not accepted.
+func Open(path string) (*Sink, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the mails: %w", err)
+	}
+	content, err := io.ReadAll(file)
+	size := int64(bytes.LastIndexByte(content, '\n') + 1)
+	if err = errors.Join(err, file.Truncate(size)); err != nil {
+		return nil, fmt.Errorf("read the mails: %w", errors.Join(err, file.Close()))
+	}
+	return &Sink{file: file, size: size}, nil
+}
+
+// Close releases the file.
+func (s *Sink) Close() error { return s.file.Close() }
+
+// Serve takes mails at one listener and lists them at the other, until the context ends. It closes
+// both.
+func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{sink: s}, nil }))
+	server.Domain, server.MaxMessageBytes, server.MaxRecipients = "mailsink", maxMail, 1
+	server.ReadTimeout, server.WriteTimeout, server.EnableSMTPUTF8 = timeout, timeout, true
+	web := &http.Server{Handler: s.routes(), ReadHeaderTimeout: timeout}
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(mails) }()
+	go func() { failed <- web.Serve(lists) }()
+	var err error
+	running := 2
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		running--
+	}
+	_, _ = server.Close(), web.Close() // they have nothing that is not in the file
+	for range running {
+		<-failed
+	}
+	if err != nil {
+		return fmt.Errorf("serve mails: %w", err)
+	}
+	return nil
+}
+
+// SetFull says whether there is no room, which mails are refused for.
+func (s *Sink) SetFull(full bool) {
+	s.mu.Lock()
+	s.full = full
+	s.mu.Unlock()
+}
+
+// add writes a mail at once, before it is accepted.
+func (s *Sink) add(m Mail) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full || s.size+int64(len(line)) > maxFile {
+		return errNoRoom
+	}
+	if _, err := s.file.WriteAt(line, s.size); err != nil { // the next mail is written over its rest
+		return errNoRoom
+	}
+	s.size += int64(len(line))
+	return nil
+}
+
+// List returns the last mails with a text; a limit of 0 returns all.
+func (s *Sink) List(about string, limit int) ([]Mail, error) {
+	s.mu.Lock()
+	size := s.size
+	s.mu.Unlock()
+	content := make([]byte, size)
+	if _, err := s.file.ReadAt(content, 0); err != nil && size > 0 {
+		return nil, fmt.Errorf("read the mails: %w", err)
+	}
+	mails := []Mail{}
+	for line := range bytes.Lines(content) {
+		if !bytes.Contains(line, []byte(about)) {
+			continue
+		}
+		var m Mail
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, fmt.Errorf("read a mail: %w", err)
+		}
+		mails = append(mails, m)
+	}
+	if limit > 0 && len(mails) > limit {
+		mails = mails[len(mails)-limit:]
+	}
+	return mails, nil
+}
+
+func (s *Sink) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /v1/mails", func(w http.ResponseWriter, r *http.Request) {
+		limit := listed
+		if text := r.FormValue("limit"); text != "" {
+			var err error
+			if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
+				http.Error(w, "limit must be a number, or 0 for all", http.StatusBadRequest)
+				return
+			}
+		}
+		mails, err := s.List(r.FormValue("about"), limit)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string][]Mail{"mails": mails})
+	})
+	full := func(full bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			s.SetFull(full)
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}
+	mux.HandleFunc("PUT /v1/full", full(true))
+	mux.HandleFunc("DELETE /v1/full", full(false))
+	return mux
+}
+
+// session is a client's.
+type session struct {
+	sink      *Sink
+	recipient string
+}
+
+func (s *session) Mail(string, *smtp.MailOptions) error { return nil }
+
+func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	switch {
+	case strings.HasPrefix(to, "nobody"):
+		return errNobody
+	case strings.HasPrefix(to, "later"):
+		return errLater
+	}
+	s.recipient = to
+	return nil
+}
+
+func (s *session) Data(r io.Reader) error {
+	message, err := mail.ReadMessage(r)
+	if err != nil {
+		return errNoMail
+	}
+	body := message.Body
+	if strings.EqualFold(message.Header.Get("Content-Transfer-Encoding"), "quoted-printable") {
+		body = quotedprintable.NewReader(body)
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return errNoMail
+	}
+	decode := func(header string) string {
+		decoded, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get(header))
+		if err != nil {
+			return message.Header.Get(header)
+		}
+		return decoded
+	}
+	return s.sink.add(Mail{MessageID: strings.Trim(message.Header.Get("Message-ID"), "<>"), To: decode("To"), Recipient: s.recipient,
+		Subject: decode("Subject"), Text: strings.ReplaceAll(string(text), "\r\n", "\n"), Received: time.Now().UTC()})
+}
+
+func (s *session) Reset() { s.recipient = "" }
+
+func (s *session) Logout() error { return nil }

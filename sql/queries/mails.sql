@@ -1,0 +1,26 @@
+-- name: MailsDue :one
+SELECT EXISTS (SELECT FROM order_confirmations WHERE due_at <= now());
+
+-- name: TakeMails :many
+-- Takes mails that are due, for a time, in which no other replica takes them.
+WITH due AS (
+    SELECT id FROM order_confirmations WHERE due_at <= now() ORDER BY due_at LIMIT @batch_size FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE order_confirmations c SET due_at = now() + make_interval(secs => @taken_seconds::float8), attempts = c.attempts + 1
+    FROM due WHERE c.id = due.id
+    RETURNING c.id, c.account_id, c.order_id, c.event_id, c.type, c.created_at, c.attempts
+)
+SELECT taken.id, taken.order_id, taken.event_id::uuid AS event_id, taken.type, taken.created_at, taken.attempts,
+    o.total_amount, o.total_currency, c.name, c.email
+FROM taken JOIN orders o ON o.account_id = taken.account_id AND o.id = taken.order_id
+    JOIN customers c ON c.account_id = o.account_id AND c.id = o.customer_id
+ORDER BY taken.id;
+
+-- name: SettleMail :exec
+-- A mail that was sent stays sent: another replica may have taken it, and know less. An attempt that did not begin does not
+-- count. Without a pause the mail is never due again.
+UPDATE order_confirmations SET sent_at = CASE WHEN @sent::boolean THEN now() END,
+    due_at = now() + make_interval(secs => sqlc.narg(pause_seconds)::float8),
+    attempts = attempts - (NOT @begun::boolean)::int,
+    last_error = nullif(@reason::text, '')
+WHERE id = @id AND sent_at IS NULL;
