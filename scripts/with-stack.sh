@@ -20,11 +20,11 @@ logs=$dir.logs
 
 at() { echo "127.0.0.1:$((PORT_OFFSET + $1))"; }
 BASE_URL=http://$(at 8080) API1_URL=http://$(at 8081) API2_URL=http://$(at 8082)
-OPS1_URL=http://$(at 9081) OPS2_URL=http://$(at 9082) PSP_URL=http://$(at 8090)
+OPS1_URL=http://$(at 9081) OPS2_URL=http://$(at 9082) PSP_URL=http://$(at 8090) MAILS_URL=http://$(at 8025)
 REDIS_ADDR=$(at 56379) DATABASE_URL="postgres://oncepay:oncepay@$(at 55432)/oncepay?sslmode=disable"
 STACK="$PWD/$dir/bin/stack --dir $PWD/$dir"
 : "${LEASE_SECONDS:=3}" "${IDEMPOTENCY_STORE:=redis}"
-export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL REDIS_ADDR DATABASE_URL STACK LEASE_SECONDS IDEMPOTENCY_STORE PORT_OFFSET
+export BASE_URL API1_URL API2_URL OPS1_URL OPS2_URL PSP_URL MAILS_URL REDIS_ADDR DATABASE_URL STACK LEASE_SECONDS IDEMPOTENCY_STORE PORT_OFFSET
 
 # down uses the program that started the stack: it must work even if the code no longer compiles.
 down() {

@@ -53,6 +53,9 @@ func (a *App) parts(service *checkout.Service, store *postgres.Store) metrics.Pa
 		Relay: a.workers.relay, Consumers: a.workers.consumers, Admission: a.limits.admission, Budget: a.limits.budget,
 		BreakerOpen: a.servers.isBreakerOpen, Timeline: a.servers.timeline, Log: a.log,
 	}
+	if a.workers.mailer != nil {
+		parts.Mails = a.workers.mailer.Stats
+	}
 	if a.servers.redis != nil {
 		parts.Redis = map[string]redis.UniversalClient{"records": a.servers.redis, "events": a.servers.stream}
 	}

@@ -37,6 +37,7 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 		"PSP_URL":                     func(c *Config, v string) { c.PSPURL = v },
 		"PSP_WEBHOOK_SECRET":          func(c *Config, v string) { c.WebhookSecret = v },
 		"PSP_WEBHOOK_SECRET_PREVIOUS": func(c *Config, v string) { c.WebhookSecretPrevious = v },
+		"MAIL_URL":                    func(c *Config, v string) { c.MailURL, c.MailFrom = v, "shop@example.com" },
 		"IDEMPOTENCY_RECORD_SECRETS": func(c *Config, v string) {
 			c.RecordSecrets = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
 		},
@@ -61,7 +62,11 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			},
 			accepted: []string{"redis://127.0.0.1:6379/0", "redis://localhost", "rediss+sentinel://a:hunter2@redis.example.com/master", ""},
 		},
-		"PSP_URL":            {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
+		"PSP_URL": {refused: []string{"http://provider.example.com"}, accepted: []string{"http://127.0.0.1:8090", "http://[::1]:8090"}},
+		"MAIL_URL": {
+			refused:  []string{"smtp://a:hunter2@mail.example.com"},
+			accepted: []string{"smtp://127.0.0.1:1025", "smtp+starttls://a:hunter2@mail.example.com", "smtps://a:hunter2@mail.example.com", ""},
+		},
 		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
 		"IDEMPOTENCY_RECORD_SECRETS": {
 			refused:  []string{"", publishedRecordSecret, strings.Repeat("r", minSecretBytes-1), strings.Repeat("r", minSecretBytes) + ",short"},

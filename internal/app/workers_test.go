@@ -13,7 +13,7 @@ import (
 
 // TestWorkers_SettleLostPayments charges without answering. The client never returns: the
 // reconciler settles the payment, long before the minute that it leaves to handlers which say
-// nothing, and the consumers send the confirmation.
+// nothing, and the consumers write the confirmations.
 func TestWorkers_SettleLostPayments(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
@@ -29,7 +29,7 @@ func TestWorkers_SettleLostPayments(t *testing.T) {
 	replay := r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_charged_no_answer"))
 	require.Equal(t, http.StatusCreated, replay.status, replay.body)
 	require.Equal(t, "true", replay.header.Get("X-Idempotent-Replay"))
-	require.Eventually(t, func() bool { return count(t, r.servers.pool, "order_confirmations") == 1 }, patience, pause)
+	require.Eventually(t, func() bool { return count(t, r.servers.pool, "order_confirmations") == 2 }, patience, pause)
 }
 
 func TestWorkers_ExpireUnpaidOrders(t *testing.T) {
@@ -54,7 +54,7 @@ func TestWorkers_PurgeInTime(t *testing.T) {
 	require.Equal(t, http.StatusCreated, r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_visa")).status)
 	require.Eventually(t, func() bool { return count(t, r.servers.pool, "idempotency_keys") == 1 }, patience, pause)
 	require.Equal(t, http.StatusOK, r.call(http.MethodGet, "/v1/idempotency-keys/pay", "", "").status)
-	require.Eventually(t, func() bool { return count(t, r.servers.pool, "outbox") == 0 && count(t, r.servers.pool, "inbox") == 2 }, patience, pause)
+	require.Eventually(t, func() bool { return count(t, r.servers.pool, "outbox") == 0 && count(t, r.servers.pool, "inbox") == 3 }, patience, pause)
 }
 
 // TestApp_NeedsNoRedisWithPostgresRecords keeps the records in PostgreSQL.

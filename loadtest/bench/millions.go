@@ -194,7 +194,7 @@ func (f filled) drain(ctx context.Context) (service, floor drained, err error) {
 		}
 		service.published = float64(f.events()) / time.Since(began).Seconds()
 		err := f.await(ctx, drainEnds, `SELECT (SELECT max(id) >= $1 FROM order_confirmations) AND (SELECT max(id) >= $2 FROM warehouse_notices)`,
-			confirmations+int64(f.events()/2), notices+int64(f.events()/2))
+			confirmations+int64(f.events()), notices+int64(f.events()/2))
 		service.handled = float64(f.events()) / time.Since(began).Seconds()
 		return f.events(), err
 	})

@@ -69,6 +69,8 @@ type Books struct {
 	Streams          []Stream        // the last one exists; the others were read before Redis lost them
 	Confirmations    map[string]int  // by order
 	WarehouseNotices map[string]int  // by order
+	Mailable         []Confirmation  // that should be sent as mails
+	Mails            map[string]int  // by the event in their Message-ID; nil: not read
 	ProviderEvents   []ProviderEvent // that arrived
 	Charges          []Charge        // in the provider's list
 	ProviderRefunds  []Charge
@@ -162,7 +164,7 @@ func (k KeyRow) Succeeded() bool {
 // Check applies every check.
 func Check(b Books) []Violation {
 	return slices.Concat(CheckShop(b), oneKeyPerEffect(b), providerRefunds(b), declines(b), ledger(b), providerEvents(b),
-		Unfinished(b), announced(b), events(b))
+		Unfinished(b), announced(b), events(b), mailed(b))
 }
 
 // CheckShop applies the checks that need only what the API and the provider show: orders, charges,

@@ -88,7 +88,7 @@ func (b Books) Consumed() bool {
 			return false
 		}
 	}
-	return true
+	return b.Mails == nil || b.areMailed()
 }
 
 // Repeated counts the events that are in a stream more than once.

@@ -15,6 +15,7 @@ import (
 // Reader reads the Books from the stores themselves.
 type Reader struct {
 	DatabaseURL, RedisAddr, ProviderURL string
+	MailsURL                            string                      // of the mail sink; empty: mails are not read
 	APIKeys                             []string                    // of the accounts that the campaign uses
 	Opening                             map[string]map[string]int64 // stock at the beginning, by API key and SKU
 	Lost                                []Stream                    // the streams that Redis has lost, as they were before
@@ -33,7 +34,7 @@ func (r Reader) Read(ctx context.Context) (b Books, err error) {
 		return b, fmt.Errorf("open the books: %w", err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	for _, read := range []func(context.Context, pgx.Tx, *Books) error{r.keys, r.orders, r.money, r.providerEvents, r.products, r.events} {
+	for _, read := range []func(context.Context, pgx.Tx, *Books) error{r.keys, r.orders, r.money, r.providerEvents, r.products, r.events, r.confirmations} {
 		if err := read(ctx, tx, &b); err != nil {
 			return b, fmt.Errorf("read the books: %w", err)
 		}
@@ -42,6 +43,9 @@ func (r Reader) Read(ctx context.Context) (b Books, err error) {
 		return b, err
 	}
 	if b.ProviderRefunds, err = ProviderList(ctx, http.DefaultClient, r.ProviderURL, "refunds"); err != nil {
+		return b, err
+	}
+	if err := r.mails(ctx, &b); err != nil {
 		return b, err
 	}
 	return b, r.redis(ctx, &b)
@@ -211,7 +215,7 @@ func (r Reader) events(ctx context.Context, tx pgx.Tx, b *Books) error {
 		return err
 	})
 	if err == nil {
-		b.Confirmations, err = countByOrder(ctx, tx, "order_confirmations")
+		b.Confirmations, err = countByOrder(ctx, tx, "order_confirmations WHERE type = 'order.placed'")
 	}
 	if err == nil {
 		b.WarehouseNotices, err = countByOrder(ctx, tx, "warehouse_notices")

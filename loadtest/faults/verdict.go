@@ -144,7 +144,12 @@ func (c *campaign) records(ctx context.Context) ([]books.Record, error) {
 // reader reads from the current Redis master.
 func (c *campaign) reader(ctx context.Context) (books.Reader, error) {
 	redis, err := c.stack.RedisMaster(ctx)
+	mails := "http://" + c.stack.Ops(stack.Mail)
+	if c.cfg.Base != "" { // the earlier release sends none
+		mails = ""
+	}
 	return books.Reader{
+		MailsURL:    mails,
 		DatabaseURL: stack.PostgresURL(c.stack.PostgresPrimary()), RedisAddr: redis,
 		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening,
 		Lost: c.losses.before, Since: c.losses.since,

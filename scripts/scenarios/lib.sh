@@ -9,6 +9,7 @@ set -euo pipefail
 : "${API1_URL:=http://127.0.0.1:8081}" # replica api-1 itself
 : "${API2_URL:=http://127.0.0.1:8082}" # replica api-2 itself
 : "${PSP_URL:=http://127.0.0.1:8090}"  # the payment provider's simulator
+: "${MAILS_URL:=http://127.0.0.1:8025}" # the mail sink's list
 : "${REDIS_ADDR:=127.0.0.1:56379}"
 : "${DATABASE_URL:=postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable}"
 : "${IDEMPOTENCY_STORE:=redis}" # where the replicas keep their records: redis or postgres

@@ -11,6 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/app/timeline"
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/mailer"
 	"github.com/oncepay/oncepay/internal/outbox"
 )
 
@@ -22,6 +23,7 @@ type Parts struct {
 	Reconciler    *checkout.Reconciler
 	Relay         *outbox.Relay               // nil: there is none
 	Consumers     map[string]*outbox.Consumer // by group
+	Mails         func() map[mailer.Verdict]int64
 	Admission     *admission.Limiter
 	Budget        *admission.Budget
 	Redis         map[string]redis.UniversalClient // by what it is for
@@ -34,7 +36,7 @@ type Parts struct {
 func (m *Metrics) Watch(p Parts) {
 	m.registry.MustRegister(
 		&backlog{waiters: p.Waiting, attempts: p.Service, count: p.CountPayments, reconciler: p.Reconciler, relay: p.Relay, log: p.Log},
-		consumers(p.Consumers), admissionCollector{p.Admission}, redisPools(p.Redis), redisMemory{p.Redis["records"]},
+		consumers(p.Consumers), mails(p.Mails), admissionCollector{p.Admission}, redisPools(p.Redis), redisMemory{p.Redis["records"]},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
 		}, func() float64 { return oneIf(p.BreakerOpen()) }),

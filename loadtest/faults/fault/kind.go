@@ -34,6 +34,7 @@ const (
 	Redis      Victim = "Redis"
 	PostgreSQL Victim = "PostgreSQL"
 	Provider   Victim = "Provider"
+	Mail       Victim = "Mail"
 	Network    Victim = "Network"
 	Clients    Victim = "Clients"
 )
@@ -74,7 +75,7 @@ func needs(need Need, kinds []Kind) []Kind {
 }
 
 // catalogue has every kind once.
-var catalogue = slices.Concat(replicaKinds, requestKinds, upgradeKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds,
+var catalogue = slices.Concat(replicaKinds, requestKinds, upgradeKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds, mailKinds,
 	networkKinds, clientKinds)
 
 // kindsOf are those that a target can run.

@@ -42,7 +42,7 @@ const (
 var Rules = []books.Rule{
 	OneHistory, WaitedFor, ReusedForAReason, AnswersKept, RefusedNoEffect, RefusalsHold, ChangesActOnce, LookUpsAgree, NoStaleRecord,
 	books.OneKeyPerEffect, books.OneCharge, books.OneRefund, books.DeclinesLimited, books.LedgerBalances, books.WalletsMatch, books.StockMatches, books.OrdersMatch, books.EachProviderEventOnce, OwnerOnly,
-	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, OthersServed, ReplicaAvailable,
+	LeaseKept, FailsClosed, HangUpServed, books.NothingOpen, books.OneEventEach, books.EventsOnce, books.EachMailed, TurnedAwayClean, AnsweredFirst, RoomLeft, OnlyWholeCount, OthersServed, ReplicaAvailable,
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
 

@@ -93,6 +93,13 @@ func healthy() *run {
 		{Since: began.Add(3500 * time.Millisecond), IDs: []string{"e4", "e2", "e1", "e3", "e4"}}}
 	r.books.Confirmations = map[string]int{"o1": 1, "o2": 1}
 	r.books.WarehouseNotices = map[string]int{"o1": 1, "o2": 1}
+	r.books.Mails = map[string]int{}
+	for _, e := range r.books.Events {
+		if e.Type == "order.placed" || e.Type == "payment.succeeded" {
+			r.books.Mailable = append(r.books.Mailable, books.Confirmation{Event: e.ID})
+			r.books.Mails[e.ID] = 2 // copies are allowed
+		}
+	}
 	return r
 }
 
@@ -254,6 +261,9 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 		"effect without an event": {books.EventsOnce, func(r *run) { r.books.Confirmations["o3"] = 1 }},
 		"sent twice":              {books.EventsOnce, func(r *run) { r.books.WarehouseNotices["o2"] = 2 }},
 		"never sent":              {books.EventsOnce, func(r *run) { delete(r.books.WarehouseNotices, "o2") }},
+		"not mailed":              {books.EachMailed, func(r *run) { delete(r.books.Mails, "e1") }},
+		"mailed without an event": {books.EachMailed, func(r *run) { r.books.Mails["e9"] = 1 }},
+		"confirmed twice":         {books.EachMailed, func(r *run) { r.books.Mailable = append(r.books.Mailable, r.books.Mailable[0]) }},
 		"sent without an event":   {books.EventsOnce, func(r *run) { r.books.WarehouseNotices["o3"] = 1 }},
 		"key in progress in PostgreSQL": {books.NothingOpen, func(r *run) {
 			r.books.Keys = append(r.books.Keys, books.KeyRow{KeyID: books.KeyID{Account: account, Key: "key-open"}, Status: "in_progress"})

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/mailer"
+	"github.com/oncepay/oncepay/internal/outbox"
+)
+
+// confirmed is an order of Ada's whose confirmation was written.
+func (b *bundle) confirmed(byMail bool) (event uuid.UUID) {
+	b.t.Helper()
+	order := b.order(b.customer().ID, 1)
+	var placed outbox.Event
+	require.NoError(b.t, b.pool.QueryRow(b.ctx, "SELECT id, event_id FROM outbox WHERE subject = $1 AND type = 'order.placed'", order.ID).
+		Scan(&placed.Position, &placed.ID))
+	n, err := NewInbox(b.pool, byMail).Subscriptions()[0].Handle(b.ctx, []outbox.Event{placed})
+	require.NoError(b.t, err)
+	require.Equal(b.t, 1, n)
+	return placed.ID
+}
+
+func TestMails_AreTakenByOneMailerAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first, second := b.confirmed(true), b.confirmed(true)
+	mails := NewMails(b.pool)
+	take := func(limit int) (events []uuid.UUID) {
+		taken, err := mails.TakeMails(b.ctx, limit, time.Minute)
+		require.NoError(t, err)
+		for _, mail := range taken {
+			require.Equal(t, "order.placed", mail.Event)
+			require.NotEmpty(t, mail.Address)
+			require.NotEmpty(t, mail.Name)
+			require.Positive(t, mail.Amount)
+			events = append(events, mail.EventID)
+		}
+		return events
+	}
+	require.Equal(t, []uuid.UUID{first}, take(1))
+	require.Equal(t, []uuid.UUID{second}, take(9))
+	require.Empty(t, take(9))
+	due, err := mails.MailsDue(b.ctx)
+	require.NoError(t, err)
+	require.False(t, due)
+
+	_, err = b.pool.Exec(b.ctx, "UPDATE order_confirmations SET due_at = now()") // the mailer that took them has died
+	require.NoError(t, err)
+	due, err = mails.MailsDue(b.ctx)
+	require.NoError(t, err)
+	require.True(t, due)
+	require.Len(t, take(9), 2)
+}
+
+func TestMails_EndWithAFinalVerdict(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[mailer.Verdict]struct {
+		sent, due bool
+		attempts  int
+	}{
+		mailer.Sent: {sent: true, attempts: 1}, mailer.Refused: {attempts: 1}, mailer.PutOff: {due: true, attempts: 1}, mailer.NotBegun: {due: true},
+	} {
+		b := setup(t)
+		b.confirmed(true)
+		mails := NewMails(b.pool)
+		taken, err := mails.TakeMails(b.ctx, 1, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, mails.SettleMail(b.ctx, taken[0].ID, mailer.Outcome{Verdict: verdict, Reason: "why"}))
+		state := func() (sent, due bool, attempts int) {
+			require.NoError(t, b.pool.QueryRow(b.ctx, "SELECT sent_at IS NOT NULL, coalesce(due_at <= now(), false), attempts FROM order_confirmations").
+				Scan(&sent, &due, &attempts))
+			return sent, due, attempts
+		}
+		sent, due, attempts := state()
+		require.Equal(t, want.sent, sent, verdict)
+		require.Equal(t, want.due, due, verdict)
+		require.Equal(t, want.attempts, attempts, verdict)
+
+		// A second mailer that has taken it meanwhile knows less.
+		require.NoError(t, mails.SettleMail(b.ctx, taken[0].ID, mailer.Outcome{Verdict: mailer.PutOff}))
+		sent, due, _ = state()
+		require.Equal(t, want.sent, sent, verdict)
+		require.Equal(t, !want.sent, due, verdict)
+	}
+}
+
+// TestMails_OfAServiceWithoutAServerAreNeverSent, also if it gets one later.
+func TestMails_OfAServiceWithoutAServerAreNeverSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.confirmed(false)
+	taken, err := NewMails(b.pool).TakeMails(b.ctx, 9, time.Minute)
+	require.NoError(t, err)
+	require.Empty(t, taken)
+	require.Equal(t, 1, b.count("order_confirmations"))
+}
