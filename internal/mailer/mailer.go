@@ -1,10 +1,11 @@
 // Package mailer sends the mails that confirm orders and payments.
 //
-// A confirmation is a row that an event's consumer writes, once. The mailer takes rows that are due,
-// sends each as a mail, and notes what came of it. SMTP and PostgreSQL are two systems: a replica
-// that dies after the server has accepted a mail, and before it has noted that, sends the mail again
-// later. So each mail is sent at least once, and all copies have the same Message-ID, made from the
-// event's ID; mail servers and readers recognize copies by it (RFC 5322, section 3.6.4).
+// A confirmation is a row that an event's consumer writes, once. The mailer takes rows that are
+// due, sends each as a mail, and notes what came of it. SMTP and PostgreSQL are two systems: a
+// replica that dies after the server has accepted a mail, and before it has noted that, sends the
+// mail again later. So each mail is sent at least once, and all copies have the same Message-ID,
+// made from the event's ID; mail servers and readers recognize copies by it (RFC 5322, section
+// 3.6.4).
 //
 // A server that is away costs no mail an attempt: nothing is taken while nobody would accept it.
 package mailer
@@ -70,7 +71,8 @@ const (
 	NotBegun Verdict = "not_begun"
 )
 
-// Outcome is a verdict and, unless the mail was sent, its reason, in which nothing is the customer's.
+// Outcome is a verdict and, unless the mail was sent, its reason, in which nothing is the
+// customer's.
 type Outcome struct {
 	Verdict Verdict
 	Reason  string
@@ -82,8 +84,8 @@ type Store interface {
 	// MailsDue says whether TakeMails would return any.
 	MailsDue(ctx context.Context) (bool, error)
 
-	// TakeMails returns up to limit mails that are due, the earliest first, and makes them due again
-	// after taken has passed, so that no other mailer takes them before.
+	// TakeMails returns up to limit mails that are due, the earliest first, and makes them due
+	// again after taken has passed, so that no other mailer takes them before.
 	TakeMails(ctx context.Context, limit int, taken time.Duration) ([]Mail, error)
 
 	// SettleMail notes what became of a mail. A mail that was sent stays sent.
@@ -113,8 +115,8 @@ func (m *Mailer) Stats() map[Verdict]int64 {
 	return map[Verdict]int64{Sent: m.sent.Load(), PutOff: m.putOff.Load(), Refused: m.refused.Load()}
 }
 
-// RunOnce sends the mails that are due, up to a batch, over one connection. It returns how many were
-// settled, and an error if the server is away or does not work.
+// RunOnce sends the mails that are due, up to a batch, over one connection. It returns how many
+// were settled, and an error if the server is away or does not work.
 func (m *Mailer) RunOnce(ctx context.Context) (settled int, err error) {
 	if due, err := m.store.MailsDue(ctx); err != nil || !due {
 		return 0, err

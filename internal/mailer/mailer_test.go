@@ -176,8 +176,8 @@ func TestMailer_KeepsMailsOfAFullServer(t *testing.T) {
 	require.Len(t, p.received(), 2)
 }
 
-// TestMailer_SendsAgainUnderOneMessageID if the server's answer is lost: it has the mail, and nobody
-// knows.
+// TestMailer_SendsAgainUnderOneMessageID if the server's answer is lost: it has the mail, and
+// nobody knows.
 func TestMailer_SendsAgainUnderOneMessageID(t *testing.T) {
 	t.Parallel()
 	p := setup(t, "ada@example.com", "bob@example.com")

@@ -15,9 +15,9 @@ var texts = map[string]struct{ subject, body string }{
 	"payment.succeeded": {"Your payment of order %s", "Hello %s,\n\nyour order %s is paid: %s.\n"},
 }
 
-// message renders a mail. All of its copies are the same, unless the customer has changed meanwhile.
-// Whatever is the customer's is encoded, so that it cannot add a header (RFC 2047; RFC 5322, section
-// 2.2).
+// message renders a mail. All of its copies are the same, unless the customer has changed
+// meanwhile. Whatever is the customer's is encoded, so that it cannot add a header (RFC 2047; RFC
+// 5322, section 2.2).
 func (s *Server) message(m Mail) *gomail.Msg {
 	text := texts[m.Event]
 	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())

@@ -123,8 +123,9 @@ func (s *session) send(m Mail) (Outcome, error) {
 	return judge(err)
 }
 
-// judge sorts an answer. A final one is about this mail: its recipient or its content. Whatever else
-// went wrong is the server's trouble, or an answer that was lost; then the mail may have arrived.
+// judge sorts an answer. A final one is about this mail: its recipient or its content. Whatever
+// else went wrong is the server's trouble, or an answer that was lost; then the mail may have
+// arrived.
 func judge(err error) (Outcome, error) {
 	var failed *gomail.SendError
 	if !errors.As(err, &failed) {

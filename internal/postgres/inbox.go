@@ -38,8 +38,8 @@ func NewInbox(pool *pgxpool.Pool, byMail bool) *Inbox {
 	return &Inbox{store: NewStore(pool, Options{}), byMail: byMail}
 }
 
-// Subscriptions are the consumers: two confirm to the customer that an order was placed or paid, and
-// one tells the warehouse to send what was paid. The subject of these events is the order.
+// Subscriptions are the consumers: two confirm to the customer that an order was placed or paid,
+// and one tells the warehouse to send what was paid. The subject of these events is the order.
 func (i *Inbox) Subscriptions() []outbox.Subscription {
 	return []outbox.Subscription{
 		i.subscription(orderConfirmations, i.confirm(orderConfirmations)),

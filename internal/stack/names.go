@@ -42,8 +42,8 @@ const (
 // ProxyAddr is where the fault proxy of a stack without a port offset is controlled.
 var ProxyAddr = (&topology.Topology{}).Addr(Proxy)
 
-// MailAddr and MailListAddr are where the mail sink of a stack without a port offset takes mails, and
-// lists them.
+// MailAddr and MailListAddr are where the mail sink of a stack without a port offset takes mails,
+// and lists them.
 var (
 	MailAddr     = (&topology.Topology{}).Addr(Mail)
 	MailListAddr = (&topology.Topology{}).Ops(Mail)

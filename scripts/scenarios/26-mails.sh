@@ -13,7 +13,7 @@ come() { [ "$(mails | jq '[.mails[].message_id] | unique | length')" = "$1" ]; }
 # show_mail SUBJECT: one of them.
 show_mail() {
   mails | jq -r --arg subject "$1" '[.mails[] | select(.subject | startswith($subject))][0] |
-    "    To: \(.to)\n    Subject: \(.subject)\n    Message-ID: <\(.message_id)>\n\n\(.text | rtrimstr("\n") | gsub("(?m)^"; "    "))"'
+    "    To: \(.to)\n    Subject: \(.subject)\n    Message-ID: <\(.message_id)>\n\(.text | split("\n")[:-1] | map("\n    " + .) | add)"'
 }
 
 say "Place an order. Its confirmation is a mail."

@@ -1,5 +1,5 @@
-// Package mailsink is a mail server for development: it takes every mail by SMTP, delivers none, and
-// lists them over HTTP. Mails are lines of a file, written before a mail is accepted, so that
+// Package mailsink is a mail server for development: it takes every mail by SMTP, delivers none,
+// and lists them over HTTP. Mails are lines of a file, written before a mail is accepted, so that
 // SIGKILL loses none.
 //
 // Recipients make it misbehave: nobody…@… is refused for good, later…@… is refused for now.
