@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ var board = []boardRow{
 	serviceRow(stack.Redis, "flush", "kill", "pause", "resume", "stop", "start"),
 	serviceRow(stack.Postgres, "crash", "pause", "resume", "stop", "start"),
 	serviceRow(stack.PSP, "kill", "pause", "resume", "stop", "start"),
+	serviceRow(stack.Mail, "kill", "pause", "resume", "stop", "start"),
 	connectionRow(stack.API1, stack.Redis),
 	connectionRow(stack.API1, stack.Postgres),
 	connectionRow(stack.API1, stack.PSP),
@@ -56,12 +58,15 @@ var board = []boardRow{
 }
 
 func serviceRow(name string, verbs ...string) boardRow {
-	row := boardRow{Title: titles[name], Service: name}
+	row := boardRow{Title: titleOf(name), Service: name}
 	for _, verb := range verbs {
 		row.Commands = append(row.Commands, boardCommand{verb, verb + " " + name})
 	}
 	return row
 }
+
+// titleOf is the title in the picture; what is not drawn there has its name.
+func titleOf(service string) string { return cmp.Or(titles[service], service) }
 
 func connectionRow(from, to string) boardRow {
 	between := from + " " + to

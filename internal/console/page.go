@@ -47,6 +47,7 @@ func (s *Server) sections() []patch {
 		s.section("summary", "summary.html", "", s.summary()),
 		s.section("story", "story.html", "", s.stage.view()),
 		s.section("trickle", "trickle.html", "", s.trickle.view()),
+		s.section("mails", "mails.html", "", s.seenMails()),
 		s.section("tiers-key", "tierskey.html", "", key), // apart, because a button must not change under the mouse
 		s.section("tiers", "tiers.html", "", key),
 	}
@@ -96,9 +97,9 @@ func (a attemptView) Diagram() diagram { return a.draw() }
 func (s *Server) summary() map[string]any {
 	h := s.health()
 	var wrong []string
-	for _, name := range []string{stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP} {
+	for _, name := range []string{stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP, stack.Mail} {
 		if status, known := h.Services[name]; known && status.State != "ready" {
-			wrong = append(wrong, titles[name]+" "+status.State)
+			wrong = append(wrong, titleOf(name)+" "+status.State)
 		}
 	}
 	for _, c := range arrows {

@@ -20,6 +20,7 @@ type seen struct {
 	published int64
 	key       string // in the key view
 	view      tiers.View
+	mails     []tiers.Mail
 }
 
 func (s *Server) health() health {
@@ -37,6 +38,7 @@ func (s *Server) watch(ctx context.Context) {
 			s.look(ctx)
 			s.readStream(ctx)
 			s.readKey(ctx)
+			s.readMails(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -96,6 +98,23 @@ func (s *Server) readKey(ctx context.Context) {
 	if s.seen.key == key {
 		s.seen.view = view
 	}
+}
+
+// readMails reads the newest mails. While the mail server is away, those that were seen stay.
+func (s *Server) readMails(ctx context.Context) {
+	mails, err := tiers.NewestMails(ctx, s.cfg.Servers(ctx).Mails)
+	if err != nil {
+		return
+	}
+	s.seen.mu.Lock()
+	s.seen.mails = mails
+	s.seen.mu.Unlock()
+}
+
+func (s *Server) seenMails() []tiers.Mail {
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	return s.seen.mails
 }
 
 // showKey shows a key in the key view.

@@ -12,5 +12,6 @@ func Of(ctx context.Context, s *stack.Stack) Servers {
 	if err != nil { // the sentinels are away: the first server will say so itself
 		redis = s.Addr(stack.Redis)
 	}
-	return Servers{Redis: redis, Postgres: stack.PostgresURL(s.PostgresPrimary()), Provider: "http://" + s.Addr(stack.PSP)}
+	return Servers{Redis: redis, Postgres: stack.PostgresURL(s.PostgresPrimary()), Provider: "http://" + s.Addr(stack.PSP),
+		Mails: "http://" + s.Ops(stack.Mail)}
 }

@@ -25,6 +25,7 @@ type Servers struct {
 	Redis    string // host:port
 	Postgres string // URL
 	Provider string // base URL
+	Mails    string // base URL of the mail sink
 }
 
 // View is what the tiers know of a key. A tier that knows nothing is nil or empty; one that could
