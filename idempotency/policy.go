@@ -54,7 +54,8 @@ type Policy struct {
 	KeyFrom *Content
 	// ExcludedFields are the names of JSON members that are left out of the fingerprint, at
 	// any depth, because they differ between retries of one request, such as the time of
-	// sending.
+	// sending. Names are compared exactly, also upper and lower case; the value does not
+	// matter, and may be null.
 	ExcludedFields []string
 	// Headers are the names of request headers that belong to the request, such as If-Match:
 	// they are part of the fingerprint where they are sent.

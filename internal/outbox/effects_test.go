@@ -80,7 +80,8 @@ func (s *seller) sellUnpaid() uuid.UUID {
 func (s *seller) effects() (confirmed, confirmedOrders, noticed, noticedOrders int) {
 	s.t.Helper()
 	require.NoError(s.t, s.pool.QueryRow(s.ctx, `SELECT
-		(SELECT count(*) FROM order_confirmations), (SELECT count(DISTINCT order_id) FROM order_confirmations),
+		(SELECT count(*) FROM order_confirmations WHERE type = 'order.placed'),
+		(SELECT count(DISTINCT order_id) FROM order_confirmations WHERE type = 'order.placed'),
 		(SELECT count(*) FROM warehouse_notices), (SELECT count(DISTINCT order_id) FROM warehouse_notices)`).
 		Scan(&confirmed, &confirmedOrders, &noticed, &noticedOrders))
 	return confirmed, confirmedOrders, noticed, noticedOrders
