@@ -11,7 +11,7 @@ import (
 )
 
 // EachMailed is the promise about mails.
-const EachMailed Rule = "each order and payment is confirmed by mail, under its event's ID"
+const EachMailed Rule = "each order and payment is mailed under its event's ID"
 
 // Confirmation is a row of order_confirmations, by the ID of its event.
 type Confirmation struct {

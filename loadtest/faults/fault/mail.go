@@ -15,7 +15,7 @@ var mailKinds = []Kind{
 	{Name: "mail server pause", Victim: Mail, draw: process("pause", stack.Mail, "resume")},
 	{Name: "mail server slow", Victim: Mail, draw: (*Scheduler).slowMail},
 	{Name: "mail server full", Victim: Mail, draw: (*Scheduler).fillMail},
-	{Name: "mail server's answers cut in half", Victim: Mail, draw: (*Scheduler).cutMail},
+	{Name: "mail answers cut in half", Victim: Mail, draw: (*Scheduler).cutMail},
 }
 
 func (s *Scheduler) slowMail() *Run {
