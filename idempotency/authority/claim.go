@@ -64,7 +64,8 @@ func Done(a Answer) Outcome { return Outcome{kind: done, answer: a} }
 func Refused(a Answer) Outcome { return Outcome{kind: refused, answer: a} }
 
 // RefusedForNow is a refusal that the client may correct, and send again under the same key. No
-// change of the transaction is committed, and no older copy of the request can act any more.
+// change of the transaction is committed, and no older copy of the request can act any more. The
+// answer is not kept: a caller that makes its own passes the zero one.
 func RefusedForNow(a Answer) Outcome { return Outcome{kind: refusedForNow, answer: a} }
 
 // Begun says that something was begun at a provider, and not settled. Its ID is a short text that

@@ -75,7 +75,8 @@ var states = map[kind]string{done: "completed", refused: "failed", refusedForNow
 
 func (tx *Tx) keep(o Outcome, key keeper) error {
 	var header []byte
-	if o.kind != nothing && o.kind != begun && (o.answer.Status < 200 || o.answer.Status > 499) {
+	own := o.kind == nothing || o.kind == begun || o.kind == refusedForNow && o.answer.Status == 0
+	if !own && (o.answer.Status < 200 || o.answer.Status > 499) {
 		return fmt.Errorf("%w: an answer has a status from 200 to 499, not %d: return an error instead", errMistake, o.answer.Status)
 	}
 	if o.kind == done || o.kind == refused {
