@@ -24,7 +24,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // errorOf is an [Error] if the request has a key, or follows the redirect of one that has. The key
-// is that of the caller's own request: repeating this one repeats those that it is redirected to.
+// is that of the caller's own request: repeating this one repeats those that it is redirected to,
+// if it is redirected to the same URLs.
 func errorOf(r *http.Request, err error) error {
 	first := origin(r)
 	if !hasKey(first) {

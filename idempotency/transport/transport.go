@@ -48,8 +48,9 @@ const (
 // must be able to continue after its own restart sets and stores the key itself. GET, HEAD,
 // OPTIONS and TRACE are repeated without a key (RFC 9110, section 9.2.1); other methods only
 // with the caller's. Each call of RoundTrip is one logical request: a redirect that
-// http.Client follows is another one, whose key follows from that of the first. An [Error] of
-// either has the key of the first: repeating that one repeats both.
+// http.Client follows is another one, whose key follows from that of the first and from its own
+// URL. An [Error] of either has the key of the first: repeating that one repeats both, as long as
+// it is redirected to the same URL. An empty key counts as none.
 //
 //	answer                                      what happens
 //	none: connection error, AttemptTimeout      repeated with the same key
@@ -62,7 +63,8 @@ const (
 // An answer is whole, or it is none: its body is read before RoundTrip returns, up to
 // MaxResponse. These are passed on before they have ended: longer bodies, text/event-stream,
 // 101, a last answer that would have been repeated, and answers to requests that cannot be
-// repeated. If such a body breaks off, reading it returns an [Error].
+// repeated. If such a body breaks off, reading it returns an [Error]. A body without a length that
+// ends with its connection (HTTP/1.0) cannot be told from one that was cut.
 //
 // If there is no whole answer to a request with a key, the error is an [Error] with the key,
 // for a caller that repeats the request itself. Of an answer, the key is in the header of
@@ -216,7 +218,9 @@ func withKey(r *http.Request) *http.Request {
 	return withHeader(r, idempotency.HeaderKey, key)
 }
 
-func hasKey(r *http.Request) bool { return len(r.Header[idempotency.HeaderKey]) > 0 }
+func hasKey(r *http.Request) bool {
+	return strings.TrimSpace(r.Header.Get(idempotency.HeaderKey)) != ""
+}
 
 // preferWait returns a copy of the request that asks the server to wait.
 func (t *Transport) preferWait(r *http.Request) *http.Request {

@@ -350,3 +350,29 @@ func flush(w http.ResponseWriter, s string) {
 }
 
 func write(w io.Writer, s string) { _, _ = io.WriteString(w, s) }
+
+func TestTransport_TakesAnEmptyKeyForNone(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Header.Get(idempotency.HeaderKey)
+		if seen[key]++; seen[key] == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	for _, given := range []string{"", " \t"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+		require.NoError(t, err)
+		r.Header.Set(idempotency.HeaderKey, given)
+		answer, err := quick(t).RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	require.Len(t, seen, 2, "a key of its own for each")
+	require.NotContains(t, seen, "")
+}
