@@ -51,7 +51,7 @@ func (s *shop) consumer(name string, sub outbox.Subscription) *outbox.Consumer {
 	return outbox.NewConsumer(s.client, name, sub, outbox.ConsumerConfig{Takeover: soon, Logger: quiet})
 }
 
-// startConsumers starts both sample consumers under a name.
+// startConsumers starts all consumers under a name.
 func (s *shop) startConsumers(name string) (stop func()) {
 	var started []*outbox.Consumer
 	for _, sub := range s.inbox.Subscriptions() {

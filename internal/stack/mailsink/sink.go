@@ -103,7 +103,7 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	}
 	_, _ = server.Close(), web.Close() // they have nothing that is not in the file
 	for range running {
-		<-failed
+		_ = <-failed // that it was closed
 	}
 	if err != nil {
 		return fmt.Errorf("serve mails: %w", err)

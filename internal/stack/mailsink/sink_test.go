@@ -1,0 +1,43 @@
+package mailsink
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSink_HasItsMailsAfterSIGKILL, and not the one that it was writing: that was not accepted.
+func TestSink_HasItsMailsAfterSIGKILL(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "mails")
+	sink, err := Open(path)
+	require.NoError(t, err)
+	for _, subject := range []string{"one", "two"} {
+		require.NoError(t, sink.add(Mail{MessageID: subject + "@x", Subject: subject}))
+	}
+	require.NoError(t, sink.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"message_id":"three`)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+
+	again, err := Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, again.Close()) })
+	require.NoError(t, again.add(Mail{MessageID: "four@x"}))
+	mails, err := again.List("", 0)
+	require.NoError(t, err)
+	require.Len(t, mails, 3)
+	require.Equal(t, "four@x", mails[2].MessageID)
+	newest, err := again.List("", 1)
+	require.NoError(t, err)
+	require.Equal(t, mails[2:], newest)
+	about, err := again.List("two@x", 0)
+	require.NoError(t, err)
+	require.Equal(t, mails[1:2], about)
+	again.SetFull(true)
+	require.Equal(t, errNoRoom, again.add(Mail{}))
+}
