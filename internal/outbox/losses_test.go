@@ -272,7 +272,9 @@ func TestDeadLetter_HoldsUpNoOtherEvent(t *testing.T) {
 	var said strings.Builder
 	require.ErrorContains(t, outbox.Retry(s.ctx, s, &said, position, position+1), fmt.Sprintf("no group refused an event at [%d]", position+1))
 	require.Equal(t, "1 events will be tried again\n", said.String(), "the other one is")
-	s.await("it has its effect", func() bool { return value[int](s.bundle, "SELECT count(*) FROM order_confirmations WHERE type = 'order.placed'") == 11 })
+	s.await("it has its effect", func() bool {
+		return value[int](s.bundle, "SELECT count(*) FROM order_confirmations WHERE type = 'order.placed'") == 11
+	})
 	require.Zero(t, value[int](s.bundle, "SELECT count(*) FROM dead_letters"))
 	list.Reset()
 	require.NoError(t, outbox.List(s.ctx, s, &list, 2))

@@ -92,19 +92,16 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	server.ReadTimeout, server.WriteTimeout, server.EnableSMTPUTF8 = timeout, timeout, true
 	web := &http.Server{Handler: s.routes(), ReadHeaderTimeout: timeout}
 	failed := make(chan error, 2)
-	go func() { failed <- server.Serve(mails) }()
-	go func() { failed <- web.Serve(lists) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { failed <- server.Serve(mails) })
+	serving.Go(func() { failed <- web.Serve(lists) })
 	var err error
-	running := 2
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
-		running--
 	}
 	_, _ = server.Close(), web.Close() // they have nothing that is not in the file
-	for range running {
-		_ = <-failed // that it was closed
-	}
+	serving.Wait()
 	if err != nil {
 		return fmt.Errorf("serve mails: %w", err)
 	}
