@@ -23,8 +23,8 @@ type Claim struct {
 	ArrivedAt   time.Time
 	TraceParent string // names the request in a trace; may be empty
 	// IsAbandoned reports whether the client is gone, such as [arrival.IsAbandoned]. Of a claim
-	// without a key it is asked once the transaction has begun, because nothing else stops an older
-	// copy of the request. nil: never.
+	// without a key it is asked once the transaction has begun, and before it commits, because
+	// nothing else stops an older copy of the request. nil: never.
 	IsAbandoned func() bool
 }
 

@@ -178,6 +178,9 @@ func (tx *Tx) commit(ctx context.Context) error {
 	if err := tx.finish(); err != nil {
 		return fmt.Errorf("load: %w", unavailable(err))
 	}
+	if tx.isAbandoned != nil && tx.isAbandoned() { // again: a proxy may notice late that its client has left
+		return ErrAbandoned
+	}
 	for _, enter := range tx.before {
 		tx.leave = append(tx.leave, enter(ctx))
 	}

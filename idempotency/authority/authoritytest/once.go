@@ -160,6 +160,10 @@ func onceCases(run cases) {
 			_, err := b.Once(b.ctx, gone, run)
 			require.ErrorIs(b, err, authority.ErrAbandoned)
 		}
+		asked := 0
+		leaves := authority.Claim{IsAbandoned: func() bool { asked++; return asked == 2 }}
+		_, err := b.Once(b.ctx, leaves, b.note("n"))
+		require.ErrorIs(b, err, authority.ErrAbandoned, "it has left before the commit")
 		claim := b.claim("k", "a")
 		claim.IsAbandoned = gone.IsAbandoned
 		b.once(claim, b.note("m")) // a retry gets the answer

@@ -77,8 +77,8 @@ func renderNginx(conf string, t *topology.Topology) (string, error) {
 	}{
 		{"access_log /dev/stderr ", "access_log " + requestLog + " requests;\n    access_log " + failureLog + " ", 1},
 		{"listen 8080 ", "listen " + t.Addr(topology.Nginx) + " ", 1},
-		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 4},
-		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 4},
+		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 6},
+		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 6},
 	} {
 		if n := strings.Count(conf, change.old); n != change.times {
 			return "", fmt.Errorf("%s must have %q %d times, not %d", nginxConf, change.old, change.times, n)
