@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,6 +166,24 @@ func TestRefund_ReadsAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFind_OfMoreThanItReadsIsUnknown: what was not read may be ours.
+func TestFind_OfMoreThanItReadsIsUnknown(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	gateway := gatewayTo(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		page := asked.Add(1)
+		entries := make([]string, pageSize)
+		for i := range entries {
+			entries[i] = fmt.Sprintf(`{"id":"pi_%d_%d","object":"payment_intent","metadata":{}}`, page, i)
+		}
+		_, _ = fmt.Fprintf(w, `{"object":"list","has_more":true,"url":"/v1/payment_intents","data":[%s]}`, strings.Join(entries, ","))
+	}))
+	got := gateway.FindCharge(t.Context(), chargeWith("pm_visa"))
+	requireUnknown(t, got)
+	require.ErrorContains(t, got.Cause, "more than 5000 entries")
+	require.LessOrEqual(t, asked.Load(), int64(maxListed/pageSize+1))
 }
 
 // TestFind_LooksAtOurKeyAlone: a list has the payments of everybody, and pages with other objects

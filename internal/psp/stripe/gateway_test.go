@@ -121,6 +121,14 @@ func TestCharge_ProcessingIsUnknownWithItsID(t *testing.T) {
 	requireUnknown(t, gateway.FindCharge(t.Context(), byID))
 }
 
+// Nobody is there who could confirm the payment, so that it must not wait for that.
+func TestCharge_ThatNeedsItsOwnerIsDeclined(t *testing.T) {
+	t.Parallel()
+	_, gateway := start(t)
+	got := gateway.Charge(t.Context(), chargeWith("pm_authentication"))
+	require.Equal(t, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, ProviderID: "pi_1", DeclineCode: "authentication_required"}, got)
+}
+
 // While a bank works on a refund, its ID is known and its outcome is not.
 func TestRefund_PendingIsUnknownWithItsID(t *testing.T) {
 	t.Parallel()

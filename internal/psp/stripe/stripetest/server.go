@@ -30,9 +30,9 @@ const (
 )
 
 // Server is safe for concurrent use. Payment methods choose what becomes of a charge: pm_visa,
-// pm_declined, pm_processing, pm_lost (charged, and the connection ends without an answer), pm_500
-// (charged, and answered 500), pm_500_nothing, pm_busy (429), pm_expired_key (401),
-// pm_misconfigured (400), pm_unknown (400).
+// pm_declined, pm_authentication (its owner has to confirm), pm_processing, pm_lost (charged, and
+// the connection ends without an answer), pm_500 (charged, and answered 500), pm_500_nothing,
+// pm_busy (429), pm_expired_key (401), pm_misconfigured (400), pm_unknown (400).
 type Server struct {
 	// Working is called while a request with an idempotency key is at work and another one with
 	// the key is refused; nil does nothing. It is set before the first request.
@@ -156,7 +156,20 @@ func (s *Server) act(r *http.Request) (int, Object) {
 		"currency": r.PostForm.Get("currency"), "created": time.Now().Unix(), "metadata": meta, "status": processing, "livemode": false}
 	s.intents = append(s.intents, intent)
 	s.publish("payment_intent.created", intent)
+	switch {
+	case r.PostForm.Get("confirm") != "true":
+		intent["status"] = "requires_confirmation"
+		return 200, maps.Clone(intent)
+	case method == "pm_authentication" && r.PostForm.Get("error_on_requires_action") != "true":
+		intent["status"] = "requires_action"
+		return 200, maps.Clone(intent)
+	}
 	switch method {
+	case "pm_authentication":
+		reason := Object{"type": "card_error", "code": "authentication_required"}
+		intent["status"], intent["last_payment_error"] = "requires_payment_method", reason
+		s.publish("payment_intent.payment_failed", intent)
+		return 402, Object{"error": Object{"type": "card_error", "code": "authentication_required", "payment_intent": maps.Clone(intent)}}
 	case "pm_declined":
 		reason := Object{"type": "card_error", "code": "card_declined", "decline_code": "insufficient_funds"}
 		intent["status"], intent["last_payment_error"] = "requires_payment_method", reason
