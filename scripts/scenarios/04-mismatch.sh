@@ -32,7 +32,7 @@ expect_problem elsewhere 422 idempotency_key_reused
 
 say "While the first request still runs, nothing is decided: 409. It may still be refused, which frees its key."
 place_order
-start slow POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d '{"method":{"type":"card","token":"tok_slow_2s"}}'
+start slow POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d '{"method":{"type":"card","token":"tok_slow_6s"}}'
 held() { records "slow-$run" | grep -q .; }
 wait_until "api-1 holds the key" held
 send early POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: slow-$run" -d "$pay"
