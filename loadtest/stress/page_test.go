@@ -18,7 +18,7 @@ import (
 )
 
 // answered is a run in which class n got answers of about 2ⁿ ms, for ten seconds.
-func answered(t *testing.T, numbers ...int) (s summary, html string, picture image.Image) {
+func answered(t *testing.T, numbers ...int) (html string, picture image.Image) {
 	t.Helper()
 	cfg := config{Rate: 50, Duration: 10 * time.Second}
 	o := newOutcome(pacer{rate: cfg.Rate, requests: uint64(cfg.requests())})
@@ -28,7 +28,7 @@ func answered(t *testing.T, numbers ...int) (s summary, html string, picture ima
 			o.classes[n].add(time.Duration(i)*100*time.Millisecond, &vegeta.Result{Code: http.StatusCreated, Latency: took})
 		}
 	}
-	s = summarize(cfg, "test", o)
+	s := summarize(cfg, "test", o)
 	pixels, step, err := draw(s, o.classes, cfg.Duration)
 	require.NoError(t, err)
 	picture, err = png.Decode(bytes.NewReader(pixels))
@@ -42,7 +42,7 @@ func answered(t *testing.T, numbers ...int) (s summary, html string, picture ima
 		"what the template did not trust": "ZgotmplZ"} {
 		require.Equal(t, -1, strings.Index(html, unwanted), what)
 	}
-	return s, html, picture
+	return html, picture
 }
 
 // colours counts the pixels of each: those of lines, as dots let the paper through.
@@ -58,7 +58,7 @@ func colours(picture image.Image) map[color.Color]int {
 
 func TestReport_ShowsEachClass(t *testing.T) {
 	t.Parallel()
-	_, html, picture := answered(t, 0, 1, 2, 3, 4)
+	html, picture := answered(t, 0, 1, 2, 3, 4)
 	pixels := colours(picture)
 	for _, class := range classes {
 		require.Equal(t, 1, strings.Count(html, `</i>`+string(class.Name)+"<"), class.Name)
@@ -70,7 +70,7 @@ func TestReport_ShowsEachClass(t *testing.T) {
 // What was not measured has no tile, no panel and no row.
 func TestReport_LeavesOutWhatIsNotThere(t *testing.T) {
 	t.Parallel()
-	_, html, picture := answered(t, 0)
+	html, picture := answered(t, 0)
 	pixels := colours(picture)
 	for _, class := range classes[1:] {
 		require.Equal(t, -1, strings.Index(html, `</i>`+string(class.Name)), class.Name)
@@ -79,7 +79,7 @@ func TestReport_LeavesOutWhatIsNotThere(t *testing.T) {
 	for _, label := range []string{"replays, p50", "effect of its event", "memory of a replica"} {
 		require.Equal(t, -1, strings.Index(html, label), label)
 	}
-	_, html, _ = answered(t)
+	html, _ = answered(t)
 	require.Contains(t, html, "Failed: the rate was not kept")
 }
 
