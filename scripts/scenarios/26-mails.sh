@@ -21,7 +21,7 @@ place_order
 wait_until "the mail is there" come 1
 show_mail "Your order"
 event=$(redis XREVRANGE oncepay:events + - COUNT 100 |
-  awk -v order="$order" '/^event_id$/ { getline; id = $0 } $0 == "order.placed" { kind = id } $0 == order && kind == id { print id; exit }')
+  awk -v order="$order" '/^event_id$/ { getline; id = $0 } $0 == "order.placed" { kind = id } !found && $0 == order && kind == id { print id; found = 1 }')
 expect "its Message-ID is the event's ID" "$(mails | jq -r '.mails[0].message_id')" "$event@example.com"
 
 say "Stop the mail server, and pay. The payment does not wait for it."

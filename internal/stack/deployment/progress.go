@@ -24,7 +24,8 @@ type Step struct {
 // Step begins a step. One that takes long gets a line before it is done.
 func (d *Deployment) Step(name, where string) Step {
 	t := Step{d: d, name: name, where: where, begun: time.Now()}
-	t.slow = time.AfterFunc(slowStep, func() { t.Going("") })
+	going := t // the timer's own: the next line writes t
+	t.slow = time.AfterFunc(slowStep, func() { going.Going("") })
 	return t
 }
 
