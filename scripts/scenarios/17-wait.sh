@@ -7,10 +7,10 @@ scenario "Prefer: wait=N waits for the answer, across replicas; after N seconds 
 shop
 place_order
 key=pay-$run
-pay='{"method":{"type":"card","token":"tok_slow_4s"}}'
+pay='{"method":{"type":"card","token":"tok_slow_8s"}}'
 charged() { probe "$PSP_URL/v1/charges?reference=$order" | jq -e '.data | length == 1'; }
 
-say "Pay at api-1. The provider takes 4 seconds."
+say "Pay at api-1. The provider takes 8 seconds."
 start first POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 wait_until "the provider has charged the card" charged
 

@@ -15,7 +15,7 @@ send before GET "$url"
 expect_problem before 404 idempotency_key_not_found
 
 say "While a payment runs, its key is in progress, and names the payment."
-start paid POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d '{"method":{"type":"card","token":"tok_slow_5s"}}'
+start paid POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d '{"method":{"type":"card","token":"tok_slow_8s"}}'
 wait_until "the provider has charged the card" charged
 send during GET "$url"
 expect "status" "$(status during)" 200
