@@ -4,9 +4,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# fuzz FOLDER TARGET. Go 1.26 may report its own deadline as a failure when the time is over on a busy machine
+# (https://go.dev/issue/75804, mended in 1.27). That is all it then prints: a finding names its input.
+fuzz() {
+  go test -C "$1" -run '^$' -fuzz "^$2\$" -fuzztime "${FUZZTIME:-10s}" -parallel 1 . </dev/null 2>&1 | tee "$log" && return
+  [ "$(sed -n '/^--- FAIL: /,$p' "$log" | grep -v -e '^--- FAIL: ' -e '^FAIL' -e '^exit status 1')" = '    context deadline exceeded' ] || return 1
+  echo "ok  $2: the time was over, and nothing was found"
+}
+
 git grep -o '^func Fuzz[A-Za-z]*' -- '*_test.go' | while IFS=: read -r file target; do
   target=${target#func }
   echo "$target of $(dirname "$file")"
   [ -n "$(git ls-files "$(dirname "$file")/testdata/fuzz/$target")" ] || { echo "$target has no corpus in testdata/fuzz" >&2; exit 1; }
-  go test -C "$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" -parallel 1 . </dev/null
+  fuzz "$(dirname "$file")" "$target"
 done

@@ -213,7 +213,7 @@ const (
 	relayBatch, consumerBatch = 1000, 500
 )
 
-// drainFloor has pgbench do what a relay and the two consumer groups do with PostgreSQL, side by
+// drainFloor has pgbench do what a relay and the three consumer groups do with PostgreSQL, side by
 // side, with arrays that each statement reads itself.
 func (f filled) drainFloor(ctx context.Context) (found drained, err error) {
 	fl := &floor{bench: f.bench, database: strings.Replace(f.system.databaseURL(), "/oncepay?", "/"+floorDatabase+"?", 1)}
@@ -287,12 +287,13 @@ func drainScripts() (map[string]script, error) {
 	for name, consumer := range map[string]struct{ query, group, event string }{
 		"confirmations": {"ConfirmOrders", "order-confirmations", "order.placed"},
 		"notices":       {"NoticeWarehouse", "warehouse-notices", "payment.succeeded"},
+		"receipts":      {"ConfirmOrders", "payment-confirmations", "payment.succeeded"},
 	} {
 		column := func(name string) string {
 			return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*consumerBatch, consumer.event)
 		}
 		text, err := pgbenchOf(queries, map[string]string{"consumer": "'" + consumer.group + "'", "positions": column("id"),
-			"event_ids": column("event_id"), "types": "ARRAY['" + consumer.event + "']"}, consumer.query)
+			"event_ids": column("event_id"), "types": "ARRAY['" + consumer.event + "']", "by_mail": "true"}, consumer.query)
 		if err != nil {
 			return nil, err
 		}
@@ -331,7 +332,7 @@ func millionsSection(b *bench, orders []sample, purge time.Duration, service, fl
 	s := section{title: "Millions of rows", text: fmt.Sprintf(`New orders at %d/s for %s each: on an empty database; with %s orders and %s keys, which statements have inserted;
 and, unless the run is quick, while %s keys that have expired are purged, for %.0f s. Then %s events come at once, half of them orders that were
 placed and half payments that succeeded, while nothing else is asked of the service. pgbench sends the statements of the
-relay and of both consumer groups, in batches of the same size and side by side, on a database without the service. It does
+relay and of the three consumer groups, in batches of the same size and side by side, on a database without the service. It does
 not publish the events, which the service does on the same cores.`,
 		pace, b.cfg.window, number(float64(f.orders())), number(float64(f.keys())), number(float64(f.expired())), purge.Seconds(), number(float64(f.events())))}
 	latency := table{command: command, header: []string{fmt.Sprintf("orders, %d/s", pace), "p50 ms", "p99 ms", "PostgreSQL µs an order", "p50 ÷ empty's", "p99 ÷ full's"}}
