@@ -78,7 +78,9 @@ summary() {
   printf '\n%-12s %-8s %8s  %s\n' SUITE VERDICT SECONDS COUNT
   for name in "${suites[@]}"; do
     cat "$results/$name.result" 2>/dev/null || printf '%-12s %-8s\n' "$name" "NOT RUN"
-    grep -q "^$name *pass " "$results/$name.result" 2>/dev/null || failed=1
+    grep -q "^$name *pass " "$results/$name.result" 2>/dev/null && continue
+    failed=1
+    grep -sE '^(=== FAIL|[0-9]{2} .* FAIL|--- FAIL)' "$results/$name.log" | sort -u | head -20 | sed 's/^/  /' # which tests, scenarios
   done
   if [ "$failed" = 0 ]; then
     printf 'all passed in %d seconds\n' "$SECONDS"

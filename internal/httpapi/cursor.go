@@ -28,9 +28,9 @@ func makeCursor(kind, last string) string {
 }
 
 func readCursor(kind, cursor string) (string, error) {
-	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	last, ours := strings.CutPrefix(string(text), kind)
-	if err != nil || !ours {
+	if err != nil || !ours || makeCursor(kind, last) != cursor { // the decoder skips line breaks, and unused bits
 		return "", errInvalidCursor
 	}
 	return last, nil

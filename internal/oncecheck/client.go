@@ -71,9 +71,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // way is how a request gets to the server. The zero value is the ordinary way.
 type way struct {
-	transport http.RoundTripper                               // nil: the client's own
-	body      func(context.Context, string) io.Reader         // how the body is sent; nil: at once
-	leave     func(context.Context) (context.Context, func()) // when the client leaves; nil: never
+	transport http.RoundTripper                       // nil: the client's own
+	body      func(context.Context, string) io.Reader // how the body is sent; nil: at once
 }
 
 // exchange sends a request once, without waiting for its turn.
@@ -81,11 +80,6 @@ func (c *client) exchange(ctx context.Context, note string, r Request, w way) Ex
 	e := Exchange{Note: note, Sent: time.Since(c.began)}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Attempt)
 	defer cancel()
-	if w.leave != nil {
-		var release func()
-		ctx, release = w.leave(ctx)
-		defer release()
-	}
 	q, err := r.request(ctx, w)
 	if err == nil {
 		e.Request = wire(q, r.Body)

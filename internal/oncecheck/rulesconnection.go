@@ -3,10 +3,10 @@ package oncecheck
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"time"
@@ -72,23 +72,26 @@ func (p *probe) cut(r Request, bytes int) (Exchange, error) {
 	defer func() { _ = line.Close() }()
 	through := newTransport()
 	through.Proxy = nil
-	through.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, line.Addr)
+	through.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := dial(ctx, u, line.Addr)
 		if err != nil {
 			return nil, err
 		}
 		return conn, line.Cut(bytes)
 	}
-	through.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		// TLS 1.3 sends tickets after its handshake, which would count as bytes of the answer.
-		config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12} //nolint:gosec // see above
-		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, line.Addr)
-		if err != nil {
-			return nil, err
-		}
-		return conn, line.Cut(bytes)
-	}
+	through.DialTLSContext = through.DialContext
 	return p.sendBy("the request, whose answer is lost on the way", r, way{transport: through}), nil
+}
+
+// dial connects to addr as the scheme of u asks.
+func dial(ctx context.Context, u *url.URL, addr string) (net.Conn, error) {
+	if u.Scheme != "https" {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	// TLS 1.3 sends tickets after its handshake: they would count as bytes of the answer, and closing a connection
+	// with unread bytes resets it.
+	config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12} //nolint:gosec // see above
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 }
 
 // address is the host and port of a URL.
@@ -147,18 +150,29 @@ func slowly(ctx context.Context, body string) io.Reader {
 func clientLeaves(p *probe) Verdict {
 	return p.counted(func() Verdict {
 		r := p.fresh()
-		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{leave: whenSent})
+		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{}})
 		p.must(pause(p.ctx, settling)) // or the retry may overtake it
 		return p.again(r, left)
 	})
 }
 
-// whenSent ends the context when the request was written, and with it the connection.
-func whenSent(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
-	}), cancel
+// leaver sends a request, and closes the connection when the kernel has all of it. A canceled context would be no
+// substitute: it may end net/http's Transport before the request has left its buffer.
+type leaver struct{}
+
+var errLeft = errors.New("the client left")
+
+// RoundTrip implements [http.RoundTripper].
+func (leaver) RoundTrip(q *http.Request) (*http.Response, error) {
+	conn, err := dial(q.Context(), q.URL, address(q.URL))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := q.Write(conn); err != nil {
+		return nil, err
+	}
+	return nil, errLeft
 }
 
 var _ http.RoundTripper = (*recorder)(nil)
