@@ -2,6 +2,7 @@ package grpconce_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,6 +67,8 @@ func TestClient_WaitsAsLongAsTheServerAsks(t *testing.T) {
 	t.Parallel()
 	s := open(t, idempotency.Policy{Required: true}, retrying()...)
 	running, finish := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(finish) })
+	t.Cleanup(end) // a test that fails does not hang
 	s.service.work = func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 		close(running)
 		<-finish
@@ -77,7 +80,7 @@ func TestClient_WaitsAsLongAsTheServerAsks(t *testing.T) {
 	var refused atomic.Bool
 	s.keys.Observe = func(_ context.Context, c idempotency.Check) {
 		if c.Result == idempotency.ResultConflict && refused.CompareAndSwap(false, true) {
-			close(finish)
+			end()
 		}
 	}
 	began := time.Now()

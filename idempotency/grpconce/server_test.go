@@ -243,6 +243,8 @@ func TestUnary_AnswersWhileAnotherCallIsInProgress(t *testing.T) {
 	t.Parallel()
 	s := open(t, idempotency.Policy{})
 	running, finish := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(finish) })
+	t.Cleanup(end) // a test that fails does not hang
 	s.service.work = func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 		close(running)
 		<-finish
@@ -258,7 +260,7 @@ func TestUnary_AnswersWhileAnotherCallIsInProgress(t *testing.T) {
 		require.Equal(t, time.Second, retryDelay(err))
 		require.Equal(t, []string{"1000"}, trailer.Get("grpc-retry-pushback-ms"))
 	}
-	close(finish)
+	end()
 	first.Wait()
 	require.Equal(t, 1, s.service.ran())
 }

@@ -14,7 +14,7 @@ import (
 
 const usage = `usage: oncecheck [FLAGS] [curl] [CURL'S FLAGS] URL
        oncecheck [FLAGS] FILE.http[#NAME]
-       oncecheck [FLAGS] OPENAPI.yaml#OPERATION
+       oncecheck [FLAGS] OPENAPI.yaml#OPERATION, or the document's URL
        oncecheck --rules [NAME]
 
 Sends a request that changes something in the ways in which retries happen, and says which rules of
@@ -179,7 +179,8 @@ func (s *settings) takeWords(words []string) error {
 	if file, name, _ := strings.Cut(words[0], "#"); strings.HasSuffix(file, ".http") {
 		return s.takeFile(file, name)
 	}
-	if file, name, _ := strings.Cut(words[0], "#"); isDocument(file) {
+	if isDocument(words[0]) {
+		file, name, _ := strings.Cut(words[0], "#")
 		return s.takeDocument(file, name)
 	}
 	s.cfg.Request.URL = words[0]

@@ -53,7 +53,7 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 		"no such file":           {"nowhere.yaml#order"},
 		"read the OpenAPI":       {nonsense + "#order"},
 		"has the operations":     {document},
-		`["PUT /plain" "order" "pay" "unclear" "vague"]; name one`: {document + "#nothing"},
+		`["PUT /plain" "order" "pay" "typed" "unclear" "vague"]; name one`: {document + "#nothing"},
 		"with --server":         {document + "#order"},
 		"--parameter order_id":  {"--server", url, document + "#pay"},
 		"order_id=42, and is":   {"--parameter", "order_id", document + "#pay"},

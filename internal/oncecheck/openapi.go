@@ -6,18 +6,40 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// isDocument reports whether a word is the file of an OpenAPI document, and not a URL.
+// isDocument reports whether a word names an OpenAPI document, and not a request: a file, or a URL with a fragment, which
+// no request has.
 func isDocument(word string) bool {
-	return !strings.Contains(word, "://") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(word))
+	file, _, named := strings.Cut(word, "#")
+	if strings.Contains(file, "://") {
+		return named
+	}
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
+}
+
+// loadDocument reads a document from a file or a URL, and returns the URL that its servers are relative to, if any.
+func loadDocument(from string) (document *openapi3.T, base *url.URL, err error) {
+	loader := openapi3.NewLoader()
+	if !strings.Contains(from, "://") {
+		document, err = loader.LoadFromFile(from)
+	} else if base, err = url.Parse(from); err == nil {
+		loader.ReadFromURIFunc = openapi3.ReadFromHTTP(&http.Client{Timeout: 10 * time.Second})
+		document, err = loader.LoadFromURI(base)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the OpenAPI document %s: %s", from, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return document, base, nil
 }
 
 // parameter is the flag's function.
@@ -40,9 +62,9 @@ type operation struct {
 // takeDocument makes a request of an operation and its examples, and reads what the document
 // publishes about keys. The flags of curl override the body and add headers.
 func (s *settings) takeDocument(file, name string) error {
-	document, err := openapi3.NewLoader().LoadFromFile(file)
+	document, base, err := loadDocument(file)
 	if err != nil {
-		return fmt.Errorf("read the OpenAPI document %s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
+		return err
 	}
 	operations := map[string]operation{}
 	for path, item := range document.Paths.Map() {
@@ -60,11 +82,15 @@ func (s *settings) takeDocument(file, name string) error {
 	if server == "" && len(document.Servers) > 0 {
 		server = document.Servers[0].URL
 	}
-	if u, err := url.Parse(server); err != nil || u.Host == "" {
+	u, err := url.Parse(server)
+	if err == nil && base != nil {
+		u = base.ResolveReference(u)
+	}
+	if err != nil || u.Host == "" {
 		return fmt.Errorf("the document's server is %q; name the base URL of the operations with --server", server)
 	}
 	s.cfg.Request.Method = cmp.Or(s.cfg.Request.Method, o.method)
-	s.cfg.Request.URL = strings.TrimSuffix(server, "/") + o.path
+	s.cfg.Request.URL = strings.TrimSuffix(u.String(), "/") + o.path
 	if err := s.fillParameters(o); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,12 +121,9 @@ func (s *settings) fillParameters(o operation) error {
 			continue
 		}
 		if !given {
-			sample, ok := sampleOf(p.Example, p.Examples)
-			if !ok {
-				sample, ok = exampleOf(p.Schema)
-			}
-			if !ok {
-				return fmt.Errorf("the parameter %s has no example; give one with --parameter %s=VALUE", p.Name, p.Name)
+			sample, err := sampleOf("the parameter "+p.Name, p.Example, p.Examples, p.Schema)
+			if err != nil {
+				return fmt.Errorf("%w; give one with --parameter %s=VALUE", err, p.Name)
 			}
 			value = fmt.Sprint(sample)
 		}
@@ -128,70 +151,111 @@ func (s *settings) fillBody(o operation) error {
 	if media == nil {
 		return errors.New("its body is no JSON; give it with -d")
 	}
-	body, ok := sampleOf(media.Example, media.Examples)
-	if !ok {
-		body, ok = exampleOf(media.Schema)
+	body, err := sampleOf("the body", media.Example, media.Examples, media.Schema)
+	if err != nil && !o.RequestBody.Value.Required {
+		return nil //nolint:nilerr // it may be left out
 	}
-	if !ok && !o.RequestBody.Value.Required {
-		return nil
-	}
-	if !ok {
-		return errors.New("a required member of the body has no example; give the body with -d")
+	if err != nil {
+		return fmt.Errorf("%w; give the body with -d", err)
 	}
 	text, err := json.Marshal(body)
 	s.data.parts = []string{string(text)}
 	return err
 }
 
-func sampleOf(one any, more openapi3.Examples) (any, bool) {
+func sampleOf(name string, one any, more openapi3.Examples, schema *openapi3.SchemaRef) (any, error) {
 	if one != nil {
-		return one, true
+		return one, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		return more[name].Value.Value, true
+	for _, first := range slices.Sorted(maps.Keys(more)) {
+		return more[first].Value.Value, nil
 	}
-	return nil, false
+	return exampleOf(name, schema)
 }
 
-// exampleOf returns a value of a schema: its example, or one made of the examples of what it
-// requires. The second value is false if one of them has none.
-func exampleOf(ref *openapi3.SchemaRef) (any, bool) {
+// exampleOf returns a value of a schema: its example, or one made of the examples of the members that it requires. A
+// number, a boolean and a string of a known format need none. The error names what has none.
+func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	if ref == nil || ref.Value == nil {
-		return nil, false
+		return nil, fmt.Errorf("%s has no schema", name)
 	}
 	switch schema := ref.Value; {
 	case schema.Example != nil:
-		return schema.Example, true
+		return schema.Example, nil
 	case schema.Default != nil:
-		return schema.Default, true
+		return schema.Default, nil
 	case len(schema.Enum) > 0:
-		return schema.Enum[0], true
+		return schema.Enum[0], nil
 	case len(schema.AllOf) > 0:
-		whole := map[string]any{}
-		for _, part := range schema.AllOf {
-			value, ok := exampleOf(part)
-			members, isObject := value.(map[string]any)
-			if !ok || !isObject {
-				return nil, false
-			}
-			maps.Copy(whole, members)
-		}
-		return whole, true
+		return exampleOfAll(name, schema.AllOf)
 	case len(schema.OneOf) > 0:
-		return exampleOf(schema.OneOf[0])
+		return exampleOf(name, schema.OneOf[0])
+	case len(schema.AnyOf) > 0:
+		return exampleOf(name, schema.AnyOf[0])
 	case schema.Type.Is(openapi3.TypeArray):
-		item, ok := exampleOf(schema.Items)
-		return []any{item}, ok
+		item, err := exampleOf("an item of "+name, schema.Items)
+		return []any{item}, err
 	case schema.Type.Is(openapi3.TypeObject):
 		members := map[string]any{}
-		for _, name := range schema.Required {
-			value, ok := exampleOf(schema.Properties[name])
-			if !ok {
-				return nil, false
+		for _, member := range schema.Required {
+			value, err := exampleOf("the member "+member, schema.Properties[member])
+			if err != nil {
+				return nil, err
 			}
-			members[name] = value
+			members[member] = value
 		}
-		return members, true
+		return members, nil
+	default:
+		return simplest(name, schema)
 	}
-	return nil, false
+}
+
+// exampleOfAll joins the members of all parts.
+func exampleOfAll(name string, parts openapi3.SchemaRefs) (any, error) {
+	whole := map[string]any{}
+	for _, part := range parts {
+		value, err := exampleOf(name, part)
+		if err != nil {
+			return nil, err
+		}
+		members, isObject := value.(map[string]any)
+		if !isObject {
+			return nil, fmt.Errorf("%s has a part that is no object", name)
+		}
+		maps.Copy(whole, members)
+	}
+	return whole, nil
+}
+
+// ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client can invent.
+var ofFormat = map[string]string{
+	"uuid":      "4be3ec1f-97ad-4b3f-a00a-c4b5b9a1e5d7",
+	"email":     Unique + "@example.com",
+	"date":      "2030-01-01",
+	"date-time": "2030-01-01T00:00:00Z",
+	"uri":       "https://example.com/",
+}
+
+// simplest returns a value of a type that says by itself what is valid: the least positive number, false, or a string
+// of a known format.
+func simplest(name string, schema *openapi3.Schema) (any, error) {
+	switch {
+	case schema.Type.Is(openapi3.TypeBoolean):
+		return false, nil
+	case schema.Type.Is(openapi3.TypeInteger), schema.Type.Is(openapi3.TypeNumber):
+		least := 1.0
+		if schema.Min != nil {
+			least = max(least, *schema.Min)
+		}
+		if schema.Max != nil && *schema.Max < least {
+			least = *schema.Max
+		}
+		if schema.MultipleOf != nil {
+			least = *schema.MultipleOf * math.Ceil(least/(*schema.MultipleOf))
+		}
+		return least, nil
+	case ofFormat[schema.Format] != "":
+		return ofFormat[schema.Format], nil
+	}
+	return nil, fmt.Errorf("%s has no example", name)
 }

@@ -1,7 +1,9 @@
 package oncecheck
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,6 +51,28 @@ paths:
       operationId: unclear
       x-idempotency: { key: required, kept_seconds: 0 }
       responses: { default: { description: any } }
+  /typed:
+    post:
+      operationId: typed
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [cents, boxes, rate, gift, id, mail, day, at, site, kind]
+              properties:
+                cents: { type: integer, minimum: 100 }
+                boxes: { type: integer, multipleOf: 6 }
+                rate: { type: number, maximum: 0.5 }
+                gift: { type: boolean }
+                id: { type: string, format: uuid }
+                mail: { type: string, format: email }
+                day: { type: string, format: date }
+                at: { type: string, format: date-time }
+                site: { type: string, format: uri }
+                kind: { anyOf: [{ type: string, enum: [web] }] }
+      responses: { default: { description: any } }
   /plain:
     put:
       requestBody: { content: { text/plain: { schema: { type: string, example: x } } } }
@@ -92,6 +116,25 @@ func TestOpenAPI_MakesARequestOfExamples(t *testing.T) {
 
 	cfg = read(t, "--server", "http://127.0.0.1:1", "-d", `{"a":1}`, "vague").cfg
 	require.JSONEq(t, `{"a":1}`, cfg.Request.Body, "curl's body is taken instead of the examples")
+}
+
+func TestOpenAPI_NeedsNoExampleOfAType(t *testing.T) {
+	t.Parallel()
+	require.JSONEq(t, `{"cents":100,"boxes":6,"rate":0.5,"gift":false,"id":"4be3ec1f-97ad-4b3f-a00a-c4b5b9a1e5d7","mail":"{{unique}}@example.com",
+		"day":"2030-01-01","at":"2030-01-01T00:00:00Z","site":"https://example.com/","kind":"web"}`,
+		read(t, "--server", "http://127.0.0.1:1", "typed").cfg.Request.Body)
+}
+
+func TestOpenAPI_IsReadFromAURL(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, shopDocument) }))
+	t.Cleanup(server.Close)
+	s, _, err := parseArguments(nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.takeWords([]string{server.URL + "/docs/openapi#order"}))
+	require.Equal(t, server.URL+"/v1/orders", s.cfg.Request.URL, "the document's servers are relative to its own URL")
+	_, _, err = loadDocument("http://127.0.0.1:1/openapi")
+	require.ErrorContains(t, err, "read the OpenAPI document http://127.0.0.1:1/openapi")
 }
 
 func TestOpenAPI_IsCheckedAsEveryOtherRequest(t *testing.T) {
