@@ -17,8 +17,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// isDocument reports whether a word names an OpenAPI document, and not a request: a file, or a URL with a fragment, which
-// no request has.
+// isDocument reports whether a word names an OpenAPI document, and not a request: a file, or a URL
+// with a fragment, which no request has.
 func isDocument(word string) bool {
 	file, _, named := strings.Cut(word, "#")
 	if strings.Contains(file, "://") {
@@ -27,7 +27,8 @@ func isDocument(word string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
 }
 
-// loadDocument reads a document from a file or a URL, and returns the URL that its servers are relative to, if any.
+// loadDocument reads a document from a file or a URL, and returns the URL that its servers are
+// relative to, if any.
 func loadDocument(from string) (document *openapi3.T, base *url.URL, err error) {
 	loader := openapi3.NewLoader()
 	if !strings.Contains(from, "://") {
@@ -173,8 +174,9 @@ func sampleOf(name string, one any, more openapi3.Examples, schema *openapi3.Sch
 	return exampleOf(name, schema)
 }
 
-// exampleOf returns a value of a schema: its example, or one made of the examples of the members that it requires. A
-// number, a boolean and a string of a known format need none. The error names what has none.
+// exampleOf returns a value of a schema: its example, or one made of the examples of the members
+// that it requires. A number, a boolean and a string of a known format need none. The error names
+// what has none.
 func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	if ref == nil || ref.Value == nil {
 		return nil, fmt.Errorf("%s has no schema", name)
@@ -227,7 +229,8 @@ func exampleOfAll(name string, parts openapi3.SchemaRefs) (any, error) {
 	return whole, nil
 }
 
-// ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client can invent.
+// ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client
+// can invent.
 var ofFormat = map[string]string{
 	"uuid":      "4be3ec1f-97ad-4b3f-a00a-c4b5b9a1e5d7",
 	"email":     Unique + "@example.com",
@@ -236,8 +239,8 @@ var ofFormat = map[string]string{
 	"uri":       "https://example.com/",
 }
 
-// simplest returns a value of a type that says by itself what is valid: the least positive number, false, or a string
-// of a known format.
+// simplest returns a value of a type that says by itself what is valid: the least positive number,
+// false, or a string of a known format.
 func simplest(name string, schema *openapi3.Schema) (any, error) {
 	switch {
 	case schema.Type.Is(openapi3.TypeBoolean):

@@ -88,8 +88,8 @@ func dial(ctx context.Context, u *url.URL, addr string) (net.Conn, error) {
 	if u.Scheme != "https" {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
-	// TLS 1.3 sends tickets after its handshake: they would count as bytes of the answer, and closing a connection
-	// with unread bytes resets it.
+	// TLS 1.3 sends tickets after its handshake: they would count as bytes of the answer, and
+	// closing a connection with unread bytes resets it.
 	config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12} //nolint:gosec // see above
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 }
@@ -156,8 +156,9 @@ func clientLeaves(p *probe) Verdict {
 	})
 }
 
-// leaver sends a request, and closes the connection when the kernel has all of it. A canceled context would be no
-// substitute: it may end net/http's Transport before the request has left its buffer.
+// leaver sends a request, and closes the connection when the kernel has all of it. A canceled
+// context would be no substitute: it may end net/http's Transport before the request has left its
+// buffer.
 type leaver struct{}
 
 var errLeft = errors.New("the client left")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ofNoAccount lists the queries that serve no account: those of the workers, of the commands of an operator, and those that
-// find out whose a row is.
+// ofNoAccount lists the queries that serve no account: those of the workers, of the commands of an
+// operator, and those that find out whose a row is.
 var ofNoAccount = strings.Fields(`
 	APIKeysVersion APIKeys AccountExists AddAccount SeedAccount SuspendAccount IssueAPIKey RevokeAPIKey RotateAPIKey ListAPIKeys CountValidKeys
 	RefuseEvent TakeDueDeadLetters ListDeadLetters RetryDeadLetters
