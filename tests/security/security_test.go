@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -29,23 +31,22 @@ import (
 const (
 	// upTimeout bounds the whole test: programs may have to be compiled.
 	upTimeout = 8 * time.Minute
-	// attackFor is how long each other attack lasts.
-	attackFor = 6 * time.Second
+	// manyKeys are those that a stranger's key is looked for among.
+	manyKeys = 100_000
 	// pace is how often the honest account buys, so that it stays within its own budget.
 	pace = 200 * time.Millisecond
 	// leastBudget is what an account may keep at each replica, and budgetPerSecond what it may if
 	// the attack lasts: twice what the honest account needs.
 	leastBudget, budgetPerSecond = 200, 20
 
-	greedy, honest = "sk_test_demo", "sk_test_other"
-	cardNumber     = "4242424242424242"
+	greedy, honest, unseen = "sk_test_demo", "sk_test_other", "sk_test_unseen"
+	cardNumber             = "4242424242424242"
 )
 
-// greedFor is how long the attack by a greedy account lasts.
-var greedFor = flag.Duration("greed", attackFor, "how long one account takes what it can get")
+var attackFor = flag.Duration("attack", 6*time.Second, "how long each attack lasts")
 
 // budget is what an account may keep at each replica. Nobody who works at an honest pace needs it.
-func budget() int { return max(leastBudget, int(greedFor.Seconds())*budgetPerSecond) }
+func budget() int { return max(leastBudget, int(attackFor.Seconds())*budgetPerSecond) }
 
 // town is a stack, with an honest account in it.
 type town struct {
@@ -105,11 +106,11 @@ func orderOf(customer string) string {
 	return fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":"sticker-pack","quantity":1}]}`, customer)
 }
 
-// during has the honest account buy and pay while an attack lasts, by as many clients as it takes.
-// Nothing that it sends may fail.
-func (s *town) during(lasts time.Duration, clients int, attack func()) {
+// during has buyers order and pay in turn while an attack lasts, by as many clients as it takes.
+// Nothing that they send may fail.
+func (s *town) during(buyers []string, clients int, attack func()) {
 	s.t.Helper()
-	customer, until := s.customer(honest), time.Now().Add(lasts)
+	until := time.Now().Add(*attackFor)
 	var attackers sync.WaitGroup
 	for range clients {
 		attackers.Go(func() {
@@ -118,15 +119,43 @@ func (s *town) during(lasts time.Duration, clients int, attack func()) {
 			}
 		})
 	}
-	paid := 0
+	paid, customers := 0, map[string]string{}
 	for pace := time.Tick(pace); time.Now().Before(until); paid++ {
 		<-pace
-		order := s.create(honest, "/v1/orders", orderOf(customer))
-		s.create(honest, "/v1/orders/"+order+"/payments", `{"method":{"type":"card","token":"tok_visa"}}`)
+		buyer := buyers[paid%len(buyers)]
+		if customers[buyer] == "" {
+			customers[buyer] = s.customer(buyer)
+		}
+		order := s.create(buyer, "/v1/orders", orderOf(customers[buyer]))
+		s.create(buyer, "/v1/orders/"+order+"/payments", `{"method":{"type":"card","token":"tok_visa"}}`)
 	}
 	attackers.Wait()
 	require.Greater(s.t, paid, 3)
 	s.t.Logf("%d orders placed and paid", paid)
+}
+
+// addKeys adds many API keys, and the account of one that has products and was never seen. It returns
+// when both replicas know the keys.
+func (s *town) addKeys() {
+	conn, err := pgx.Connect(s.ctx, stack.PostgresURL(s.PostgresPrimary()))
+	require.NoError(s.t, err)
+	defer func() { require.NoError(s.t, conn.Close(s.ctx)) }()
+	_, err = conn.Exec(s.ctx, `
+		WITH account AS (INSERT INTO accounts (id, name) VALUES (gen_random_uuid(), 'Unseen') RETURNING id),
+		product AS (INSERT INTO products (account_id, sku, name, price_amount, price_currency, stock)
+			SELECT account.id, sku, p.name, price_amount, price_currency, stock FROM account, products p
+			WHERE account_id = '00000000-0000-7000-8000-000000000002'),
+		key AS (INSERT INTO api_keys (hash, account_id) SELECT sha256($1), id FROM account)
+		INSERT INTO api_keys (hash, account_id)
+		SELECT sha256(n::text::bytea), '00000000-0000-7000-8000-000000000002' FROM generate_series(1, $2) n`,
+		[]byte(unseen), manyKeys)
+	require.NoError(s.t, err)
+	for _, replica := range []string{stack.API1, stack.API2} {
+		require.Eventually(s.t, func() bool {
+			status, _, err := s.send(replica, strconv.Itoa(manyKeys), http.MethodGet, "/v1/products", "")
+			return err == nil && status == http.StatusOK
+		}, stacktest.Timeout, pace)
+	}
 }
 
 func TestStack_InHostileHands(t *testing.T) {
@@ -143,7 +172,7 @@ func (s *town) attackByAccount(t *testing.T) {
 	s.t = t
 	customer := s.customer(greedy)
 	var refused atomic.Int64
-	s.during(*greedFor, 32, func() {
+	s.during([]string{honest}, 32, func() {
 		method, path, body := http.MethodPost, "/v1/orders", orderOf(customer)
 		if rand.IntN(2) == 0 {
 			method, path, body = http.MethodGet, "/v1/customers/"+customer, ""
@@ -161,11 +190,13 @@ func (s *town) attackByAccount(t *testing.T) {
 	require.LessOrEqual(t, len(kept), 2*(budget()+32), "at both replicas, and what was under way")
 }
 
-// attackByStrangers: unknown API keys, a new one for each request, at nginx and past it.
+// attackByStrangers: unknown API keys, a new one for each request, at nginx and past it, while an account
+// buys that was never seen before.
 func (s *town) attackByStrangers(t *testing.T) {
 	s.t = t
+	s.addKeys()
 	var unexpected atomic.Int64
-	s.during(attackFor, 32, func() {
+	s.during([]string{honest, unseen}, 32, func() {
 		service := []string{stack.Nginx, stack.API1, stack.API2}[rand.IntN(3)]
 		status, _, err := s.send(service, "sk_live_"+uuid.NewString(), http.MethodGet, "/v1/orders", "")
 		if err == nil && status != http.StatusUnauthorized && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
@@ -198,7 +229,7 @@ func (s *town) attackBySlowSenders(t *testing.T) {
 	open(300, stack.Nginx, header+"Content-Length: 1000\r\n\r\n{") // of the honest account itself; nginx lets 384 through
 	open(600, stack.API1, header)
 	open(100, stack.API1, header+"Idempotency-Key: slow\r\nContent-Length: 1000\r\n\r\n{")
-	s.during(attackFor, 1, func() {
+	s.during([]string{honest}, 1, func() {
 		for _, conn := range conns {
 			_, _ = io.WriteString(conn, " ") // closed, if its time is up
 		}
