@@ -134,8 +134,8 @@ func (s *town) during(buyers []string, clients int, attack func()) {
 	s.t.Logf("%d orders placed and paid", paid)
 }
 
-// addKeys adds many API keys, and the account of one that has products and was never seen. It returns
-// when both replicas know the keys.
+// addKeys adds many API keys, and the account of one that has products and was never seen. It
+// returns when both replicas know the keys.
 func (s *town) addKeys() {
 	conn, err := pgx.Connect(s.ctx, stack.PostgresURL(s.PostgresPrimary()))
 	require.NoError(s.t, err)
@@ -190,8 +190,8 @@ func (s *town) attackByAccount(t *testing.T) {
 	require.LessOrEqual(t, len(kept), 2*(budget()+32), "at both replicas, and what was under way")
 }
 
-// attackByStrangers: unknown API keys, a new one for each request, at nginx and past it, while an account
-// buys that was never seen before.
+// attackByStrangers: unknown API keys, a new one for each request, at nginx and past it, while an
+// account buys that was never seen before.
 func (s *town) attackByStrangers(t *testing.T) {
 	s.t = t
 	s.addKeys()
