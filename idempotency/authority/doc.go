@@ -13,7 +13,7 @@
 //			return authority.Done(authority.Answer{Status: 201, Body: …}), err
 //		})
 //	})
-//	http.ListenAndServe(addr, arrival.Note(proxies...)(once.Handler(mux)))
+//	server := http.Server{Handler: arrival.Note(proxies...)(once.Handler(mux)), ConnContext: arrival.WithConn}
 //
 // # In one transaction
 //

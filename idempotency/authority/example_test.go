@@ -88,6 +88,32 @@ func ExampleKeys_ServeProvider() {
 	}()
 }
 
+// The work of a job or a message, with its key in the same transaction: a process that dies at any
+// moment leaves no work that another one repeats.
+func ExampleKeys_Once() {
+	var pool *pgxpool.Pool
+	var store idempotency.Store
+	keys := authority.New(pool)
+	jobs := &idempotency.Keys{Store: store, Scope: "bookings", Policy: idempotency.Policy{TTL: 48 * time.Hour}}
+	book := func(ctx context.Context, event string, cents int64) error {
+		_, err := idempotency.Do(ctx, jobs, event, cents, func(ctx context.Context) (struct{}, error) {
+			held := idempotency.ClaimFrom(ctx)
+			claim := authority.Claim{Scope: held.Scope, Key: held.Key, Fingerprint: held.Fingerprint, Operation: "book", TTL: held.TTL, ArrivedAt: time.Now()}
+			result, err := keys.Once(ctx, claim, func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
+				_, err := tx.Exec(ctx, "INSERT INTO ledger (event, cents) VALUES ($1, $2)", event, cents)
+				return authority.Done(authority.Answer{Status: http.StatusOK}), err
+			})
+			if err == nil && result.Replayed {
+				held.Replayed()
+				held.KeepFor(result.KeptFor)
+			}
+			return struct{}{}, err
+		})
+		return err
+	}
+	fmt.Println(book(context.Background(), "order-1", 500))
+}
+
 // What else to run in the background, in each process.
 func ExampleKeys_Purge() {
 	var keys *authority.Keys

@@ -11,14 +11,21 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// Consumer does the work of each event of a Redis stream once, however often the event is added
-// or delivered. Several consumers of a group may run at once, each with a name of its own.
+// Consumer does the work of each event of a Redis stream, and not again when the event is added or
+// delivered once more. Several consumers of a group may run at once, each with a name of its own.
+//
+// A process that dies within Work, after its effect, has it run again: as with every
+// [idempotency.Do], only an authority in Work rules out a second effect (package authority,
+// ExampleKeys_Once).
 type Consumer struct {
 	Client              *redis.Client
 	Stream, Group, Name string
 	Keys                *idempotency.Keys // on a store that all consumers share
 	Work                func(context.Context, redis.XMessage) error
-	Idle                time.Duration // after which a message that was not acknowledged is delivered again
+	// Idle is the time after which a message that was not acknowledged is delivered again. It
+	// should be longer than the lease of Keys (15 s by default): until then the work counts as in
+	// progress.
+	Idle time.Duration
 }
 
 // RunOnce takes up to ten messages, first those that another delivery left behind, and returns how
@@ -57,15 +64,21 @@ func (c *Consumer) take(ctx context.Context) ([]redis.XMessage, error) {
 
 // handle acknowledges a message whose work is done, now or by an earlier delivery, or refused for
 // good. The key is the name that the producer gave the event: a producer that repeats XADD makes
-// a second message with another ID.
+// a second message with another ID. A message with the name of another event is acknowledged, too,
+// and its error returned: it would be refused for ever.
 func (c *Consumer) handle(ctx context.Context, m redis.XMessage) error {
 	event, _ := m.Values["event"].(string)
 	_, err := idempotency.Do(ctx, c.Keys, event, m.Values, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, c.Work(ctx, m)
 	})
 	var final *idempotency.FinalError
-	if err != nil && !errors.As(err, &final) {
+	var refusal *idempotency.Error
+	reused := errors.As(err, &refusal) && refusal.Code == idempotency.CodeKeyReused
+	if err != nil && !reused && !errors.As(err, &final) {
 		return err
 	}
-	return c.Client.XAck(ctx, c.Stream, c.Group, m.ID).Err()
+	if !reused {
+		err = nil
+	}
+	return errors.Join(err, c.Client.XAck(ctx, c.Stream, c.Group, m.ID).Err())
 }

@@ -103,6 +103,21 @@ func TestConsumer_AcknowledgesWhatIsRefusedForGood(t *testing.T) {
 	require.Empty(t, m.sent)
 }
 
+// TestConsumer_AcknowledgesANameThatWasUsedBefore: no delivery could ever do its work.
+func TestConsumer_AcknowledgesANameThatWasUsedBefore(t *testing.T) {
+	t.Parallel()
+	m := &mailer{sent: map[string]int{}}
+	consumer, add := setupStream(t, m)
+	add("order-1")
+	runOnce(t, consumer("a"), 1)
+	values := map[string]any{"event": "order-1", "to": "bob"}
+	require.NoError(t, consumer("a").Client.XAdd(t.Context(), &redis.XAddArgs{Stream: "events", Values: values}).Err())
+	_, err := consumer("a").RunOnce(t.Context())
+	require.ErrorContains(t, err, idempotency.CodeKeyReused)
+	runOnce(t, consumer("b"), 0)
+	require.Equal(t, map[string]int{"order-1": 1}, m.sent)
+}
+
 // TestConsumer_SurvivesAnEndBeforeTheAcknowledgement: the mail is sent, and the consumer ends.
 func TestConsumer_SurvivesAnEndBeforeTheAcknowledgement(t *testing.T) {
 	t.Parallel()

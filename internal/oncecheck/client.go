@@ -2,6 +2,7 @@ package oncecheck
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,13 +33,14 @@ type client struct {
 }
 
 func newClient(cfg *Config) *client {
-	return &client{cfg: cfg, began: time.Now(), pool: newTransport()}
+	return &client{cfg: cfg, began: time.Now(), pool: newTransport(cfg)}
 }
 
 // newTransport uses each connection once: net/http would send a request with a key again by
 // itself when a connection that was used before turns out to be closed.
-func newTransport() *http.Transport {
-	return &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment}
+func newTransport(cfg *Config) *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: cfg.Insecure}} //nolint:gosec // the user's --insecure
 }
 
 // reserve waits until so many requests may be sent at once.

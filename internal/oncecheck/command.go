@@ -47,7 +47,7 @@ type settings struct {
 
 // Main is the program: args are without its name. It returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	status, err := run(ctx, args, in, out)
+	status, err := run(ctx, args, in, out, errOut)
 	if errors.Is(err, flag.ErrHelp) {
 		return statusHolds
 	}
@@ -58,7 +58,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	return status
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (int, error) {
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (int, error) {
 	s, words, err := parseArguments(args, out)
 	if err != nil {
 		return 0, err
@@ -80,15 +80,23 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (int, 
 			return 0, err
 		}
 	}
+	if err := s.openFiles(); err != nil {
+		return 0, err
+	}
+	stop := s.showProgress(errOut)
 	report, err := Run(ctx, s.cfg)
+	stop()
 	if err != nil {
 		return 0, err
 	}
 	if err := s.write(report, out); err != nil {
 		return 0, err
 	}
-	if report.Count(Broken) > 0 {
+	switch {
+	case report.Count(Broken) > 0:
 		return statusBroken, nil
+	case report.Count(Holds) == 0:
+		return 0, errors.New("no rule was decided; the report says what is missing")
 	}
 	return statusHolds, nil
 }
@@ -183,6 +191,8 @@ func (s *settings) takeWords(words []string) error {
 		file, name, _ := strings.Cut(words[0], "#")
 		return s.takeDocument(file, name)
 	}
-	s.cfg.Request.URL = words[0]
+	if s.cfg.Request.URL = words[0]; !strings.Contains(words[0], "://") {
+		s.cfg.Request.URL = "http://" + words[0] // as curl does
+	}
 	return s.data.into(&s.cfg.Request)
 }

@@ -39,10 +39,14 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 	require.NoError(t, os.WriteFile(document, []byte(shopDocument), 0o600))
 	nonsense := filepath.Join(t.TempDir(), "nonsense.json")
 	require.NoError(t, os.WriteFile(nonsense, []byte("{\n\n"), 0o600))
+	swagger := filepath.Join(t.TempDir(), "swagger.yaml")
+	require.NoError(t, os.WriteFile(swagger, []byte("swagger: '2.0'\ninfo: {title: x, version: x}\npaths: {}\n"), 0o600))
+	requests := filepath.Join(t.TempDir(), "empty.http")
+	require.NoError(t, os.WriteFile(requests, nil, 0o600))
 	for want, args := range map[string][]string{
 		"name the URL":           {},
 		"one URL or file too":    {url, url},
-		"has to be like http":    {"orders"},
+		"has to be like http":    {"ftp://shop/orders"},
 		"--help lists the flags": {"--nothing", url},
 		"a header has to be":     {"-H", "x", url},
 		"GET changes nothing":    {"-X", "GET", url},
@@ -54,23 +58,34 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 		"read the OpenAPI":       {nonsense + "#order"},
 		"has the operations":     {document},
 		`["PUT /plain" "order" "pay" "typed" "unclear" "vague"]; name one`: {document + "#nothing"},
-		"with --server":         {document + "#order"},
-		"--parameter order_id":  {"--server", url, document + "#pay"},
-		"order_id=42, and is":   {"--parameter", "order_id", document + "#pay"},
-		"give the body with -d": {"--server", url, document + "#vague"},
-		"give it with -d":       {"--server", url, document + "#PUT /plain"},
-		"x-idempotency needs":   {"--server", url, document + "#unclear"},
-		"exclude each other":    {"--count", url, "--count-command", "echo 1", url},
-		"did not answer":        {"http://" + silent.Addr().String()},
-		"malformed HTTP":        {rubbish.URL},
-		"answered with 400":     {"-d", "{", url},
-		"looks like production": {"https://api.shop.com/orders"},
-		"nothing was sent":      {"http://192.168.7.7/orders"},
-		"went from 0 to 0":      {"-d", "{}", "--count-command", "echo 0", url},
-		"has to print a number": {"-d", "{}", "--count-command", "echo x", url},
-		"neither a number":      {"-d", "{}", "--count", url + "#data", url},
-		"have to be positive":   {"--rate", "0", url},
-		"at the same host":      {"--other-url", "http://192.168.7.7/refunds", url},
+		"with --server":                   {document + "#order"},
+		"--parameter order_id":            {"--server", url, document + "#pay"},
+		"order_id=42, and is":             {"--parameter", "order_id", document + "#pay"},
+		"give the body with -d":           {"--server", url, document + "#vague"},
+		"give it with -d":                 {"--server", url, document + "#PUT /plain"},
+		"x-idempotency needs":             {"--server", url, document + "#unclear"},
+		"exclude each other":              {"--count", url, "--count-command", "echo 1", url},
+		"no operation of OpenAPI":         {swagger + "#order"},
+		"no request that changes":         {requests},
+		"it has no parameter \"nothing\"": {"--parameter", "nothing=1", "--server", url, document + "#order"},
+		"has to be the name of a header":  {"--key-header", "a key", url},
+		"is the body of the request":      {"-d", `{"a":1,"b":2}`, "--other-body", `{"b":2, "a":1}`, url},
+		"is the URL of the request":       {"--other-url", url, url},
+		"the values of the request":       {"-H", "X-A: 1", "--other-header", "x-a: 1", url},
+		"write the report":                {"-d", "{}", "--page", "/nowhere/page.html", url},
+		"no rule was decided":             {"-d", "{}", "--only", "other-path", url},
+		"did not end within":              {"--attempt", "300ms", "--count-command", "sleep 100", url},
+		"leads to no member":              {"-d", "{}", "--count", url + "#nothing", url},
+		"did not answer":                  {"http://" + silent.Addr().String()},
+		"malformed HTTP":                  {rubbish.URL},
+		"answered with 400":               {"-d", "{", url},
+		"looks like production":           {"https://api.shop.com/orders"},
+		"nothing was sent":                {"http://192.168.7.7/orders"},
+		"went from 0 to 0":                {"-d", "{}", "--count-command", "echo 0", url},
+		"has to print a number":           {"-d", "{}", "--count-command", "echo x", url},
+		"neither a number":                {"-d", "{}", "--count", url + "#data", url},
+		"have to be positive":             {"--rate", "0", url},
+		"at the same host":                {"--other-url", "http://192.168.7.7/refunds", url},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +105,43 @@ func TestMain_TakesACurlCommand(t *testing.T) {
 	require.Equal(t, 0, status, errOut)
 	require.Contains(t, out, "2 hold, 0 broken, 0 not decided")
 	require.Regexp(t, `mark of a replay +- +no +no +- +no +none\n`, out)
+}
+
+func TestMain_TakesWhatBrowsersCopy(t *testing.T) {
+	t.Parallel()
+	s, _, err := parseArguments([]string{"--location", "-k", "-b", "a=1", "-A", "agent", "--max-time", "3", "-ofile"}, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.takeWords([]string{"curl", "127.0.0.1:1/orders"}))
+	require.Equal(t, "http://127.0.0.1:1/orders", s.cfg.Request.URL)
+	require.Equal(t, http.Header{"Cookie": {"a=1"}, "User-Agent": {"agent"}}, s.cfg.Request.Header)
+	require.True(t, s.cfg.Insecure)
+}
+
+func TestMain_VerifiesCertificatesUnlessTold(t *testing.T) {
+	t.Parallel()
+	s := &shop{records: map[string]*record{}}
+	server := httptest.NewTLSServer(s)
+	t.Cleanup(server.Close)
+	status, _, errOut := call(t, "", "-d", "{}", server.URL)
+	require.Equal(t, 2, status)
+	require.Contains(t, errOut, "certificate")
+	report, err := Run(t.Context(), Config{Request: Request{URL: server.URL, Body: "{}"}, Insecure: true, Count: s.count,
+		Only: []string{"replay", "client-leaves"}})
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Count(Holds))
+}
+
+func TestNumberAt_CountsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int64{`{"a":[1,2]}`: 2, `{"a":null}`: 0, `{"a":7}`: 7} {
+		var value any
+		decoder := json.NewDecoder(strings.NewReader(body))
+		decoder.UseNumber()
+		require.NoError(t, decoder.Decode(&value))
+		n, err := numberAt(value, "$.a")
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
 }
 
 func TestMain_TakesARequestOfAFile(t *testing.T) {

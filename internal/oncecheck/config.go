@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +53,9 @@ type Config struct {
 	Count       Counter                     // how many effects there are; nil: effects are not counted
 	Contract    *Contract                   // what the API publishes about its keys; nil: nothing
 	Between     func(context.Context) error // between a request and its retry; nil: nothing
+	Insecure    bool                        // certificates are not verified
 	Only        []string                    // names of rules; empty: all
+	Progress    func(rule string)           // is called before a rule is checked; nil: nobody is told
 	MaxRequests int                         // 0: [DefaultMaxRequests]
 	Rate        int                         // requests per second; 0: [DefaultRate]
 	Attempt     time.Duration               // 0: [DefaultAttempt]
@@ -74,12 +80,48 @@ func (c *Config) check() error {
 	if u, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || u.Host != hostOf(c.Request.URL)) {
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
 	}
+	if !headerName.MatchString(c.KeyHeader) {
+		return fmt.Errorf("--key-header has to be the name of a header, and is %q", c.KeyHeader)
+	}
+	if err := c.checkAlternatives(); err != nil {
+		return err
+	}
 	for _, name := range c.Only {
 		if _, ok := find(name); !ok {
 			return fmt.Errorf("there is no rule %q; --rules lists them", name)
 		}
 	}
 	return c.checkCards()
+}
+
+// headerName is a token of RFC 9110, section 5.6.2.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// checkAlternatives looks for other requests that are the same one: their rules would be broken by
+// every API.
+func (c *Config) checkAlternatives() error {
+	other := len(c.OtherCaller) == 0
+	for name, values := range c.OtherCaller {
+		other = other || !slices.Equal(values, c.Request.Header[name])
+	}
+	switch {
+	case c.OtherBody != "" && sameBody(c.OtherBody, c.Request.Body):
+		return errors.New("--other-body is the body of the request; give one with another meaning")
+	case c.OtherURL == c.Request.URL:
+		return errors.New("--other-url is the URL of the request; give another operation's")
+	case !other:
+		return errors.New("--other-header has the values of the request; give another caller's")
+	}
+	return nil
+}
+
+// sameBody compares JSON as values, and all else as it is.
+func sameBody(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil {
+		return reflect.DeepEqual(x, y)
+	}
+	return a == b
 }
 
 // hostOf is the host and port of a URL that was parsed before.

@@ -2,9 +2,9 @@ package oncecheck
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,11 +33,10 @@ func contractOf(o *openapi3.Operation) (*Contract, error) {
 		return nil, fmt.Errorf("read %s: %w", extension, err)
 	}
 	var c Contract
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("read %s: %w", extension, err)
-	}
-	if c.Kept <= 0 || (c.Key != "required" && c.Key != "optional") {
-		return nil, errors.New(extension + " needs kept_seconds and a key that is required or optional")
+	if err := json.Unmarshal(text, &c); err != nil || c.Kept <= 0 || !slices.Contains([]string{"required", "optional"}, c.Key) ||
+		!slices.Contains([]string{"", "refused", "executed"}, c.Afterwards) {
+		return nil, fmt.Errorf("%s needs kept_seconds, a positive integer; key, which is required or optional; "+
+			"and may have afterwards, which is refused or executed; it is %.200s", extension, text)
 	}
 	return &c, nil
 }
@@ -76,10 +75,8 @@ func retention(p *probe) Verdict {
 		kept, published = time.Duration(c.Kept)*time.Second, true
 		keyless := p.fresh()
 		keyless.Header.Del(p.cfg.KeyHeader)
-		if c.Key == "required" {
-			if e := p.send(noteNoKey, keyless); e.succeeded() {
-				return broken([]Exchange{e}, "%s says that a key is required, and a request without one was executed", extension)
-			}
+		if e := p.send(noteNoKey, keyless); e.succeeded() == (c.Key == "required") {
+			return broken([]Exchange{e}, "%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
 		}
 	}
 	if !published {
@@ -87,12 +84,28 @@ func retention(p *probe) Verdict {
 	}
 	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
 	if wait > p.cfg.Patience {
-		return Verdict{Outcome: Holds, Reason: fmt.Sprintf("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)}
+		return notDecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
 	}
 	p.must(pause(p.ctx, wait))
 	again := p.retry("the same request, shortly before its answer expires", r)
 	if why := first.difference(again); why != "" {
 		return broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
+	}
+	return p.afterwards(r, first, kept-wait)
+}
+
+// afterwards sends a request again when its answer may be forgotten. It may also be kept for
+// longer.
+func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) Verdict {
+	c := p.cfg.Contract
+	if c == nil || c.Afterwards == "" {
+		return holds()
+	}
+	p.must(pause(p.ctx, wait+settling))
+	late := p.retry("the same request, after its answer expired", r)
+	executed := late.succeeded() && !late.same(first)
+	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {
+		return broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 	}
 	return holds()
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -29,12 +30,17 @@ func (s *settings) setCommands() error {
 		return errors.New("--count, --count-command and --count-sql exclude each other")
 	case s.count != "":
 		address, path, _ := strings.Cut(s.count, "#")
-		if u, err := url.Parse(address); err != nil || u.Host == "" {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" {
 			return fmt.Errorf("--count has to be like http://127.0.0.1:8080/v1/orders#items, and is %q", s.count)
 		}
-		s.cfg.Count = countByGet(address, path, s.cfg.Request.Header)
+		header := s.cfg.Request.Header
+		if request, err := url.Parse(s.cfg.Request.URL); err != nil || u.Hostname() != request.Hostname() { // it must not learn credentials
+			header = http.Header{}
+		}
+		s.cfg.Count = countByGet(address, path, header)
 	case s.countCommand != "":
-		s.cfg.Count = func(ctx context.Context) (int64, error) { return countByCommand(ctx, s.countCommand) }
+		s.cfg.Count = func(ctx context.Context) (int64, error) { return s.countByCommand(ctx) }
 	case s.countSQL != "" && s.database == "":
 		return errors.New("--count-sql needs --database, or DATABASE_URL")
 	case s.countSQL != "":
@@ -42,7 +48,7 @@ func (s *settings) setCommands() error {
 	}
 	if s.between != "" {
 		s.cfg.Between = func(ctx context.Context) error {
-			_, err := output(ctx, s.between)
+			_, err := s.output(ctx, "--between", s.between)
 			return err
 		}
 	}
@@ -87,7 +93,11 @@ func numberAt(value any, path string) (int64, error) {
 		}
 		switch at := value.(type) {
 		case map[string]any:
-			value = at[step]
+			member, ok := at[step]
+			if !ok {
+				return 0, fmt.Errorf("count: the path %q leads to no member %q", path, step)
+			}
+			value = member
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(at) {
@@ -97,6 +107,8 @@ func numberAt(value any, path string) (int64, error) {
 		}
 	}
 	switch at := value.(type) {
+	case nil: // how Go writes an empty list
+		return 0, nil
 	case []any:
 		return int64(len(at)), nil
 	case json.Number:
@@ -105,26 +117,31 @@ func numberAt(value any, path string) (int64, error) {
 	return 0, fmt.Errorf("count: there is neither a number nor a list at the path %q", path)
 }
 
-func countByCommand(ctx context.Context, command string) (int64, error) {
-	text, err := output(ctx, command)
+func (s *settings) countByCommand(ctx context.Context) (int64, error) {
+	text, err := s.output(ctx, "--count-command", s.countCommand)
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s has to print a number, and printed %.80q", command, text)
+		return 0, fmt.Errorf("%s has to print a number, and printed %.80q", s.countCommand, text)
 	}
 	return n, nil
 }
 
-// output runs a command of the user's by the shell.
-func output(ctx context.Context, command string) (string, error) {
+// output runs a command of the user's by the shell, for as long as a request may take.
+func (s *settings) output(ctx context.Context, flag, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	defer cancel()
 	var errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // the user's own command
-	cmd.Stderr, cmd.Env = &errOut, os.Environ()
+	cmd.Stderr, cmd.Env, cmd.WaitDelay = &errOut, os.Environ(), time.Second
 	text, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%s %q did not end within %s (--attempt)", flag, command, s.cfg.Attempt)
+	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %.200s", command, err, errOut.String())
+		return "", fmt.Errorf("%s %q failed: %s", flag, command, oneLine(err.Error()+" "+errOut.String()))
 	}
 	return string(text), nil
 }
@@ -132,11 +149,14 @@ func output(ctx context.Context, command string) (string, error) {
 func countBySQL(ctx context.Context, database, query string) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
-		return 0, fmt.Errorf("connect to count: %w", err)
+		return 0, fmt.Errorf("connect to count: %s", oneLine(err.Error()))
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err := conn.QueryRow(ctx, query).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count by %q: %w", query, err)
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, query).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count by %q: %s", query, oneLine(err.Error()))
 	}
 	return n, nil
 }

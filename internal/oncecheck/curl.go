@@ -34,9 +34,19 @@ func (s *settings) curlFlags(flags *flag.FlagSet) {
 		})
 	}
 	flags.StringVar(&s.cfg.Request.URL, "url", "", "the `URL`")
+	for flag, name := range map[string]string{"A": "User-Agent", "user-agent": "User-Agent", "b": "Cookie", "cookie": "Cookie",
+		"e": "Referer", "referer": "Referer"} {
+		flags.Func(flag, "the header `"+name+"`", func(text string) error { addHeader(s.cfg.Request.Header, name, text); return nil })
+	}
+	for _, name := range []string{"k", "insecure"} {
+		flags.BoolVar(&s.cfg.Insecure, name, false, "do not verify certificates")
+	}
 	ignored := func(string) error { return nil }
-	for _, name := range []string{"s", "S", "i", "v", "f", "silent", "show-error", "include", "verbose", "fail", "compressed"} {
-		flags.BoolFunc(name, "ignored, as it only changes what curl prints", ignored)
+	for _, name := range []string{"s", "S", "i", "v", "f", "L", "silent", "show-error", "include", "verbose", "fail", "compressed", "location"} {
+		flags.BoolFunc(name, "ignored, as it changes what curl prints or follows", ignored)
+	}
+	for _, name := range []string{"m", "max-time", "connect-timeout", "o", "output", "w", "write-out"} {
+		flags.Func(name, "ignored; --attempt bounds an answer", ignored)
 	}
 }
 
@@ -50,7 +60,7 @@ func expand(args []string) []string {
 		}
 		for i, letter := range arg[1:] {
 			list = append(list, "-"+string(letter))
-			if rest := arg[i+2:]; strings.ContainsRune("XHdu", letter) && rest != "" {
+			if rest := arg[i+2:]; strings.ContainsRune("XHduAbemow", letter) && rest != "" {
 				list = append(list, rest)
 				break
 			}

@@ -28,6 +28,9 @@ func (s *settings) takeFile(file, name string) error {
 		}
 	}
 	r, ok := requests[name]
+	if len(requests) == 0 {
+		return fmt.Errorf("%s has no request that changes something", file)
+	}
 	if !ok {
 		return fmt.Errorf("%s has the requests %q; name one, such as %s#NAME", file, slices.Sorted(maps.Keys(requests)), file)
 	}

@@ -22,7 +22,7 @@ import (
 func isDocument(word string) bool {
 	file, _, named := strings.Cut(word, "#")
 	if strings.Contains(file, "://") {
-		return named
+		return named || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file))
 	}
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
 }
@@ -76,6 +76,9 @@ func (s *settings) takeDocument(file, name string) error {
 		}
 	}
 	o, ok := operations[name]
+	if len(operations) == 0 {
+		return fmt.Errorf("%s has no operation of OpenAPI 3 that changes something", file)
+	}
 	if !ok {
 		return fmt.Errorf("%s has the operations %q; name one, such as %s#NAME", file, slices.Sorted(maps.Keys(operations)), file)
 	}
@@ -108,6 +111,11 @@ func (s *settings) takeDocument(file, name string) error {
 
 // fillParameters puts the required parameters into the request, and those with a flag.
 func (s *settings) fillParameters(o operation) error {
+	for name := range s.parameters {
+		if !slices.ContainsFunc(o.parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == name }) {
+			return fmt.Errorf("it has no parameter %q", name)
+		}
+	}
 	query := url.Values{}
 	for _, ref := range o.parameters {
 		p := ref.Value
@@ -118,7 +126,8 @@ func (s *settings) fillParameters(o operation) error {
 			continue
 		}
 		value, given := s.parameters[p.Name]
-		if !given && !p.Required {
+		byHeader := p.In == openapi3.ParameterInHeader && s.cfg.Request.Header.Get(p.Name) != ""
+		if !given && (!p.Required || byHeader) {
 			continue
 		}
 		if !given {

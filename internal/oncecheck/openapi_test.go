@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 )
 
@@ -142,7 +143,7 @@ func TestOpenAPI_IsCheckedAsEveryOtherRequest(t *testing.T) {
 	_, url := newShop(t, "")
 	file := filepath.Join(t.TempDir(), "shop.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(shopDocument), 0o600))
-	status, out, errOut := call(t, "", "--server", url, "--only", "replay,retention", "--parameter", "order_id=1", "--key-header", "Idempotency-Key", file+"#order")
+	status, out, errOut := call(t, "", "--server", url, "--only", "replay,retention", "--key-header", "Idempotency-Key", file+"#order")
 	require.Equal(t, 0, status, errOut)
 	require.Contains(t, out, "1 hold, 0 broken, 1 not decided", "the operation has no x-idempotency")
 }
@@ -161,9 +162,41 @@ func TestRetention_BelievesNoContract(t *testing.T) {
 	v := run("no-key", &Contract{Key: "required", Kept: aDay})
 	require.Equal(t, Broken, v.Outcome)
 	require.Contains(t, v.Reason, "a key is required")
+	v = run("", &Contract{Key: "optional", Kept: aDay})
+	require.Equal(t, Broken, v.Outcome)
+	require.Contains(t, v.Reason, "a key is optional")
 	v = run("no-key", &Contract{Key: "optional", Kept: aDay})
-	require.Equal(t, Holds, v.Outcome)
+	require.Equal(t, NotDecided, v.Outcome)
 	require.Contains(t, v.Reason, "kept for 24h0m0s")
+}
+
+func TestRetention_LooksAtWhatComesAfterwards(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[string]Outcome{"refused": Broken, "executed": Holds, "": Holds} {
+		s, url := newShop(t, "survives")
+		cfg := Config{Request: Request{URL: url, Body: "{}"}, Contract: &Contract{Key: "required", Kept: 1, Afterwards: says}}
+		require.NoError(t, cfg.check())
+		v, err := newClient(&cfg).run(t.Context(), func(p *probe) Verdict {
+			r := p.fresh()
+			first := p.send("the request", r)
+			p.must(s.forget(p.ctx))
+			return p.afterwards(r, first, 0)
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, v.Outcome, says)
+	}
+}
+
+func TestContract_HasThreeMembers(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []map[string]any{
+		{"key": "required", "kept_seconds": 0}, {"key": "required", "kept_seconds": "x"}, {"key": "maybe", "kept_seconds": 5},
+		{"key": "required", "kept_seconds": 5, "afterwards": "replayed"},
+	} {
+		_, err := contractOf(&openapi3.Operation{Extensions: map[string]any{extension: wrong}})
+		require.ErrorContains(t, err, "x-idempotency needs")
+		require.NotContains(t, err.Error(), "Go ")
+	}
 }
 
 func TestExpiry_ReadsDatesAndSeconds(t *testing.T) {

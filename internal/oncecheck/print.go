@@ -57,6 +57,36 @@ func (s *settings) write(r Report, out io.Writer) error {
 	return nil
 }
 
+// openFiles fails before anything is sent if a report could not be written.
+func (s *settings) openFiles() error {
+	for _, name := range []string{s.page, s.badge} {
+		if name == "" {
+			continue
+		}
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // a report is for everybody
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		_ = file.Close()
+	}
+	return nil
+}
+
+// showProgress names the rule that is being checked, in one line of a terminal. The function that
+// is returned removes the line.
+func (s *settings) showProgress(out io.Writer) (stop func()) {
+	file, _ := out.(*os.File)
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return func() {}
+	}
+	n := 0
+	s.cfg.Progress = func(rule string) {
+		n++
+		_, _ = fmt.Fprintf(out, "\r\x1b[Kchecking rule %d: %s", n, rule)
+	}
+	return func() { _, _ = fmt.Fprint(out, "\r\x1b[K") }
+}
+
 func render(file, text string, r Report) error {
 	var out strings.Builder
 	if err := template.Must(template.New("").Parse(text)).Execute(&out, r); err != nil {
@@ -116,7 +146,7 @@ func printEvidence(out io.Writer, evidence []Exchange) {
 			_, _ = fmt.Fprintf(out, "             … and %d more\n", len(evidence)-i)
 			return
 		}
-		_, _ = fmt.Fprintf(out, "\n             # %s\n%s", e.Note, quote("> ", e.Request))
+		_, _ = fmt.Fprintf(out, "\n             # %s, at %.2f s for %.2f s\n%s", e.Note, e.Sent.Seconds(), (e.Answered - e.Sent).Seconds(), quote("> ", e.Request))
 		if e.Error != "" {
 			_, _ = fmt.Fprint(out, quote("! ", e.Error))
 		}

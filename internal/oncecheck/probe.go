@@ -75,6 +75,20 @@ func (p *probe) retry(note string, r Request) Exchange {
 	return last
 }
 
+// outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
+// not it asks for a retry.
+func (p *probe) outwait(note string, r Request) Exchange {
+	until, wait := time.Now().Add(p.cfg.Patience), firstPause
+	for {
+		last := p.retry(note, r)
+		if last.status != http.StatusConflict || time.Now().After(until) {
+			return last
+		}
+		p.must(pause(p.ctx, wait))
+		wait = min(2*wait, longestPause)
+	}
+}
+
 // politely is retry for a goroutine of its own, which must not panic.
 func (p *probe) politely(note string, r Request) (Exchange, error) {
 	at := &recorder{probe: p, note: note, request: r}

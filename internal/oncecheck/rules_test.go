@@ -1,7 +1,11 @@
 package oncecheck
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
@@ -49,6 +53,45 @@ func TestRules_HoldAtAServerWithoutFlaws(t *testing.T) {
 		require.Equal(t, Holds, v.Outcome, "%s: %s %+v", v.Rule, v.Reason, v.Evidence)
 	}
 	require.LessOrEqual(t, report.Requests, DefaultMaxRequests/2, "the bound leaves room for retries")
+}
+
+// TestRules_OutwaitAConflict: a 409 that names no time is no answer to a request that may still be
+// executed.
+func TestRules_OutwaitAConflict(t *testing.T) {
+	t.Parallel()
+	for _, v := range check(t, "retry-after", "client-leaves", "lost-answer").Verdicts {
+		require.Equal(t, Holds, v.Outcome, "%s: %s", v.Rule, v.Reason)
+	}
+}
+
+func TestRules_ADisturbanceThatFailsDecidesNothing(t *testing.T) {
+	t.Parallel()
+	_, url := newShop(t, "")
+	report, err := Run(t.Context(), Config{Request: Request{URL: url, Body: "{}"}, Only: []string{"survives", "replay"},
+		Between: func(context.Context) error { return errors.New("no such command") }})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Holds, NotDecided}, []Outcome{report.Verdicts[0].Outcome, report.Verdicts[1].Outcome})
+	require.Contains(t, report.Verdicts[1].Reason, "no such command")
+}
+
+func TestRules_AKeyThatAnInvalidRequestBlocksIsStuck(t *testing.T) {
+	t.Parallel()
+	taken := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch key := r.Header.Get("Idempotency-Key"); {
+		case taken[key]:
+			w.WriteHeader(http.StatusConflict)
+		case string(body) == invalid:
+			taken[key] = true
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(server.Close)
+	report, err := Run(t.Context(), Config{Request: Request{URL: server.URL, Body: "{}"}, Only: []string{"error-then-key"}})
+	require.NoError(t, err)
+	require.Equal(t, Broken, report.Verdicts[0].Outcome)
+	require.Contains(t, report.Verdicts[0].Reason, "stuck")
 }
 
 func TestRules_HaveAPageEach(t *testing.T) {

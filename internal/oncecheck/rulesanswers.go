@@ -200,6 +200,11 @@ func errorThenKey(p *probe) Verdict {
 		case first.status == refused.status && first.body == refused.body:
 			return broken(shown, "the key still has the error: a client that corrects its request cannot use it again")
 		case first.status == http.StatusUnprocessableEntity || first.status == http.StatusConflict:
+			again := p.send("the invalid request again", wrong)
+			if again.difference(refused) != "" {
+				return broken([]Exchange{refused, first, again}, "the key is stuck: the right request gets %s, and the invalid one %s",
+					first.told(), again.told())
+			}
 			return notDecided("the API binds the key to the invalid request (%s), which is safe", first.told())
 		case !first.succeeded():
 			return broken(shown, "the right request got %s", first.told())
@@ -219,7 +224,9 @@ func survives(p *probe) Verdict {
 	return p.counted(func() Verdict {
 		r := p.fresh()
 		first := p.send("the request", r)
-		p.must(p.cfg.Between(p.ctx))
+		if err := p.cfg.Between(p.ctx); err != nil {
+			return notDecided("--between failed: %s", err)
+		}
 		again := p.retry("the same request after the disturbance", r)
 		if why := first.difference(again); why != "" {
 			return broken([]Exchange{first, again}, "%s", why)

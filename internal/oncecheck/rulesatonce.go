@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -63,7 +64,7 @@ func retryAfter(p *probe) Verdict {
 	}
 	var told *Exchange
 	for range crowd {
-		if e := p.show(<-answers); e.busy() && (told == nil || told.header.Get("Retry-After") != "") {
+		if e := p.show(<-answers); (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
 			told = &e
 		}
 	}

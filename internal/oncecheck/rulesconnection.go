@@ -17,9 +17,10 @@ import (
 // again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
 // the same answer.
 func (p *probe) again(r Request, lost Exchange) Verdict {
-	first := p.retry("the retry", r)
+	began, first := time.Now(), p.outwait("the retry", r)
 	if !first.succeeded() {
-		return broken([]Exchange{lost, first}, "the retry got %s: the client cannot know whether its request was executed", first.told())
+		return broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
+			first.told(), time.Since(began).Round(time.Second/10))
 	}
 	second := p.retry("the same request again", r)
 	if why := first.difference(second); why != "" {
@@ -70,10 +71,10 @@ func (p *probe) cut(r Request, bytes int) (Exchange, error) {
 		return Exchange{}, err
 	}
 	defer func() { _ = line.Close() }()
-	through := newTransport()
+	through := newTransport(p.cfg)
 	through.Proxy = nil
 	through.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := dial(ctx, u, line.Addr)
+		conn, err := dial(ctx, u, line.Addr, p.cfg.Insecure)
 		if err != nil {
 			return nil, err
 		}
@@ -84,13 +85,14 @@ func (p *probe) cut(r Request, bytes int) (Exchange, error) {
 }
 
 // dial connects to addr as the scheme of u asks.
-func dial(ctx context.Context, u *url.URL, addr string) (net.Conn, error) {
+func dial(ctx context.Context, u *url.URL, addr string, insecure bool) (net.Conn, error) {
 	if u.Scheme != "https" {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
 	// TLS 1.3 sends tickets after its handshake: they would count as bytes of the answer, and
 	// closing a connection with unread bytes resets it.
-	config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12} //nolint:gosec // see above
+	config := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12, //nolint:gosec // see above
+		InsecureSkipVerify: insecure} //nolint:gosec // the user's --insecure
 	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 }
 
@@ -150,7 +152,7 @@ func slowly(ctx context.Context, body string) io.Reader {
 func clientLeaves(p *probe) Verdict {
 	return p.counted(func() Verdict {
 		r := p.fresh()
-		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{}})
+		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{p.cfg.Insecure}})
 		p.must(pause(p.ctx, settling)) // or the retry may overtake it
 		return p.again(r, left)
 	})
@@ -159,13 +161,13 @@ func clientLeaves(p *probe) Verdict {
 // leaver sends a request, and closes the connection when the kernel has all of it. A canceled
 // context would be no substitute: it may end net/http's Transport before the request has left its
 // buffer.
-type leaver struct{}
+type leaver struct{ insecure bool }
 
 var errLeft = errors.New("the client left")
 
 // RoundTrip implements [http.RoundTripper].
-func (leaver) RoundTrip(q *http.Request) (*http.Response, error) {
-	conn, err := dial(q.Context(), q.URL, address(q.URL))
+func (l leaver) RoundTrip(q *http.Request) (*http.Response, error) {
+	conn, err := dial(q.Context(), q.URL, address(q.URL), l.insecure)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +45,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			continue
 		}
 		c.rule = rule.Name // no request is under way between two rules
+		if cfg.Progress != nil {
+			cfg.Progress(rule.Name)
+		}
 		v, err := c.run(ctx, rule.check)
 		if errors.Is(err, errUsedUp) {
 			v, err = notDecided("%s", err), nil
@@ -77,15 +81,21 @@ func (c *client) run(ctx context.Context, check func(*probe) Verdict) (v Verdict
 	return v, nil
 }
 
+// oneLine is the beginning of a text of others, for a sentence.
+func oneLine(text string) string {
+	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(text), " "))
+}
+
 // tryOut sends the request once, and fails if no rule could be decided with it.
 func tryOut(p *probe) Verdict {
 	before, counts := p.effects()
 	e := p.send("the request", p.fresh())
 	switch {
 	case e.status == 0:
-		p.must(fmt.Errorf("the server did not answer (%s); is it running, and is the URL right?", e.Error))
+		p.must(fmt.Errorf("the server did not answer within %s, which is --attempt (%s); is it running, and is the URL right?",
+			p.cfg.Attempt, e.Error))
 	case !e.succeeded():
-		p.must(fmt.Errorf("the request was answered with %s: %.300s; give one that succeeds", e.told(), e.body))
+		p.must(fmt.Errorf("the request was answered with %s (%s); give one that succeeds", e.told(), oneLine(e.body)))
 	}
 	if !counts {
 		return holds()

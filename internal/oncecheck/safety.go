@@ -29,7 +29,11 @@ func mayChange(cfg Config, in *bufio.Reader, out io.Writer) error {
 			"use a system for tests, or add --yes", host, cfg.MaxRequests)
 	}
 	_, _ = fmt.Fprintf(out, "Up to %d requests that change something will be sent to %s. Type yes to go on: ", cfg.MaxRequests, host)
-	if line, _ := in.ReadString('\n'); strings.TrimSpace(line) != "yes" {
+	line, _ := in.ReadString('\n')
+	if !strings.HasSuffix(line, "\n") { // the terminal shows no end of the line
+		_, _ = fmt.Fprintln(out)
+	}
+	if strings.TrimSpace(line) != "yes" {
 		return fmt.Errorf("nothing was sent to %s; type yes, or add --yes", host)
 	}
 	return nil
@@ -37,5 +41,5 @@ func mayChange(cfg Config, in *bufio.Reader, out io.Writer) error {
 
 func isLoopback(host string) bool {
 	address := net.ParseIP(host)
-	return host == "localhost" || (address != nil && address.IsLoopback())
+	return host == "localhost" || (address != nil && (address.IsLoopback() || address.IsUnspecified()))
 }

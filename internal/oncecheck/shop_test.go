@@ -193,10 +193,12 @@ func (s *shop) known(w http.ResponseWriter, known *record, fingerprint string) {
 	switch {
 	case !known.done || (s.flaw == "polite-retry" && known.conflict):
 		known.conflict = true
+		text := "busy"
 		if s.flaw != "retry-after" {
 			w.Header().Set("Retry-After", "1")
+			text = "in progress"
 		}
-		http.Error(w, "in progress", http.StatusConflict)
+		http.Error(w, text, http.StatusConflict)
 	case known.fingerprint != fingerprint && known.fingerprint != "":
 		http.Error(w, "the key is another request's", http.StatusUnprocessableEntity)
 	case s.flaw == "replay":
