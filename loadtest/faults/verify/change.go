@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -150,7 +151,23 @@ func changesOf(attempts []journal.Attempt, expired map[string]bool, end thing) [
 		happened(journal.Change{Kind: journal.Set}, journal.Succeeded, -2, -1)
 	}
 	happened(journal.Change{Kind: journal.Get, Stock: &end.value, Version: end.version}, journal.Succeeded, last+1, last+2)
-	return all
+	return withoutImplied(all)
+}
+
+// withoutImplied leaves out each refusal in whose time another request for the same was refused
+// throughout: where the other one fits, it fits, too. Without this, dozens of buyers who are refused
+// at the same time have more orders than can be searched.
+func withoutImplied(all []porcupine.Operation) (kept []porcupine.Operation) {
+	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return-a.Call, b.Return-b.Call) })
+	for _, o := range all {
+		within := func(k porcupine.Operation) bool {
+			return k.Output == journal.Refused && k.Input == o.Input && o.Call <= k.Call && k.Return <= o.Return
+		}
+		if o.Output != journal.Refused || !slices.ContainsFunc(kept, within) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
 }
 
 // decidesOnTheThing are the refusals that depend on the thing's state alone.

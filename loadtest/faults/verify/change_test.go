@@ -102,6 +102,19 @@ func TestChanges_ActOnceInTheirTime(t *testing.T) {
 			}
 			c.end(0, 3)
 		},
+		"a sale whose orders expire while a crowd is refused": func(c *changes) {
+			c.write("a", 0, 201, set(5))
+			for buyer := range 65 {
+				a := c.write(fmt.Sprint("buyer ", buyer), 3, 409, add(-1))
+				a.Code, a.Return = "out_of_stock", a.Invoke+time.Duration(20+buyer)*time.Millisecond
+				if buyer%8 == 0 && buyer > 0 { // sold, told late, and unpaid
+					a.Status, a.Code, a.Resource = 201, "", fmt.Sprint("order ", buyer)
+					a.Return += time.Duration(max(0, buyer-40)) * 10 * time.Second
+					c.books.Orders = append(c.books.Orders, books.Order{ID: a.Resource, Status: "expired"})
+				}
+			}
+			c.end(5, 17)
+		},
 		"an order that expired": func(c *changes) {
 			c.write("a", 0, 201, set(2))
 			c.write("b", 3, 201, add(-2)).Resource = "o"
