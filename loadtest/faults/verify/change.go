@@ -155,8 +155,8 @@ func changesOf(attempts []journal.Attempt, expired map[string]bool, end thing) [
 }
 
 // withoutImplied leaves out each refusal in whose time another request for the same was refused
-// throughout: where the other one fits, it fits, too. Without this, dozens of buyers who are refused
-// at the same time have more orders than can be searched.
+// throughout: where the other one fits, it fits, too. Without this, dozens of buyers who are
+// refused at the same time have more orders than can be searched.
 func withoutImplied(all []porcupine.Operation) (kept []porcupine.Operation) {
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return-a.Call, b.Return-b.Call) })
 	for _, o := range all {

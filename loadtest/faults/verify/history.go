@@ -156,7 +156,8 @@ func refusedHaveNoEffect(keys map[books.KeyID][]journal.Attempt, b books.Books) 
 // leaves has the purposes of clients that do not come back.
 var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: true, journal.HangUp: true, journal.Greedy: true}
 
-// decided finds keys whose clients never got to know their end.
+// decided finds keys whose clients never got to know their end, or lost it again: what was answered
+// once is answered again when the faults are over.
 func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
 	var found []books.Violation
 	for id, attempts := range keys {
@@ -171,9 +172,18 @@ func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
 			o := a.Outcome()
 			known = known || o == journal.Succeeded || o == journal.Refused || o == journal.Expired
 		}
-		if !known {
+		if !known || outlasted(attempts) {
 			found = append(found, books.Broken(Decided, "after %d attempts: %d %s %s", len(attempts), last.Status, last.Code, last.Error).Of(id))
 		}
 	}
 	return found
+}
+
+// outlasted says whether a client had its answer, and yet none of its last retries, after all
+// faults, got one.
+func outlasted(attempts []journal.Attempt) bool {
+	last := func(a journal.Attempt) bool { return a.Purpose == journal.Finishing }
+	final := func(a journal.Attempt) bool { o := a.Outcome(); return o == journal.Succeeded || o == journal.Refused }
+	decided := func(a journal.Attempt) bool { return last(a) && a.Outcome().Decided() }
+	return slices.ContainsFunc(attempts, final) && slices.ContainsFunc(attempts, last) && !slices.ContainsFunc(attempts, decided)
 }

@@ -327,6 +327,11 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 			corrected.Code, corrected.Fingerprint = "newer_attempt_refused", "B"
 			r.attempts = append(r.attempts, refused, corrected)
 		}},
+		"answered, and not again in the end": {verify.Decided, func(r *run) {
+			retry := attempt("key-o1", 60, 503, "")
+			retry.Purpose = journal.Finishing
+			r.attempts = append(r.attempts, retry)
+		}},
 		"never decided": {verify.Decided, func(r *run) {
 			r.attempts = append(r.attempts, attempt("key-lost", 30, 503, ""))
 		}},
