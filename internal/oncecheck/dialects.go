@@ -157,10 +157,8 @@ func answered(e Exchange) string {
 }
 
 func mark(e Exchange) string {
-	for _, name := range replayHeaders {
-		if value := e.header.Get(name); value != "" {
-			return name + ": " + value
-		}
+	if name := e.replayMark(); name != "" {
+		return name + ": true"
 	}
 	return "none"
 }

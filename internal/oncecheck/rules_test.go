@@ -94,6 +94,14 @@ func TestRules_AKeyThatAnInvalidRequestBlocksIsStuck(t *testing.T) {
 	require.Contains(t, report.Verdicts[0].Reason, "stuck")
 }
 
+func TestReplayMark_HasManyNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"X-Idempotent-Replay", "X-Idempotent-Replayed", "Idempotency-Replayed", "X-Idempotency-Cached", "X-Cache-Hit"} {
+		require.Equal(t, name, Exchange{header: http.Header{name: {"true"}}}.replayMark())
+	}
+	require.Empty(t, Exchange{header: http.Header{"Idempotency-Key": {"k"}, "X-Cache-Hit": {"false"}}}.replayMark())
+}
+
 func TestRules_HaveAPageEach(t *testing.T) {
 	t.Parallel()
 	for _, rule := range Rules {

@@ -1,7 +1,9 @@
 package oncecheck
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -142,16 +144,17 @@ func otherPath(p *probe) Verdict {
 	return p.reused(change)
 }
 
-// replayHeaders are the names under which servers mark a replay.
-var replayHeaders = []string{"X-Idempotent-Replay", "Idempotent-Replayed", "Idempotency-Replayed", "X-Idempotency-Replayed", "X-Cache-Hit"}
-
-func (e Exchange) markedAsReplay() bool {
-	for _, name := range replayHeaders {
-		if strings.EqualFold(e.header.Get(name), "true") {
-			return true
+// replayMark is a header by which a server marks a replay, such as X-Idempotent-Replay,
+// Idempotency-Replayed, X-Idempotency-Cached or X-Cache-Hit; empty without one.
+func (e Exchange) replayMark() string {
+	for _, name := range slices.Sorted(maps.Keys(e.header)) {
+		lower := strings.ToLower(name)
+		names := strings.Contains(lower, "idempoten") || strings.Contains(lower, "cache-hit")
+		if names && strings.EqualFold(e.header.Get(name), "true") {
+			return name
 		}
 	}
-	return false
+	return ""
 }
 
 func otherCaller(p *probe) Verdict {
@@ -174,7 +177,7 @@ func otherCaller(p *probe) Verdict {
 	other := p.retry("another caller's request with the same key", change(theirs))
 	shown := []Exchange{first, other}
 	switch {
-	case other.markedAsReplay() || (other.succeeded() && first.body == other.body && first.body != ""):
+	case other.replayMark() != "" || (other.succeeded() && first.body == other.body && first.body != ""):
 		return broken(shown, "another caller got the answer of the first one")
 	case other.succeeded():
 		return holds()

@@ -36,9 +36,10 @@ const crowd = 8
 func politeRetry(p *probe) Verdict {
 	r := p.fresh()
 	first, last := p.atOnce(crowd, r)
-	answer := p.retry("the same request afterwards", r)
+	began, answer := time.Now(), p.outwait("the same request afterwards", r)
 	if !answer.succeeded() {
-		return broken([]Exchange{answer}, "after all of them the request got %s", answer.told())
+		return broken([]Exchange{answer}, "%s after all of them were answered the request still got %s",
+			time.Since(began).Round(time.Second/10), answer.told())
 	}
 	waited := false
 	for i := range last {

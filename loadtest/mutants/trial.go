@@ -23,8 +23,9 @@ const (
 	firstRound, longestRound = 15 * time.Second, 3 * time.Minute
 	// controlRound is for each kind of fault: enough for all of them to come.
 	controlRound = 7 * time.Second
-	// verdictTime is longer than a campaign takes besides its faults.
-	verdictTime = 5 * time.Minute
+	// verdictTime is longer than a campaign takes besides its faults, also where a mutant blocks
+	// keys and each of a client's requests waits to its end.
+	verdictTime = 9 * time.Minute
 	// maxMishaps is how often a campaign may break off before a mutant is given up.
 	maxMishaps = 3
 	// takeDownTime is what a campaign gets to take its stack down after Ctrl-C.
