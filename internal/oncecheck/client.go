@@ -29,7 +29,10 @@ type client struct {
 	sent int
 	next time.Time // when the next request may be sent
 	rule string    // that is checked now
-	all  []Exchange
+	// renews says that a replay is a success, and another answer than the first one: the rule
+	// replay is broken. The others then judge effects alone, or all of them would be broken.
+	renews bool
+	all    []Exchange
 }
 
 func newClient(cfg *Config) *client {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
@@ -47,6 +49,7 @@ type Request struct {
 type Config struct {
 	Request     Request
 	KeyHeader   string                      // empty: [DefaultKeyHeader]
+	UUIDKeys    bool                        // the API takes no other keys
 	OtherBody   string                      // a body with another meaning; empty: the first number or text of a JSON body is changed
 	OtherURL    string                      // of another operation that takes the same body
 	OtherCaller http.Header                 // headers that make the request another caller's
@@ -163,7 +166,12 @@ func (r Request) with(unique string) Request {
 
 // newKey returns a key that no request of any run has had. It has letters only, so that no digits
 // of it can look like a card number.
-func newKey() string { return "oncecheck-" + letters() }
+func (c *Config) newKey() string {
+	if c.UUIDKeys {
+		return uuid.NewString()
+	}
+	return "oncecheck-" + letters()
+}
 
 func letters() string {
 	return strings.Map(func(r rune) rune {

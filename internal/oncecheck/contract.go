@@ -88,7 +88,7 @@ func retention(p *probe) Verdict {
 	}
 	p.must(pause(p.ctx, wait))
 	again := p.retry("the same request, shortly before its answer expires", r)
-	if why := first.difference(again); why != "" {
+	if why := p.difference(first, again); why != "" {
 		return broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
 	}
 	return p.afterwards(r, first, kept-wait)

@@ -29,7 +29,7 @@ const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
 type failure struct{ error }
 
 // fresh returns the request under a new key, and with texts of its own.
-func (p *probe) fresh() Request { return p.keyed(newKey()) }
+func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
 
 // keyed returns the request under a key, and with texts of its own.
 func (p *probe) keyed(key string) Request {
@@ -44,6 +44,14 @@ func (r Request) under(header, key string) Request {
 	}
 	r.Header.Set(header, key)
 	return r
+}
+
+// difference says what is different between two answers to one request, or nothing.
+func (p *probe) difference(first, again Exchange) string {
+	if p.client.renews && first.succeeded() && again.succeeded() {
+		return ""
+	}
+	return first.difference(again)
 }
 
 // send sends a request once.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -92,6 +93,38 @@ func TestRules_AKeyThatAnInvalidRequestBlocksIsStuck(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Broken, report.Verdicts[0].Outcome)
 	require.Contains(t, report.Verdicts[0].Reason, "stuck")
+}
+
+// TestRules_OneFlawBreaksOneRule: a replay with another status is no second effect.
+func TestRules_OneFlawBreaksOneRule(t *testing.T) {
+	t.Parallel()
+	for _, v := range check(t, "replay").Verdicts {
+		want := Holds
+		if v.Rule == "replay" {
+			want = Broken
+		}
+		require.Equal(t, want, v.Outcome, "%s: %s", v.Rule, v.Reason)
+	}
+}
+
+func TestRules_SendUUIDsToAnAPIThatTakesNothingElse(t *testing.T) {
+	t.Parallel()
+	s, _ := newShop(t, "")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := uuid.Parse(r.Header.Get("Idempotency-Key")); err != nil {
+			http.Error(w, "the key is no UUID", http.StatusBadRequest)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	cfg := Config{Request: Request{URL: server.URL, Body: "{}"}, Only: []string{"replay", "long-key", "strange-keys", "similar-keys"}}
+	_, err := Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "--uuid-keys")
+	cfg.UUIDKeys = true
+	report, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, "3 hold, 0 broken, 1 not decided", report.Sum())
 }
 
 func TestReplayMark_HasManyNames(t *testing.T) {

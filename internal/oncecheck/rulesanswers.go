@@ -43,7 +43,7 @@ func (p *probe) repeated(r Request) Verdict {
 	}
 	for range repetitions {
 		again := p.retry(noteAgain, r)
-		if why := first.difference(again); why != "" {
+		if why := p.difference(first, again); why != "" {
 			return broken([]Exchange{first, again}, "%s", why)
 		}
 	}
@@ -65,7 +65,7 @@ func memberOrder(p *probe) Verdict {
 	first := p.send("the request", r)
 	r.Body = reordered
 	again := p.retry(noteReordered, r)
-	if why := first.difference(again); why != "" {
+	if why := p.difference(first, again); why != "" {
 		return broken([]Exchange{first, again}, "%s", why)
 	}
 	return holds()
@@ -118,13 +118,15 @@ func (p *probe) reused(change func(Request) Request) Verdict {
 	switch {
 	case first.same(other):
 		return broken(shown, "another request got the answer of the first one, as if it had been executed")
+	case other.succeeded() && p.client.renews:
+		return broken(shown, "another request with the key got %s, as if it were the first one", other.told())
 	case other.succeeded():
 		return broken(shown, "another request was executed with a key that was used before")
 	case !other.refused():
 		return broken(shown, "another request with the key got %s instead of a refusal", other.told())
 	}
 	again := p.retry("the first request again", r)
-	if why := first.difference(again); why != "" {
+	if why := p.difference(first, again); why != "" {
 		return broken([]Exchange{first, other, again}, "after the refusal of the other one, %s", why)
 	}
 	return holds()
@@ -213,7 +215,7 @@ func errorThenKey(p *probe) Verdict {
 			return broken(shown, "the right request got %s", first.told())
 		}
 		again := p.retry("the right request again", r)
-		if why := first.difference(again); why != "" {
+		if why := p.difference(first, again); why != "" {
 			return broken([]Exchange{refused, first, again}, "%s", why)
 		}
 		return holds()
@@ -231,7 +233,7 @@ func survives(p *probe) Verdict {
 			return notDecided("--between failed: %s", err)
 		}
 		again := p.retry("the same request after the disturbance", r)
-		if why := first.difference(again); why != "" {
+		if why := p.difference(first, again); why != "" {
 			return broken([]Exchange{first, again}, "%s", why)
 		}
 		return holds()

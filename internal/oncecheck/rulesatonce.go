@@ -17,7 +17,7 @@ func sentAtOnce(n int) func(*probe) Verdict {
 				case !e.succeeded():
 				case seen == nil:
 					seen = &e
-				case !seen.same(e):
+				case p.difference(*seen, e) != "":
 					return broken([]Exchange{*seen, e}, "two clients of one request got different answers: %s", seen.difference(e))
 				}
 			}
@@ -45,7 +45,7 @@ func politeRetry(p *probe) Verdict {
 	for i := range last {
 		told := first[i].busy() || first[i].status == 0
 		waited = waited || told
-		if why := answer.difference(last[i]); why != "" {
+		if why := p.difference(answer, last[i]); why != "" {
 			return broken([]Exchange{answer, first[i], last[i]}, "a client that retried politely did not get the answer: %s", why)
 		}
 	}

@@ -23,7 +23,7 @@ func (p *probe) again(r Request, lost Exchange) Verdict {
 			first.told(), time.Since(began).Round(time.Second/10))
 	}
 	second := p.retry("the same request again", r)
-	if why := first.difference(second); why != "" {
+	if why := p.difference(first, second); why != "" {
 		return broken([]Exchange{lost, first, second}, "%s", why)
 	}
 	return holds()
@@ -122,7 +122,7 @@ func slowClient(p *probe) Verdict {
 			return broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
 		}
 		again := p.retry("the same request again", r)
-		if why := first.difference(again); why != "" {
+		if why := p.difference(first, again); why != "" {
 			return broken([]Exchange{first, again}, "%s", why)
 		}
 		return holds()

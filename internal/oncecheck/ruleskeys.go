@@ -34,7 +34,7 @@ func (p *probe) asKey(key string) (accepted bool, v Verdict) {
 		return false, broken([]Exchange{first}, "the key %q got %s instead of 4xx", shortened(key), first.told())
 	}
 	again := p.retry("the same request again", r)
-	if why := first.difference(again); why != "" {
+	if why := p.difference(first, again); why != "" {
 		return true, broken([]Exchange{first, again}, "with the key %q %s", shortened(key), why)
 	}
 	return true, holds()
@@ -49,7 +49,7 @@ func shortened(key string) string {
 
 // quotedKey sends an RFC 9651 string, as the IETF's draft asks for.
 func quotedKey(p *probe) Verdict {
-	_, v := p.asKey(`"` + newKey() + `"`)
+	_, v := p.asKey(`"` + p.cfg.newKey() + `"`)
 	return v
 }
 
@@ -59,7 +59,7 @@ var strange = []string{" b", "é", "🙂", ",b", ";b=c", "%2F..%2F", "/../b", `\
 
 func strangeKeys(p *probe) Verdict {
 	for _, end := range strange {
-		if _, v := p.asKey(newKey() + end + "z"); v.Outcome != Holds {
+		if _, v := p.asKey(p.cfg.newKey() + end + "z"); v.Outcome != Holds {
 			return v
 		}
 	}
@@ -70,13 +70,16 @@ func strangeKeys(p *probe) Verdict {
 const long = 300
 
 func longKey(p *probe) Verdict {
-	key := newKey()
+	key := p.cfg.newKey()
 	key += strings.Repeat("k", long-len(key)-1)
 	return p.apart(key+"a", key+"b")
 }
 
 func similarKeys(p *probe) Verdict {
-	key := newKey()
+	if p.cfg.UUIDKeys {
+		return notDecided("two UUIDs that differ in case are one (RFC 9562)")
+	}
+	key := p.cfg.newKey()
 	return p.apart(key, strings.ToUpper(key))
 }
 

@@ -33,4 +33,4 @@ func notDecided(format string, args ...any) Verdict {
 	return Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)}
 }
 
-const uncounted = "the answers agree, but nothing counts the effects; name a way with --count, --count-command or --count-sql"
+const uncounted = "the answers show no second effect, but nothing counts the effects; name a way with --count, --count-command or --count-sql"
