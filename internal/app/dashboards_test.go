@@ -21,7 +21,9 @@ const (
 // TestDashboards_QueryMetricsThatExist compares the names in them with what a replica shows.
 func TestDashboards_QueryMetricsThatExist(t *testing.T) {
 	t.Parallel()
-	r := serveSeeded(t, testConfig(t))
+	cfg := testConfig(t)
+	cfg.MailURL, cfg.MailFrom = "smtp://127.0.0.1:1", "shop@example.com"
+	r := serveSeeded(t, cfg)
 	path := "/v1/orders/" + r.placeOrder() + "/payments"
 	require.Equal(t, http.StatusCreated, r.call(http.MethodPost, path, "pay", cardPayment("tok_visa")).status)
 	metrics, labels := shown(r.operations("/metrics").body)

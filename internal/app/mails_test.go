@@ -25,6 +25,7 @@ func TestMails_ConfirmAnOrderAndItsPayment(t *testing.T) {
 	order := r.placeOrder()
 	require.Equal(t, http.StatusCreated, r.call(http.MethodPost, "/v1/orders/"+order+"/payments", "pay", cardPayment("tok_visa")).status)
 	require.Eventually(t, func() bool { return count(t, r.servers.pool, "order_confirmations WHERE due_at IS NOT NULL") == 2 }, patience, pause)
+	require.Eventually(t, func() bool { return r.workers.mailer.Overdue() > 0 }, patience, pause, "a server that is away is seen")
 
 	sink, err := mailsink.Open(filepath.Join(t.TempDir(), "mails"))
 	require.NoError(t, err)

@@ -50,11 +50,8 @@ func checkLevel(result idempotency.Result) slog.Level {
 func (a *App) parts(service *checkout.Service, store *postgres.Store) metrics.Parts {
 	parts := metrics.Parts{
 		Waiting: a.api.Waiting, Service: service.Stats, CountPayments: store.CountPayments, Reconciler: a.workers.reconciler,
-		Relay: a.workers.relay, Consumers: a.workers.consumers, Admission: a.limits.admission, Budget: a.limits.budget,
+		Relay: a.workers.relay, Consumers: a.workers.consumers, Admission: a.limits.admission, Budget: a.limits.budget, Mailer: a.workers.mailer,
 		BreakerOpen: a.servers.isBreakerOpen, Timeline: a.servers.timeline, Log: a.log,
-	}
-	if a.workers.mailer != nil {
-		parts.Mails = a.workers.mailer.Stats
 	}
 	if a.servers.redis != nil {
 		parts.Redis = map[string]redis.UniversalClient{"records": a.servers.redis, "events": a.servers.stream}

@@ -81,8 +81,9 @@ type Outcome struct {
 
 // Store keeps the confirmations. Time is the store's.
 type Store interface {
-	// MailsDue says whether TakeMails would return any.
-	MailsDue(ctx context.Context) (bool, error)
+	// MailsOverdue returns for how long the earliest mail has been due, and whether one is: whether
+	// TakeMails would return any.
+	MailsOverdue(ctx context.Context) (overdue time.Duration, due bool, err error)
 
 	// TakeMails returns up to limit mails that are due, the earliest first, and makes them due
 	// again after taken has passed, so that no other mailer takes them before.
@@ -100,6 +101,7 @@ type Mailer struct {
 	log    *slog.Logger
 
 	sent, putOff, refused atomic.Int64
+	overdue               atomic.Int64 // nanoseconds
 }
 
 // New makes a mailer, to be started.
@@ -115,11 +117,19 @@ func (m *Mailer) Stats() map[Verdict]int64 {
 	return map[Verdict]int64{Sent: m.sent.Load(), PutOff: m.putOff.Load(), Refused: m.refused.Load()}
 }
 
+// Overdue is for how long the earliest mail had been due when a pass looked last: it grows while
+// the server is away.
+func (m *Mailer) Overdue() time.Duration { return time.Duration(m.overdue.Load()) }
+
 // RunOnce sends the mails that are due, up to a batch, over one connection. It returns how many
 // were settled, and an error if the server is away or does not work.
 func (m *Mailer) RunOnce(ctx context.Context) (settled int, err error) {
-	if due, err := m.store.MailsDue(ctx); err != nil || !due {
+	overdue, due, err := m.store.MailsOverdue(ctx)
+	if err != nil {
 		return 0, err
+	}
+	if m.overdue.Store(int64(overdue)); !due {
+		return 0, nil
 	}
 	session, err := m.server.dial(ctx)
 	if err != nil {

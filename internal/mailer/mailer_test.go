@@ -26,7 +26,9 @@ type memory struct {
 	outcomes map[int64]Outcome
 }
 
-func (m *memory) MailsDue(context.Context) (bool, error) { return len(m.due) > 0, nil }
+func (m *memory) MailsOverdue(context.Context) (time.Duration, bool, error) {
+	return time.Hour, len(m.due) > 0, nil
+}
 
 func (m *memory) TakeMails(context.Context, int, time.Duration) (taken []Mail, err error) {
 	for _, id := range m.due {

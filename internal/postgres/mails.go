@@ -20,10 +20,10 @@ var _ mailer.Store = (*Mails)(nil)
 // NewMails makes them of a pool, which remains the caller's to close.
 func NewMails(pool *pgxpool.Pool) *Mails { return &Mails{store: NewStore(pool, Options{})} }
 
-// MailsDue implements [mailer.Store].
-func (m *Mails) MailsDue(ctx context.Context) (bool, error) {
-	due, err := read(ctx, m.store, func(ctx context.Context, q *dbsqlc.Queries) (bool, error) { return q.MailsDue(ctx) })
-	return due, translate("look for mails", err)
+// MailsOverdue implements [mailer.Store].
+func (m *Mails) MailsOverdue(ctx context.Context) (overdue time.Duration, due bool, err error) {
+	since, err := read(ctx, m.store, func(ctx context.Context, q *dbsqlc.Queries) (float64, error) { return q.MailsOverdue(ctx) })
+	return max(0, seconds(since)), since >= 0 && err == nil, translate("look for mails", err)
 }
 
 // TakeMails implements [mailer.Store].

@@ -44,15 +44,17 @@ func TestMails_AreTakenByOneMailerAtATime(t *testing.T) {
 	require.Equal(t, []uuid.UUID{first}, take(1))
 	require.Equal(t, []uuid.UUID{second}, take(9))
 	require.Empty(t, take(9))
-	due, err := mails.MailsDue(b.ctx)
+	overdue, due, err := mails.MailsOverdue(b.ctx)
 	require.NoError(t, err)
 	require.False(t, due)
+	require.Zero(t, overdue)
 
-	_, err = b.pool.Exec(b.ctx, "UPDATE order_confirmations SET due_at = now()") // the mailer that took them has died
+	_, err = b.pool.Exec(b.ctx, "UPDATE order_confirmations SET due_at = now() - interval '1 hour'") // the mailer that took them has died
 	require.NoError(t, err)
-	due, err = mails.MailsDue(b.ctx)
+	overdue, due, err = mails.MailsOverdue(b.ctx)
 	require.NoError(t, err)
 	require.True(t, due)
+	require.InDelta(t, time.Hour, overdue, float64(10*time.Minute))
 	require.Len(t, take(9), 2)
 }
 

@@ -1,5 +1,6 @@
--- name: MailsDue :one
-SELECT EXISTS (SELECT FROM order_confirmations WHERE due_at <= now());
+-- name: MailsOverdue :one
+-- For how long the earliest mail has been due; below zero if none is.
+SELECT coalesce(extract(epoch FROM now() - min(due_at)), -1)::float8 AS seconds FROM order_confirmations WHERE due_at <= now();
 
 -- name: TakeMails :many
 -- Takes mails that are due, for a time, in which no other replica takes them.

@@ -23,7 +23,7 @@ type Parts struct {
 	Reconciler    *checkout.Reconciler
 	Relay         *outbox.Relay               // nil: there is none
 	Consumers     map[string]*outbox.Consumer // by group
-	Mails         func() map[mailer.Verdict]int64
+	Mailer        *mailer.Mailer              // nil: there is none
 	Admission     *admission.Limiter
 	Budget        *admission.Budget
 	Redis         map[string]redis.UniversalClient // by what it is for
@@ -36,7 +36,7 @@ type Parts struct {
 func (m *Metrics) Watch(p Parts) {
 	m.registry.MustRegister(
 		&backlog{waiters: p.Waiting, attempts: p.Service, count: p.CountPayments, reconciler: p.Reconciler, relay: p.Relay, log: p.Log},
-		consumers(p.Consumers), mails(p.Mails), admissionCollector{p.Admission}, redisPools(p.Redis), redisMemory{p.Redis["records"]},
+		consumers(p.Consumers), mails{p.Mailer}, admissionCollector{p.Admission}, redisPools(p.Redis), redisMemory{p.Redis["records"]},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "idempotency_breaker_open", Help: "1 while Redis does not answer and is not asked but for a probe now and then.",
 		}, func() float64 { return oneIf(p.BreakerOpen()) }),

@@ -100,7 +100,8 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	_, _ = server.Close(), web.Close() // they have nothing that is not in the file
+	_, _ = server.Close(), web.Close()  // they have nothing that is not in the file
+	_, _ = mails.Close(), lists.Close() // a server that is closed before it serves knows no listener
 	serving.Wait()
 	if err != nil {
 		return fmt.Errorf("serve mails: %w", err)

@@ -12,15 +12,16 @@ import (
 	"github.com/google/uuid"
 )
 
-const mailsDue = `-- name: MailsDue :one
-SELECT EXISTS (SELECT FROM order_confirmations WHERE due_at <= now())
+const mailsOverdue = `-- name: MailsOverdue :one
+SELECT coalesce(extract(epoch FROM now() - min(due_at)), -1)::float8 AS seconds FROM order_confirmations WHERE due_at <= now()
 `
 
-func (q *Queries) MailsDue(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, mailsDue)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+// For how long the earliest mail has been due; below zero if none is.
+func (q *Queries) MailsOverdue(ctx context.Context) (float64, error) {
+	row := q.db.QueryRow(ctx, mailsOverdue)
+	var seconds float64
+	err := row.Scan(&seconds)
+	return seconds, err
 }
 
 const settleMail = `-- name: SettleMail :exec
