@@ -28,9 +28,9 @@ type Consumer struct {
 	Idle time.Duration
 }
 
-// RunOnce takes up to ten messages, first those that another delivery left behind, and returns how
-// many were acknowledged. It waits up to a second for one. A message whose work failed is delivered
-// again after Idle.
+// RunOnce takes up to ten messages, first those that another delivery left behind, and returns of
+// how many the work is done. It waits up to a second for one. A message whose work failed is
+// delivered again after Idle.
 func (c *Consumer) RunOnce(ctx context.Context) (done int, err error) {
 	messages, err := c.take(ctx)
 	for _, m := range messages {
@@ -73,12 +73,12 @@ func (c *Consumer) handle(ctx context.Context, m redis.XMessage) error {
 	})
 	var final *idempotency.FinalError
 	var refusal *idempotency.Error
-	reused := errors.As(err, &refusal) && refusal.Code == idempotency.CodeKeyReused
-	if err != nil && !reused && !errors.As(err, &final) {
-		return err
-	}
-	if !reused {
+	switch {
+	case errors.As(err, &final):
 		err = nil
+	case errors.As(err, &refusal) && refusal.Code == idempotency.CodeKeyReused:
+	case err != nil:
+		return err
 	}
 	return errors.Join(err, c.Client.XAck(ctx, c.Stream, c.Group, m.ID).Err())
 }

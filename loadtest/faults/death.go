@@ -16,9 +16,8 @@ const (
 	// requests to nginx.
 	decidedWithin = fault.Lease + 2*time.Second
 	nginxWithin   = 5 * time.Second
-	// askNginx is how often nginx is asked; a slower answer than late counts as none, until so many
-	// answers in a row were good: later ones are slow for another reason, such as a busy machine.
-	askNginx, late, recovered = 100 * time.Millisecond, time.Second, 10
+	// askNginx is how often nginx is asked; a slower answer than late counts as none.
+	askNginx, late = 100 * time.Millisecond, time.Second
 	// runningPayments have been running for runningFor when their replica is killed. The provider
 	// takes a second for them, and again where it had not been asked yet: that is part of the time
 	// in which they are decided.
@@ -27,7 +26,7 @@ const (
 
 // death is what the end of a replica costs clients that don't pause.
 type death struct {
-	Nginx   time.Duration `json:"nginx"`   // until the last answer of nginx that was missing, a failure, or late before it had recovered
+	Nginx   time.Duration `json:"nginx"`   // until the last answer of nginx that was missing, late or a failure
 	Keys    int           `json:"keys"`    // payments that were running there
 	Decided time.Duration `json:"decided"` // until the last of them was answered
 }
@@ -110,16 +109,14 @@ func (w *deathWatch) follow(ctx context.Context, payment workload.Request) {
 
 // probeNginx sends top-ups through nginx until the end of the watch, each with a new key.
 func (w *deathWatch) probeNginx(ctx context.Context) {
-	for good := 0; ; {
+	for {
 		r := w.topUp()
 		answer := w.wire.Once(ctx, r, 1)
 		succeeded := answer.Outcome() == journal.Succeeded
 		if !succeeded {
 			w.group.Go(func() { w.insist(ctx, r) }) // so that its key is decided
 		}
-		good++
-		if !succeeded || answer.Return-answer.Invoke > late && good <= recovered {
-			good = 0
+		if !succeeded || answer.Return-answer.Invoke > late {
 			w.mu.Lock()
 			w.death.Nginx = answer.Return - w.died
 			w.mu.Unlock()

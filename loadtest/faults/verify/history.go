@@ -172,16 +172,16 @@ func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
 			o := a.Outcome()
 			known = known || o == journal.Succeeded || o == journal.Refused || o == journal.Expired
 		}
-		if !known || outlasted(attempts) {
+		if !known || lostAgain(attempts) {
 			found = append(found, books.Broken(Decided, "after %d attempts: %d %s %s", len(attempts), last.Status, last.Code, last.Error).Of(id))
 		}
 	}
 	return found
 }
 
-// outlasted says whether a client had its answer, and yet none of its last retries, after all
+// lostAgain says whether a client had its answer, and yet none of its last retries, after all
 // faults, got one.
-func outlasted(attempts []journal.Attempt) bool {
+func lostAgain(attempts []journal.Attempt) bool {
 	last := func(a journal.Attempt) bool { return a.Purpose == journal.Finishing }
 	final := func(a journal.Attempt) bool { o := a.Outcome(); return o == journal.Succeeded || o == journal.Refused }
 	decided := func(a journal.Attempt) bool { return last(a) && a.Outcome().Decided() }
