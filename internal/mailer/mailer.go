@@ -41,6 +41,10 @@ const (
 	// longestPause bounds the pause after an attempt that failed because of the mail.
 	longestPause = 15 * time.Minute
 
+	// settleEvery is for how long the outcomes of mails are gathered before they are noted together.
+	// A replica that dies meanwhile leaves those mails to be sent again.
+	settleEvery = 100 * time.Millisecond
+
 	// giveUpAfter is how long a mail is tried that the server refuses for now (RFC 5321, section
 	// 4.5.4.1: four to five days).
 	giveUpAfter = 5 * 24 * time.Hour
@@ -79,6 +83,12 @@ type Outcome struct {
 	Pause   time.Duration // until the next attempt
 }
 
+// Settled is the outcome of an attempt to send a mail.
+type Settled struct {
+	ID int64 // the mail's
+	Outcome
+}
+
 // Store keeps the confirmations. Time is the store's.
 type Store interface {
 	// MailsOverdue returns for how long the earliest mail has been due, and whether one is: whether
@@ -89,8 +99,8 @@ type Store interface {
 	// again after taken has passed, so that no other mailer takes them before.
 	TakeMails(ctx context.Context, limit int, taken time.Duration) ([]Mail, error)
 
-	// SettleMail notes what became of a mail. A mail that was sent stays sent.
-	SettleMail(ctx context.Context, id int64, outcome Outcome) error
+	// SettleMails notes what became of mails. A mail that was sent stays sent.
+	SettleMails(ctx context.Context, settled []Settled) error
 }
 
 // Mailer sends mails. Every replica runs one; it is safe for concurrent use.
@@ -100,6 +110,8 @@ type Mailer struct {
 	server *Server
 	log    *slog.Logger
 
+	settleEvery time.Duration
+
 	sent, putOff, refused atomic.Int64
 	overdue               atomic.Int64 // nanoseconds
 }
@@ -107,7 +119,7 @@ type Mailer struct {
 // New makes a mailer, to be started.
 func New(store Store, server *Server, schedule background.Schedule) *Mailer {
 	schedule = schedule.Or(interval, batch)
-	m := &Mailer{store: store, server: server, log: schedule.Log}
+	m := &Mailer{store: store, server: server, log: schedule.Log, settleEvery: settleEvery}
 	m.Periodic = background.NewPeriodic("mailer", schedule, m.RunOnce)
 	return m
 }
@@ -141,16 +153,23 @@ func (m *Mailer) RunOnce(ctx context.Context) (settled int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, mail := range mails {
+	noted, outcomes := begun, make([]Settled, 0, len(mails))
+	for i, mail := range mails {
 		outcome := Outcome{Verdict: NotBegun}
 		if err == nil && ctx.Err() == nil && time.Since(begun) < beginWithin {
 			outcome, err = m.send(session, mail)
 			settled++
 		}
+		m.report(ctx, mail, outcome)
+		outcomes = append(outcomes, Settled{mail.ID, outcome})
+		if i < len(mails)-1 && time.Since(noted) < m.settleEvery {
+			continue
+		}
 		// Also when the order to stop has come: what was sent should be known.
-		if failed := m.settle(context.WithoutCancel(ctx), mail, outcome); failed != nil {
+		if failed := m.store.SettleMails(context.WithoutCancel(ctx), outcomes); failed != nil {
 			return settled, failed
 		}
+		noted, outcomes = time.Now(), outcomes[:0]
 	}
 	return settled, err
 }
@@ -176,7 +195,8 @@ func pauseAfter(attempts int) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-func (m *Mailer) settle(ctx context.Context, mail Mail, outcome Outcome) error {
+// report counts and logs an outcome.
+func (m *Mailer) report(ctx context.Context, mail Mail, outcome Outcome) {
 	attrs := []any{"event_id", mail.EventID, "type", mail.Event, "attempts", mail.Attempts, "reason", outcome.Reason}
 	switch outcome.Verdict {
 	case Sent:
@@ -189,8 +209,4 @@ func (m *Mailer) settle(ctx context.Context, mail Mail, outcome Outcome) error {
 		m.log.ErrorContext(ctx, "mail refused", attrs...)
 	case NotBegun:
 	}
-	if err := m.store.SettleMail(ctx, mail.ID, outcome); err != nil {
-		return fmt.Errorf("note that the mail of event %s is %s: %w", mail.EventID, outcome.Verdict, err)
-	}
-	return nil
 }

@@ -24,6 +24,7 @@ type memory struct {
 	mails    []Mail
 	due      []int64
 	outcomes map[int64]Outcome
+	writes   int // of outcomes
 }
 
 func (m *memory) MailsOverdue(context.Context) (time.Duration, bool, error) {
@@ -39,8 +40,11 @@ func (m *memory) TakeMails(context.Context, int, time.Duration) (taken []Mail, e
 	return taken, nil
 }
 
-func (m *memory) SettleMail(_ context.Context, id int64, outcome Outcome) error {
-	m.outcomes[id] = outcome
+func (m *memory) SettleMails(_ context.Context, settled []Settled) error {
+	m.writes++
+	for _, s := range settled {
+		m.outcomes[s.ID] = s.Outcome
+	}
 	return nil
 }
 
@@ -137,6 +141,20 @@ func TestMailer_WaitsForNoMailThatTheServerRefuses(t *testing.T) {
 		require.NotContains(t, outcome.Reason, "@", "no address is logged")
 	}
 	require.Equal(t, map[Verdict]int64{Sent: 2, PutOff: 1, Refused: 1}, p.Stats())
+}
+
+// TestMailer_NotesOutcomesTogether: a statement for each mail would cost PostgreSQL more than the
+// mail's order does.
+func TestMailer_NotesOutcomesTogether(t *testing.T) {
+	t.Parallel()
+	for every, writes := range map[time.Duration]int{time.Hour: 1, 0: 3} {
+		p := setup(t, "ada@example.com", "bob@example.com", "eve@example.com")
+		p.settleEvery = every
+		_, err := p.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []Verdict{Sent, Sent, Sent}, p.verdicts())
+		require.Equal(t, writes, p.store.writes)
+	}
 }
 
 func TestMailer_GivesUpAfterDays(t *testing.T) {

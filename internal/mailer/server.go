@@ -78,7 +78,8 @@ func (s *Server) domain() string {
 }
 
 func (s *Server) options() []gomail.Option {
-	options := []gomail.Option{gomail.WithPort(s.port), gomail.WithTimeout(mailTimeout)}
+	// A connection that broke is noticed by the mail, too: no NOOP before each.
+	options := []gomail.Option{gomail.WithPort(s.port), gomail.WithTimeout(mailTimeout), gomail.WithoutNoop()}
 	switch s.scheme {
 	case schemePlain:
 		options = append(options, gomail.WithTLSPolicy(gomail.TLSOpportunistic))

@@ -18,7 +18,7 @@ var ofNoAccount = strings.Fields(`
 	RefuseEvent TakeDueDeadLetters ListDeadLetters RetryDeadLetters
 	ConfirmOrders NoticeWarehouse AdvanceConsumer MissingEvents ConsumerLag PurgeInbox
 	LeaseOutbox ReleaseOutbox LastDrawnPosition EventsBetween AdvanceOutbox OutboxBacklog KeptEvents ReplayEvents PurgeEvents
-	InsertLedgerEntry MailsOverdue TakeMails SettleMail
+	InsertLedgerEntry MailsOverdue TakeMails SettleMails
 	LockDueOrders LockProductsOfOrders TakePayments TakeRefunds CountPayments CountUnsettled
 	InsertProviderEvent SetProviderEventVerdict FindPayment FindRefund PurgeProviderEvents`)
 

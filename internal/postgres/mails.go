@@ -42,15 +42,19 @@ func (m *Mails) TakeMails(ctx context.Context, limit int, taken time.Duration) (
 	return mails, nil
 }
 
-// SettleMail implements [mailer.Store].
-func (m *Mails) SettleMail(ctx context.Context, id int64, outcome mailer.Outcome) error {
-	var pause *float64
-	if outcome.Verdict == mailer.PutOff || outcome.Verdict == mailer.NotBegun {
-		pause = new(outcome.Pause.Seconds())
+// SettleMails implements [mailer.Store].
+func (m *Mails) SettleMails(ctx context.Context, settled []mailer.Settled) error {
+	var p dbsqlc.SettleMailsParams
+	for _, s := range settled {
+		pause := -1.0
+		if s.Verdict == mailer.PutOff || s.Verdict == mailer.NotBegun {
+			pause = s.Pause.Seconds()
+		}
+		p.Ids, p.Sent, p.Begun = append(p.Ids, s.ID), append(p.Sent, s.Verdict == mailer.Sent), append(p.Begun, s.Verdict != mailer.NotBegun)
+		p.Pauses, p.Reasons = append(p.Pauses, pause), append(p.Reasons, s.Reason)
 	}
 	_, err := write(ctx, m.store, func(ctx context.Context, q *dbsqlc.Queries) (struct{}, error) {
-		return struct{}{}, q.SettleMail(ctx, dbsqlc.SettleMailParams{ID: id, Sent: outcome.Verdict == mailer.Sent,
-			Begun: outcome.Verdict != mailer.NotBegun, PauseSeconds: pause, Reason: outcome.Reason})
+		return struct{}{}, q.SettleMails(ctx, p)
 	})
-	return translate("note what became of a mail", err)
+	return translate("note what became of mails", err)
 }

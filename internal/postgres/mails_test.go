@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/mailer"
@@ -60,33 +61,49 @@ func TestMails_AreTakenByOneMailerAtATime(t *testing.T) {
 
 func TestMails_EndWithAFinalVerdict(t *testing.T) {
 	t.Parallel()
-	for verdict, want := range map[mailer.Verdict]struct {
+	type state struct {
 		sent, due bool
 		attempts  int
-	}{
+	}
+	want := map[mailer.Verdict]state{
 		mailer.Sent: {sent: true, attempts: 1}, mailer.Refused: {attempts: 1}, mailer.PutOff: {due: true, attempts: 1}, mailer.NotBegun: {due: true},
-	} {
-		b := setup(t)
+	}
+	b := setup(t)
+	for range want {
 		b.confirmed(true)
-		mails := NewMails(b.pool)
-		taken, err := mails.TakeMails(b.ctx, 1, time.Minute)
+	}
+	mails := NewMails(b.pool)
+	taken, err := mails.TakeMails(b.ctx, 9, time.Minute)
+	require.NoError(t, err)
+	require.Len(t, taken, len(want))
+	var settled []mailer.Settled
+	for verdict := range want {
+		settled = append(settled, mailer.Settled{ID: taken[len(settled)].ID, Outcome: mailer.Outcome{Verdict: verdict, Reason: string(verdict)}})
+	}
+	states := func() map[mailer.Verdict]state {
+		rows, err := b.pool.Query(b.ctx, "SELECT last_error, sent_at IS NOT NULL, coalesce(due_at <= now(), false), attempts FROM order_confirmations")
 		require.NoError(t, err)
-		require.NoError(t, mails.SettleMail(b.ctx, taken[0].ID, mailer.Outcome{Verdict: verdict, Reason: "why"}))
-		state := func() (sent, due bool, attempts int) {
-			require.NoError(t, b.pool.QueryRow(b.ctx, "SELECT sent_at IS NOT NULL, coalesce(due_at <= now(), false), attempts FROM order_confirmations").
-				Scan(&sent, &due, &attempts))
-			return sent, due, attempts
-		}
-		sent, due, attempts := state()
-		require.Equal(t, want.sent, sent, verdict)
-		require.Equal(t, want.due, due, verdict)
-		require.Equal(t, want.attempts, attempts, verdict)
+		found := map[mailer.Verdict]state{}
+		var s state
+		var verdict string
+		_, err = pgx.ForEachRow(rows, []any{&verdict, &s.sent, &s.due, &s.attempts}, func() error {
+			found[mailer.Verdict(verdict)] = s
+			return nil
+		})
+		require.NoError(t, err)
+		return found
+	}
+	require.NoError(t, mails.SettleMails(b.ctx, settled))
+	require.Equal(t, want, states())
 
-		// A second mailer that has taken it meanwhile knows less.
-		require.NoError(t, mails.SettleMail(b.ctx, taken[0].ID, mailer.Outcome{Verdict: mailer.PutOff}))
-		sent, due, _ = state()
-		require.Equal(t, want.sent, sent, verdict)
-		require.Equal(t, !want.sent, due, verdict)
+	// A second mailer that has taken them meanwhile knows less.
+	for i := range settled {
+		settled[i].Verdict = mailer.PutOff
+	}
+	require.NoError(t, mails.SettleMails(b.ctx, settled))
+	for verdict, s := range states() {
+		require.Equal(t, want[verdict].sent, s.sent, verdict)
+		require.Equal(t, !s.sent, s.due, verdict)
 	}
 }
 

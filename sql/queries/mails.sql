@@ -17,11 +17,13 @@ FROM taken JOIN orders o ON o.account_id = taken.account_id AND o.id = taken.ord
     JOIN customers c ON c.account_id = o.account_id AND c.id = o.customer_id
 ORDER BY taken.id;
 
--- name: SettleMail :exec
+-- name: SettleMails :exec
 -- A mail that was sent stays sent: another replica may have taken it, and know less. An attempt that did not begin does not
--- count. Without a pause the mail is never due again.
-UPDATE order_confirmations SET sent_at = CASE WHEN @sent::boolean THEN now() END,
-    due_at = now() + make_interval(secs => sqlc.narg(pause_seconds)::float8),
-    attempts = attempts - (NOT @begun::boolean)::int,
-    last_error = nullif(@reason::text, '')
-WHERE id = @id AND sent_at IS NULL;
+-- count. Without a pause (below zero) the mail is never due again.
+UPDATE order_confirmations c SET sent_at = CASE WHEN settled.sent THEN now() END,
+    due_at = CASE WHEN settled.pause >= 0 THEN now() + make_interval(secs => settled.pause) END,
+    attempts = c.attempts - (NOT settled.begun)::int,
+    last_error = nullif(settled.reason, '')
+FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@sent::boolean[]) AS sent, unnest(@begun::boolean[]) AS begun,
+    unnest(@pauses::float8[]) AS pause, unnest(@reasons::text[]) AS reason) AS settled
+WHERE c.id = settled.id AND c.sent_at IS NULL;

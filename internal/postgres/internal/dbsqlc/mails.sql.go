@@ -24,31 +24,33 @@ func (q *Queries) MailsOverdue(ctx context.Context) (float64, error) {
 	return seconds, err
 }
 
-const settleMail = `-- name: SettleMail :exec
-UPDATE order_confirmations SET sent_at = CASE WHEN $1::boolean THEN now() END,
-    due_at = now() + make_interval(secs => $2::float8),
-    attempts = attempts - (NOT $3::boolean)::int,
-    last_error = nullif($4::text, '')
-WHERE id = $5 AND sent_at IS NULL
+const settleMails = `-- name: SettleMails :exec
+UPDATE order_confirmations c SET sent_at = CASE WHEN settled.sent THEN now() END,
+    due_at = CASE WHEN settled.pause >= 0 THEN now() + make_interval(secs => settled.pause) END,
+    attempts = c.attempts - (NOT settled.begun)::int,
+    last_error = nullif(settled.reason, '')
+FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::boolean[]) AS sent, unnest($3::boolean[]) AS begun,
+    unnest($4::float8[]) AS pause, unnest($5::text[]) AS reason) AS settled
+WHERE c.id = settled.id AND c.sent_at IS NULL
 `
 
-type SettleMailParams struct {
-	Sent         bool
-	PauseSeconds *float64
-	Begun        bool
-	Reason       string
-	ID           int64
+type SettleMailsParams struct {
+	Ids     []int64
+	Sent    []bool
+	Begun   []bool
+	Pauses  []float64
+	Reasons []string
 }
 
 // A mail that was sent stays sent: another replica may have taken it, and know less. An attempt that did not begin does not
-// count. Without a pause the mail is never due again.
-func (q *Queries) SettleMail(ctx context.Context, arg SettleMailParams) error {
-	_, err := q.db.Exec(ctx, settleMail,
+// count. Without a pause (below zero) the mail is never due again.
+func (q *Queries) SettleMails(ctx context.Context, arg SettleMailsParams) error {
+	_, err := q.db.Exec(ctx, settleMails,
+		arg.Ids,
 		arg.Sent,
-		arg.PauseSeconds,
 		arg.Begun,
-		arg.Reason,
-		arg.ID,
+		arg.Pauses,
+		arg.Reasons,
 	)
 	return err
 }
