@@ -41,7 +41,7 @@ const (
 	// longestPause bounds the pause after an attempt that failed because of the mail.
 	longestPause = 15 * time.Minute
 
-	// settleEvery is for how long the outcomes of mails are gathered before they are noted together.
+	// settleEvery is for how long outcomes of mails are gathered before they are noted together.
 	// A replica that dies meanwhile leaves those mails to be sent again.
 	settleEvery = 100 * time.Millisecond
 
