@@ -59,6 +59,11 @@ func withDatabase(ctx context.Context, cfg Config, log *slog.Logger, do func(*pg
 	if err := cfg.RequireDatabase(); err != nil {
 		return err
 	}
+	if cfg.Environment == Production { // the commands of operators, too, send a password
+		if err := inProduction(cfg.checkDatabase()); err != nil {
+			return err
+		}
+	}
 	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: 1})
 	if err != nil {
 		return err

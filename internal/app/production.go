@@ -29,6 +29,8 @@ const (
 	// minSecretBytes is the least length of a webhook secret (Standard Webhooks 1.0.0, "Signature
 	// scheme": between 24 and 64 bytes).
 	minSecretBytes = 24
+
+	minDifferentBytes = 6
 )
 
 // checkProduction refuses settings that make a replica unsafe: in production nobody looks at a
@@ -38,10 +40,24 @@ func (c Config) checkProduction() error {
 	if c.Environment != Production {
 		return nil
 	}
-	err := errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
-		c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider(), c.checkMailServer())
+	return inProduction(errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
+		c.checkStripeSecret(), c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider(), c.checkMailServer(), c.checkProxies()))
+}
+
+func inProduction(err error) error {
 	if err != nil {
 		return fmt.Errorf("configuration for ENVIRONMENT=%s: %w", Production, err)
+	}
+	return nil
+}
+
+// checkProxies: a network of all addresses would let clients choose theirs, and the time of their
+// requests.
+func (c Config) checkProxies() error {
+	for _, network := range c.TrustedProxies {
+		if network.Bits() == 0 {
+			return fmt.Errorf("TRUSTED_PROXIES has %s, which is everybody: name the networks of the proxies", network)
+		}
 	}
 	return nil
 }
@@ -60,6 +76,8 @@ func (c Config) checkRecordSecrets() error {
 			return errors.New("IDEMPOTENCY_RECORD_SECRETS has the published one of the local deployment")
 		case len(secret) < minSecretBytes:
 			return fmt.Errorf("IDEMPOTENCY_RECORD_SECRETS: each needs %d bytes or more", minSecretBytes)
+		case !isRandom(secret):
+			return errors.New("IDEMPOTENCY_RECORD_SECRETS has a secret of few different bytes: each must be random")
 		}
 	}
 	return nil
@@ -77,8 +95,29 @@ func checkSecret(variable, value string) error {
 		return fmt.Errorf("%s is the published one of the local deployment: whoever reads the source can forge payments", variable)
 	case len(secret) < minSecretBytes:
 		return fmt.Errorf("%s has %d bytes, and needs %d or more", variable, len(secret), minSecretBytes)
+	case !isRandom(string(secret)):
+		return fmt.Errorf("%s has few different bytes: it must be random", variable)
 	}
 	return nil
+}
+
+// checkStripeSecret: Stripe signs with the text as it is. It may look like base64 without being it.
+func (c Config) checkStripeSecret() error {
+	secret := strings.TrimPrefix(c.StripeWebhookSecret, "whsec_")
+	if c.StripeWebhookSecret == "" || len(secret) >= minSecretBytes && isRandom(secret) && secret != base64.StdEncoding.EncodeToString([]byte(published)) {
+		return nil
+	}
+	return errors.New("STRIPE_WEBHOOK_SECRET is none of Stripe's: copy the endpoint's signing secret from its dashboard")
+}
+
+// isRandom refuses secrets such as 30 spaces. Of 24 random hexadecimal digits fewer than
+// minDifferentBytes differ in three of a billion cases.
+func isRandom(secret string) bool {
+	different := map[byte]bool{}
+	for i := range len(secret) {
+		different[secret[i]] = true
+	}
+	return len(different) >= minDifferentBytes
 }
 
 // checkDatabase also looks at the connections that are tried second: sslmode=prefer has one without

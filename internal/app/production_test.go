@@ -3,7 +3,9 @@ package app
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"io"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -14,14 +16,17 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
+// random is as short as a secret may be.
+const random = "q8Zr2LwX5vTn7KcJ0mPdYb3h"
+
 // safe is a production setting that nothing is wrong with.
 func safe() Config {
 	return Config{Environment: Production,
 		DatabaseURL:   "postgres://a:hunter2@db.example.com/shop?sslmode=verify-full",
 		RedisURL:      "rediss://a:hunter2@redis.example.com/0",
 		PSPURL:        "https://provider.example.com",
-		WebhookSecret: whsec(strings.Repeat("s", minSecretBytes)),
-		Store:         StoreRedis, RecordSecrets: []string{strings.Repeat("r", minSecretBytes)},
+		WebhookSecret: whsec(random),
+		Store:         StoreRedis, RecordSecrets: []string{random},
 	}
 }
 
@@ -37,6 +42,8 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 		"PSP_URL":                     func(c *Config, v string) { c.PSPURL = v },
 		"PSP_WEBHOOK_SECRET":          func(c *Config, v string) { c.WebhookSecret = v },
 		"PSP_WEBHOOK_SECRET_PREVIOUS": func(c *Config, v string) { c.WebhookSecretPrevious = v },
+		"STRIPE_WEBHOOK_SECRET":       func(c *Config, v string) { c.StripeWebhookSecret = v },
+		"TRUSTED_PROXIES":             func(c *Config, v string) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(v)} },
 		"MAIL_URL":                    func(c *Config, v string) { c.MailURL, c.MailFrom = v, "shop@example.com" },
 		"IDEMPOTENCY_RECORD_SECRETS": func(c *Config, v string) {
 			c.RecordSecrets = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
@@ -67,12 +74,17 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			refused:  []string{"smtp://a:hunter2@mail.example.com"},
 			accepted: []string{"smtp://127.0.0.1:1025", "smtp+starttls://a:hunter2@mail.example.com", "smtps://a:hunter2@mail.example.com", ""},
 		},
-		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(strings.Repeat("s", minSecretBytes-1)), "whsec_!"}, accepted: []string{""}},
+		"PSP_WEBHOOK_SECRET": {refused: []string{whsec(published), whsec(random[1:]), "whsec_!", whsec(strings.Repeat("\x00", 32))}, accepted: []string{""}},
 		"IDEMPOTENCY_RECORD_SECRETS": {
-			refused:  []string{"", publishedRecordSecret, strings.Repeat("r", minSecretBytes-1), strings.Repeat("r", minSecretBytes) + ",short"},
-			accepted: []string{strings.Repeat("r", minSecretBytes) + "," + strings.Repeat("q", minSecretBytes)},
+			refused:  []string{"", publishedRecordSecret, random[1:], random + ",short", strings.Repeat(" ", 30), "RANDOM"},
+			accepted: []string{random + ",2" + random},
 		},
-		"PSP_WEBHOOK_SECRET_PREVIOUS": {refused: []string{whsec(published), whsec("s")}, accepted: []string{"", whsec(strings.Repeat("p", minSecretBytes))}},
+		"STRIPE_WEBHOOK_SECRET": {
+			refused:  []string{whsec(published), "whsec_" + random[1:], "whsec_" + strings.Repeat("0", 40)},
+			accepted: []string{"", "whsec_" + random},
+		},
+		"TRUSTED_PROXIES":             {refused: []string{"0.0.0.0/0", "::/0"}, accepted: []string{"10.0.0.0/8"}},
+		"PSP_WEBHOOK_SECRET_PREVIOUS": {refused: []string{whsec(published), whsec("s")}, accepted: []string{"", whsec("p" + random)}},
 	} {
 		for _, value := range values.refused {
 			cfg := safe()
@@ -109,6 +121,15 @@ func TestProduction_TakesAClientCertificateInsteadOfAPassword(t *testing.T) {
 	require.NoError(t, cfg.checkProduction())
 	cfg.RedisURL, _, _ = strings.Cut(cfg.RedisURL, "&")
 	require.ErrorContains(t, cfg.checkProduction(), "REDIS_URL needs a password or a client certificate")
+}
+
+// TestProduction_CommandsSendNoPasswordInClear: migrate, apikey and outbox, too.
+func TestProduction_CommandsSendNoPasswordInClear(t *testing.T) {
+	t.Parallel()
+	cfg := safe()
+	cfg.DatabaseURL = "postgres://a:hunter2@db.example.com/shop?sslmode=disable"
+	err := ListEvents(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard, 1)
+	require.ErrorContains(t, err, "DATABASE_URL needs sslmode=verify-full")
 }
 
 // TestProduction_KeepsTheSchema unless the command says that all data may go.

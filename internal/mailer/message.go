@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"net/mail"
+	"strings"
+	"unicode"
 
 	gomail "github.com/wneessen/go-mail"
 	"golang.org/x/text/currency"
@@ -20,6 +22,12 @@ var texts = map[string]struct{ subject, body string }{
 // 5322, section 2.2).
 func (s *Server) message(m Mail) *gomail.Msg {
 	text := texts[m.Event]
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' ' // a name adds no lines to the text
+		}
+		return r
+	}, m.Name)
 	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	message.FromMailAddress(s.from)
 	message.ToMailAddress(&mail.Address{Name: m.Name, Address: m.Address})
@@ -27,7 +35,7 @@ func (s *Server) message(m Mail) *gomail.Msg {
 	message.SetMessageIDWithValue(m.EventID.String() + "@" + s.domain())
 	message.SetDateWithValue(m.Created)
 	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answer by a machine
-	message.SetBodyString(gomail.TypeTextPlain, fmt.Sprintf(text.body, m.Name, m.Order, amount(m.Amount, m.Currency)))
+	message.SetBodyString(gomail.TypeTextPlain, fmt.Sprintf(text.body, name, m.Order, amount(m.Amount, m.Currency)))
 	return message
 }
 

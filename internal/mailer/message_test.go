@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/mail"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,21 @@ func TestMessage_TakesNoHeaderFromACustomer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMessage_TakesNoLineFromACustomer: the text is ours but for a name in one line.
+func TestMessage_TakesNoLineFromACustomer(t *testing.T) {
+	t.Parallel()
+	server, err := NewServer("smtp://127.0.0.1", "shop@example.com")
+	require.NoError(t, err)
+	text := func(name string) string {
+		parts := server.message(Mail{Event: "order.placed", Currency: "USD", Name: name, Address: "ada@example.com"}).GetParts()
+		require.Len(t, parts, 1)
+		content, err := parts[0].GetContent()
+		require.NoError(t, err)
+		return string(content)
+	}
+	require.Equal(t, strings.Replace(text("Ada"), "Ada", "Ada  Pay again at http://evil.example", 1), text("Ada\r\nPay again at http://evil.example"))
 }
 
 func TestAmount_IsWrittenAsPeopleDo(t *testing.T) {
