@@ -3,7 +3,6 @@ package authority
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,41 +76,6 @@ func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (
 	}
 	return &Attempt{Scope: claim.Scope, Key: claim.Key, Fingerprint: claim.Fingerprint, Operation: claim.Operation,
 		ID: id, Number: 1, BegunAt: tx.now, TakenAt: tx.now}, Result{}, nil
-}
-
-// takeOver rolls back, takes the next attempt of what the key began, and reads the key in case
-// there is nothing to resume. The round trip is a transaction of its own, committed at its end.
-//
-// Whether the process of the earlier attempt still runs is not asked. While it does, its lease
-// keeps others away: in the store that all processes share, or by [WithLease].
-func (tx *Tx) takeOver(ctx context.Context, claim Claim, resume Resume) (*Attempt, Result, error) {
-	tx.rollback(ctx)
-	if resume != nil {
-		resume(ctx, tx)
-	}
-	taken := tx.add(tx.keys.sql.takeOver, claim.Scope, claim.Key, claim.Fingerprint[:], tx.keys.lease.Seconds())
-	found := tx.add(tx.keys.sql.get, claim.Scope, claim.Key)
-	tx.send(ctx)
-	attempt, err := tx.resumed(taken)
-	if errors.Is(err, pgx.ErrNoRows) {
-		result, err := tx.decide(claim, found)
-		return nil, result, err
-	}
-	if err := errors.Join(err, tx.finish()); err != nil {
-		return nil, Result{}, fmt.Errorf("take over the operation: %w", unavailable(err))
-	}
-	tx.keys.takeovers.Add(1)
-	return attempt, Result{}, nil
-}
-
-func (tx *Tx) resumed(taken *results) (*Attempt, error) {
-	for _, read := range tx.reads {
-		if err := read(); err != nil {
-			return nil, err
-		}
-	}
-	attempt := &Attempt{}
-	return attempt, attempt.scan(taken.QueryRow())
 }
 
 // Settle is the last phase of an operation at a provider: the changes of run, and the answer that

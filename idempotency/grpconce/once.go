@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -46,14 +45,4 @@ func note(ctx context.Context, result idempotency.Result) {
 	if to, ok := ctx.Value(resultKey{}).(*idempotency.Result); ok {
 		*to = result
 	}
-}
-
-// isFinal reports whether an answer is kept. The others allow a retry.
-func isFinal(code codes.Code) bool {
-	switch code {
-	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
-		codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
-		return true
-	}
-	return false
 }

@@ -36,6 +36,16 @@ var codeOf = map[string]codes.Code{
 	idempotency.CodeRequestTimeout:   codes.Unavailable,
 }
 
+// isFinal reports whether an answer is kept. The others allow a retry.
+func isFinal(code codes.Code) bool {
+	switch code {
+	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+		codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
+		return true
+	}
+	return false
+}
+
 // refuse returns the status for an error of [idempotency.Do].
 func refuse(ctx context.Context, err error) error {
 	var refusal *idempotency.Error
