@@ -34,6 +34,9 @@ func exchangeOf(ctx context.Context) *exchange {
 // RequestID returns the ID of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string { return exchangeOf(ctx).requestID }
 
+// separators of digits in an ID, in which a card number would be logged.
+var separators = strings.NewReplacer(".", "-", "_", "-", ":", "-")
+
 // maxRequestID is how long a client's request ID may be.
 const maxRequestID = 64
 
@@ -46,7 +49,7 @@ func isSane(id string) bool {
 			return false
 		}
 	}
-	return id != "" && len(id) <= maxRequestID && !cardnumber.Contains(id)
+	return id != "" && len(id) <= maxRequestID && !cardnumber.Contains(separators.Replace(id))
 }
 
 // identify sets the request's ID, the client's own if it is sane, and the headers that all answers

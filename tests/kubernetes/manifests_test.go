@@ -261,6 +261,7 @@ func TestIngress_PassesNoChangeOn(t *testing.T) {
 		require.NotEmpty(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
 		require.Equal(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], put.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
 	}
+	require.Equal(t, "95", main.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"], "longer than a payment may take")
 	require.Equal(t, main.Spec.TLS, put.Spec.TLS)
 	require.Equal(t, main.Spec.Rules[0].Host, put.Spec.Rules[0].Host)
 	require.Equal(t, main.Spec.Rules[0].HTTP.Paths[0].Backend, put.Spec.Rules[0].HTTP.Paths[0].Backend)

@@ -420,6 +420,35 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 	running.Wait()
 }
 
+// TestNginx_BoundsTheChangesWithoutAKey of one account to less than their places: those of others
+// find one.
+func TestNginx_BoundsTheChangesWithoutAKey(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"limit_conn once_key 96;", "limit_conn once_key 1;"})
+	arrived, finish := make(chan bool, 4), make(chan bool)
+	busy := func(http.ResponseWriter, *http.Request) {
+		arrived <- true
+		<-finish
+	}
+	b.replica(t, topology.API1, busy)
+	b.replica(t, topology.API2, busy)
+	var running sync.WaitGroup
+	request := func(line, key string) string {
+		return line + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+	}
+	for _, r := range []string{request("PUT /v1/products/x", "one"), request("PUT /v1/products/x", "other"), request("GET /v1/products", "one")} {
+		running.Go(func() {
+			resp, _ := b.exchange(t, r)
+			require.Equal(t, 200, resp.StatusCode)
+		})
+		<-arrived
+	}
+	resp, body := b.exchange(t, request("PUT /v1/products/x", "one"))
+	requireProblem(t, "PUT", resp, body, 503, "overloaded")
+	close(finish)
+	running.Wait()
+}
+
 // TestNginx_BoundsTheRequestsOfAnAddress, which makes up a key for each.
 func TestNginx_BoundsTheRequestsOfAnAddress(t *testing.T) {
 	t.Parallel()
