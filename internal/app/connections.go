@@ -14,8 +14,9 @@ const (
 	// each worker.
 	maxConnections = 4096
 
-	// maxConnectionsEach is what one address gets of them, unless it is a trusted proxy.
-	maxConnectionsEach = 512
+	// maxConnectionsEach is what one address gets of them, unless it is a trusted proxy. An
+	// unfinished header of thousands of short lines takes up to 0.45 MiB.
+	maxConnectionsEach = 96
 )
 
 // connections counts those of a server, and closes what is too many. It is safe for concurrent use.
