@@ -31,6 +31,29 @@ func in[T any](value T, change func(*T)) T {
 	return value
 }
 
+// kinds are those of the refusals. The API chooses the status by them.
+var kinds = map[string]Kind{
+	"balance_too_large":      KindUnprocessable,
+	"currency_mismatch":      KindUnprocessable,
+	"email_taken":            KindConflict,
+	"insufficient_funds":     KindDeclined,
+	"mixed_currencies":       KindUnprocessable,
+	"order_already_paid":     KindConflict,
+	"order_being_paid":       KindConflict,
+	"order_cancelled":        KindConflict,
+	"order_expired":          KindConflict,
+	"out_of_stock":           KindConflict,
+	"payment_not_succeeded":  KindConflict,
+	"payment_processing":     KindConflict,
+	"precondition_failed":    KindPrecondition,
+	"product_not_found":      KindNotFound,
+	"refund_exceeds_payment": KindUnprocessable,
+	"stock_too_large":        KindUnprocessable,
+	"too_many_declines":      KindConflict,
+	"total_too_large":        KindUnprocessable,
+	"unknown_product":        KindUnprocessable,
+}
+
 // requireRefused checks that a decision was refused with a code, and that nothing follows from it.
 func requireRefused[T any](t *testing.T, code string, retryable bool, value T, changes Changes, refused *Error) {
 	t.Helper()
@@ -38,6 +61,10 @@ func requireRefused[T any](t *testing.T, code string, retryable bool, value T, c
 	require.NotNil(t, refused, code)
 	require.Equal(t, code, refused.Code)
 	require.Equal(t, retryable, refused.Retryable, code)
+	require.NotEmpty(t, refused.Message, code)
+	require.Equal(t, kinds[code], refused.Kind, code)
+	waits := code == "order_being_paid" || code == "payment_processing"
+	require.Equal(t, waits, !refused.Since.IsZero(), "%s: a client is told when to ask again by how long it has taken", code)
 	require.Equal(t, none, value, code)
 	require.Equal(t, Changes{}, changes, code)
 }
