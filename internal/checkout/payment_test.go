@@ -86,3 +86,21 @@ func TestSettleCardPayment_Declined(t *testing.T) {
 	require.Zero(t, value)
 	require.Equal(t, Changes{SettledPayment: &settled, ChangedOrder: becoming(OrderPending), Events: []Event{PaymentEvent(settled)}}, changes)
 }
+
+// TestPayment_AsksForOneCharge at all of its attempts.
+func TestPayment_AsksForOneCharge(t *testing.T) {
+	t.Parallel()
+	known := in(charging, func(p *Payment) { p.ProviderID = "at-provider" })
+	require.Equal(t, ChargeRequest{IdempotencyKey: "payment-" + oldID.String(), Amount: usd(4900), Reference: orderN.String(),
+		Token: "tok_visa", Begun: begun, ProviderID: "at-provider"}, known.charge())
+	again := in(known, func(p *Payment) { p.Attempt, p.UpdatedAt = 3, now })
+	require.Equal(t, known.charge(), again.charge())
+}
+
+func TestDeclined_SaysThatNoMoneyMoved(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, &Error{Kind: KindDeclined, Code: "payment_declined", Message: "The payment was declined (stolen_card). Nothing was charged."},
+		Declined("stolen_card"))
+	require.Equal(t, &Error{Kind: KindDeclined, Code: "refund_declined", Message: "The provider declined the refund (too_old). Nothing was refunded."},
+		RefundDeclined("too_old"))
+}

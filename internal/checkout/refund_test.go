@@ -114,3 +114,13 @@ func TestSettleCardRefund_Declined(t *testing.T) {
 	require.Zero(t, value)
 	require.Equal(t, Changes{SettledRefund: &settled, RefundedPayment: withRefunded(paid.Payment, 900), Events: []Event{RefundEvent(settled)}}, changes)
 }
+
+// TestRefund_AsksForOneRefund at all of its attempts.
+func TestRefund_AsksForOneRefund(t *testing.T) {
+	t.Parallel()
+	known := in(refunding, func(r *Refund) { r.ProviderID = "at-provider" })
+	require.Equal(t, RefundRequest{IdempotencyKey: "refund-" + oldID.String(), ChargeID: "charge", Amount: usd(1000),
+		Reference: oldID.String(), ProviderID: "at-provider"}, known.instruction())
+	again := in(known, func(r *Refund) { r.Attempt, r.UpdatedAt = 3, now })
+	require.Equal(t, known.instruction(), again.instruction())
+}
