@@ -34,6 +34,7 @@ func TestUpdateProduct_AddsToTheStock(t *testing.T) {
 		{10, 5, 15, ""}, {10, -10, 0, ""}, {10, 0, 10, ""}, {10, -11, 0, "out_of_stock"},
 		{MaxStock - 1, 1, MaxStock, ""}, {MaxStock, 1, 0, "stock_too_large"},
 		{MaxStock + 5, -1, MaxStock + 4, ""}, // an order that was cancelled may have returned units
+		{MaxStock + 5, 0, MaxStock + 5, ""},
 	} {
 		before := Product{SKU: "cap", Name: "Cap", Stock: c.stock, Version: 3}
 		value, changes, refused := UpdateProduct(&before, ProductChange{StockChange: c.change}, now)
@@ -52,11 +53,13 @@ func TestPutProduct_CreatesOrReplaces(t *testing.T) {
 	product := Product{SKU: "cap", Name: "Cap", Price: usd(900), Stock: 7, Version: 1, UpdatedAt: now}
 	value, changes, refused := PutProduct(nil, wanted, now)
 	requireDecided(t, product, Changes{CreatedProduct: &product}, value, changes, refused)
+	require.True(t, value.IsNew())
 
 	before := Product{SKU: "cap", Name: "Hat", Price: eur(1), Stock: 3, Version: 6, UpdatedAt: begun}
 	product.Version = 7
 	value, changes, refused = PutProduct(&before, wanted, now)
 	requireDecided(t, product, Changes{ChangedProduct: &product}, value, changes, refused)
+	require.False(t, value.IsNew())
 
 	wanted.If.Absent = true
 	value, changes, refused = PutProduct(&before, wanted, now)
