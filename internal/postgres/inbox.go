@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -88,10 +89,16 @@ func columnsOf(events []outbox.Event) (positions []int64, ids []uuid.UUID) {
 	return positions, ids
 }
 
+// refused are the classes of errors that one event may cause while the others would have their
+// effect (PostgreSQL manual, appendix A): data, integrity, limits of a statement, an exception that
+// a trigger raises, and corrupted rows. Errors of the connection, of locks, resources, rights and
+// the schema concern all events, which wait.
+var refused = []string{classData, classIntegrity, "54", "P0", "XX"}
+
 // refusal marks errors that are the fault of the data.
 func refusal(err error) error {
 	var server *pgconn.PgError
-	if errors.As(err, &server) && (server.Code[:2] == classData || server.Code[:2] == classIntegrity) {
+	if errors.As(err, &server) && slices.Contains(refused, server.Code[:2]) {
 		return fmt.Errorf("%w: %w", outbox.ErrRefused, err)
 	}
 	return err
