@@ -389,16 +389,24 @@ func TestNginx_LeavesAnOverloadedReplicaItsAnswer(t *testing.T) {
 	require.EqualValues(t, sent, asked.Load(), "an answer is not passed on")
 }
 
-func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
-	t.Parallel()
-	b := setupNginx(t, [2]string{"limit_conn quick_key 384;", "limit_conn quick_key 1;"})
-	arrived, finish := make(chan bool, 2), make(chan bool)
+// busyReplicas take a request each time that arrived is read, and answer all once finish is closed.
+// stop ends one of them.
+func (b nginxBundle) busyReplicas(t *testing.T) (arrived, finish chan bool, stop func()) {
+	t.Helper()
+	arrived, finish = make(chan bool, 4), make(chan bool)
 	busy := func(http.ResponseWriter, *http.Request) {
 		arrived <- true
 		<-finish
 	}
-	b.replica(t, topology.API1, busy)
+	stop = b.replica(t, topology.API1, busy)
 	b.replica(t, topology.API2, busy)
+	return arrived, finish, stop
+}
+
+func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t, [2]string{"limit_conn quick_key 384;", "limit_conn quick_key 1;"})
+	arrived, finish, _ := b.busyReplicas(t)
 	request := func(credentials string) string {
 		return "GET /v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: " + credentials + "\r\n\r\n"
 	}
@@ -426,13 +434,7 @@ func TestNginx_BoundsTheRequestsWithAKey(t *testing.T) {
 func TestNginx_BoundsTheChangesWithoutAKey(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t, [2]string{"limit_conn once_key 96;", "limit_conn once_key 1;"})
-	arrived, finish := make(chan bool, 4), make(chan bool)
-	busy := func(http.ResponseWriter, *http.Request) {
-		arrived <- true
-		<-finish
-	}
-	b.replica(t, topology.API1, busy)
-	b.replica(t, topology.API2, busy)
+	arrived, finish, _ := b.busyReplicas(t)
 	var running sync.WaitGroup
 	request := func(line, key string) string {
 		return line + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n"
@@ -455,13 +457,7 @@ func TestNginx_BoundsTheRequestsOfAnAddress(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t, [2]string{"limit_conn quick_address 384;", "limit_conn quick_address 1;"},
 		[2]string{"limit_conn slow_address 512;", "limit_conn slow_address 1;"})
-	arrived, finish := make(chan bool, 4), make(chan bool)
-	busy := func(http.ResponseWriter, *http.Request) {
-		arrived <- true
-		<-finish
-	}
-	b.replica(t, topology.API1, busy)
-	b.replica(t, topology.API2, busy)
+	arrived, finish, _ := b.busyReplicas(t)
 	var running sync.WaitGroup
 	for _, path := range []string{"/v1/products", "/v1/orders/x/payments"} {
 		request := func(key string) string {
@@ -502,38 +498,24 @@ func TestNginx_LogsNoCardNumber(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t, [2]string{"error_log stderr ", "error_log errors.log "}, [2]string{"limit_conn quick_key 384;", "limit_conn quick_key 1;"})
 	const card = "4242424242424242"
-	request := "GET /v1/products/" + card + "?cursor=" + card + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nX-Request-ID: %s\r\n\r\n"
-	send := func(id string, status int) {
-		sent := fmt.Sprintf(request, id)
-		if status == 502 { // nginx may still count the last request when its answer is here
-			sent = strings.Replace(sent, "Bearer one", "Bearer for-"+id, 1)
-		}
-		resp, _ := b.exchange(t, sent)
+	request := "GET /v1/products/" + card + "?cursor=" + card + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Request-ID: %s\r\n\r\n"
+	send := func(key, id string, status int) {
+		resp, _ := b.exchange(t, fmt.Sprintf(request, key, id))
 		require.Equal(t, status, resp.StatusCode)
 	}
-	send("no-replica", 502)
-	send(card, 502)
-	send("4242-4242-4242-4242", 502)
-	arrived, finish := make(chan bool, 1), make(chan bool)
-	busy := func(http.ResponseWriter, *http.Request) {
-		arrived <- true
-		<-finish
-	}
-	stop := b.replica(t, topology.API1, busy)
-	b.replica(t, topology.API2, busy)
+	// A key each: nginx may still count a request when its answer is here.
+	send("first", "no-replica", 502)
+	send("second", card, 502)
+	send("third", "4242-4242-4242-4242", 502)
+	arrived, finish, stop := b.busyReplicas(t)
 	var running sync.WaitGroup
-	running.Go(func() { send("answered", 200) })
+	running.Go(func() { send("one", "answered", 200) })
 	<-arrived
-	send("too-many", 503)
+	send("one", "too-many", 503)
 	close(finish)
 	running.Wait()
 	stop()
 	dir := b.driver.State.Service(topology.Nginx).Dir
-	for _, name := range []string{"errors.log", failureLog} {
-		log, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
-		require.NotContains(t, string(log), "4242", name)
-	}
 	require.EventuallyWithT(t, func(t *assert.CollectT) { // nginx logs a request after it has answered
 		failures, err := os.ReadFile(filepath.Join(dir, failureLog))
 		require.NoError(t, err)
@@ -548,6 +530,11 @@ func TestNginx_LogsNoCardNumber(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"no-replica": 502, "(a number)": 502, "too-many": 503}, found)
 	}, 10*time.Second, 20*time.Millisecond)
+	for _, name := range []string{"errors.log", failureLog} {
+		log, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NotContains(t, string(log), "4242", name)
+	}
 }
 
 // TestNginx_HoldsBodiesThatTheAPIAccepts, and only a little more.
