@@ -29,9 +29,9 @@ type Config struct {
 	// Environment says whether this is development or production. Demo data, with API keys that
 	// everybody knows, is possible only in development. In production a replica does not start with
 	// demo keys that are valid, a secret that is published, short or not random, all addresses in
-	// TRUSTED_PROXIES, or connections to PostgreSQL, Redis or the provider without verified TLS that
-	// leave this machine; nor do the other commands connect to PostgreSQL so. That to a collector is
-	// not looked at.
+	// TRUSTED_PROXIES, or connections to PostgreSQL, Redis or the provider without verified TLS
+	// that leave this machine; nor do the other commands connect to PostgreSQL without it. That to
+	// a collector is not looked at.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
 	// Replica names this instance in the logs, as pod_id, and in development in the header
 	// X-Served-By. The default is the host's name.
