@@ -125,8 +125,9 @@ const mine = `SCOPE = $1 AND key = $2 AND status = 'in_progress' AND attempt = $
 const (
 	putOffSQL = `UPDATE KEYS SET due_at = now() + make_interval(secs => $4::float8) WHERE ` + mine
 	holdSQL   = `UPDATE KEYS SET due_at = 'infinity' WHERE ` + mine
-	heldSQL   = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND due_at = 'infinity' ORDER BY taken_at LIMIT $1`
-	findSQL   = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id = $1`
+	heldSQL   = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL
+	AND due_at = 'infinity' ORDER BY taken_at LIMIT $1`
+	findSQL = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id = $1`
 )
 
 // purgeSQL deletes keys whose time is up, and makes tombstones of those that have one. A key in
@@ -152,4 +153,4 @@ SELECT count(*) FROM due`
 
 const countSQL = `SELECT count(*), count(*) FILTER (WHERE created_at < now() - make_interval(secs => $1::float8)),
 	count(*) FILTER (WHERE due_at = 'infinity'), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8
-FROM KEYS WHERE status = 'in_progress'`
+FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL`

@@ -41,7 +41,7 @@ func TestMetrics_CountTakeoversAndLostFences(t *testing.T) {
 	// While the provider works, the next attempt begins: another replica that believes
 	// this one to be dead.
 	require.Eventually(t, func() bool {
-		taken, err := r.servers.pool.Exec(t.Context(), "UPDATE payments SET attempt = attempt + 1")
+		taken, err := r.servers.pool.Exec(t.Context(), "UPDATE idempotency_keys SET attempt = attempt + 1 WHERE status = 'in_progress'")
 		return err == nil && taken.RowsAffected() == 1
 	}, patience, pause)
 	got := <-late

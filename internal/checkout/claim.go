@@ -26,9 +26,9 @@ type Claim struct {
 	// ArrivedAt is when the client attempt arrived, by the clock of the proxy or of the replica.
 	// Once one was refused, no older one may act. The column is attempted_at.
 	ArrivedAt time.Time
-	// Attempt is the number of the attempt that holds what the key began at the payment provider. A
-	// store sets it when it begins, takes or resumes an operation, and compares it, as it does
-	// [Operation].Attempt.
+	// Attempt is the number of the attempt at what the key began at the payment provider, and the
+	// fence: only the newest attempt may settle. A store sets it when it begins, takes or resumes
+	// an operation, and compares it. 0: whichever is the newest.
 	Attempt int32
 }
 

@@ -15,16 +15,16 @@ func operate[W any, T operation](ctx context.Context, s *Service, k kind[W, T], 
 	if begun.Answer != nil {
 		return *begun.Answer, nil
 	}
-	if begun.Value.Common().Attempt > 1 {
+	if begun.Call.Claim.Attempt > 1 {
 		s.takeovers.Add(1)
 	}
-	result := k.send(ctx, begun.Value)
+	result := k.send(ctx, begun.Taken)
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	if result.Outcome == OutcomeUnknown {
-		return settledElsewhere(ctx, s, k, call, begun.Value, result)
+		return settledElsewhere(ctx, s, k, begun.Taken, result)
 	}
-	answer, err := k.store.Settle(ctx, begun.Call, begun.Value, result)
+	answer, err := k.store.Settle(ctx, begun.Taken, result)
 	if overtaken(answer, err) {
 		s.fencesLost.Add(1)
 	}
@@ -40,11 +40,11 @@ func overtaken(answer Answer, err error) bool {
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
 // lease: a retry, the reconciler or a provider event may have settled the operation meanwhile.
 // Otherwise the outcome is unknown, and no attempt is running.
-func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], call Call, begun T, result GatewayResult) (Answer, error) {
-	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
+func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], begun Taken[T], result GatewayResult) (Answer, error) {
+	key, err := s.store.Key(ctx, begun.Call.Account, begun.Call.Claim.Key)
 	if err != nil || key.State == KeyInProgress {
-		_ = k.store.PutOff(ctx, call.Account, begun, result.ProviderID, unknownPause) // or else the reconciler waits for the grace
-		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Common().ID, result.Cause))
+		_ = k.store.PutOff(ctx, begun, result.ProviderID, unknownPause) // or else the reconciler waits for the grace
+		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Value.Common().ID, result.Cause))
 	}
 	if key.State == KeyExpired { // this attempt was paused for longer than its answer is kept
 		return Answer{}, ExpiredKey(key.Path)

@@ -15,7 +15,6 @@ type Operation struct {
 	Status      Status
 	DeclineCode string
 	ProviderID  string // the provider's charge or refund, as soon as it is known; empty for the wallet
-	Attempt     int32  // the fence: only the newest attempt may settle
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -33,12 +32,6 @@ const (
 
 // Common is what a payment or a refund has in common with the other, for code that handles both.
 func (o Operation) Common() Operation { return o }
-
-// MaySettle is the fence: whether an attempt may settle the locked operation. It may not if a newer
-// attempt has begun, or if the operation is settled already.
-func (o Operation) MaySettle(attempt int32) bool {
-	return o.Status == StatusProcessing && o.Attempt == attempt
-}
 
 // age is that of the operation when its newest attempt began, by the store's clock.
 func (o Operation) age() time.Duration { return o.UpdatedAt.Sub(o.CreatedAt) }

@@ -7,21 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOperation_IsSettledByItsNewestAttemptAlone(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		status  Status
-		attempt int32
-		may     bool
-	}{
-		{StatusProcessing, 2, true}, {StatusProcessing, 1, false}, {StatusProcessing, 3, false},
-		{StatusSucceeded, 2, false}, {StatusDeclined, 2, false},
-	} {
-		locked := in(charging.Operation, func(o *Operation) { o.Status = c.status })
-		require.Equal(t, c.may, locked.MaySettle(c.attempt), "%s, attempt %d", c.status, c.attempt)
-	}
-}
-
 func TestOperation_MatchesAnEvent(t *testing.T) {
 	t.Parallel()
 	other := GatewayResult{Outcome: OutcomeApproved, ProviderID: "another"}
@@ -59,6 +44,11 @@ func TestOperation_KeepsItsIDAtTheProvider(t *testing.T) {
 	require.Empty(t, unknown.settled(declined, time.Now()).ProviderID)
 }
 
+// taken is an attempt at an operation.
+func taken[T any](attempt int32, value T) Taken[T] {
+	return Taken[T]{Call: Call{Claim: &Claim{Attempt: attempt}}, Value: value}
+}
+
 // TestSend_OnlyLooksUpWhatTheProviderHas: under the key it would repeat its first answer for a day,
 // such as that it is still at work.
 func TestSend_OnlyLooksUpWhatTheProviderHas(t *testing.T) {
@@ -68,11 +58,11 @@ func TestSend_OnlyLooksUpWhatTheProviderHas(t *testing.T) {
 			OutcomeUnknown: OutcomeUnknown, OutcomeAbsent: OutcomeUnknown} {
 			now := time.Now()
 			known := func(o *Operation) {
-				o.Attempt, o.ProviderID, o.CreatedAt, o.UpdatedAt = 2, "at-provider", now.Add(-age), now
+				o.ProviderID, o.CreatedAt, o.UpdatedAt = "at-provider", now.Add(-age), now
 			}
 			g := &scripted{asked: approved, listed: GatewayResult{Outcome: listed}}
-			require.Equal(t, want, cardPayments(nil, g).send(t.Context(), in(charging, func(p *Payment) { known(&p.Operation) })).Outcome)
-			require.Equal(t, want, cardRefunds(nil, g).send(t.Context(), in(refunding, func(r *Refund) { known(&r.Operation) })).Outcome)
+			require.Equal(t, want, cardPayments(nil, g).send(t.Context(), taken(2, in(charging, func(p *Payment) { known(&p.Operation) }))).Outcome)
+			require.Equal(t, want, cardRefunds(nil, g).send(t.Context(), taken(2, in(refunding, func(r *Refund) { known(&r.Operation) }))).Outcome)
 			require.Equal(t, "look up, look up", g.calls)
 			require.Equal(t, []string{"at-provider", "at-provider"}, []string{g.charge.ProviderID, g.refund.ProviderID})
 		}
@@ -105,13 +95,13 @@ func TestSend_DoesNotTakeAnAbsentOperationForDeclinedTooSoon(t *testing.T) {
 		{1, minAbsentAge + 1, declined, approved, OutcomeApproved, "look up"},
 	} {
 		now := time.Now()
-		payment := in(charging, func(p *Payment) { p.Attempt, p.CreatedAt, p.UpdatedAt = c.attempt, now.Add(-c.age), now })
-		refund := in(refunding, func(r *Refund) { r.Attempt, r.CreatedAt, r.UpdatedAt = c.attempt, now.Add(-c.age), now })
+		payment := in(charging, func(p *Payment) { p.CreatedAt, p.UpdatedAt = now.Add(-c.age), now })
+		refund := in(refunding, func(r *Refund) { r.CreatedAt, r.UpdatedAt = now.Add(-c.age), now })
 		g := &scripted{asked: c.asked, listed: c.listed}
-		require.Equal(t, c.want, cardPayments(nil, g).send(t.Context(), payment).Outcome, "%v", c)
+		require.Equal(t, c.want, cardPayments(nil, g).send(t.Context(), taken(c.attempt, payment)).Outcome, "%v", c)
 		require.Equal(t, c.calls, g.calls)
 		g.calls = ""
-		require.Equal(t, c.want, cardRefunds(nil, g).send(t.Context(), refund).Outcome, "%v", c)
+		require.Equal(t, c.want, cardRefunds(nil, g).send(t.Context(), taken(c.attempt, refund)).Outcome, "%v", c)
 		require.Equal(t, c.calls, g.calls)
 		require.Equal(t, []string{"payment-" + oldID.String(), "refund-" + oldID.String()}, []string{g.charge.IdempotencyKey, g.refund.IdempotencyKey})
 	}
@@ -123,9 +113,9 @@ func TestSend_AsksNothingWhileTheAgeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{MaxRequestAge + time.Minute, -MaxRequestAge - time.Minute, 25 * time.Hour} {
 		attempted := time.Now().Add(off)
-		payment := in(charging, func(p *Payment) { p.Attempt, p.CreatedAt, p.UpdatedAt = 2, begun, attempted })
+		payment := in(charging, func(p *Payment) { p.CreatedAt, p.UpdatedAt = begun, attempted })
 		g := &scripted{asked: approved, listed: approved}
-		require.Equal(t, OutcomeUnknown, cardPayments(nil, g).send(t.Context(), payment).Outcome, "%s", off)
+		require.Equal(t, OutcomeUnknown, cardPayments(nil, g).send(t.Context(), taken(2, payment)).Outcome, "%s", off)
 		require.Empty(t, g.calls)
 	}
 }

@@ -82,7 +82,7 @@ func SettleCardPayment(order Order, payment Payment, result GatewayResult, now t
 
 // newPayment is the payment of an order in full.
 func newPayment(order Order, method Method, status Status, id uuid.UUID, now time.Time) Payment {
-	return Payment{Operation: Operation{ID: id, Amount: order.Total, Status: status, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+	return Payment{Operation: Operation{ID: id, Amount: order.Total, Status: status, CreatedAt: now, UpdatedAt: now},
 		OrderID: order.ID, CustomerID: order.CustomerID, Method: method, Refunded: Money{Currency: order.Total.Currency}}
 }
 

@@ -20,12 +20,12 @@ var (
 )
 
 // charging is a card payment of the pending order, at its second attempt.
-var charging = Payment{Operation: Operation{ID: oldID, Amount: usd(4900), Status: StatusProcessing, Attempt: 2, CreatedAt: begun, UpdatedAt: begun},
+var charging = Payment{Operation: Operation{ID: oldID, Amount: usd(4900), Status: StatusProcessing, CreatedAt: begun, UpdatedAt: begun},
 	OrderID: orderN, CustomerID: buyer, Method: MethodCard, Token: "tok_visa", Refunded: usd(0)}
 
 func TestPayFromWallet_MovesTheMoneyAtOnce(t *testing.T) {
 	t.Parallel()
-	payment := Payment{Operation: Operation{ID: newID, Amount: usd(4900), Status: StatusSucceeded, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+	payment := Payment{Operation: Operation{ID: newID, Amount: usd(4900), Status: StatusSucceeded, CreatedAt: now, UpdatedAt: now},
 		OrderID: orderN, CustomerID: buyer, Method: MethodWallet, Refunded: usd(0)}
 	for balance, left := range map[int64]int64{4900: 0, 5000: 100} {
 		wallet := in(purse, func(w *Wallet) { w.Balance.Amount = balance })
@@ -59,7 +59,7 @@ func TestPayment_IsForAPendingOrder(t *testing.T) {
 
 func TestBeginCardPayment_KeepsTheOrderForTheProvidersAnswer(t *testing.T) {
 	t.Parallel()
-	payment := in(charging, func(p *Payment) { p.ID, p.Attempt, p.CreatedAt, p.UpdatedAt = newID, 1, now, now })
+	payment := in(charging, func(p *Payment) { p.ID, p.CreatedAt, p.UpdatedAt = newID, now, now })
 	wanted := NewPayment{OrderID: orderN, Method: MethodCard, Token: "tok_visa"}
 	value, changes, refused := BeginCardPayment(pending, MaxDeclines-1, wanted, newID, now)
 	requireDecided(t, payment, Changes{CreatedPayment: &payment, ChangedOrder: becoming(OrderPaying)}, value, changes, refused)
@@ -93,7 +93,7 @@ func TestPayment_AsksForOneCharge(t *testing.T) {
 	known := in(charging, func(p *Payment) { p.ProviderID = "at-provider" })
 	require.Equal(t, ChargeRequest{IdempotencyKey: "payment-" + oldID.String(), Amount: usd(4900), Reference: orderN.String(),
 		Token: "tok_visa", Begun: begun, ProviderID: "at-provider"}, known.charge())
-	again := in(known, func(p *Payment) { p.Attempt, p.UpdatedAt = 3, now })
+	again := in(known, func(p *Payment) { p.UpdatedAt = now })
 	require.Equal(t, known.charge(), again.charge())
 }
 

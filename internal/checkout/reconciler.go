@@ -32,13 +32,12 @@ const (
 	// processing then needs a person to look at it.
 	DefaultDeadline = 5 * time.Minute
 
-	// reconcileInterval is short against the grace, and what it costs is two queries on small
-	// indexes.
+	// reconcileInterval is short against the grace, and what it costs is a query on a small index.
 	reconcileInterval = 5 * time.Second
 
-	// reconcileBatch is how many payments, and how many refunds, a pass settles side by side; more
-	// would take the connections that requests need.
-	reconcileBatch = 5
+	// reconcileBatch is how many payments and refunds a pass settles side by side; more would take
+	// the connections that requests need.
+	reconcileBatch = 10
 
 	// askTimeout bounds all that a pass asks the provider about one payment or refund. With the
 	// time to settle it is shorter than DefaultGrace, so that reconcilers don't fence each other.
@@ -56,8 +55,19 @@ type Unsettled struct {
 type ReconcileStore interface {
 	CardPayments() Operations[NewPayment, Payment]
 	CardRefunds() Operations[NewRefund, Refund]
+	// TakeDue returns at most limit payments and refunds that are processing and that no attempt
+	// works on: the time to which they were put off has come, or no attempt was taken for as long
+	// as the grace. For each it MUST commit the next attempt, so that no other attempt can settle,
+	// and it MUST skip locked ones. What it returns beside an error was taken.
+	TakeDue(ctx context.Context, grace time.Duration, limit int) (Due, error)
 	// CountUnsettled counts what is processing, and what of it is past the deadline.
 	CountUnsettled(ctx context.Context, deadline time.Duration) (Unsettled, error)
+}
+
+// Due is what a [Reconciler] took.
+type Due struct {
+	Payments []Taken[Payment]
+	Refunds  []Taken[Refund]
 }
 
 // ReconcilerOptions are the times of a reconciler. What is zero has a default.
@@ -118,9 +128,8 @@ func NewReconciler(store ReconcileStore, gateway Gateway, encode Encode, options
 // RunOnce takes a batch of what is due and drives all of it forward side by side. It returns how
 // many it settled. An unknown outcome is no error.
 func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
-	payments, paymentsErr := due(ctx, r, r.payments)
-	refunds, refundsErr := due(ctx, r, r.refunds)
-	drives := slices.Concat(payments, refunds)
+	due, err := r.store.TakeDue(ctx, r.options.Grace, r.options.Batch)
+	drives := slices.Concat(drives(r, r.payments, due.Payments), drives(r, r.refunds, due.Refunds))
 	errs := make([]error, len(drives))
 	var settled atomic.Int64
 	var group sync.WaitGroup
@@ -133,7 +142,7 @@ func (r *Reconciler) RunOnce(ctx context.Context) (int, error) {
 		})
 	}
 	group.Wait()
-	return int(settled.Load()), errors.Join(append(errs, paymentsErr, refundsErr)...)
+	return int(settled.Load()), errors.Join(append(errs, err)...)
 }
 
 // Stats counts what is unsettled, in the store, and adds what this process did. What it did is
@@ -144,32 +153,31 @@ func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 		Overtaken: r.overtaken.Load()}, err
 }
 
-// due takes the next attempts of what is due, and returns what is to be done for each.
-func due[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T]) ([]func(context.Context) (bool, error), error) {
-	taken, err := k.store.Take(ctx, r.options.Grace, r.options.Batch)
+// drives are what is to be done for each of what was taken.
+func drives[W any, T operation](r *Reconciler, k kind[W, T], taken []Taken[T]) []func(context.Context) (bool, error) {
 	drives := make([]func(context.Context) (bool, error), len(taken))
 	for i, t := range taken {
 		t.Call.Encode = r.encode
 		drives[i] = func(ctx context.Context) (bool, error) { return drive(ctx, r, k, t) }
 	}
-	return drives, err
+	return drives
 }
 
 // drive asks the provider and settles, and reports whether it did. What it learned is written down
 // even if the pass has been ended meanwhile.
 func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T], taken Taken[T]) (bool, error) {
-	at := taken.Value.Common()
-	log := r.options.Log.With("kind", k.name, "id", at.ID, "attempt", at.Attempt, "age", at.age())
-	result := ask(ctx, k, taken.Value)
+	at, attempt := taken.Value.Common(), taken.Call.Claim.Attempt
+	log := r.options.Log.With("kind", k.name, "id", at.ID, "attempt", attempt, "age", at.age())
+	result := ask(ctx, k, taken)
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	if result.Outcome == OutcomeUnknown {
 		r.unknown.Add(1)
-		wait := r.backoff(at.Attempt)
+		wait := r.backoff(attempt)
 		r.report(ctx, log, at, wait, result.Cause)
-		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken.Call.Account, taken.Value, result.ProviderID, wait))
+		return false, failed("put off", k.name, at, k.store.PutOff(ctx, taken, result.ProviderID, wait))
 	}
-	answer, err := k.store.Settle(ctx, taken.Call, taken.Value, result)
+	answer, err := k.store.Settle(ctx, taken, result)
 	switch {
 	case overtaken(answer, err):
 		r.overtaken.Add(1)
@@ -182,10 +190,10 @@ func drive[W any, T operation](ctx context.Context, r *Reconciler, k kind[W, T],
 	return true, nil
 }
 
-func ask[W any, T operation](ctx context.Context, k kind[W, T], value T) GatewayResult {
+func ask[W any, T operation](ctx context.Context, k kind[W, T], taken Taken[T]) GatewayResult {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return k.send(ctx, value)
+	return k.send(ctx, taken)
 }
 
 // report logs an unknown outcome, as an error once it is past the deadline.

@@ -87,7 +87,7 @@ func newRefund(payment Payment, wanted NewRefund, status Status, id uuid.UUID, n
 	if amount.Amount > left.Amount || left.Amount == 0 {
 		return Refund{}, unprocessable("refund_exceeds_payment", "Only %d %s of the payment are left to refund.", left.Amount, left.Currency)
 	}
-	return Refund{Operation: Operation{ID: id, Amount: amount, Status: status, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+	return Refund{Operation: Operation{ID: id, Amount: amount, Status: status, CreatedAt: now, UpdatedAt: now},
 		PaymentID: payment.ID, OrderID: payment.OrderID, ChargeID: payment.ProviderID}, nil
 }
 

@@ -16,7 +16,7 @@ var paid = PaidOrder{Order: inStatus(OrderPartiallyRefunded), Refunded: usd(900)
 var byWallet = in(paid, func(p *PaidOrder) { p.Payment.Method, p.Payment.Token, p.Payment.ProviderID = MethodWallet, "", "" })
 
 // refunding is the refund that is processing.
-var refunding = Refund{Operation: Operation{ID: oldID, Amount: usd(1000), Status: StatusProcessing, Attempt: 2, CreatedAt: begun, UpdatedAt: begun},
+var refunding = Refund{Operation: Operation{ID: oldID, Amount: usd(1000), Status: StatusProcessing, CreatedAt: begun, UpdatedAt: begun},
 	PaymentID: oldID, OrderID: orderN, ChargeID: "charge"}
 
 // withRefunded is the payment as a decision leaves it.
@@ -28,7 +28,7 @@ func part(amount Money) NewRefund { return NewRefund{PaymentID: oldID, Amount: &
 
 // refundOf is a new refund.
 func refundOf(amount int64, status Status, charge string) Refund {
-	return Refund{Operation: Operation{ID: newID, Amount: usd(amount), Status: status, Attempt: 1, CreatedAt: now, UpdatedAt: now},
+	return Refund{Operation: Operation{ID: newID, Amount: usd(amount), Status: status, CreatedAt: now, UpdatedAt: now},
 		PaymentID: oldID, OrderID: orderN, ChargeID: charge}
 }
 
@@ -121,6 +121,6 @@ func TestRefund_AsksForOneRefund(t *testing.T) {
 	known := in(refunding, func(r *Refund) { r.ProviderID = "at-provider" })
 	require.Equal(t, RefundRequest{IdempotencyKey: "refund-" + oldID.String(), ChargeID: "charge", Amount: usd(1000),
 		Reference: oldID.String(), ProviderID: "at-provider"}, known.instruction())
-	again := in(known, func(r *Refund) { r.Attempt, r.UpdatedAt = 3, now })
+	again := in(known, func(r *Refund) { r.UpdatedAt = now })
 	require.Equal(t, known.instruction(), again.instruction())
 }

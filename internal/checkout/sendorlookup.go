@@ -60,8 +60,8 @@ func cardRefunds(store Operations[NewRefund, Refund], g Gateway) kind[NewRefund,
 // the provider is only looked up. It never returns that the operation is absent. A rejection
 // settles the first attempt, because nothing was sent before it. After a later attempt it may be
 // that an earlier one has moved the money, which the provider's books show, or still will.
-func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
-	at := value.Common()
+func (k kind[W, T]) send(ctx context.Context, taken Taken[T]) GatewayResult {
+	value, at := taken.Value, taken.Value.Common()
 	if isFarOff(at.UpdatedAt) {
 		return unknownAge
 	}
@@ -79,7 +79,7 @@ func (k kind[W, T]) send(ctx context.Context, value T) GatewayResult {
 	}
 	result := k.ask(ctx, value)
 	switch {
-	case at.Attempt == 1:
+	case taken.Call.Claim.Attempt == 1:
 		return result.declinedIfAbsent()
 	case result.Outcome == OutcomeAbsent:
 		return k.lookUp(ctx, value).unknownIfAbsent()

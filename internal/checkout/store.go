@@ -58,12 +58,13 @@ type Store interface {
 // Operations keeps one kind of operation at the payment provider.
 type Operations[W, T any] interface {
 	// Begin is phase one: it commits the key as in progress, and with it what the request begins:
-	// an operation that is processing, with attempt 1. A key that is in progress with the same
+	// an operation that is processing, at attempt 1. A key that is in progress with the same
 	// fingerprint leads to the next attempt of the operation it began; a settled one to its answer.
 	Begin(ctx context.Context, call Call, wanted W) (Begun[T], error)
-	// Settle is phase three. It changes nothing unless [Operation.MaySettle] lets the attempt;
-	// otherwise it returns the settled answer, or ErrKeyInProgress when a newer attempt is running.
-	Settle(ctx context.Context, call Call, begun T, result GatewayResult) (Answer, error)
+	// Settle is phase three. It changes nothing if a newer attempt was taken, or if the operation
+	// is settled already: it then returns the settled answer, or ErrKeyInProgress when a newer
+	// attempt is running.
+	Settle(ctx context.Context, taken Taken[T], result GatewayResult) (Answer, error)
 	// SettleByEvent settles an operation that is processing, of any account and at any attempt, and
 	// MUST record the event by its ID in the same transaction. An event that is recorded already
 	// MUST lead to VerdictDuplicate and to no change. Otherwise the verdict is that of
@@ -72,12 +73,7 @@ type Operations[W, T any] interface {
 	// PutOff makes an operation due for a [Reconciler] after the wait, unless it is settled or a
 	// newer attempt was taken. It keeps the provider's ID of the charge or refund, unless that is
 	// empty.
-	PutOff(ctx context.Context, account uuid.UUID, begun T, providerID string, wait time.Duration) error
-	// Take returns at most limit operations that are processing and that no attempt works on: the
-	// time to which they were put off has come, or no attempt was taken for as long as the grace.
-	// For each it MUST commit the next attempt, so that no other attempt can settle, and it MUST
-	// skip locked ones.
-	Take(ctx context.Context, grace time.Duration, limit int) ([]Taken[T], error)
+	PutOff(ctx context.Context, taken Taken[T], providerID string, wait time.Duration) error
 }
 
 // Key is what the authority knows of an idempotency key.
@@ -110,8 +106,8 @@ type Begun[T any] struct {
 	Answer   *Answer // not nil: the operation already has its answer
 }
 
-// Taken is an attempt at an operation, with the call that began it. Of the claim of a call that
-// was taken for a reconciler, key, fingerprint, operation and attempt are known: settling needs
+// Taken is an attempt at an operation, with the call that began it. Of the claim of one that was
+// taken for a [Reconciler], key, fingerprint, operation and attempt are known: settling needs
 // no more.
 type Taken[T any] struct {
 	Call  Call

@@ -85,7 +85,9 @@ func TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver(t *testing.T) {
 	require.NoError(t, s.redis.Set(s.ctx, s.redisPrefix()+r.key, "damaged", time.Minute).Err())
 	r.replica = 1
 	second := s.start(r)
-	s.eventually(func() bool { return value[int](s, `SELECT attempt FROM payments`) == 2 }, "it is taken over")
+	s.eventually(func() bool {
+		return value[int](s, `SELECT attempt FROM idempotency_keys WHERE resource_id IS NOT NULL`) == 2
+	}, "it is taken over")
 
 	paid := s.await(second)
 	require.Equal(t, http.StatusCreated, paid.status, paid.body)
@@ -96,7 +98,7 @@ func TestRedis_ADamagedRecordOfARunningPaymentIsTakenOver(t *testing.T) {
 	require.Equal(t, http.StatusCreated, kept.status, kept.body)
 	require.True(t, kept.replayed())
 	require.Equal(t, 1, s.charges(order))
-	require.Equal(t, "succeeded 2", value[string](s, `SELECT concat_ws(' ', status, attempt) FROM payments`))
+	require.Equal(t, "succeeded 2", value[string](s, `SELECT concat_ws(' ', p.status, k.attempt) FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id`))
 }
 
 // TestRedis_ValuesOfAnotherTypeAreUnavailable has a list under two keys, which was never a record.

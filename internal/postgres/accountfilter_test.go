@@ -19,7 +19,7 @@ var ofNoAccount = strings.Fields(`
 	ConfirmOrders NoticeWarehouse AdvanceConsumer MissingEvents ConsumerLag PurgeInbox
 	LeaseOutbox ReleaseOutbox LastDrawnPosition EventsBetween AdvanceOutbox OutboxBacklog KeptEvents ReplayEvents PurgeEvents
 	InsertLedgerEntry MailsOverdue TakeMails SettleMails
-	LockDueOrders LockProductsOfOrders TakePayments TakeRefunds CountPayments CountUnsettled
+	LockDueOrders LockProductsOfOrders StampPayments StampRefunds CountPayments
 	InsertProviderEvent SetProviderEventVerdict FindPayment FindRefund PurgeProviderEvents`)
 
 // TestQueries_NameTheirAccount: that IDs are random does not keep accounts apart.

@@ -137,7 +137,7 @@ func (s *shop) payByCard(t *rapid.T) {
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.CardPayments().Settle(s.ctx, call, begun.Value, result)
+		return s.CardPayments().Settle(s.ctx, begun.Taken, result)
 	}))
 }
 
@@ -200,7 +200,7 @@ func (s *shop) refundPayment(t *rapid.T) {
 		if err != nil || begun.Answer != nil {
 			return valueOf(begun.Answer), err
 		}
-		return s.CardRefunds().Settle(s.ctx, call, begun.Value, result)
+		return s.CardRefunds().Settle(s.ctx, begun.Taken, result)
 	})
 }
 

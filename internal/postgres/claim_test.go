@@ -180,7 +180,7 @@ func TestCardOperation_NeedsAKey(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	_, err := b.CardPayments().Begin(b.ctx, b.keyless(), checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard})
 	require.ErrorIs(t, err, authority.ErrNoKey)
-	_, err = b.CardPayments().Settle(b.ctx, b.keyless(), checkout.Payment{}, approved)
+	_, err = b.CardPayments().Settle(b.ctx, checkout.Taken[checkout.Payment]{Call: b.keyless()}, approved)
 	require.ErrorIs(t, err, authority.ErrNoKey)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(order.ID))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
+	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
@@ -54,7 +55,7 @@ func TestOperation_HasOneEffectWhereverTheConnectionBreaks(t *testing.T) {
 			if err != nil || begun.Answer != nil {
 				return err
 			}
-			_, err = store.CardPayments().Settle(b.ctx, call, begun.Value, approved)
+			_, err = store.CardPayments().Settle(b.ctx, begun.Taken, approved)
 			return err
 		}},
 	} {
@@ -212,7 +213,7 @@ func TestStore_HidesALostConnection(t *testing.T) {
 		require.NoError(t, request(), name)
 	}
 	b.endSessions(store)
-	answer, err := store.CardPayments().Settle(b.ctx, call, begun.Value, approved)
+	answer, err := store.CardPayments().Settle(b.ctx, begun.Taken, approved)
 	require.Equal(t, checkout.StatusSucceeded, decode[checkout.Payment](t, answer, err).Status)
 	require.Equal(t, 2, b.count("orders"))
 	b.requireBooks()
@@ -246,14 +247,22 @@ func (b *bundle) endSessions(store *Store) {
 	}
 }
 
+// stampNothing makes a statement that may not be made twice.
+func stampNothing(b *bundle, store *Store) error {
+	_, err := write(b.ctx, store, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Payment, error) {
+		return q.StampPayments(ctx, nil)
+	})
+	return translate("stamp payments", err)
+}
+
 func TestWrite_ThatMayHaveBeenMadeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	store, w := b.wired()
-	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
+	err := stampNothing(b, store)
 	require.NoError(t, err)
 	w.cut(1, true)
-	_, err = store.CardPayments().Take(b.ctx, time.Hour, 1)
+	err = stampNothing(b, store)
 	requireUnavailable(t, err)
 }
 
@@ -263,6 +272,6 @@ func TestWrite_IsRepeatedWhenTheServerEndedTheSession(t *testing.T) {
 	b := setup(t)
 	store := b.impolite()
 	b.endSessions(store)
-	_, err := store.CardPayments().Take(b.ctx, time.Hour, 1)
+	err := stampNothing(b, store)
 	require.NoError(t, err)
 }

@@ -30,7 +30,7 @@ func (b *bundle) payByCard(order checkout.Order, key string, says checkout.Gatew
 	if begun.Answer != nil {
 		return *begun.Answer, nil
 	}
-	return b.CardPayments().Settle(b.ctx, call, begun.Value, says)
+	return b.CardPayments().Settle(b.ctx, begun.Taken, says)
 }
 
 func (b *bundle) declines(order uuid.UUID) int {
@@ -87,7 +87,7 @@ func TestDeclines_AreCountedBehindTheOrdersLock(t *testing.T) {
 			return b.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == n
 		}, testTimeout, 2*time.Millisecond)
 	}
-	go func() { results <- resultOf(b.CardPayments().Settle(b.ctx, call, begun.Value, declined)) }()
+	go func() { results <- resultOf(b.CardPayments().Settle(b.ctx, begun.Taken, declined)) }()
 	waiting(1)
 	go func() { results <- resultOf(b.payByCard(order, "one more", declined)) }()
 	waiting(2)

@@ -60,7 +60,7 @@ func TestExpiry_ReturnsTheStockOfUnpaidOrders(t *testing.T) {
 	require.NoError(t, err)
 	requireRefused(t, "order_expired", *begun.Answer, nil)
 
-	_, err = b.CardPayments().Settle(b.ctx, paying.call, paying.begun, declined)
+	_, err = b.CardPayments().Settle(b.ctx, paying.begun, declined)
 	require.NoError(t, err)
 	b.expire(10, 1) // no payment is in progress any more
 	require.Equal(t, checkout.OrderExpired, b.orderStatus(paying.order.ID))

@@ -49,7 +49,7 @@ func TestReconciler_GivesARetryItsGrace(t *testing.T) {
 	c := b.lostPayment(p, "k")
 	p.silent = 1
 	b.reconcile(b.reconciler(p, checkout.ReconcilerOptions{Grace: noGrace, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}), 0)
-	require.EqualValues(t, 3, b.resume(c).Attempt)
+	require.EqualValues(t, 3, b.resume(c).Call.Claim.Attempt)
 	b.age("payments", time.Second)
 	b.reconcile(b.reconciler(p, checkout.ReconcilerOptions{}), 0)
 	require.Equal(t, 2, p.calls)
@@ -88,7 +88,7 @@ func TestPutOff_IsForTheNewestAttempt(t *testing.T) {
 		return noAnswer
 	}
 	b.reconcile(b.impatient(p), 0)
-	require.Equal(t, 1, b.count("payments WHERE attempt = 3 AND reconcile_at IS NULL"))
+	require.Equal(t, 1, b.count("idempotency_keys WHERE attempt = 3 AND due_at IS NULL"))
 }
 
 // TestPutOff_KeepsTheProvidersID of a payment and of a refund whose outcome is unknown. What the
@@ -150,8 +150,8 @@ func TestFence_StopsAPausedHandler(t *testing.T) {
 	late := <-handler
 	require.NoError(t, late.err)
 	require.True(t, late.answer.Replayed)
-	c.begun = decode[checkout.Payment](t, late.answer, late.err)
-	require.Equal(t, checkout.StatusSucceeded, c.begun.Status)
+	c.begun.Value = decode[checkout.Payment](t, late.answer, late.err)
+	require.Equal(t, checkout.StatusSucceeded, c.begun.Value.Status)
 	b.requirePaidOnce(p, c)
 }
 
@@ -162,7 +162,7 @@ func TestFence_SettlesOnceWhenTheHandlerIsFirst(t *testing.T) {
 	b, p := setup(t), &provider{}
 	c := b.beginCardPayment("k")
 	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
-		_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
+		_, err := b.CardPayments().Settle(b.ctx, c.begun, declined)
 		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 		require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
 		return answer
@@ -202,7 +202,7 @@ func TestReconciler_LeavesTheRestToOthersWhenStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	p.answers = func(_ int, answer checkout.GatewayResult) checkout.GatewayResult {
 		cancel()
-		if answer.ProviderID == "at-payment-"+unanswered.begun.ID.String() {
+		if answer.ProviderID == "at-payment-"+unanswered.begun.Value.ID.String() {
 			return noAnswer
 		}
 		return answer

@@ -149,7 +149,7 @@ func (b *bundle) pay(order checkout.Order, method checkout.Method) checkout.Paym
 	begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	answer, err := b.CardPayments().Settle(b.ctx, call, begun.Value, approved)
+	answer, err := b.CardPayments().Settle(b.ctx, begun.Taken, approved)
 	return decode[checkout.Payment](b.t, answer, err)
 }
 

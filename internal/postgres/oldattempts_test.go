@@ -15,7 +15,9 @@ import (
 // begunAgo makes a row as old as if it had been begun that long ago.
 func (b *bundle) begunAgo(table string, ago time.Duration) {
 	b.t.Helper()
-	b.aged("UPDATE "+table+" SET created_at = now() - $1::interval, updated_at = now() - $1::interval, reconcile_at = NULL", ago)
+	b.aged("UPDATE "+table+" SET created_at = now() - $1::interval, updated_at = now() - $1::interval", ago)
+	b.aged("UPDATE idempotency_keys SET created_at = now() - $1::interval, taken_at = now() - $1::interval, due_at = NULL "+
+		"WHERE status = 'in_progress'", ago)
 }
 
 // TestOldPayment_IsLookedUpAndNeverSent: after a day the provider has forgotten the key, and the

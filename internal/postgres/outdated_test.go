@@ -122,15 +122,15 @@ func TestClaim_OfCardPaymentsIsDecidedWhenItIsWritten(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	wanted := checkout.NewPayment{OrderID: order.ID, Method: checkout.MethodCard, Token: "tok_visa"}
 	call := b.call("k", 1)
-	begun := inParallel(8, func(int) checkout.Payment {
+	begun := inParallel(8, func(int) checkout.Taken[checkout.Payment] {
 		begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 		require.NoError(t, err)
-		return begun.Value
+		return begun.Taken
 	})
 	attempts := map[int32]bool{}
 	for _, payment := range begun {
-		require.Equal(t, begun[0].ID, payment.ID)
-		attempts[payment.Attempt] = true
+		require.Equal(t, begun[0].Value.ID, payment.Value.ID)
+		attempts[payment.Call.Claim.Attempt] = true
 	}
 	require.Len(t, attempts, 8)
 	require.Equal(t, 1, b.count("payments"))

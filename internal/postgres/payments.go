@@ -50,7 +50,7 @@ func (s *Store) PayFromWallet(ctx context.Context, call checkout.Call, wanted ch
 // CardPayments keeps card payments.
 func (s *Store) CardPayments() checkout.Operations[checkout.NewPayment, checkout.Payment] {
 	return operations[checkout.NewPayment, checkout.Payment]{store: s, begin: beginCardPayment, settle: settleCardPayment,
-		resume: (*transaction).resumePayment, find: findPayment, take: takePayments, putOff: putOffPayment}
+		resume: (*transaction).resumePayment, find: findPayment, keepID: keepChargeID}
 }
 
 func beginCardPayment(wanted checkout.NewPayment) command[checkout.Payment] {
@@ -77,18 +77,8 @@ func findPayment(ctx context.Context, q *dbsqlc.Queries, id uuid.UUID) (checkout
 		Call: waitingCall(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation)}, err
 }
 
-func takePayments(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePaymentsParams) ([]checkout.Taken[checkout.Payment], error) {
-	rows, err := q.TakePayments(ctx, due)
-	taken := make([]checkout.Taken[checkout.Payment], len(rows))
-	for i, row := range rows {
-		taken[i] = checkout.Taken[checkout.Payment]{Value: paymentOf(row.Payment),
-			Call: begunBy(row.Payment.AccountID, row.Key, row.Fingerprint, row.Operation, row.KeyAttempt)}
-	}
-	return taken, err
-}
-
-func putOffPayment(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.PutOffPaymentParams) (int64, error) {
-	return q.PutOffPayment(ctx, due)
+func keepChargeID(ctx context.Context, q *dbsqlc.Queries, known dbsqlc.KeepChargeIDParams) error {
+	return q.KeepChargeID(ctx, known)
 }
 
 func (tx *transaction) countDeclines(ctx context.Context, order uuid.UUID) *int64 {
@@ -107,7 +97,7 @@ func (tx *transaction) lockPayment(ctx context.Context, id uuid.UUID) *checkout.
 	})
 }
 
-// resumePayment queues the next attempt of the payment that a key in progress began.
+// resumePayment queues the load of the payment that a key in progress began.
 func (tx *transaction) resumePayment(ctx context.Context, claim checkout.Claim) func() (checkout.Payment, error) {
 	query := tx.ResumePayment(ctx, []dbsqlc.ResumePaymentParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
 	return func() (checkout.Payment, error) {
@@ -116,10 +106,9 @@ func (tx *transaction) resumePayment(ctx context.Context, claim checkout.Claim) 
 	}
 }
 
-// settlePayment queues a settled payment, which is locked. The fence was compared: the condition in
-// the statement only repeats it.
+// settlePayment queues a settled payment, which is locked and was processing.
 func (tx *transaction) settlePayment(ctx context.Context, p checkout.Payment) {
-	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: p.ID, Attempt: p.Attempt,
+	tx.SettlePayment(ctx, []dbsqlc.SettlePaymentParams{{AccountID: tx.account, ID: p.ID,
 		Status: string(p.Status), DeclineCode: p.DeclineCode, ProviderID: p.ProviderID, UpdatedAt: p.UpdatedAt}})
 }
 
@@ -133,13 +122,13 @@ func (tx *transaction) insertPayment(ctx context.Context, p checkout.Payment) {
 	tx.InsertPayment(ctx, []dbsqlc.InsertPaymentParams{{ID: p.ID, AccountID: tx.account, OrderID: p.OrderID,
 		CustomerID: p.CustomerID, Method: string(p.Method), Token: p.Token, Amount: p.Amount.Amount,
 		Currency: p.Amount.Currency, Refunded: p.Refunded.Amount, Status: string(p.Status), DeclineCode: p.DeclineCode,
-		ProviderID: p.ProviderID, Attempt: p.Attempt, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}})
+		ProviderID: p.ProviderID, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}})
 }
 
 func paymentOf(row dbsqlc.Payment) checkout.Payment {
 	return checkout.Payment{
 		Operation: checkout.Operation{ID: row.ID, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
-			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
+			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID,
 			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt},
 		OrderID: row.OrderID, CustomerID: row.CustomerID, Method: checkout.Method(row.Method), Token: row.Token,
 		Refunded: checkout.Money{Amount: row.Refunded, Currency: row.Currency}}

@@ -13,7 +13,7 @@ type cardPayment struct {
 	order  checkout.Order
 	wanted checkout.NewPayment
 	call   checkout.Call
-	begun  checkout.Payment
+	begun  checkout.Taken[checkout.Payment]
 }
 
 func (b *bundle) beginCardPayment(key string) cardPayment {
@@ -26,12 +26,12 @@ func (b *bundle) beginCardPayment(key string) cardPayment {
 }
 
 // resume asks again for a card payment that is not settled, and returns its next attempt.
-func (b *bundle) resume(c cardPayment) checkout.Payment {
+func (b *bundle) resume(c cardPayment) checkout.Taken[checkout.Payment] {
 	b.t.Helper()
 	begun, err := b.CardPayments().Begin(b.ctx, c.call, c.wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	return begun.Value
+	return begun.Taken
 }
 
 func TestPayFromWallet_MovesTheMoney(t *testing.T) {
@@ -76,14 +76,14 @@ func TestCardPayment_HasThreePhases(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	require.Equal(t, checkout.StatusProcessing, c.begun.Status)
-	require.EqualValues(t, 1, c.begun.Attempt)
+	require.Equal(t, checkout.StatusProcessing, c.begun.Value.Status)
+	require.EqualValues(t, 1, c.begun.Call.Claim.Attempt)
 	require.Equal(t, checkout.OrderPaying, b.orderStatus(c.order.ID))
 	require.Zero(t, b.count("ledger_transactions"))
 	_, err := b.UpdateOrder(b.ctx, b.keyless(), c.order.ID, checkout.OrderChange{Cancel: true})
 	requireCode(t, "order_being_paid", err)
 
-	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
+	answer, err := b.CardPayments().Settle(b.ctx, c.begun, approved)
 	payment := decode[checkout.Payment](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, payment.Status)
 	require.Equal(t, "ch_1", payment.ProviderID)
@@ -103,17 +103,17 @@ func TestCardPayment_RetryTakesTheNextAttempt(t *testing.T) {
 	b := setup(t)
 	first := b.beginCardPayment("k")
 	second := b.resume(first)
-	require.Equal(t, first.begun.ID, second.ID)
-	require.Equal(t, first.begun.Token, second.Token)
-	require.EqualValues(t, 2, second.Attempt)
+	require.Equal(t, first.begun.Value.ID, second.Value.ID)
+	require.Equal(t, first.begun.Value.Token, second.Value.Token)
+	require.EqualValues(t, 2, second.Call.Claim.Attempt)
 
-	_, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined)
+	_, err := b.CardPayments().Settle(b.ctx, first.begun, declined)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress, "the first attempt has lost the fence")
 	require.Equal(t, checkout.OrderPaying, b.orderStatus(first.order.ID))
 
-	settled, err := b.CardPayments().Settle(b.ctx, first.call, second, approved)
+	settled, err := b.CardPayments().Settle(b.ctx, second, approved)
 	require.NoError(t, err)
-	late, err := b.CardPayments().Settle(b.ctx, first.call, first.begun, declined)
+	late, err := b.CardPayments().Settle(b.ctx, first.begun, declined)
 	require.NoError(t, err)
 	require.True(t, late.Replayed)
 	require.Equal(t, contentOf(settled).Body, contentOf(late).Body)
@@ -125,7 +125,7 @@ func TestCardPayment_SettlesOnce(t *testing.T) {
 	b := setup(t)
 	c := b.beginCardPayment("k")
 	answers := inParallel(8, func(int) result {
-		return resultOf(b.CardPayments().Settle(b.ctx, c.call, c.begun, approved))
+		return resultOf(b.CardPayments().Settle(b.ctx, c.begun, approved))
 	})
 	fresh := 0
 	for _, a := range answers {
@@ -149,7 +149,7 @@ func TestCardPayment_ConcurrentRetriesGetDifferentAttempts(t *testing.T) {
 		if err != nil || begun.Answer != nil {
 			return 0
 		}
-		return begun.Value.Attempt
+		return begun.Call.Claim.Attempt
 	})
 	require.ElementsMatch(t, []int32{2, 3, 4, 5, 6, 7, 8, 9}, attempts)
 	require.Equal(t, 1, b.count("payments"))
@@ -174,10 +174,10 @@ func TestCardPayment_DeclinedLeavesTheOrderPayable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	answer, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
+	answer, err := b.CardPayments().Settle(b.ctx, c.begun, declined)
 	requireRefused(t, "payment_declined", answer, err)
 	require.Equal(t, checkout.OrderPending, b.orderStatus(c.order.ID))
-	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
+	payment, err := b.Payment(b.ctx, b.account, c.begun.Value.ID)
 	require.NoError(t, err)
 	require.Equal(t, checkout.StatusDeclined, payment.Status)
 	require.Equal(t, "card_declined", payment.DeclineCode)
@@ -225,7 +225,7 @@ func TestCardPayment_KeyInProgressIsForItsOwnRequest(t *testing.T) {
 
 	_, err = b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET expires_at = now() - interval '1 day'")
 	require.NoError(t, err)
-	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress never expires")
+	require.EqualValues(t, 2, b.resume(c).Call.Claim.Attempt, "a key in progress never expires")
 }
 
 // TestCardPayment_KeyIsReusedOnceAnAnswerIsKept: 422 is final, and a payment that is not settled
@@ -239,7 +239,7 @@ func TestCardPayment_KeyIsReusedOnceAnAnswerIsKept(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, another(), checkout.ErrKeyInProgress)
-	_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
+	_, err := b.CardPayments().Settle(b.ctx, c.begun, approved)
 	require.NoError(t, err)
 	require.ErrorIs(t, another(), checkout.ErrKeyReused)
 }

@@ -15,9 +15,7 @@ import (
 // and names the payment or refund. Any number of attempts may run; only the newest one may
 // settle.
 //
-// The number of the attempt is in the key's row, where the authority counts and compares it, and
-// in the row of the operation, where it is counted and compared here. The release before this one
-// knows only the latter, and both run side by side (docs/decisions/0024).
+// The number of the attempt is in the key's row, where the authority counts and compares it.
 
 // operations implements [checkout.Operations].
 type operations[W any, T interface{ Common() checkout.Operation }] struct {
@@ -27,16 +25,16 @@ type operations[W any, T interface{ Common() checkout.Operation }] struct {
 	settle func(context.Context, *transaction, T) (locked *T, settle settlement[T])
 	resume resumption[T]
 	// find returns an operation of any account, with the call that waits for its answer.
-	find   func(context.Context, *dbsqlc.Queries, uuid.UUID) (checkout.Taken[T], error)
-	take   func(context.Context, *dbsqlc.Queries, dbsqlc.TakePaymentsParams) ([]checkout.Taken[T], error)
-	putOff func(context.Context, *dbsqlc.Queries, dbsqlc.PutOffPaymentParams) (int64, error)
+	find func(context.Context, *dbsqlc.Queries, uuid.UUID) (checkout.Taken[T], error)
+	// keepID keeps the provider's ID of an operation whose outcome is unknown.
+	keepID func(context.Context, *dbsqlc.Queries, dbsqlc.KeepChargeIDParams) error
 }
 
 // settlement decides what follows from the provider's answer.
 type settlement[T any] func(checkout.GatewayResult) (T, checkout.Changes, *checkout.Error)
 
-// resumption queues the next attempt of what a key in progress began. No row means that there is
-// nothing to resume.
+// resumption queues the load of what a key in progress began. No row means that there is nothing
+// to resume.
 type resumption[T any] func(*transaction, context.Context, checkout.Claim) func() (T, error)
 
 // Begin is phase one: it begins an operation and leaves its key in progress. If the key is in
@@ -76,16 +74,16 @@ func (o operations[W, T]) Begin(ctx context.Context, call checkout.Call, wanted 
 
 // Settle is phase three: it settles an operation and its key. If the fence is lost, another attempt
 // has settled, or is going to.
-func (o operations[W, T]) Settle(ctx context.Context, call checkout.Call, begun T, answer checkout.GatewayResult) (checkout.Answer, error) {
-	return o.store.under(call, func(run authority.Run) (authority.Result, error) {
-		return o.store.keys.Settle(ctx, attemptOf(call), run)
+func (o operations[W, T]) Settle(ctx context.Context, taken checkout.Taken[T], answer checkout.GatewayResult) (checkout.Answer, error) {
+	return o.store.under(taken.Call, func(run authority.Run) (authority.Result, error) {
+		return o.store.keys.Settle(ctx, attemptOf(taken.Call), run)
 	},
 		func(ctx context.Context, tx *transaction) (authority.Outcome, error) {
-			locked, settle := o.settle(ctx, tx, begun)
+			locked, settle := o.settle(ctx, tx, taken.Value)
 			if err := tx.load(ctx); err != nil {
 				return authority.Outcome{}, err
 			}
-			if !(*locked).Common().MaySettle(begun.Common().Attempt) {
+			if (*locked).Common().Status != checkout.StatusProcessing {
 				return authority.Outcome{}, authority.ErrOvertaken
 			}
 			value, changes, final := settle(answer)

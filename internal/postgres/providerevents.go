@@ -104,5 +104,5 @@ func waitingCall(account uuid.UUID, key *string, fingerprint []byte, operation *
 	if key == nil {
 		return checkout.Call{Account: account}
 	}
-	return begunBy(account, *key, fingerprint, *operation, 0)
+	return checkout.Call{Account: account, Claim: &checkout.Claim{Key: *key, Fingerprint: [32]byte(fingerprint), Operation: *operation}}
 }

@@ -41,7 +41,7 @@ func (b *bundle) requireVerdict(want checkout.Verdict, e checkout.ProviderEvent)
 // stored is a payment as it is now.
 func (b *bundle) stored(c cardPayment) checkout.Payment {
 	b.t.Helper()
-	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
+	payment, err := b.Payment(b.ctx, b.account, c.begun.Value.ID)
 	require.NoError(b.t, err)
 	return payment
 }
@@ -139,7 +139,7 @@ func TestProviderEvent_MayArriveBeforeTheAnswer(t *testing.T) {
 		c := cardPayment{order: order, wanted: wanted, call: b.call("k", wanted)}
 		p.answers = func(int, checkout.GatewayResult) checkout.GatewayResult {
 			id := value[string](b, "SELECT id::text FROM payments WHERE order_id = $1", order.ID)
-			require.NoError(t, c.begun.ID.UnmarshalText([]byte(id)))
+			require.NoError(t, c.begun.Value.ID.UnmarshalText([]byte(id)))
 			b.requireVerdict(checkout.VerdictSettled, chargeEvent("evt_1", b.stored(c)))
 			return last
 		}
@@ -155,7 +155,7 @@ func TestProviderEvent_RacesWithRetriesAndReconcilers(t *testing.T) {
 	b, p := setup(t), &provider{}
 	for range 10 {
 		c := b.lostPayment(p, newID().String())
-		e := chargeEvent("evt_"+c.begun.ID.String(), b.stored(c))
+		e := chargeEvent("evt_"+c.begun.Value.ID.String(), b.stored(c))
 		verdicts := inParallel(12, func(i int) checkout.Verdict {
 			switch i % 4 {
 			case 0:

@@ -51,7 +51,7 @@ func TestPurger_DeletesAFinishedKeyWhenItExpires(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.Equal(t, 1, b.count("idempotency_keys WHERE key = 'fresh'"))
-	require.EqualValues(t, 2, b.resume(c).Attempt, "a key in progress is never forgotten")
+	require.EqualValues(t, 2, b.resume(c).Call.Claim.Attempt, "a key in progress is never forgotten")
 
 	fewer := wants(customer, "limited-print", 10)
 	answer, err := b.PlaceOrder(b.ctx, b.call("failed", fewer), fewer) // the key is used anew

@@ -2,40 +2,67 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
 var _ checkout.ReconcileStore = (*Store)(nil)
 
-// Take takes the next attempt of operations that no attempt works on.
-func (o operations[W, T]) Take(ctx context.Context, grace time.Duration, limit int) ([]checkout.Taken[T], error) {
-	return write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) ([]checkout.Taken[T], error) {
-		taken, err := o.take(ctx, q, dbsqlc.TakePaymentsParams{GraceSeconds: grace.Seconds(), BatchSize: int32(limit)})
-		return taken, translate("take operations", err)
+// TakeDue takes the next attempts in the rows of the keys, and then loads what they are at. What
+// cannot be loaded is due again after the grace. See [checkout.ReconcileStore].
+func (s *Store) TakeDue(ctx context.Context, grace time.Duration, limit int) (due checkout.Due, err error) {
+	attempts, err := s.keys.Due(ctx, grace, limit)
+	if err != nil || len(attempts) == 0 {
+		return due, translate("take what is due", err)
+	}
+	taken := make(map[uuid.UUID]authority.Attempt, len(attempts))
+	ids := make([]uuid.UUID, len(attempts))
+	for i, attempt := range attempts {
+		if ids[i], err = uuid.Parse(attempt.ID); err != nil {
+			return due, fmt.Errorf("read what a key began: %w", err)
+		}
+		taken[ids[i]] = attempt
+	}
+	payments, paymentsErr := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Payment, error) {
+		return q.StampPayments(ctx, ids)
 	})
+	refunds, refundsErr := write(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) ([]dbsqlc.Refund, error) {
+		return q.StampRefunds(ctx, ids)
+	})
+	for _, row := range payments {
+		due.Payments = append(due.Payments, checkout.Taken[checkout.Payment]{Value: paymentOf(row), Call: callOf(row.AccountID, taken[row.ID])})
+	}
+	for _, row := range refunds {
+		due.Refunds = append(due.Refunds, checkout.Taken[checkout.Refund]{Value: refundOf(row), Call: callOf(row.AccountID, taken[row.ID])})
+	}
+	return due, translate("load what is due", errors.Join(paymentsErr, refundsErr))
 }
 
 // PutOff makes an operation due later, and keeps its ID at the provider.
-func (o operations[W, T]) PutOff(ctx context.Context, account uuid.UUID, begun T, providerID string, wait time.Duration) error {
-	_, err := write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
-		return o.putOff(ctx, q, dbsqlc.PutOffPaymentParams{AccountID: account, ID: begun.Common().ID,
-			Attempt: begun.Common().Attempt, ProviderID: providerID, WaitSeconds: wait.Seconds()})
-	})
-	return translate("put off an operation", err)
+func (o operations[W, T]) PutOff(ctx context.Context, taken checkout.Taken[T], providerID string, wait time.Duration) error {
+	attempt := attemptOf(taken.Call)
+	var idErr error
+	if providerID != "" {
+		_, idErr = write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (struct{}, error) {
+			return struct{}{}, o.keepID(ctx, q, dbsqlc.KeepChargeIDParams{AccountID: taken.Call.Account, ID: taken.Value.Common().ID,
+				Key: attempt.Key, Attempt: attempt.Number, ProviderID: providerID})
+		})
+	}
+	return translate("put off an operation", errors.Join(idErr, o.store.keys.PutOff(ctx, attempt, wait)))
 }
 
 // CountUnsettled counts what is processing. See [checkout.ReconcileStore].
 func (s *Store) CountUnsettled(ctx context.Context, deadline time.Duration) (checkout.Unsettled, error) {
-	return read(ctx, s, func(ctx context.Context, q *dbsqlc.Queries) (checkout.Unsettled, error) {
-		row, err := q.CountUnsettled(ctx, deadline.Seconds())
-		return checkout.Unsettled{Processing: int(row.Processing), Overdue: int(row.Overdue),
-			Oldest: seconds(row.OldestSeconds)}, translate("count what is unsettled", err)
-	})
+	count, err := s.keys.Unsettled(ctx, deadline)
+	return checkout.Unsettled{Processing: count.InProgress, Overdue: count.Overdue, Oldest: count.Oldest},
+		translate("count what is unsettled", err)
 }
 
 // CountPayments counts the payments that were made no longer ago than since, by state, and all that
@@ -51,9 +78,8 @@ func (s *Store) CountPayments(ctx context.Context, since time.Duration) (map[che
 	})
 }
 
-// begunBy is the call that began an operation, as far as its key remembers it. The attempt is
-// that of the key; 0: any.
-func begunBy(account uuid.UUID, key string, fingerprint []byte, operation string, attempt int32) checkout.Call {
+// callOf is the call that began an operation, as far as its key remembers it.
+func callOf(account uuid.UUID, a authority.Attempt) checkout.Call {
 	return checkout.Call{Account: account,
-		Claim: &checkout.Claim{Key: key, Fingerprint: [32]byte(fingerprint), Operation: operation, Attempt: attempt}}
+		Claim: &checkout.Claim{Key: a.Key, Fingerprint: a.Fingerprint, Operation: a.Operation, Attempt: a.Number}}
 }

@@ -50,7 +50,7 @@ func (b *bundle) lostPayment(p *provider, key string) cardPayment {
 	_, err := b.payAgain(p, c)
 	requireCode(b.t, "payment_outcome_unknown", err)
 	id := value[string](b, "SELECT id::text FROM payments WHERE order_id = $1", order.ID)
-	require.NoError(b.t, c.begun.ID.UnmarshalText([]byte(id)))
+	require.NoError(b.t, c.begun.Value.ID.UnmarshalText([]byte(id)))
 	b.age("payments", unknownPause)
 	return c
 }
@@ -63,7 +63,7 @@ func (b *bundle) payAgain(p *provider, c cardPayment) (checkout.Answer, error) {
 // requirePaidOnce checks all effects of a payment, and the answer under its key.
 func (b *bundle) requirePaidOnce(p *provider, c cardPayment) {
 	b.t.Helper()
-	payment, err := b.Payment(b.ctx, b.account, c.begun.ID)
+	payment, err := b.Payment(b.ctx, b.account, c.begun.Value.ID)
 	require.NoError(b.t, err)
 	require.Equal(b.t, checkout.StatusSucceeded, payment.Status)
 	require.Equal(b.t, checkout.OrderPaid, b.orderStatus(c.order.ID))
@@ -111,7 +111,7 @@ func TestCountPayments_IsByState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[checkout.Status]int{checkout.StatusProcessing: 1, checkout.StatusSucceeded: 0, checkout.StatusDeclined: 0}, counts(),
 		"what is settled is counted for an hour")
-	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"})
+	_, err = b.CardPayments().Settle(b.ctx, c.begun, checkout.GatewayResult{Outcome: checkout.OutcomeDeclined, DeclineCode: "x"})
 	require.NoError(t, err)
 	_, err = b.pool.Exec(b.ctx, "UPDATE payments SET created_at = now() WHERE status = 'declined'")
 	require.NoError(t, err)
@@ -157,8 +157,11 @@ func TestReconciler_LeavesALiveHandlerItsGrace(t *testing.T) {
 // age makes time pass for what is processing.
 func (b *bundle) age(table string, by time.Duration) {
 	b.t.Helper()
-	_, err := b.pool.Exec(b.ctx, "UPDATE "+table+" SET created_at = created_at - $1::interval, updated_at = updated_at - $1::interval, "+
-		"reconcile_at = reconcile_at - $1::interval WHERE status = 'processing'", by)
+	_, err := b.pool.Exec(b.ctx, "UPDATE "+table+" SET created_at = created_at - $1::interval, updated_at = updated_at - $1::interval "+
+		"WHERE status = 'processing'", by)
+	require.NoError(b.t, err)
+	_, err = b.pool.Exec(b.ctx, "UPDATE idempotency_keys k SET created_at = k.created_at - $1::interval, taken_at = taken_at - $1::interval, "+
+		"due_at = due_at - $1::interval FROM "+table+" o WHERE k.resource_id = o.id AND k.status = 'in_progress'", by)
 	require.NoError(b.t, err)
 }
 
@@ -190,7 +193,7 @@ func TestReconciler_SharesTheWork(t *testing.T) {
 	}
 	require.Equal(t, 12, total)
 	require.Equal(t, 12+12, p.calls, "no replica asked for what another had taken")
-	require.Equal(t, 12, b.count("payments WHERE attempt = 2"))
+	require.Equal(t, 12, b.count("idempotency_keys WHERE attempt = 2"))
 	for _, c := range lost {
 		b.requirePaidOnce(p, c)
 	}
@@ -200,7 +203,7 @@ func TestReconciler_SkipsLockedPayments(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	locked, free := b.lostPayment(p, "locked"), b.lostPayment(p, "free")
-	release := b.hold("SELECT FROM payments WHERE id = $1 FOR UPDATE", locked.begun.ID)
+	release := b.hold("SELECT FROM payments WHERE id = $1 FOR UPDATE", locked.begun.Value.ID)
 	r := b.impatient(p)
 	b.reconcile(r, 1)
 	b.requirePaidOnce(p, free)
@@ -250,8 +253,8 @@ func TestReconciler_KeepsAnUnknownOutcomeProcessingAndBacksOff(t *testing.T) {
 		require.Equal(t, attempt, p.calls)
 		b.reconcile(r, 0)
 		require.Equal(t, attempt, p.calls, "it is not asked again at once")
-		require.EqualValues(t, attempt, value[int32](b, "SELECT attempt FROM payments WHERE status = 'processing'"))
-		require.True(t, value[bool](b, "SELECT reconcile_at BETWEEN updated_at AND updated_at + interval '10 minutes' FROM payments"))
+		require.EqualValues(t, attempt, value[int32](b, "SELECT attempt FROM idempotency_keys WHERE status = 'in_progress'"))
+		require.True(t, value[bool](b, "SELECT due_at BETWEEN taken_at AND taken_at + interval '10 minutes' FROM idempotency_keys WHERE status = 'in_progress'"))
 		b.age("payments", 10*time.Minute)
 	}
 	require.Contains(t, log.String(), "outcome still unknown")
@@ -331,7 +334,7 @@ func TestReconciler_SettlesALostRefundOnce(t *testing.T) {
 		require.EqualValues(t, 1500, b.refunded(payment.ID), "still reserved")
 		b.age("refunds", 30*time.Minute)
 		b.reconcile(r, 1)
-		require.EqualValues(t, 3, value[int32](b, "SELECT attempt FROM refunds"))
+		require.EqualValues(t, 3, value[int32](b, "SELECT k.attempt FROM idempotency_keys k JOIN refunds r ON r.id = k.resource_id"))
 
 		answer, err := service.Refund(b.ctx, call, wanted)
 		require.NoError(t, err)
@@ -355,9 +358,9 @@ func TestReconciler_SkipsLockedRefunds(t *testing.T) {
 	t.Parallel()
 	b, p := setup(t), &provider{}
 	payment := b.pay(b.order(b.customer().ID, 1), checkout.MethodCard)
-	_, locked := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
+	locked := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
 	b.beginCardRefund("2", refundWanted(payment.ID, 1500))
-	release := b.hold("SELECT FROM refunds WHERE id = $1 FOR UPDATE", locked.ID)
+	release := b.hold("SELECT FROM refunds WHERE id = $1 FOR UPDATE", locked.Value.ID)
 	r := b.impatient(p)
 	b.reconcile(r, 1)
 	release()

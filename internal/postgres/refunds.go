@@ -42,7 +42,7 @@ func (s *Store) RefundToWallet(ctx context.Context, call checkout.Call, wanted c
 // CardRefunds keeps card refunds.
 func (s *Store) CardRefunds() checkout.Operations[checkout.NewRefund, checkout.Refund] {
 	return operations[checkout.NewRefund, checkout.Refund]{store: s, begin: beginCardRefund, settle: settleCardRefund,
-		resume: (*transaction).resumeRefund, find: findRefund, take: takeRefunds, putOff: putOffRefund}
+		resume: (*transaction).resumeRefund, find: findRefund, keepID: keepRefundID}
 }
 
 func beginCardRefund(wanted checkout.NewRefund) command[checkout.Refund] {
@@ -68,18 +68,8 @@ func findRefund(ctx context.Context, q *dbsqlc.Queries, id uuid.UUID) (checkout.
 		Call: waitingCall(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation)}, err
 }
 
-func takeRefunds(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.TakePaymentsParams) ([]checkout.Taken[checkout.Refund], error) {
-	rows, err := q.TakeRefunds(ctx, dbsqlc.TakeRefundsParams(due))
-	taken := make([]checkout.Taken[checkout.Refund], len(rows))
-	for i, row := range rows {
-		taken[i] = checkout.Taken[checkout.Refund]{Value: refundOf(row.Refund),
-			Call: begunBy(row.Refund.AccountID, row.Key, row.Fingerprint, row.Operation, row.KeyAttempt)}
-	}
-	return taken, err
-}
-
-func putOffRefund(ctx context.Context, q *dbsqlc.Queries, due dbsqlc.PutOffPaymentParams) (int64, error) {
-	return q.PutOffRefund(ctx, dbsqlc.PutOffRefundParams(due))
+func keepRefundID(ctx context.Context, q *dbsqlc.Queries, known dbsqlc.KeepChargeIDParams) error {
+	return q.KeepRefundID(ctx, dbsqlc.KeepRefundIDParams(known))
 }
 
 // lockPaid queues the locks of a payment's order and of the payment. What is refunded is read after
@@ -105,7 +95,7 @@ func (tx *transaction) lockRefund(ctx context.Context, id uuid.UUID) *checkout.R
 	})
 }
 
-// resumeRefund queues the next attempt of the refund that a key in progress began.
+// resumeRefund queues the load of the refund that a key in progress began.
 func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) func() (checkout.Refund, error) {
 	query := tx.ResumeRefund(ctx, []dbsqlc.ResumeRefundParams{{AccountID: tx.account, Key: claim.Key, Fingerprint: claim.Fingerprint[:]}})
 	return func() (checkout.Refund, error) {
@@ -116,21 +106,21 @@ func (tx *transaction) resumeRefund(ctx context.Context, claim checkout.Claim) f
 
 // settleRefund queues a settled refund; see settlePayment.
 func (tx *transaction) settleRefund(ctx context.Context, r checkout.Refund) {
-	tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: r.ID, Attempt: r.Attempt,
+	tx.SettleRefund(ctx, []dbsqlc.SettleRefundParams{{AccountID: tx.account, ID: r.ID,
 		Status: string(r.Status), DeclineCode: r.DeclineCode, ProviderID: r.ProviderID, UpdatedAt: r.UpdatedAt}})
 }
 
 func (tx *transaction) insertRefund(ctx context.Context, r checkout.Refund) {
 	tx.InsertRefund(ctx, []dbsqlc.InsertRefundParams{{ID: r.ID, AccountID: tx.account, PaymentID: r.PaymentID,
 		OrderID: r.OrderID, Amount: r.Amount.Amount, Currency: r.Amount.Currency, Status: string(r.Status),
-		DeclineCode: r.DeclineCode, ProviderID: r.ProviderID, ChargeID: r.ChargeID, Attempt: r.Attempt,
+		DeclineCode: r.DeclineCode, ProviderID: r.ProviderID, ChargeID: r.ChargeID,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}})
 }
 
 func refundOf(row dbsqlc.Refund) checkout.Refund {
 	return checkout.Refund{
 		Operation: checkout.Operation{ID: row.ID, Amount: checkout.Money{Amount: row.Amount, Currency: row.Currency},
-			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID, Attempt: row.Attempt,
+			Status: checkout.Status(row.Status), DeclineCode: row.DeclineCode, ProviderID: row.ProviderID,
 			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt},
 		PaymentID: row.PaymentID, OrderID: row.OrderID, ChargeID: row.ChargeID}
 }

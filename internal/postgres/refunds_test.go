@@ -15,13 +15,12 @@ func refundWanted(payment uuid.UUID, amount int64) checkout.NewRefund {
 	return checkout.NewRefund{PaymentID: payment, Amount: &money}
 }
 
-func (b *bundle) beginCardRefund(key string, wanted checkout.NewRefund) (checkout.Call, checkout.Refund) {
+func (b *bundle) beginCardRefund(key string, wanted checkout.NewRefund) checkout.Taken[checkout.Refund] {
 	b.t.Helper()
-	call := b.call(key, wanted)
-	begun, err := b.CardRefunds().Begin(b.ctx, call, wanted)
+	begun, err := b.CardRefunds().Begin(b.ctx, b.call(key, wanted), wanted)
 	require.NoError(b.t, err)
 	require.Nil(b.t, begun.Answer)
-	return call, begun.Value
+	return begun.Taken
 }
 
 func (b *bundle) refunded(payment uuid.UUID) int64 {
@@ -96,26 +95,26 @@ func TestCardRefund_HasThreePhases(t *testing.T) {
 	order := b.order(b.customer().ID, 1)
 	payment := b.pay(order, checkout.MethodCard)
 	wanted := refundWanted(payment.ID, 1500)
-	call, first := b.beginCardRefund("k", wanted)
-	require.Equal(t, checkout.StatusProcessing, first.Status)
-	require.Equal(t, "ch_1", first.ChargeID)
+	first := b.beginCardRefund("k", wanted)
+	require.Equal(t, checkout.StatusProcessing, first.Value.Status)
+	require.Equal(t, "ch_1", first.Value.ChargeID)
 	require.EqualValues(t, 1500, b.refunded(payment.ID))
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID), "only settled refunds count")
 
-	_, second := b.beginCardRefund("k", wanted)
-	require.Equal(t, first.ID, second.ID)
-	require.EqualValues(t, 2, second.Attempt)
+	second := b.beginCardRefund("k", wanted)
+	require.Equal(t, first.Value.ID, second.Value.ID)
+	require.EqualValues(t, 2, second.Call.Claim.Attempt)
 	require.EqualValues(t, 1500, b.refunded(payment.ID), "reserved once")
-	_, err := b.CardRefunds().Settle(b.ctx, call, first, declined)
+	_, err := b.CardRefunds().Settle(b.ctx, first, declined)
 	require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 
 	result := checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: "re_1"}
-	answer, err := b.CardRefunds().Settle(b.ctx, call, second, result)
+	answer, err := b.CardRefunds().Settle(b.ctx, second, result)
 	settled := decode[checkout.Refund](t, answer, err)
 	require.Equal(t, checkout.StatusSucceeded, settled.Status)
 	require.Equal(t, "re_1", settled.ProviderID)
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
-	late, err := b.CardRefunds().Settle(b.ctx, call, first, declined)
+	late, err := b.CardRefunds().Settle(b.ctx, first, declined)
 	require.NoError(t, err)
 	require.True(t, late.Replayed)
 	require.Equal(t, contentOf(answer).Body, contentOf(late).Body)
@@ -129,16 +128,16 @@ func TestCardRefund_DeclinedReleasesItsAmount(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	payment := b.pay(order, checkout.MethodCard)
-	call, refund := b.beginCardRefund("k", checkout.NewRefund{PaymentID: payment.ID})
-	answer, err := b.CardRefunds().Settle(b.ctx, call, refund, declined)
+	refund := b.beginCardRefund("k", checkout.NewRefund{PaymentID: payment.ID})
+	answer, err := b.CardRefunds().Settle(b.ctx, refund, declined)
 	requireRefused(t, "refund_declined", answer, err)
 	require.Zero(t, b.refunded(payment.ID))
 	require.Equal(t, checkout.OrderPaid, b.orderStatus(order.ID))
 	require.Equal(t, []string{"order.placed", "payment.succeeded", "refund.declined"}, b.events(order.ID))
 	require.Equal(t, 1, b.count("ledger_transactions"))
 
-	call, refund = b.beginCardRefund("again", checkout.NewRefund{PaymentID: payment.ID})
-	_, err = b.CardRefunds().Settle(b.ctx, call, refund, approved)
+	refund = b.beginCardRefund("again", checkout.NewRefund{PaymentID: payment.ID})
+	_, err = b.CardRefunds().Settle(b.ctx, refund, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 	b.requireBooks()
@@ -149,13 +148,13 @@ func TestOrder_IsRefundedWhenAllOfItIsSettled(t *testing.T) {
 	b := setup(t)
 	order := b.order(b.customer().ID, 1)
 	payment := b.pay(order, checkout.MethodCard)
-	call1, part1 := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
-	call2, part2 := b.beginCardRefund("2", refundWanted(payment.ID, 1500))
+	part1 := b.beginCardRefund("1", refundWanted(payment.ID, 1000))
+	part2 := b.beginCardRefund("2", refundWanted(payment.ID, 1500))
 	require.EqualValues(t, 2500, b.refunded(payment.ID))
-	_, err := b.CardRefunds().Settle(b.ctx, call2, part2, approved)
+	_, err := b.CardRefunds().Settle(b.ctx, part2, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderPartiallyRefunded, b.orderStatus(order.ID))
-	_, err = b.CardRefunds().Settle(b.ctx, call1, part1, approved)
+	_, err = b.CardRefunds().Settle(b.ctx, part1, approved)
 	require.NoError(t, err)
 	require.Equal(t, checkout.OrderRefunded, b.orderStatus(order.ID))
 }
@@ -164,13 +163,13 @@ func TestCardRefund_NeedsASucceededPayment(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.beginCardPayment("k")
-	wanted := checkout.NewRefund{PaymentID: c.begun.ID}
+	wanted := checkout.NewRefund{PaymentID: c.begun.Value.ID}
 	call := b.call("r", wanted)
 	_, err := b.CardRefunds().Begin(b.ctx, call, wanted)
 	requireCode(t, "payment_processing", err) // the key may be used again when the payment has settled
 	require.Equal(t, 1, b.count("idempotency_keys WHERE status <> 'refused'"))
 
-	_, err = b.CardPayments().Settle(b.ctx, c.call, c.begun, declined)
+	_, err = b.CardPayments().Settle(b.ctx, c.begun, declined)
 	require.NoError(t, err)
 	begun, err := b.CardRefunds().Begin(b.ctx, b.call("r", wanted), wanted)
 	require.NoError(t, err)
@@ -178,11 +177,11 @@ func TestCardRefund_NeedsASucceededPayment(t *testing.T) {
 	require.Zero(t, b.count("refunds"))
 
 	paid := b.beginCardPayment("k2")
-	wanted = checkout.NewRefund{PaymentID: paid.begun.ID}
+	wanted = checkout.NewRefund{PaymentID: paid.begun.Value.ID}
 	_, err = b.CardRefunds().Begin(b.ctx, b.call("r2", wanted), wanted)
 	requireCode(t, "payment_processing", err)
-	_, err = b.CardPayments().Settle(b.ctx, paid.call, paid.begun, approved)
+	_, err = b.CardPayments().Settle(b.ctx, paid.begun, approved)
 	require.NoError(t, err)
-	_, refund := b.beginCardRefund("r2", wanted)
-	require.Equal(t, checkout.StatusProcessing, refund.Status)
+	refund := b.beginCardRefund("r2", wanted)
+	require.Equal(t, checkout.StatusProcessing, refund.Value.Status)
 }

@@ -57,20 +57,20 @@ func (b *bundle) refusals() map[string]struct {
 		"order being paid": {func(call checkout.Call) (checkout.Answer, error) {
 			return b.PayFromWallet(b.ctx, call, checkout.NewPayment{OrderID: busy.order.ID, Method: checkout.MethodWallet})
 		}, "order_being_paid", func() {
-			_, err := b.CardPayments().Settle(b.ctx, busy.call, busy.begun, declined)
+			_, err := b.CardPayments().Settle(b.ctx, busy.begun, declined)
 			require.NoError(b.t, err)
 		}},
 		"payment processing": {func(call checkout.Call) (checkout.Answer, error) {
-			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.ID})
+			begun, err := b.CardRefunds().Begin(b.ctx, call, checkout.NewRefund{PaymentID: paying.begun.Value.ID})
 			switch {
 			case err != nil:
 				return checkout.Answer{}, err
 			case begun.Answer != nil:
 				return *begun.Answer, nil
 			}
-			return b.CardRefunds().Settle(b.ctx, call, begun.Value, approved)
+			return b.CardRefunds().Settle(b.ctx, begun.Taken, approved)
 		}, "payment_processing", func() {
-			_, err := b.CardPayments().Settle(b.ctx, paying.call, paying.begun, approved)
+			_, err := b.CardPayments().Settle(b.ctx, paying.begun, approved)
 			require.NoError(b.t, err)
 		}},
 	}

@@ -90,18 +90,18 @@ func TestRoundTrips_AreAsPromised(t *testing.T) {
 		}, 2},
 		{"settle a card payment too late", func() func() error {
 			c := b.beginCardPayment(newID().String())
-			_, err := b.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
+			_, err := b.CardPayments().Settle(b.ctx, c.begun, approved)
 			require.NoError(t, err)
 			return func() error {
-				_, err := store.CardPayments().Settle(b.ctx, c.call, c.begun, approved)
+				_, err := store.CardPayments().Settle(b.ctx, c.begun, approved)
 				return err
 			}
 		}, 2},
 		{"refund to the card", func() func() error {
 			payment := b.pay(b.order(customer, 1), checkout.MethodCard)
 			return func() error {
-				call, refund := fast.beginCardRefund(newID().String(), checkout.NewRefund{PaymentID: payment.ID})
-				_, err := store.CardRefunds().Settle(b.ctx, call, refund, approved)
+				refund := fast.beginCardRefund(newID().String(), checkout.NewRefund{PaymentID: payment.ID})
+				_, err := store.CardRefunds().Settle(b.ctx, refund, approved)
 				return err
 			}
 		}, 4},

@@ -124,7 +124,7 @@ func TestTombstone_OfADeclinedPaymentKeepsItDeclined(t *testing.T) {
 	call.Claim.TombstoneTTL = tombstoneTTL
 	begun, err := b.CardPayments().Begin(b.ctx, call, wanted)
 	require.NoError(t, err)
-	_, err = b.CardPayments().Settle(b.ctx, call, begun.Value, declined)
+	_, err = b.CardPayments().Settle(b.ctx, begun.Taken, declined)
 	require.NoError(t, err)
 	b.keepUntil("k", 0)
 	b.purge(10, 1)

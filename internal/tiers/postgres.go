@@ -14,8 +14,9 @@ const (
 	coalesce(response_status, 0), response_body, created_at, completed_at, expires_at
 FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1`
 
-	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, p.attempt, p.amount, p.currency, p.provider_id
-FROM payments p JOIN orders o ON o.account_id = p.account_id AND o.id = p.order_id WHERE '/v1/payments/' || p.id = $1`
+	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, k.attempt, p.amount, p.currency, p.provider_id
+FROM payments p JOIN orders o ON o.account_id = p.account_id AND o.id = p.order_id
+	JOIN idempotency_keys k ON k.account_id = p.account_id AND k.key = $2 WHERE '/v1/payments/' || p.id = $1`
 
 	// A group is done with an event that lies at or before its cursor, or is in its
 	// inbox.
@@ -36,7 +37,7 @@ func readPostgres(ctx context.Context, url string, view *View) error {
 		}
 		view.Authority = row
 		order := row.Resource
-		if view.Payment, err = readPayment(ctx, tx, row.Resource); err != nil {
+		if view.Payment, err = readPayment(ctx, tx, row.Resource, view.Key); err != nil {
 			return err
 		}
 		if view.Payment != nil {
@@ -79,9 +80,9 @@ func readAuthority(ctx context.Context, tx pgx.Tx, key string) (*Authority, erro
 	return &row, nil
 }
 
-func readPayment(ctx context.Context, tx pgx.Tx, path string) (*Payment, error) {
+func readPayment(ctx context.Context, tx pgx.Tx, path, key string) (*Payment, error) {
 	var p Payment
-	err := tx.QueryRow(ctx, paymentQuery, path).Scan(&p.ID, &p.Order, &p.OrderStatus, &p.Status, &p.Attempt, &p.Amount, &p.Currency, &p.Charge)
+	err := tx.QueryRow(ctx, paymentQuery, path, key).Scan(&p.ID, &p.Order, &p.OrderStatus, &p.Status, &p.Attempt, &p.Amount, &p.Currency, &p.Charge)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

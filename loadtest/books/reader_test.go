@@ -45,10 +45,10 @@ INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_cur
 	VALUES (:6, :1, :3, 'partially_refunded', 300, 'USD', now(), now(), now());
 INSERT INTO order_items (order_id, position, account_id, sku, name, quantity, unit_price) VALUES
 	(:6, 0, :1, 'tee', 'Tee', 2, 100), (:6, 1, :1, 'hat', 'Hat', 1, 100);
-INSERT INTO payments (id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt,
-	created_at, updated_at) VALUES (:7, :1, :6, :3, 'card', 'tok_visa', 300, 'USD', 50, 'succeeded', '', 'ch_1', 1, now(), now());
-INSERT INTO refunds (id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at)
-	VALUES (:8, :1, :7, :6, 50, 'USD', 'processing', '', '', 'ch_1', 1, now(), now());
+INSERT INTO payments (id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id,
+	created_at, updated_at) VALUES (:7, :1, :6, :3, 'card', 'tok_visa', 300, 'USD', 50, 'succeeded', '', 'ch_1', now(), now());
+INSERT INTO refunds (id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at)
+	VALUES (:8, :1, :7, :6, 50, 'USD', 'processing', '', '', 'ch_1', now(), now());
 INSERT INTO ledger_transactions (id, account_id, kind, subject) VALUES (:9, :1, 'payment', :7);
 INSERT INTO ledger_entries (transaction_id, position, ledger_account, amount, currency) VALUES (:9, 0, 'provider', 300, 'USD'), (:9, 1, 'sales', -300, 'USD');
 INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, response_status, response_headers, response_body, completed_at, expires_at)

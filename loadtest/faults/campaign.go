@@ -96,7 +96,6 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.wire = workload.NewWire(endpoints, c.journal)
 	c.losses.since = time.Now()
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
-	c.clients.Earlier = cfg.Base != ""
 	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
 	c.target.Pay, c.target.PayQuickly = c.clients.Pay, c.clients.PayQuickly
 	c.target.LeaveUnfinished = c.clients.LeaveUnfinished

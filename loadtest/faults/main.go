@@ -115,9 +115,6 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 			// The campaign is one account, and no runaway.
 			"RATE_LIMIT=100000", "IDEMPOTENCY_ACCOUNT_KEYS=100000000", "IDEMPOTENCY_ACCOUNT_BYTES=100000000000",
 		}}
-	if cfg.Base != "" {
-		options.Env = append(options.Env, "IDEMPOTENCY_UNSIGNED_RECORDS=true") // the earlier release does not sign
-	}
 	if cfg.Expiry == shortExpiry {
 		options.Env = append(options.Env, "IDEMPOTENCY_PAYMENT_TTL=5s", "PURGE_INTERVAL=1s")
 	}

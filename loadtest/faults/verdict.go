@@ -48,7 +48,7 @@ func (c *campaign) verify(ctx context.Context) error {
 	if err := c.deliverAgain(ctx); err != nil {
 		return err
 	}
-	attempts := c.judged()
+	attempts := c.journal.Attempts()
 	c.score = verify.Count(attempts, c.books, stuckAfter)
 	if c.cfg.other() {
 		c.violations = c.inconclusive(attempts)
@@ -107,22 +107,6 @@ func (c *campaign) deliverAgain(ctx context.Context) error {
 	return nil
 }
 
-// news are the operations that the earlier release does not know, or executes without their key.
-// Empty again when tests/upgrade/base moves on.
-var news = []string{"product", "restock", "look", journal.Rename}
-
-// judged are the attempts that have to keep every promise: beside an earlier release, those that it
-// knows.
-func (c *campaign) judged() []journal.Attempt {
-	attempts := c.journal.Attempts()
-	if c.cfg.Base == "" {
-		return attempts
-	}
-	known := slices.DeleteFunc(slices.Clone(attempts), func(a journal.Attempt) bool { return a.Change != nil || slices.Contains(news, a.Operation) })
-	fmt.Fprintf(c.out, "%d attempts are not judged: the earlier release does not know such requests\n", len(attempts)-len(known))
-	return known
-}
-
 // read reads the books as they are now.
 func (c *campaign) read(ctx context.Context) (books.Books, error) {
 	reader, err := c.reader(ctx)
@@ -144,12 +128,8 @@ func (c *campaign) records(ctx context.Context) ([]books.Record, error) {
 // reader reads from the current Redis master.
 func (c *campaign) reader(ctx context.Context) (books.Reader, error) {
 	redis, err := c.stack.RedisMaster(ctx)
-	mails := "http://" + c.stack.Ops(stack.Mail)
-	if c.cfg.Base != "" { // the earlier release sends none
-		mails = ""
-	}
 	return books.Reader{
-		MailsURL:    mails,
+		MailsURL:    "http://" + c.stack.Ops(stack.Mail),
 		DatabaseURL: stack.PostgresURL(c.stack.PostgresPrimary()), RedisAddr: redis,
 		ProviderURL: "http://" + c.stack.Addr(stack.PSP), APIKeys: accounts, Opening: c.shop.Opening,
 		Lost: c.losses.before, Since: c.losses.since,

@@ -22,18 +22,9 @@ var errDiverged = errors.New("the standby has taken over, and this server may ha
 func (d *Driver) databaseURL(replica string) string {
 	first := d.Via(replica, topology.Postgres)
 	if !d.HasStandby() {
-		return d.urlOf(replica, first)
+		return localserver.ServiceURL(first)
 	}
-	return d.urlOf(replica, first+","+d.Via(replica, topology.PostgresStandby)) + "&target_session_attrs=read-write"
-}
-
-// urlOf is for the role that serves. A replica of an earlier release has the owner's: its migration
-// makes no role. That ends when tests/upgrade/base moves on.
-func (d *Driver) urlOf(replica, addrs string) string {
-	if d.OncepayOf(replica) != d.Program("oncepay") {
-		return localserver.PostgresURL(addrs)
-	}
-	return localserver.ServiceURL(addrs)
+	return localserver.ServiceURL(first+","+d.Via(replica, topology.PostgresStandby)) + "&target_session_attrs=read-write"
 }
 
 func (d *Driver) postgresConfig(name, dir string) localserver.PostgresConfig {

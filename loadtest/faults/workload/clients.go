@@ -26,10 +26,6 @@ type Clients struct {
 	n    int
 	open open
 
-	// Earlier says that replicas of the release in tests/upgrade/base answer, too: clients send
-	// nothing that it does not know.
-	Earlier bool
-
 	refusals atomic.Int64 // of RefuseDuring so far
 	restocks atomic.Int64 // of Restock
 	steady   atomic.Int64 // orders of Steady

@@ -51,9 +51,6 @@ func (a *action) act(ctx context.Context) {
 		account = a.shop.Accounts[1]
 	}
 	draw := a.random.IntN(100)
-	if a.Earlier {
-		draw %= 100 - trades - renames // the last parts
-	}
 	for _, part := range []struct {
 		size int
 		do   func(context.Context, string)
@@ -72,7 +69,7 @@ func (a *action) buy(ctx context.Context, account string) {
 		return
 	}
 	method := a.method()
-	if a.chance(testsCards) && !a.Earlier { // which takes any number of cards
+	if a.chance(testsCards) {
 		method = a.testCards(ctx, account, placed.Resource)
 	}
 	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": method})

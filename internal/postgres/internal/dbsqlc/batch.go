@@ -621,9 +621,9 @@ func (b *InsertOrderItemBatchResults) Close() error {
 
 const insertPayment = `-- name: InsertPayment :batchexec
 INSERT INTO payments (id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status,
-    decline_code, provider_id, attempt, created_at, updated_at)
+    decline_code, provider_id, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-    $11, $12, $13, $14, $15)
+    $11, $12, $13, $14)
 `
 
 type InsertPaymentBatchResults struct {
@@ -645,7 +645,6 @@ type InsertPaymentParams struct {
 	Status      string
 	DeclineCode string
 	ProviderID  string
-	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -666,7 +665,6 @@ func (q *Queries) InsertPayment(ctx context.Context, arg []InsertPaymentParams) 
 			a.Status,
 			a.DeclineCode,
 			a.ProviderID,
-			a.Attempt,
 			a.CreatedAt,
 			a.UpdatedAt,
 		}
@@ -815,9 +813,9 @@ func (b *InsertProviderEventBatchResults) Close() error {
 
 const insertRefund = `-- name: InsertRefund :batchexec
 INSERT INTO refunds (id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id,
-    charge_id, attempt, created_at, updated_at)
+    charge_id, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-    $10, $11, $12, $13)
+    $10, $11, $12)
 `
 
 type InsertRefundBatchResults struct {
@@ -837,7 +835,6 @@ type InsertRefundParams struct {
 	DeclineCode string
 	ProviderID  string
 	ChargeID    string
-	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -856,7 +853,6 @@ func (q *Queries) InsertRefund(ctx context.Context, arg []InsertRefundParams) *I
 			a.DeclineCode,
 			a.ProviderID,
 			a.ChargeID,
-			a.Attempt,
 			a.CreatedAt,
 			a.UpdatedAt,
 		}
@@ -1283,7 +1279,7 @@ func (b *LockOrderOfPaymentBatchResults) Close() error {
 }
 
 const lockPayment = `-- name: LockPayment :batchone
-SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at FROM payments WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
 type LockPaymentBatchResults struct {
@@ -1334,10 +1330,8 @@ func (b *LockPaymentBatchResults) QueryRow(f func(int, Payment, error)) {
 			&i.Status,
 			&i.DeclineCode,
 			&i.ProviderID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1472,7 +1466,7 @@ func (b *LockProductsOfOrdersBatchResults) Close() error {
 }
 
 const lockRefund = `-- name: LockRefund :batchone
-SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at FROM refunds WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at FROM refunds WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
 type LockRefundBatchResults struct {
@@ -1521,10 +1515,8 @@ func (b *LockRefundBatchResults) QueryRow(f func(int, Refund, error)) {
 			&i.DeclineCode,
 			&i.ProviderID,
 			&i.ChargeID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1789,10 +1781,10 @@ func (b *ReadProductsBatchResults) Close() error {
 }
 
 const resumePayment = `-- name: ResumePayment :batchone
-UPDATE payments SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+UPDATE payments SET updated_at = now()
 WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
-RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at
+RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at
 `
 
 type ResumePaymentBatchResults struct {
@@ -1807,8 +1799,7 @@ type ResumePaymentParams struct {
 	Fingerprint []byte
 }
 
-// The next attempt of the payment that a key in progress began, and with it the fence for all earlier ones. The authority
-// then takes that of the key, in the same transaction.
+// The payment that a key in progress began. The authority then takes the next attempt, in the same transaction.
 func (q *Queries) ResumePayment(ctx context.Context, arg []ResumePaymentParams) *ResumePaymentBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -1847,10 +1838,8 @@ func (b *ResumePaymentBatchResults) QueryRow(f func(int, Payment, error)) {
 			&i.Status,
 			&i.DeclineCode,
 			&i.ProviderID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -1864,10 +1853,10 @@ func (b *ResumePaymentBatchResults) Close() error {
 }
 
 const resumeRefund = `-- name: ResumeRefund :batchone
-UPDATE refunds SET attempt = attempt + 1, updated_at = now(), reconcile_at = NULL
+UPDATE refunds SET updated_at = now()
 WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
-RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at
+RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at
 `
 
 type ResumeRefundBatchResults struct {
@@ -1882,7 +1871,7 @@ type ResumeRefundParams struct {
 	Fingerprint []byte
 }
 
-// The next attempt of the refund that a key in progress began, and with it the fence for all earlier ones.
+// See ResumePayment.
 func (q *Queries) ResumeRefund(ctx context.Context, arg []ResumeRefundParams) *ResumeRefundBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -1919,10 +1908,8 @@ func (b *ResumeRefundBatchResults) QueryRow(f func(int, Refund, error)) {
 			&i.DeclineCode,
 			&i.ProviderID,
 			&i.ChargeID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		)
 		if f != nil {
 			f(t, i, err)
@@ -2093,7 +2080,7 @@ func (b *SetRefundedBatchResults) Close() error {
 
 const settlePayment = `-- name: SettlePayment :batchexec
 UPDATE payments SET status = $1, decline_code = $2, provider_id = $3, updated_at = $4
-WHERE account_id = $5 AND id = $6 AND status = 'processing' AND attempt = $7
+WHERE account_id = $5 AND id = $6 AND status = 'processing'
 `
 
 type SettlePaymentBatchResults struct {
@@ -2109,11 +2096,10 @@ type SettlePaymentParams struct {
 	UpdatedAt   time.Time
 	AccountID   uuid.UUID
 	ID          uuid.UUID
-	Attempt     int32
 }
 
-// The caller has compared status and attempt under the row's lock: that is the fence. The row count of a
-// batch is not read, so the condition here only repeats the fence.
+// The caller has compared the status under the row's lock. The row count of a batch is not read, so the condition here
+// only repeats that. The fence is in the key's row.
 func (q *Queries) SettlePayment(ctx context.Context, arg []SettlePaymentParams) *SettlePaymentBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -2124,7 +2110,6 @@ func (q *Queries) SettlePayment(ctx context.Context, arg []SettlePaymentParams) 
 			a.UpdatedAt,
 			a.AccountID,
 			a.ID,
-			a.Attempt,
 		}
 		batch.Queue(settlePayment, vals...)
 	}
@@ -2155,7 +2140,7 @@ func (b *SettlePaymentBatchResults) Close() error {
 
 const settleRefund = `-- name: SettleRefund :batchexec
 UPDATE refunds SET status = $1, decline_code = $2, provider_id = $3, updated_at = $4
-WHERE account_id = $5 AND id = $6 AND status = 'processing' AND attempt = $7
+WHERE account_id = $5 AND id = $6 AND status = 'processing'
 `
 
 type SettleRefundBatchResults struct {
@@ -2171,10 +2156,9 @@ type SettleRefundParams struct {
 	UpdatedAt   time.Time
 	AccountID   uuid.UUID
 	ID          uuid.UUID
-	Attempt     int32
 }
 
-// The fence is the same as that of SettlePayment.
+// See SettlePayment.
 func (q *Queries) SettleRefund(ctx context.Context, arg []SettleRefundParams) *SettleRefundBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
@@ -2185,7 +2169,6 @@ func (q *Queries) SettleRefund(ctx context.Context, arg []SettleRefundParams) *S
 			a.UpdatedAt,
 			a.AccountID,
 			a.ID,
-			a.Attempt,
 		}
 		batch.Queue(settleRefund, vals...)
 	}

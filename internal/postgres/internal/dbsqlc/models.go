@@ -185,10 +185,8 @@ type Payment struct {
 	Status      string
 	DeclineCode string
 	ProviderID  string
-	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	ReconcileAt *time.Time
 }
 
 type Product struct {
@@ -222,10 +220,8 @@ type Refund struct {
 	DeclineCode string
 	ProviderID  string
 	ChargeID    string
-	Attempt     int32
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	ReconcileAt *time.Time
 }
 
 type Timeline struct {

@@ -44,29 +44,8 @@ func (q *Queries) CountPayments(ctx context.Context, sinceSeconds float64) ([]Co
 	return items, nil
 }
 
-const countUnsettled = `-- name: CountUnsettled :one
-SELECT count(*) AS processing,
-    count(*) FILTER (WHERE created_at < now() - make_interval(secs => $1)) AS overdue,
-    coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds
-FROM (SELECT p.created_at FROM payments p WHERE p.status = 'processing'
-      UNION ALL SELECT r.created_at FROM refunds r WHERE r.status = 'processing') AS unsettled
-`
-
-type CountUnsettledRow struct {
-	Processing    int64
-	Overdue       int64
-	OldestSeconds float64
-}
-
-func (q *Queries) CountUnsettled(ctx context.Context, deadlineSeconds float64) (CountUnsettledRow, error) {
-	row := q.db.QueryRow(ctx, countUnsettled, deadlineSeconds)
-	var i CountUnsettledRow
-	err := row.Scan(&i.Processing, &i.Overdue, &i.OldestSeconds)
-	return i, err
-}
-
 const getPayment = `-- name: GetPayment :one
-SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND id = $2
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at FROM payments WHERE account_id = $1 AND id = $2
 `
 
 type GetPaymentParams struct {
@@ -90,16 +69,40 @@ func (q *Queries) GetPayment(ctx context.Context, arg GetPaymentParams) (Payment
 		&i.Status,
 		&i.DeclineCode,
 		&i.ProviderID,
-		&i.Attempt,
 		&i.CreatedAt,
 		&i.UpdatedAt,
-		&i.ReconcileAt,
 	)
 	return i, err
 }
 
+const keepChargeID = `-- name: KeepChargeID :exec
+UPDATE payments SET provider_id = $1
+WHERE payments.account_id = $2 AND payments.id = $3 AND payments.status = 'processing' AND EXISTS (SELECT FROM idempotency_keys k
+    WHERE k.account_id = $2 AND k.key = $4 AND k.resource_id = payments.id AND k.status = 'in_progress' AND k.attempt = $5)
+`
+
+type KeepChargeIDParams struct {
+	ProviderID string
+	AccountID  uuid.UUID
+	ID         uuid.UUID
+	Key        string
+	Attempt    int32
+}
+
+// Only the newest attempt may say which of the provider's charges is the payment's.
+func (q *Queries) KeepChargeID(ctx context.Context, arg KeepChargeIDParams) error {
+	_, err := q.db.Exec(ctx, keepChargeID,
+		arg.ProviderID,
+		arg.AccountID,
+		arg.ID,
+		arg.Key,
+		arg.Attempt,
+	)
+	return err
+}
+
 const listPayments = `-- name: ListPayments :many
-SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at, reconcile_at FROM payments WHERE account_id = $1 AND order_id = $2
+SELECT id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at FROM payments WHERE account_id = $1 AND order_id = $2
   AND id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 ORDER BY id DESC LIMIT $4
 `
@@ -138,10 +141,8 @@ func (q *Queries) ListPayments(ctx context.Context, arg ListPaymentsParams) ([]P
 			&i.Status,
 			&i.DeclineCode,
 			&i.ProviderID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		); err != nil {
 			return nil, err
 		}
@@ -153,100 +154,38 @@ func (q *Queries) ListPayments(ctx context.Context, arg ListPaymentsParams) ([]P
 	return items, nil
 }
 
-const putOffPayment = `-- name: PutOffPayment :execrows
-WITH put_off AS (
-    UPDATE payments SET reconcile_at = now() + make_interval(secs => $1), provider_id = coalesce(nullif($2::text, ''), provider_id)
-    WHERE payments.account_id = $3 AND payments.id = $4 AND payments.status = 'processing' AND payments.attempt = $5 RETURNING payments.id
-)
-UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
-FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
+const stampPayments = `-- name: StampPayments :many
+UPDATE payments SET updated_at = now() WHERE id IN (
+    SELECT due.id FROM payments due WHERE due.id = ANY($1::uuid[]) AND due.status = 'processing' FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at
 `
 
-type PutOffPaymentParams struct {
-	WaitSeconds float64
-	ProviderID  string
-	AccountID   uuid.UUID
-	ID          uuid.UUID
-	Attempt     int32
-}
-
-// Only the newest attempt may say when the next one is due, and which of the provider's charges is the payment's.
-func (q *Queries) PutOffPayment(ctx context.Context, arg PutOffPaymentParams) (int64, error) {
-	result, err := q.db.Exec(ctx, putOffPayment,
-		arg.WaitSeconds,
-		arg.ProviderID,
-		arg.AccountID,
-		arg.ID,
-		arg.Attempt,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const takePayments = `-- name: TakePayments :many
-WITH due AS (
-    SELECT p.id, k.key, k.fingerprint, k.operation
-    FROM payments p JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'
-    WHERE p.status = 'processing' AND coalesce(p.reconcile_at, p.updated_at + make_interval(secs => $1)) <= now()
-    ORDER BY p.updated_at LIMIT $2 FOR NO KEY UPDATE OF p SKIP LOCKED
-), fenced AS (
-    UPDATE idempotency_keys k SET attempt = k.attempt + 1, taken_at = now(), due_at = NULL
-    FROM due WHERE k.resource_id = due.id AND k.status = 'in_progress'
-    RETURNING k.resource_id, k.attempt
-)
-UPDATE payments SET attempt = payments.attempt + 1, updated_at = now(), reconcile_at = NULL
-FROM due JOIN fenced ON fenced.resource_id = due.id WHERE payments.id = due.id
-RETURNING payments.id, payments.account_id, payments.order_id, payments.customer_id, payments.method, payments.token, payments.amount, payments.currency, payments.refunded, payments.status, payments.decline_code, payments.provider_id, payments.attempt, payments.created_at, payments.updated_at, payments.reconcile_at, due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt
-`
-
-type TakePaymentsParams struct {
-	GraceSeconds float64
-	BatchSize    int32
-}
-
-type TakePaymentsRow struct {
-	Payment     Payment
-	Key         string
-	Fingerprint []byte
-	Operation   string
-	KeyAttempt  int32
-}
-
-// Takes the next attempt of payments that no attempt works on. An older attempt that is still running
-// can then no longer settle. Settling also finishes the key, so the key is returned, too. The key's row has a number of
-// its own: see docs/decisions/0024.
-func (q *Queries) TakePayments(ctx context.Context, arg TakePaymentsParams) ([]TakePaymentsRow, error) {
-	rows, err := q.db.Query(ctx, takePayments, arg.GraceSeconds, arg.BatchSize)
+// Of any account: payments whose next attempts were taken, and that nobody is changing now. The time of the newest attempt is
+// in updated_at.
+func (q *Queries) StampPayments(ctx context.Context, ids []uuid.UUID) ([]Payment, error) {
+	rows, err := q.db.Query(ctx, stampPayments, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TakePaymentsRow
+	var items []Payment
 	for rows.Next() {
-		var i TakePaymentsRow
+		var i Payment
 		if err := rows.Scan(
-			&i.Payment.ID,
-			&i.Payment.AccountID,
-			&i.Payment.OrderID,
-			&i.Payment.CustomerID,
-			&i.Payment.Method,
-			&i.Payment.Token,
-			&i.Payment.Amount,
-			&i.Payment.Currency,
-			&i.Payment.Refunded,
-			&i.Payment.Status,
-			&i.Payment.DeclineCode,
-			&i.Payment.ProviderID,
-			&i.Payment.Attempt,
-			&i.Payment.CreatedAt,
-			&i.Payment.UpdatedAt,
-			&i.Payment.ReconcileAt,
-			&i.Key,
-			&i.Fingerprint,
-			&i.Operation,
-			&i.KeyAttempt,
+			&i.ID,
+			&i.AccountID,
+			&i.OrderID,
+			&i.CustomerID,
+			&i.Method,
+			&i.Token,
+			&i.Amount,
+			&i.Currency,
+			&i.Refunded,
+			&i.Status,
+			&i.DeclineCode,
+			&i.ProviderID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}

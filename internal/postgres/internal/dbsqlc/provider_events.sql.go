@@ -12,7 +12,7 @@ import (
 )
 
 const findPayment = `-- name: FindPayment :one
-SELECT p.id, p.account_id, p.order_id, p.customer_id, p.method, p.token, p.amount, p.currency, p.refunded, p.status, p.decline_code, p.provider_id, p.attempt, p.created_at, p.updated_at, p.reconcile_at, k.key, k.fingerprint, k.operation
+SELECT p.id, p.account_id, p.order_id, p.customer_id, p.method, p.token, p.amount, p.currency, p.refunded, p.status, p.decline_code, p.provider_id, p.created_at, p.updated_at, k.key, k.fingerprint, k.operation
 FROM payments p LEFT JOIN idempotency_keys k ON k.resource_id = p.id AND k.status = 'in_progress'
 WHERE p.id = $1
 `
@@ -41,10 +41,8 @@ func (q *Queries) FindPayment(ctx context.Context, id uuid.UUID) (FindPaymentRow
 		&i.Payment.Status,
 		&i.Payment.DeclineCode,
 		&i.Payment.ProviderID,
-		&i.Payment.Attempt,
 		&i.Payment.CreatedAt,
 		&i.Payment.UpdatedAt,
-		&i.Payment.ReconcileAt,
 		&i.Key,
 		&i.Fingerprint,
 		&i.Operation,
@@ -53,7 +51,7 @@ func (q *Queries) FindPayment(ctx context.Context, id uuid.UUID) (FindPaymentRow
 }
 
 const findRefund = `-- name: FindRefund :one
-SELECT r.id, r.account_id, r.payment_id, r.order_id, r.amount, r.currency, r.status, r.decline_code, r.provider_id, r.charge_id, r.attempt, r.created_at, r.updated_at, r.reconcile_at, k.key, k.fingerprint, k.operation
+SELECT r.id, r.account_id, r.payment_id, r.order_id, r.amount, r.currency, r.status, r.decline_code, r.provider_id, r.charge_id, r.created_at, r.updated_at, k.key, k.fingerprint, k.operation
 FROM refunds r LEFT JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
 WHERE r.id = $1
 `
@@ -80,10 +78,8 @@ func (q *Queries) FindRefund(ctx context.Context, id uuid.UUID) (FindRefundRow, 
 		&i.Refund.DeclineCode,
 		&i.Refund.ProviderID,
 		&i.Refund.ChargeID,
-		&i.Refund.Attempt,
 		&i.Refund.CreatedAt,
 		&i.Refund.UpdatedAt,
-		&i.Refund.ReconcileAt,
 		&i.Key,
 		&i.Fingerprint,
 		&i.Operation,

@@ -11,8 +11,34 @@ import (
 	"github.com/google/uuid"
 )
 
+const keepRefundID = `-- name: KeepRefundID :exec
+UPDATE refunds SET provider_id = $1
+WHERE refunds.account_id = $2 AND refunds.id = $3 AND refunds.status = 'processing' AND EXISTS (SELECT FROM idempotency_keys k
+    WHERE k.account_id = $2 AND k.key = $4 AND k.resource_id = refunds.id AND k.status = 'in_progress' AND k.attempt = $5)
+`
+
+type KeepRefundIDParams struct {
+	ProviderID string
+	AccountID  uuid.UUID
+	ID         uuid.UUID
+	Key        string
+	Attempt    int32
+}
+
+// See KeepChargeID.
+func (q *Queries) KeepRefundID(ctx context.Context, arg KeepRefundIDParams) error {
+	_, err := q.db.Exec(ctx, keepRefundID,
+		arg.ProviderID,
+		arg.AccountID,
+		arg.ID,
+		arg.Key,
+		arg.Attempt,
+	)
+	return err
+}
+
 const listRefunds = `-- name: ListRefunds :many
-SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, attempt, created_at, updated_at, reconcile_at FROM refunds WHERE account_id = $1 AND payment_id = $2
+SELECT id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at FROM refunds WHERE account_id = $1 AND payment_id = $2
   AND id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 ORDER BY id DESC LIMIT $4
 `
@@ -49,10 +75,8 @@ func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]Ref
 			&i.DeclineCode,
 			&i.ProviderID,
 			&i.ChargeID,
-			&i.Attempt,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.ReconcileAt,
 		); err != nil {
 			return nil, err
 		}
@@ -64,96 +88,35 @@ func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]Ref
 	return items, nil
 }
 
-const putOffRefund = `-- name: PutOffRefund :execrows
-WITH put_off AS (
-    UPDATE refunds SET reconcile_at = now() + make_interval(secs => $1), provider_id = coalesce(nullif($2::text, ''), provider_id)
-    WHERE refunds.account_id = $3 AND refunds.id = $4 AND refunds.status = 'processing' AND refunds.attempt = $5 RETURNING refunds.id
-)
-UPDATE idempotency_keys k SET due_at = now() + make_interval(secs => $1)
-FROM put_off WHERE k.resource_id = put_off.id AND k.status = 'in_progress'
+const stampRefunds = `-- name: StampRefunds :many
+UPDATE refunds SET updated_at = now() WHERE id IN (
+    SELECT due.id FROM refunds due WHERE due.id = ANY($1::uuid[]) AND due.status = 'processing' FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at
 `
 
-type PutOffRefundParams struct {
-	WaitSeconds float64
-	ProviderID  string
-	AccountID   uuid.UUID
-	ID          uuid.UUID
-	Attempt     int32
-}
-
-// See PutOffPayment.
-func (q *Queries) PutOffRefund(ctx context.Context, arg PutOffRefundParams) (int64, error) {
-	result, err := q.db.Exec(ctx, putOffRefund,
-		arg.WaitSeconds,
-		arg.ProviderID,
-		arg.AccountID,
-		arg.ID,
-		arg.Attempt,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const takeRefunds = `-- name: TakeRefunds :many
-WITH due AS (
-    SELECT r.id, k.key, k.fingerprint, k.operation
-    FROM refunds r JOIN idempotency_keys k ON k.resource_id = r.id AND k.status = 'in_progress'
-    WHERE r.status = 'processing' AND coalesce(r.reconcile_at, r.updated_at + make_interval(secs => $1)) <= now()
-    ORDER BY r.updated_at LIMIT $2 FOR NO KEY UPDATE OF r SKIP LOCKED
-), fenced AS (
-    UPDATE idempotency_keys k SET attempt = k.attempt + 1, taken_at = now(), due_at = NULL
-    FROM due WHERE k.resource_id = due.id AND k.status = 'in_progress'
-    RETURNING k.resource_id, k.attempt
-)
-UPDATE refunds SET attempt = refunds.attempt + 1, updated_at = now(), reconcile_at = NULL
-FROM due JOIN fenced ON fenced.resource_id = due.id WHERE refunds.id = due.id
-RETURNING refunds.id, refunds.account_id, refunds.payment_id, refunds.order_id, refunds.amount, refunds.currency, refunds.status, refunds.decline_code, refunds.provider_id, refunds.charge_id, refunds.attempt, refunds.created_at, refunds.updated_at, refunds.reconcile_at, due.key, due.fingerprint, due.operation, fenced.attempt AS key_attempt
-`
-
-type TakeRefundsParams struct {
-	GraceSeconds float64
-	BatchSize    int32
-}
-
-type TakeRefundsRow struct {
-	Refund      Refund
-	Key         string
-	Fingerprint []byte
-	Operation   string
-	KeyAttempt  int32
-}
-
-// See TakePayments.
-func (q *Queries) TakeRefunds(ctx context.Context, arg TakeRefundsParams) ([]TakeRefundsRow, error) {
-	rows, err := q.db.Query(ctx, takeRefunds, arg.GraceSeconds, arg.BatchSize)
+// See StampPayments.
+func (q *Queries) StampRefunds(ctx context.Context, ids []uuid.UUID) ([]Refund, error) {
+	rows, err := q.db.Query(ctx, stampRefunds, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TakeRefundsRow
+	var items []Refund
 	for rows.Next() {
-		var i TakeRefundsRow
+		var i Refund
 		if err := rows.Scan(
-			&i.Refund.ID,
-			&i.Refund.AccountID,
-			&i.Refund.PaymentID,
-			&i.Refund.OrderID,
-			&i.Refund.Amount,
-			&i.Refund.Currency,
-			&i.Refund.Status,
-			&i.Refund.DeclineCode,
-			&i.Refund.ProviderID,
-			&i.Refund.ChargeID,
-			&i.Refund.Attempt,
-			&i.Refund.CreatedAt,
-			&i.Refund.UpdatedAt,
-			&i.Refund.ReconcileAt,
-			&i.Key,
-			&i.Fingerprint,
-			&i.Operation,
-			&i.KeyAttempt,
+			&i.ID,
+			&i.AccountID,
+			&i.PaymentID,
+			&i.OrderID,
+			&i.Amount,
+			&i.Currency,
+			&i.Status,
+			&i.DeclineCode,
+			&i.ProviderID,
+			&i.ChargeID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}
