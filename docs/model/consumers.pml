@@ -1,5 +1,5 @@
 // Events: from the stream to their effect, once in each consumer group. Code:
-// internal/outbox/consumer.go, upkeep.go, sql/queries/inbox.sql.
+// internal/outbox/consumer.go, trim.go, sql/queries/inbox.sql.
 //
 // One group with two consumers, and two events that are published already. The
 // order of entries does not matter, so the stream is a count of each event's entries.

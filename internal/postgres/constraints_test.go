@@ -28,7 +28,7 @@ func TestConstraints_EnforceTheRules(t *testing.T) {
 		{"payments_refunded_only_if_paid", "UPDATE payments SET refunded = 1 WHERE status = 'processing'"},
 		{"payments_wallet_settles_at_once", "UPDATE payments SET status = 'processing' WHERE method = 'wallet'"},
 		{"payments_live", `INSERT INTO payments SELECT gen_random_uuid(), account_id, order_id, customer_id, method, token, amount,
-			currency, refunded, status, decline_code, provider_id, attempt, created_at, updated_at FROM payments`},
+			currency, refunded, status, decline_code, provider_id, created_at, updated_at FROM payments`},
 		{"customers_email", `INSERT INTO customers SELECT gen_random_uuid(), account_id, name, upper(email), created_at, updated_at FROM customers`},
 		{"idempotency_keys_status", "UPDATE idempotency_keys SET status = 'lost'"},
 		{"idempotency_keys_finished_has_response", "UPDATE idempotency_keys SET status = 'completed' WHERE status = 'in_progress'"},

@@ -221,7 +221,7 @@ func TestCardPayment_KeyInProgressIsForItsOwnRequest(t *testing.T) {
 		_, err = b.TopUp(b.ctx, call, topUp)
 		require.ErrorIs(t, err, checkout.ErrKeyInProgress)
 	}
-	require.EqualValues(t, 1, value[int32](b, "SELECT attempt FROM payments"))
+	require.EqualValues(t, 1, value[int32](b, "SELECT attempt FROM idempotency_keys WHERE status = 'in_progress'"))
 
 	_, err = b.pool.Exec(b.ctx, "UPDATE idempotency_keys SET expires_at = now() - interval '1 day'")
 	require.NoError(t, err)
