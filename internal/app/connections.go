@@ -15,7 +15,7 @@ const (
 	maxConnections = 4096
 
 	// maxConnectionsEach is what one address gets of them, unless it is a trusted proxy. An
-	// unfinished header of thousands of short lines takes up to 0.45 MiB.
+	// unfinished header of a thousand short lines takes 0.13 MiB.
 	maxConnectionsEach = 96
 )
 

@@ -27,8 +27,9 @@ const (
 	// connections that we are closing.
 	idleTimeout = 75 * time.Second
 
-	// maxHeaderBytes is several times what a browser with cookies sends.
-	maxHeaderBytes = 32 << 10
+	// maxHeaderBytes is what a browser with many cookies sends, and several times what a client of
+	// the API sends. net/http adds 4 KiB.
+	maxHeaderBytes = 8 << 10
 )
 
 func (a *App) newAPIServer(handler http.Handler) *http.Server {
