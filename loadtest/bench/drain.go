@@ -22,12 +22,9 @@ const (
 // drainFloor has pgbench do what a relay and the three consumer groups do with PostgreSQL, side by
 // side, with arrays that each statement reads itself.
 func (b *bench) drainFloor(ctx context.Context) (drained sample, err error) {
-	f, err := b.openFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
 	events := b.cfg.events()
-	if err := executeAt(ctx, f.database, backlog(events), "UPDATE outbox_cursor SET owner = '"+anyAccount+"', position = 0", "VACUUM (ANALYZE) outbox"); err != nil {
+	f, err := b.openFloor(ctx, backlog(events), "UPDATE outbox_cursor SET owner = '"+anyAccount+"', position = 0", "VACUUM (ANALYZE) outbox")
+	if err != nil {
 		return nil, err
 	}
 	var published, handled float64

@@ -62,13 +62,11 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := redis.NewClient(&redis.Options{Addr: b.stack.Addr(stack.Redis)})
-	defer func() { _ = client.Close() }()
-	hash, err := loadScript(ctx, client)
+	hash, err := loadScript(ctx, b.redis)
 	if err != nil {
 		return nil, err
 	}
-	p, err := anyRecord(ctx, client)
+	p, err := anyRecord(ctx, b.redis)
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +74,16 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	return []trial{
 		{pgbenchRow, f.orders},
 		{acquireRow, func(ctx context.Context) (sample, error) {
-			return f.redis(ctx, b.cfg.redisCalls, "SET", key, p.begun, "PX", "600000", "NX", "GET")
+			return f.command(ctx, b.cfg.redisCalls, "SET", key, p.begun, "PX", "600000", "NX", "GET")
 		}},
 		{completeRow, func(ctx context.Context) (sample, error) {
-			return f.redis(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, p.owner, p.answered, "86400000", "idempotency:changes")
+			return f.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, p.owner, p.answered, "86400000", "idempotency:changes")
 		}},
 	}, nil
 }
 
-// openFloor makes a database with the service's tables.
-func (b *bench) openFloor(ctx context.Context) (*floor, error) {
+// openFloor makes a database with the service's tables, and then executes statements there.
+func (b *bench) openFloor(ctx context.Context, statements ...string) (*floor, error) {
 	f := &floor{bench: b, database: strings.Replace(b.databaseURL(), "/oncepay?", "/"+floorDatabase+"?", 1)}
 	server, err := programs.PostgreSQL.Find()
 	if err == nil {
@@ -93,7 +91,7 @@ func (b *bench) openFloor(ctx context.Context) (*floor, error) {
 	}
 	f.pgbench = filepath.Join(filepath.Dir(server), "pgbench")
 	if err == nil {
-		err = executeAt(ctx, b.databaseURL(), "DROP DATABASE IF EXISTS "+floorDatabase, "CREATE DATABASE "+floorDatabase)
+		err = execute(ctx, b.db, "DROP DATABASE IF EXISTS "+floorDatabase, "CREATE DATABASE "+floorDatabase)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare pgbench: %w", err)
@@ -103,19 +101,12 @@ func (b *bench) openFloor(ctx context.Context) (*floor, error) {
 	if printed, err := migrate.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("migrate: %w\n%s", err, printed)
 	}
-	return f, executeAt(ctx, f.database, orderSetup)
-}
-
-func (b *bench) databaseURL() string { return stack.PostgresURL(b.stack.PostgresPrimary()) }
-
-// executeAt executes statements at a database.
-func executeAt(ctx context.Context, url string, statements ...string) error {
-	conn, err := pgx.Connect(ctx, url)
+	conn, err := pgx.Connect(ctx, f.database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return execute(ctx, conn, statements...)
+	return f, execute(ctx, conn, append([]string{orderSetup}, statements...)...)
 }
 
 func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
@@ -222,8 +213,8 @@ func recordOf(text []byte) (record, error) {
 	return record{owner, string(begun) + "\n", string(answered) + "\n" + string(body)}, cmp.Or(answeredErr, err)
 }
 
-// redis runs redis-benchmark with keys of which there are a tenth as many as commands.
-func (f *floor) redis(ctx context.Context, commands int, command ...string) (s sample, err error) {
+// command runs redis-benchmark with keys of which there are a tenth as many as commands.
+func (f *floor) command(ctx context.Context, commands int, command ...string) (s sample, err error) {
 	host, port, _ := strings.Cut(f.stack.Addr(stack.Redis), ":")
 	args := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(f.cfg.clients), "-n", strconv.Itoa(commands),
 		"-r", strconv.Itoa(f.cfg.redisCalls / 10), "--csv"}, command...)

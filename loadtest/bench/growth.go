@@ -17,25 +17,21 @@ const (
 // growth compares what an order costs PostgreSQL in the first minute with what it costs when many
 // thousand are kept.
 func growth(ctx context.Context, b *bench) (map[string]any, error) {
-	s, err := b.openShop(ctx)
-	if err != nil {
-		return nil, err
-	}
-	first, err := b.attack(ctx, "first orders", s.NewOrders, pace, b.cfg.window)
+	first, err := b.attack(ctx, "first orders", b.shop.NewOrders, pace, b.cfg.window)
 	if err != nil {
 		return nil, err
 	}
 	kept, more := float64(b.cfg.skus)+first["answered"], 0.0
 	var curve plotter.XYs // what orders cost PostgreSQL, by how many were kept
 	for began := time.Now(); more < float64(b.cfg.more) && time.Since(began) < fillLimit; {
-		between, err := b.attack(ctx, number(more)+" more orders", s.NewOrders, 0, min(fillStep, b.cfg.window))
+		between, err := b.attack(ctx, number(more)+" more orders", b.shop.NewOrders, 0, min(fillStep, b.cfg.window))
 		if err != nil {
 			return nil, err
 		}
 		more += between["answered"]
 		curve = append(curve, plotter.XY{X: kept + more, Y: between["PostgreSQL"]})
 	}
-	last, err := b.attack(ctx, "last orders", s.NewOrders, pace, b.cfg.window)
+	last, err := b.attack(ctx, "last orders", b.shop.NewOrders, pace, b.cfg.window)
 	ratio := sample{}
 	for name := range last {
 		ratio[name] = last[name] / max(1, first[name])

@@ -12,18 +12,15 @@ import (
 	"github.com/oncepay/oncepay/internal/programs"
 )
 
-// machine says where the figures are from.
-type machine struct{ text, load string }
-
 var (
 	modelName     = regexp.MustCompile(`(?m)^model name\s*: (.*)$`)
 	versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
 )
 
-// thisMachine leaves out what it does not find.
-func thisMachine(ctx context.Context) machine {
+// thisMachine says where the figures are from, and how busy it is. What is not found is left out.
+func thisMachine(ctx context.Context) (machine, load string) {
 	cpus, _ := os.ReadFile("/proc/cpuinfo")
-	load, _ := os.ReadFile("/proc/loadavg")
+	loads, _ := os.ReadFile("/proc/loadavg")
 	model := "unknown model"
 	if found := modelName.FindSubmatch(cpus); found != nil {
 		model = strings.Join(strings.Fields(string(found[1])), " ")
@@ -33,10 +30,7 @@ func thisMachine(ctx context.Context) machine {
 		printed, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
 		return versionNumber.FindString(string(printed))
 	}
-	first, _, _ := strings.Cut(string(load), " ")
-	return machine{
-		text: fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
-			runtime.Version(), version(programs.PostgreSQL, "--version"), version(programs.Redis, "--version"), version(programs.Nginx, "-v")),
-		load: first,
-	}
+	load, _, _ = strings.Cut(string(loads), " ")
+	return fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
+		runtime.Version(), version(programs.PostgreSQL, "--version"), version(programs.Redis, "--version"), version(programs.Nginx, "-v")), load
 }

@@ -25,7 +25,7 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // part is a section of the page, whose template gets what it found.
@@ -124,7 +124,7 @@ type bench struct {
 	cfg        config
 	out        io.Writer
 	bin        string // folder of programs that are built for the run
-	stack      *stack.Stack
+	*system           // nil: no stack is up
 	plots      map[string]*plot.Plot
 	unexpected []string // what went wrong on the way
 }
@@ -141,13 +141,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down(ctx), os.RemoveAll(b.bin)) }()
-	began, here := time.Now(), thisMachine(ctx)
+	began := time.Now()
+	machine, load := thisMachine(ctx)
 	found, err := b.measure(ctx)
 	if err != nil {
 		return err
 	}
 	if err := b.write(head{strings.Join(append([]string{command}, args...), " "), began.Format(time.DateOnly), time.Since(began).Round(time.Second).String(),
-		here.text, here.load, cfg.step.String(), cfg.rounds, found}); err != nil {
+		machine, load, cfg.step.String(), cfg.rounds, found}); err != nil {
 		return err
 	}
 	sections, err := render("sections", found)
@@ -168,17 +169,28 @@ func (b *bench) measure(ctx context.Context) (map[string]any, error) {
 		if !slices.Contains(b.cfg.parts, p.name) {
 			continue
 		}
-		if p.needsStack && (b.stack == nil || !b.cfg.quick) {
+		if p.needsStack && (b.system == nil || !b.cfg.quick) {
 			if err := errors.Join(b.down(ctx), b.up(ctx)); err != nil {
 				return nil, err
 			}
 		}
 		fmt.Fprintf(b.out, "%s\n", p.name)
-		measured, err := p.measure(ctx, b)
+		measured, err := b.part(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 		found[p.name] = measured
 	}
 	return found, nil
+}
+
+// part takes one part, with a shop of its own. In a quick run it is little.
+func (b *bench) part(ctx context.Context, p part) (_ map[string]any, err error) {
+	if p.needsStack {
+		b.shop, err = shop.Open(ctx, shop.Config{BaseURL: b.stack.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers, Orders: b.cfg.skus})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.measure(ctx, b)
 }

@@ -9,10 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -32,34 +29,24 @@ var fillStatements string
 // millions measures what an order costs when a table has millions of rows, while keys are purged,
 // and how quickly a backlog of events is handled.
 func millions(ctx context.Context, b *bench) (map[string]any, error) {
-	s, err := b.openShop(ctx)
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, pace, b.cfg.step); err != nil {
+		return nil, err
+	}
+	empty, err := b.attack(ctx, "on an empty database", b.shop.NewOrders, pace, b.cfg.window)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.Connect(ctx, b.databaseURL())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	f := filled{b, s, conn}
-	if _, err := b.attack(ctx, "warm up", s.NewOrders, pace, b.cfg.step); err != nil {
-		return nil, err
-	}
-	empty, err := b.attack(ctx, "on an empty database", s.NewOrders, pace, b.cfg.window)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.fill(ctx); err != nil {
+	if err := b.fill(ctx); err != nil {
 		return nil, fmt.Errorf("fill the database: %w", err)
 	}
-	full, err := b.attack(ctx, "on a full one", s.NewOrders, pace, b.cfg.window)
+	full, err := b.attack(ctx, "on a full one", b.shop.NewOrders, pace, b.cfg.window)
 	if err != nil {
 		return nil, err
 	}
 	measured := []map[string]any{{"on": "empty", "sample": empty}, {"on": "full", "sample": full}}
 	found := map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.orders(), "keys": b.cfg.keys(), "expired": b.cfg.expired(), "events": b.cfg.events(), "purge": 0}
 	if !b.cfg.quick { // the purgers look for work once a minute
-		purged, took, err := f.purge(ctx)
+		purged, took, err := b.purge(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +56,7 @@ func millions(ctx context.Context, b *bench) (map[string]any, error) {
 	for _, m := range measured {
 		m["p50Ratio"], m["p99Ratio"] = m["sample"].(sample)["p50"]/empty["p50"], m["sample"].(sample)["p99"]/full["p99"]
 	}
-	service, err := f.drain(ctx)
+	service, err := b.drain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +67,6 @@ func millions(ctx context.Context, b *bench) (map[string]any, error) {
 	}
 	maps.Copy(found, map[string]any{"measured": measured, "service": service, "floor": floor, "ratio": ratio})
 	return found, err
-}
-
-// filled is a system whose tables are filled.
-type filled struct {
-	*bench
-	shop *shop.Shop
-	conn *pgx.Conn
 }
 
 func (c config) orders() int  { return c.kept * 1000 }
@@ -102,69 +82,69 @@ func statement(name string, values ...string) string {
 }
 
 // fill inserts rows as orders of many days have left them.
-func (f filled) fill(ctx context.Context) error {
+func (b *bench) fill(ctx context.Context) error {
 	// Constraints were checked when such orders were placed; and a loss of this database does no
 	// harm.
-	if err := execute(ctx, f.conn, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
+	if err := execute(ctx, b.db, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
 		return err
 	}
 	share := func(of, batch int) string { return fmt.Sprint(of * batch / fillBatches) }
 	for batch := range fillBatches {
-		values := []string{":customer", f.shop.Customers[0], ":batch", fmt.Sprint(batch),
-			":first_order", share(f.cfg.orders(), batch), ":last_order", share(f.cfg.orders(), batch+1) + " - 1",
-			":first_key", share(f.cfg.keys(), batch), ":last_key", share(f.cfg.keys(), batch+1) + " - 1"}
-		if err := execute(ctx, f.conn, statement("orders", values...), statement("items", values...), statement("keys", values...)); err != nil {
+		values := []string{":customer", b.shop.Customers[0], ":batch", fmt.Sprint(batch),
+			":first_order", share(b.cfg.orders(), batch), ":last_order", share(b.cfg.orders(), batch+1) + " - 1",
+			":first_key", share(b.cfg.keys(), batch), ":last_key", share(b.cfg.keys(), batch+1) + " - 1"}
+		if err := execute(ctx, b.db, statement("orders", values...), statement("items", values...), statement("keys", values...)); err != nil {
 			return err
 		}
-		fmt.Fprintf(f.out, "  %s orders, %s keys\n", share(f.cfg.orders(), batch+1), share(f.cfg.keys(), batch+1))
+		fmt.Fprintf(b.out, "  %s orders, %s keys\n", share(b.cfg.orders(), batch+1), share(b.cfg.keys(), batch+1))
 	}
 	// What autovacuum has long done when that many orders have come one by one.
-	return execute(ctx, f.conn, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
+	return execute(ctx, b.db, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
 }
 
 // purge measures orders while the purgers delete keys, and for how long they do.
-func (f filled) purge(ctx context.Context) (orders sample, took time.Duration, err error) {
-	if err := execute(ctx, f.conn, statement("expired", ":customer", f.shop.Customers[0], ":last_key", fmt.Sprint(f.cfg.expired()))); err != nil {
+func (b *bench) purge(ctx context.Context) (orders sample, took time.Duration, err error) {
+	if err := execute(ctx, b.db, statement("expired", ":customer", b.shop.Customers[0], ":last_key", fmt.Sprint(b.cfg.expired()))); err != nil {
 		return nil, 0, err
 	}
-	fmt.Fprintf(f.out, "  %d keys have expired\n", f.cfg.expired())
-	if err := await(ctx, f.conn, purgeBegins, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
+	fmt.Fprintf(b.out, "  %d keys have expired\n", b.cfg.expired())
+	if err := await(ctx, b.db, purgeBegins, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
 		return nil, 0, fmt.Errorf("wait for the purgers: %w", err)
 	}
 	began := time.Now()
 	var purging errgroup.Group
 	purging.Go(func() error {
-		err := await(ctx, f.conn, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
+		err := await(ctx, b.db, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
 		took = time.Since(began)
 		return err
 	})
-	orders, err = f.attack(ctx, "while keys are purged", f.shop.NewOrders, pace, f.cfg.window)
+	orders, err = b.attack(ctx, "while keys are purged", b.shop.NewOrders, pace, b.cfg.window)
 	err = errors.Join(err, purging.Wait())
-	fmt.Fprintf(f.out, "  which took %.0f s\n", took.Seconds())
+	fmt.Fprintf(b.out, "  which took %.0f s\n", took.Seconds())
 	return orders, took, err
 }
 
 // drain has the service handle a backlog that comes at once. It returns how many events a second
 // were published and had their effects, and what an event cost PostgreSQL.
-func (f filled) drain(ctx context.Context) (drained sample, err error) {
+func (b *bench) drain(ctx context.Context) (drained sample, err error) {
 	var confirmations, notices int
-	err = f.conn.QueryRow(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM order_confirmations), (SELECT coalesce(max(id), 0) FROM warehouse_notices)`).
+	err = b.db.QueryRow(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM order_confirmations), (SELECT coalesce(max(id), 0) FROM warehouse_notices)`).
 		Scan(&confirmations, &notices)
 	if err != nil {
 		return nil, err
 	}
-	events := f.cfg.events()
-	if err := execute(ctx, f.conn, backlog(events)); err != nil {
+	events := b.cfg.events()
+	if err := execute(ctx, b.db, backlog(events)); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	var published, handled float64
-	drained, err = f.costing(func() (int, error) {
-		if err := await(ctx, f.conn, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
+	drained, err = b.costing(func() (int, error) {
+		if err := await(ctx, b.db, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
 			return 0, err
 		}
 		published = float64(events) / time.Since(began).Seconds()
-		err := await(ctx, f.conn, drainEnds, `SELECT (SELECT max(id) >= $1 FROM order_confirmations) AND (SELECT max(id) >= $2 FROM warehouse_notices)`,
+		err := await(ctx, b.db, drainEnds, `SELECT (SELECT max(id) >= $1 FROM order_confirmations) AND (SELECT max(id) >= $2 FROM warehouse_notices)`,
 			confirmations+events, notices+events/2)
 		handled = float64(events) / time.Since(began).Seconds()
 		return events, err
@@ -173,7 +153,7 @@ func (f filled) drain(ctx context.Context) (drained sample, err error) {
 		return nil, err
 	}
 	drained["published"], drained["handled"] = published, handled
-	fmt.Fprintf(f.out, "  a backlog of %d events: %s/s published, %s/s handled\n", events, number(published), number(handled))
+	fmt.Fprintf(b.out, "  a backlog of %d events: %s/s published, %s/s handled\n", events, number(published), number(handled))
 	return drained, nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // pace is the rate a second at which the service is measured below its limit.
@@ -17,36 +15,32 @@ var loads = []string{"order", "order, one hot SKU", "replay", "card payment"}
 
 // target sends one kind of requests. What is paid is placed before: at the limit, the measurement
 // ends when all are paid.
-func (b *bench) target(ctx context.Context, s *shop.Shop, load string) (vegeta.Targeter, error) {
+func (b *bench) target(ctx context.Context, load string) (vegeta.Targeter, error) {
 	switch load {
 	case loads[0]:
-		return s.NewOrders, nil
+		return b.shop.NewOrders, nil
 	case loads[1]:
-		return s.HotOrders, nil
+		return b.shop.HotOrders, nil
 	case loads[2]:
-		return s.Replays, nil
+		return b.shop.Replays, nil
 	}
-	placed, err := s.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
-	return s.PaymentsOf(placed), err
+	placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
+	return b.shop.PaymentsOf(placed), err
 }
 
 // orders measures the service through nginx, and its servers without it.
 func orders(ctx context.Context, b *bench) (map[string]any, error) {
-	s, err := b.openShop(ctx)
-	if err != nil {
-		return nil, err
-	}
 	trials, err := b.prepareFloor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.attack(ctx, "warm up", s.NewOrders, 0, b.cfg.step); err != nil {
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
 	for _, load := range loads {
 		for _, rate := range []int{0, pace} {
 			trials = append(trials, trial{at(load, rate), func(ctx context.Context) (sample, error) {
-				target, err := b.target(ctx, s, load)
+				target, err := b.target(ctx, load)
 				if err != nil {
 					return nil, err
 				}

@@ -15,15 +15,11 @@ import (
 // overload draws the curve of loadtest/bench/overload, at multiples of the limit: how many orders a
 // second are done when each client sends its next one at once.
 func overload(ctx context.Context, b *bench) (map[string]any, error) {
-	s, err := b.openShop(ctx)
-	if err != nil {
-		return nil, err
-	}
 	step := 2 * b.cfg.step
-	if _, err := b.attack(ctx, "warm up", s.NewOrders, 0, step); err != nil {
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, step); err != nil {
 		return nil, err
 	}
-	limit, err := b.attack(ctx, "the limit", s.NewOrders, 0, step)
+	limit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, step)
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
-
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
@@ -27,38 +23,26 @@ const (
 // sizes measures the bytes that an order, a payment and their keys take, and which commands an
 // order sends to Redis.
 func sizes(ctx context.Context, b *bench) (map[string]any, error) {
-	s, err := b.openShop(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client := redis.NewClient(&redis.Options{Addr: b.stack.Addr(stack.Redis)})
-	defer func() { _ = client.Close() }()
-	conn, err := pgx.Connect(ctx, b.databaseURL())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	m := meter{conn, client, b.cfg.sized}
-	if err := client.ConfigResetStat(ctx).Err(); err != nil {
+	if err := b.redis.ConfigResetStat(ctx).Err(); err != nil {
 		return nil, err
 	}
 	var placed []shop.Order
-	order, err := m.growth(ctx, func() (err error) { placed, err = s.Place(ctx, b.cfg.sized); return err })
+	order, err := b.grown(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
 	if err != nil {
 		return nil, err
 	}
-	commands, err := client.Info(ctx, "commandstats").Result()
+	commands, err := b.redis.Info(ctx, "commandstats").Result()
 	if err != nil {
 		return nil, err
 	}
-	payment, err := m.growth(ctx, func() error {
-		_, err := b.attack(ctx, "payments", s.PaymentsOf(placed), 0, settled)
+	payment, err := b.grown(ctx, func() error {
+		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, settled)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	kept, err := m.redisSizes(ctx)
+	kept, err := b.redisSizes(ctx)
 	tables := maps.Clone(order)
 	maps.Copy(tables, payment)
 	for _, bytes := range []sample{order, payment} {
@@ -72,58 +56,41 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		"commands": parseCommands(commands, b.cfg.sized)}, err
 }
 
-// meter measures how much n operations leave behind.
-type meter struct {
-	postgres *pgx.Conn
-	redis    *redis.Client
-	n        int
-}
-
-// growth is how many bytes each table has grown for each of n operations and all their events, with
-// its indexes and before any vacuum.
-func (m meter) growth(ctx context.Context, do func() error) (sample, error) {
-	before, err := m.tables(ctx)
+// grown is how many bytes each table has grown for each operation and all its events, with its
+// indexes and before any vacuum.
+func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
+	before, err := b.tables(ctx)
 	if err == nil {
 		err = do()
 	}
 	if err == nil {
-		err = await(ctx, m.postgres, settled, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
+		err = await(ctx, b.db, settled, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
 	}
 	if err != nil {
 		return nil, err
 	}
-	grown, err := m.tables(ctx)
+	grown, err := b.tables(ctx)
 	for name := range grown {
-		grown[name] = (grown[name] - before[name]) / float64(m.n)
+		grown[name] = (grown[name] - before[name]) / float64(b.cfg.sized)
 	}
 	maps.DeleteFunc(grown, func(_ string, bytes float64) bool { return bytes <= 0 })
 	return grown, err
 }
 
-func (m meter) tables(ctx context.Context) (sample, error) {
-	rows, err := m.postgres.Query(ctx, "SELECT relname::text, pg_total_relation_size(oid)::float8 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
-	if err != nil {
-		return nil, err
-	}
-	found := sample{}
-	var name string
-	var bytes float64
-	_, err = pgx.ForEachRow(rows, []any{&name, &bytes}, func() error {
-		found[name] = bytes
-		return nil
-	})
+func (b *bench) tables(ctx context.Context) (found sample, err error) {
+	err = b.db.QueryRow(ctx, "SELECT json_object_agg(relname, pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace").Scan(&found)
 	return found, err
 }
 
-// redisSizes is the mean of MEMORY USAGE for each kind of record, by its key, and of an event in the
-// stream, if there are any that no group is done with.
-func (m meter) redisSizes(ctx context.Context) (sample, error) {
+// redisSizes is the mean of MEMORY USAGE for each kind of record, by its key, and of an event in
+// the stream, if there are any that no group is done with.
+func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	means := sample{}
 	for kind, key := range map[string]string{"key of an order": "bench-*-order-*", "key of a card payment": "pay-*"} {
 		count := 0.0
-		names := m.redis.Scan(ctx, 0, "idempotency:*:"+key, sampled).Iterator()
+		names := b.redis.Scan(ctx, 0, "idempotency:*:"+key, sampled).Iterator()
 		for names.Next(ctx) && count < sampled {
-			used, err := m.redis.MemoryUsage(ctx, names.Val()).Result()
+			used, err := b.redis.MemoryUsage(ctx, names.Val()).Result()
 			if err != nil {
 				return nil, err
 			}
@@ -135,11 +102,11 @@ func (m meter) redisSizes(ctx context.Context) (sample, error) {
 		}
 	}
 	const stream = "oncepay:events"
-	length, err := m.redis.XLen(ctx, stream).Result()
+	length, err := b.redis.XLen(ctx, stream).Result()
 	if err != nil || length == 0 {
 		return means, err
 	}
-	used, err := m.redis.MemoryUsage(ctx, stream, 0).Result()
+	used, err := b.redis.MemoryUsage(ctx, stream, 0).Result()
 	means["event in the stream"] = float64(used) / float64(length)
 	return means, err
 }

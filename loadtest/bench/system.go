@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -27,11 +30,23 @@ const (
 	patience = 20 * time.Second
 )
 
-// up starts a stack of this run alone.
-func (b *bench) up(ctx context.Context) (err error) {
+// system is a stack of this run alone, and what is connected to it.
+type system struct {
+	stack *stack.Stack
+	db    *pgx.Conn
+	redis *redis.Client
+	shop  *shop.Shop
+}
+
+func (b *bench) up(ctx context.Context) error {
 	fmt.Fprintln(b.out, "bringing a stack up")
-	if b.stack, err = newStack(); err == nil {
-		err = b.stack.Up(ctx)
+	st, err := newStack()
+	if err != nil {
+		return err
+	}
+	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
+	if err = st.Up(ctx); err == nil {
+		b.db, err = pgx.Connect(ctx, b.databaseURL())
 	}
 	if err != nil {
 		return fmt.Errorf("bring the stack up: %w", err)
@@ -40,16 +55,21 @@ func (b *bench) up(ctx context.Context) (err error) {
 }
 
 func (b *bench) down(ctx context.Context) error {
-	if b.stack == nil {
+	if b.system == nil {
 		return nil
 	}
 	fmt.Fprintln(b.out, "taking the stack down")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
-	err := b.stack.Down(ctx, false)
-	b.stack = nil
+	if b.db != nil {
+		_ = b.db.Close(ctx)
+	}
+	err := errors.Join(b.redis.Close(), b.stack.Down(ctx, false))
+	b.system = nil
 	return err
 }
+
+func (s *system) databaseURL() string { return stack.PostgresURL(s.stack.PostgresPrimary()) }
 
 // newStack is one without the fault proxy, which costs as much as a replica, on ports that are
 // free.
@@ -80,12 +100,6 @@ func checkPorts(st *stack.Stack) error {
 		}
 	}
 	return nil
-}
-
-// openShop prepares what is bought. In a quick run it is little.
-func (b *bench) openShop(ctx context.Context) (*shop.Shop, error) {
-	return shop.Open(ctx, shop.Config{BaseURL: b.stack.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers,
-		Orders: b.cfg.skus})
 }
 
 // attack sends requests to the service: at a rate a second, or with rate 0 as many as so many

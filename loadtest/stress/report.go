@@ -97,9 +97,10 @@ func (o *outcome) print(out io.Writer) {
 	if o.Unread != "" {
 		fmt.Fprintln(out, " ", o.Unread)
 	}
-	byRule := o.broken()
-	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
-		fmt.Fprintf(out, "  %6d  %s\n", byRule[rule], rule)
+	for _, p := range o.promises() {
+		if p.Broken > 0 {
+			fmt.Fprintf(out, "  %6d  %s\n", p.Broken, p.Text)
+		}
 	}
 	for _, v := range o.Shown() {
 		fmt.Fprintf(out, "  - %s\n", v)

@@ -33,7 +33,8 @@ type row struct {
 	answers []spot
 }
 
-// classes are what an answer was. Each one is drawn apart: a replay is cheaper than what it repeats.
+// classes are what an answer was. Each one is drawn apart: a replay is cheaper than what it
+// repeats.
 var classes = []row{
 	{Kind: "first requests", About: "201: the order or payment was made", Colour: color.NRGBA{0x33, 0x65, 0x8a, 0xff}},
 	{Kind: "replays", About: "201: the kept answer of the first request", Colour: color.NRGBA{0x1a, 0x7f, 0x4b, 0xff}},
