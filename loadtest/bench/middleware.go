@@ -155,6 +155,6 @@ func (b *bench) middlewareFound(found results) map[string]any {
 			contests, bars = append(contests, table), append(bars, group)
 		}
 	}
-	b.plots["middleware"] = drawBars("CPU of the server per request", "µs", legend, bars)
+	b.plots["middleware"] = drawBars("CPU of the server per request", legend, bars)
 	return map[string]any{"found": found, "contests": contests}
 }

@@ -70,7 +70,7 @@ func (b *bench) ordersFound(found results) map[string]any {
 		}
 		bars = append(bars, group)
 	}
-	b.plots["orders"] = drawBars("CPU per request", "µs", tiers, bars)
+	b.plots["orders"] = drawBars("CPU per request", tiers, bars)
 	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": b.cfg.clients, "pace": pace,
 		"pgbenchClients": pgbenchClients}
 }

@@ -20,8 +20,9 @@ type bar struct {
 	values []float64
 }
 
-func drawBars(title, unit string, legend []string, groups []bar) *plot.Plot {
-	p := newPlot(title, "", unit)
+// drawBars draws times in µs.
+func drawBars(title string, legend []string, groups []bar) *plot.Plot {
+	p := newPlot(title, "", "µs")
 	width := barsWidth / vg.Length(len(legend))
 	names := make([]string, len(groups))
 	for i, name := range legend {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +27,6 @@ type shot struct {
 	request
 	kind kind
 	base string // URL of nginx or of a replica
-	body []byte
 }
 
 // script decides what each request of the load is, from what has been
@@ -50,7 +50,7 @@ func newScript(cfg config, s *shop.Shop) *script {
 
 // next is a vegeta.Targeter. The shot's name travels as the URL's fragment,
 // which vegeta hands back with the result and never puts on the wire.
-func (s *script) next(target *vegeta.Target) error {
+func (s *script) next(target *vegeta.Target) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shot, name := s.plan(slot(s.started)), strconv.FormatUint(s.started, 10)
@@ -62,8 +62,9 @@ func (s *script) next(target *vegeta.Target) error {
 		path += "/" + shot.order + "/payments"
 	}
 	target.Method, target.URL = http.MethodPost, shot.base+"/v1"+path+"#"+name
-	target.Body, target.Header = shot.body, s.shop.Header(shot.key)
-	return nil
+	target.Header = s.shop.Header(shot.key)
+	target.Body, err = shot.encode(name)
+	return err
 }
 
 // take returns the shot that a result belongs to.
@@ -105,11 +106,9 @@ func (s *script) plan(k kind) *shot {
 		return s.pair
 	case (k == replay || k == mismatch) && len(s.finished) > 0:
 		again := *s.finished[rand.IntN(len(s.finished))]
-		again.kind, again.base = k, s.cfg.BaseURL
-		if k == replay {
-			s.repeat(&again)
-		} else {
-			change(&again)
+		again.kind, again.base, again.expect = k, s.cfg.BaseURL, sentAgain
+		if k == mismatch {
+			again.expect = otherRequest
 		}
 		return &again
 	case pays != "" && len(s.unpaid) > 0:
@@ -135,14 +134,14 @@ func (s *script) order(k kind) *shot {
 			q.amount += q.items[sku] * s.shop.Price(product)
 		}
 	}
-	return &shot{request: q, kind: k, base: s.cfg.BaseURL, body: orderBody(q.customer, q.items)}
+	return &shot{request: q, kind: k, base: s.cfg.BaseURL}
 }
 
 func (s *script) payment(k kind, op operation) *shot {
 	q := s.unpaid[0]
 	s.unpaid = s.unpaid[1:]
 	q.key, q.operation, q.expect, q.items = s.key(), op, first, nil
-	return &shot{request: q, kind: k, base: s.cfg.BaseURL, body: paymentBody(op, s.started)}
+	return &shot{request: q, kind: k, base: s.cfg.BaseURL}
 }
 
 func (s *script) key() string { return fmt.Sprintf("%s-%d", s.shop.Run, s.started) }
@@ -158,52 +157,24 @@ func (s *script) race(one *shot) {
 	s.pair = &second
 }
 
-// repeat sends a payment again with another nonce.
-func (s *script) repeat(again *shot) {
-	again.expect = sentAgain
-	if again.operation != placeOrder {
-		again.body = paymentBody(again.operation, s.started)
-	}
-}
-
-// change asks for more of the same order, or pays in the other way.
-func change(other *shot) {
-	other.expect = otherRequest
-	switch other.operation {
-	case placeOrder:
-		items := maps.Clone(other.items)
-		for sku := range items {
-			items[sku]++
+// encode is the body: what was planned, or, where another request is due, more of the same order, or
+// the other way to pay. The nonce of a payment is no part of what its key is bound to.
+func (s *shot) encode(nonce string) ([]byte, error) {
+	isOther := s.expect == otherRequest
+	if s.operation == placeOrder {
+		var items []map[string]any
+		for _, sku := range slices.Sorted(maps.Keys(s.items)) {
+			quantity := s.items[sku]
+			if isOther {
+				quantity++
+			}
+			items = append(items, map[string]any{"sku": sku, "quantity": quantity})
 		}
-		other.body = orderBody(other.customer, items)
-	case payCard:
-		other.body = paymentBody(payWallet, 0)
-	case payWallet:
-		other.body = paymentBody(payCard, 0)
+		return json.Marshal(map[string]any{"customer_id": s.customer, "items": items})
 	}
-}
-
-func orderBody(customer string, items map[string]int64) []byte {
-	var list []any
-	for sku, quantity := range items {
-		list = append(list, map[string]any{"sku": sku, "quantity": quantity})
-	}
-	return encode(map[string]any{"customer_id": customer, "items": list})
-}
-
-// paymentBody has a nonce, which is no part of what a key is bound to.
-func paymentBody(op operation, nonce uint64) []byte {
 	method := map[string]string{"type": "wallet"}
-	if op == payCard {
+	if (s.operation == payCard) != isOther {
 		method = map[string]string{"type": "card", "token": "tok_visa"}
 	}
-	return encode(map[string]any{"method": method, "request_nonce": strconv.FormatUint(nonce, 10)})
-}
-
-func encode(v any) []byte {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	return body
+	return json.Marshal(map[string]any{"method": method, "request_nonce": nonce})
 }
