@@ -101,7 +101,7 @@ func TestPage_ComparesContenders(t *testing.T) {
 	found := results{}
 	for i, c := range contenders {
 		for _, kind := range []string{newKeys, replays} {
-			found[cell(c.name, kind, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
+			found[cell(c.Name, kind, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
 		}
 	}
 	text := pageWith(t, "middleware", b.middlewareFound(found))
@@ -134,12 +134,13 @@ number of failed transactions: 0 (0.000%)
 latency average = 1.618 ms
 tps = 617.5 (without initial connection time)
 `
-	answer, err := parsePgbench(printed)
+	n, found, err := parsePgbench(printed)
 	require.NoError(t, err)
-	require.Equal(t, pgbenchAnswer{1234, 617.5, 1.618}, answer)
-	_, err = parsePgbench(strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1))
+	require.Equal(t, 1234, n)
+	require.Equal(t, sample{"rate": 617.5, "p50": 1.618}, found)
+	_, _, err = parsePgbench(strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1))
 	require.ErrorContains(t, err, "3 transactions")
-	_, err = parsePgbench("pgbench: error")
+	_, _, err = parsePgbench("pgbench: error")
 	require.ErrorContains(t, err, "tps")
 }
 

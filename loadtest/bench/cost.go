@@ -10,8 +10,9 @@ import (
 // tiers are the servers whose CPU time is told apart, in the order of the tables.
 var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
 
-// costing does something n times, and returns the CPU time in µs that each tier used for each.
-func (b *bench) costing(do func() (n int, err error)) (sample, error) {
+// costing does something n times, and returns the figures of that together with the CPU time in µs
+// that each tier used for each.
+func (b *bench) costing(do func() (n int, found sample, err error)) (sample, error) {
 	pids := map[string][]int{}
 	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
 		for _, service := range services {
@@ -21,23 +22,22 @@ func (b *bench) costing(do func() (n int, err error)) (sample, error) {
 	return costing(pids, do)
 }
 
-// costing does something n times, and returns the CPU time in µs that each group of processes used
-// for each.
-func costing(pids map[string][]int, do func() (n int, err error)) (sample, error) {
+// costing does something n times, and returns the figures of that together with the CPU time in µs
+// that each group of processes used for each.
+func costing(pids map[string][]int, do func() (n int, found sample, err error)) (sample, error) {
 	before, err := cpuTimes(pids)
 	if err != nil {
 		return nil, err
 	}
-	n, err := do()
+	n, found, err := do()
 	if err != nil {
 		return nil, err
 	}
 	after, err := cpuTimes(pids)
-	cost := sample{}
 	for name, used := range after {
-		cost[name] = perRequest(used-before[name], n)
+		found[name] = perRequest(used-before[name], n)
 	}
-	return cost, err
+	return found, err
 }
 
 // perRequest is in µs.

@@ -21,15 +21,16 @@ const (
 
 // drainFloor has pgbench do what a relay and the three consumer groups do with PostgreSQL, side by
 // side, with arrays that each statement reads itself.
-func (b *bench) drainFloor(ctx context.Context) (drained sample, err error) {
+func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 	events := b.cfg.events()
 	f, err := b.openFloor(ctx, backlog(events), "UPDATE outbox_cursor SET owner = '"+anyAccount+"', position = 0", "VACUUM (ANALYZE) outbox")
 	if err != nil {
 		return nil, err
 	}
-	var published, handled float64
 	began := time.Now()
-	drained, err = b.costing(func() (int, error) {
+	rate := func() float64 { return float64(events) / time.Since(began).Seconds() }
+	return b.costing(func() (int, sample, error) {
+		var published float64
 		var group errgroup.Group
 		for name, script := range drainScripts() {
 			group.Go(func() error {
@@ -41,23 +42,16 @@ func (b *bench) drainFloor(ctx context.Context) (drained sample, err error) {
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 					return err
 				}
-				_, err = f.run(ctx, path, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
+				_, _, err = f.run(ctx, path, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
 				if name == "relay" {
-					published = float64(events) / time.Since(began).Seconds()
+					published = rate()
 				}
 				return err
 			})
 		}
 		err := group.Wait()
-		handled = float64(events) / time.Since(began).Seconds()
-		return events, err
+		return events, sample{"published": published, "handled": rate()}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	drained["published"], drained["handled"] = published, handled
-	fmt.Fprintf(b.out, "  pgbench: %s/s published, %s/s handled\n", number(published), number(handled))
-	return drained, nil
 }
 
 // script is one of pgbench: queries of the service, with values in the place of their parameters.

@@ -133,27 +133,18 @@ func await(ctx context.Context, conn *pgx.Conn, limit time.Duration, question st
 // orders runs pgbench, which counts in whole seconds.
 func (f *floor) orders(ctx context.Context) (sample, error) {
 	f.runs++
-	var answer pgbenchAnswer
-	cost, err := f.costing(func() (_ int, err error) {
-		answer, err = f.run(ctx, orderScript, "-c", strconv.Itoa(pgbenchClients), "-j", "2", "-T", strconv.Itoa(max(1, int(f.cfg.step.Seconds()))),
+	return f.costing(func() (int, sample, error) {
+		return f.run(ctx, orderScript, "-c", strconv.Itoa(pgbenchClients), "-j", "2", "-T", strconv.Itoa(max(1, int(f.cfg.step.Seconds()))),
 			"-D", fmt.Sprint("run=", f.runs), "-D", "account=00000000-0000-7000-8000-000000000000")
-		return answer.orders, err
 	})
-	return sample{"rate": answer.rate, "p50": answer.latency, "PostgreSQL": cost["PostgreSQL"]}, err
-}
-
-// pgbenchAnswer is what pgbench has printed; the latency is the mean, in ms.
-type pgbenchAnswer struct {
-	orders        int
-	rate, latency float64
 }
 
 // run has pgbench run a script, whose :n begins at 0.
-func (f *floor) run(ctx context.Context, script string, args ...string) (pgbenchAnswer, error) {
+func (f *floor) run(ctx context.Context, script string, args ...string) (n int, found sample, err error) {
 	args = append([]string{"-n", "-M", "prepared", "-f", script, "-D", "n=0"}, append(args, f.database)...)
 	printed, err := exec.CommandContext(ctx, f.pgbench, args...).CombinedOutput()
 	if err != nil {
-		return pgbenchAnswer{}, fmt.Errorf("pgbench, %s: %w\n%s", script, err, printed)
+		return 0, nil, fmt.Errorf("pgbench, %s: %w\n%s", script, err, printed)
 	}
 	return parsePgbench(string(printed))
 }
@@ -161,16 +152,19 @@ func (f *floor) run(ctx context.Context, script string, args ...string) (pgbench
 var pgbenchFigures = regexp.MustCompile(`(?ms)^number of transactions actually processed: (\d+).*^number of failed transactions: (\d+).*` +
 	`^latency average = ([\d.]+) ms.*^tps = ([\d.]+)`)
 
-func parsePgbench(printed string) (a pgbenchAnswer, err error) {
-	found := pgbenchFigures.FindStringSubmatch(printed)
-	if found == nil {
-		return a, fmt.Errorf("pgbench printed no %s:\n%s", pgbenchFigures, printed)
+// parsePgbench reads the number of transactions, the rate a second, and the mean latency in ms,
+// which stands for the median.
+func parsePgbench(printed string) (n int, found sample, err error) {
+	figures := pgbenchFigures.FindStringSubmatch(printed)
+	if figures == nil {
+		return 0, nil, fmt.Errorf("pgbench printed no %s:\n%s", pgbenchFigures, printed)
 	}
-	if found[2] != "0" {
-		return a, fmt.Errorf("%s transactions of pgbench failed", found[2])
+	if figures[2] != "0" {
+		return 0, nil, fmt.Errorf("%s transactions of pgbench failed", figures[2])
 	}
-	_, err = fmt.Sscan(strings.Join(found[1:], " "), &a.orders, new(int), &a.latency, &a.rate)
-	return a, err
+	var rate, latency float64
+	_, err = fmt.Sscan(strings.Join(figures[1:], " "), &n, new(int), &latency, &rate)
+	return n, sample{"rate": rate, "p50": latency}, err
 }
 
 // loadScript has Redis know the script that completes a record.
@@ -214,21 +208,18 @@ func recordOf(text []byte) (record, error) {
 }
 
 // command runs redis-benchmark with keys of which there are a tenth as many as commands.
-func (f *floor) command(ctx context.Context, commands int, command ...string) (s sample, err error) {
+func (f *floor) command(ctx context.Context, commands int, command ...string) (sample, error) {
 	host, port, _ := strings.Cut(f.stack.Addr(stack.Redis), ":")
 	args := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(f.cfg.clients), "-n", strconv.Itoa(commands),
 		"-r", strconv.Itoa(f.cfg.redisCalls / 10), "--csv"}, command...)
-	cost, err := f.costing(func() (int, error) {
+	return f.costing(func() (int, sample, error) {
 		printed, err := exec.CommandContext(ctx, "redis-benchmark", args...).Output()
-		if err == nil {
-			s, err = parseRedisBenchmark(string(printed))
+		if err != nil {
+			return 0, nil, fmt.Errorf("redis-benchmark: %w", err)
 		}
-		return commands, err
+		found, err := parseRedisBenchmark(string(printed))
+		return commands, found, err
 	})
-	if err == nil {
-		s["Redis"] = cost["Redis"]
-	}
-	return s, err
 }
 
 // parseRedisBenchmark reads the rate a second, and latencies in ms. What is before the figures is

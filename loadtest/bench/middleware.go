@@ -21,7 +21,7 @@ const (
 )
 
 // contender is a middleware, by its name in loadtest/others.
-type contender struct{ name, what string }
+type contender struct{ Name, What string }
 
 const (
 	ours    = "oncepay"
@@ -55,8 +55,8 @@ func middleware(ctx context.Context, b *bench) (map[string]any, error) {
 	for _, connections := range b.cfg.connections {
 		for _, kind := range []string{newKeys, replays} {
 			for _, c := range contenders {
-				trials = append(trials, trial{cell(c.name, kind, connections), func(ctx context.Context) (sample, error) {
-					return b.contend(ctx, program, redis, c.name, kind, connections)
+				trials = append(trials, trial{cell(c.Name, kind, connections), func(ctx context.Context) (sample, error) {
+					return b.contend(ctx, program, redis, c.Name, kind, connections)
 				}})
 			}
 		}
@@ -98,15 +98,10 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 	if kind == replays {
 		key = func(connection, n int) string { return fmt.Sprintf("replay-%d", (connection*7+n)%repeated) }
 	}
-	var rate float64
-	s, err = costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (n int, err error) {
-		n, rate, err = drive(ctx, addr, connections, b.cfg.step, key)
-		return n, err
+	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (int, sample, error) {
+		n, rate, err := drive(ctx, addr, connections, b.cfg.step, key)
+		return n, sample{"rate": rate}, err
 	})
-	if err == nil {
-		s["rate"] = rate
-	}
-	return s, err
 }
 
 // checkReplays sends each key that is repeated twice: a middleware that executes it again must not
@@ -133,28 +128,22 @@ func checkReplays(ctx context.Context, addr string, want bool) error {
 	return nil
 }
 
-// contest is a table of the page: one kind of requests over so many connections, to all contenders.
-type contest struct {
-	What   string
-	Trials []struct{ What, Name, Ours string }
-}
-
 func (b *bench) middlewareFound(found results) map[string]any {
-	var contests []contest
+	kinds := []string{newKeys, replays}
 	var bars []bar
 	var legend []string
 	for _, connections := range b.cfg.connections {
-		for _, kind := range []string{newKeys, replays} {
-			table, group := contest{What: fmt.Sprintf("%s, %d connections", kind, connections)}, bar{name: fmt.Sprintf("%s, %d", kind, connections)}
-			legend = nil
+		for _, kind := range kinds {
+			group := bar{name: fmt.Sprintf("%s, %d", kind, connections)}
 			for _, c := range contenders {
-				name := cell(c.name, kind, connections)
-				table.Trials = append(table.Trials, struct{ What, Name, Ours string }{c.what, name, cell(ours, kind, connections)})
-				group.values, legend = append(group.values, found.Of(name, "server").median), append(legend, c.what)
+				group.values = append(group.values, found.Of(cell(c.Name, kind, connections), "server").median)
 			}
-			contests, bars = append(contests, table), append(bars, group)
+			bars = append(bars, group)
 		}
 	}
+	for _, c := range contenders {
+		legend = append(legend, c.What)
+	}
 	b.plots["middleware"] = drawBars("CPU of the server per request", legend, bars)
-	return map[string]any{"found": found, "contests": contests}
+	return map[string]any{"found": found, "connections": b.cfg.connections, "kinds": kinds, "contenders": contenders, "ours": ours}
 }

@@ -126,9 +126,9 @@ func (b *bench) purge(ctx context.Context) (orders sample, took time.Duration, e
 
 // drain has the service handle a backlog that comes at once. It returns how many events a second
 // were published and had their effects, and what an event cost PostgreSQL.
-func (b *bench) drain(ctx context.Context) (drained sample, err error) {
+func (b *bench) drain(ctx context.Context) (sample, error) {
 	var confirmations, notices int
-	err = b.db.QueryRow(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM order_confirmations), (SELECT coalesce(max(id), 0) FROM warehouse_notices)`).
+	err := b.db.QueryRow(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM order_confirmations), (SELECT coalesce(max(id), 0) FROM warehouse_notices)`).
 		Scan(&confirmations, &notices)
 	if err != nil {
 		return nil, err
@@ -138,23 +138,16 @@ func (b *bench) drain(ctx context.Context) (drained sample, err error) {
 		return nil, err
 	}
 	began := time.Now()
-	var published, handled float64
-	drained, err = b.costing(func() (int, error) {
+	rate := func() float64 { return float64(events) / time.Since(began).Seconds() }
+	return b.costing(func() (int, sample, error) {
 		if err := await(ctx, b.db, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		published = float64(events) / time.Since(began).Seconds()
+		published := rate()
 		err := await(ctx, b.db, drainEnds, `SELECT (SELECT max(id) >= $1 FROM order_confirmations) AND (SELECT max(id) >= $2 FROM warehouse_notices)`,
 			confirmations+events, notices+events/2)
-		handled = float64(events) / time.Since(began).Seconds()
-		return events, err
+		return events, sample{"published": published, "handled": rate()}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	drained["published"], drained["handled"] = published, handled
-	fmt.Fprintf(b.out, "  a backlog of %d events: %s/s published, %s/s handled\n", events, number(published), number(handled))
-	return drained, nil
 }
 
 func backlog(events int) string {

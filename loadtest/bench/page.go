@@ -28,7 +28,7 @@ var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return number(n.(float64))
 	},
-	"pgbenchRow": func() string { return pgbenchRow }, "acquireRow": func() string { return acquireRow }, "completeRow": func() string { return completeRow },
+	"cell": cell, "pgbenchRow": func() string { return pgbenchRow }, "acquireRow": func() string { return acquireRow }, "completeRow": func() string { return completeRow },
 }).Parse(pageText))
 
 // head is what the page begins with, and what the parts found, by their names.

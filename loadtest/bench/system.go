@@ -115,14 +115,16 @@ func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter,
 	attacker := vegeta.NewAttacker(options...)
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	var m vegeta.Metrics
-	found, err := b.costing(func() (int, error) {
+	found, err := b.costing(func() (int, sample, error) {
 		for result := range attacker.Attack(target, vegeta.Rate{Freq: rate, Per: time.Second}, period, what) {
 			if result.Error != vegeta.ErrNoTargets.Error() { // that is the end, and no request
 				m.Add(result)
 			}
 		}
 		m.Close()
-		return int(m.Success * float64(m.Requests)), ctx.Err()
+		answered := m.Success * float64(m.Requests)
+		return int(answered), sample{"rate": m.Throughput, "answered": answered,
+			"p50": report.Milliseconds(m.Latencies.P50), "p99": report.Milliseconds(m.Latencies.P99)}, ctx.Err()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -130,8 +132,6 @@ func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter,
 	if m.Success < 1 {
 		b.unexpected = append(b.unexpected, fmt.Sprintf("%s: %v %.200v", what, m.StatusCodes, m.Errors))
 	}
-	found["rate"], found["p50"], found["p99"] = m.Throughput, report.Milliseconds(m.Latencies.P50), report.Milliseconds(m.Latencies.P99)
-	found["answered"] = m.Success * float64(m.Requests)
 	fmt.Fprintf(b.out, "    %s: %s/s, p50 %s ms, p99 %s ms, PostgreSQL %s µs each\n", what, number(found["rate"]), number(found["p50"]), number(found["p99"]), number(found["PostgreSQL"]))
 	return found, nil
 }
