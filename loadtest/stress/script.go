@@ -157,8 +157,8 @@ func (s *script) race(one *shot) {
 	s.pair = &second
 }
 
-// encode is the body: what was planned, or, where another request is due, more of the same order, or
-// the other way to pay. The nonce of a payment is no part of what its key is bound to.
+// encode is the body: what was planned, or, where another request is due, more of the same order
+// or the other way to pay. The nonce of a payment is no part of what its key is bound to.
 func (s *shot) encode(nonce string) ([]byte, error) {
 	isOther := s.expect == otherRequest
 	if s.operation == placeOrder {
