@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+
+	"github.com/oncepay/oncepay/loadtest/bench/curve"
 )
 
 func TestSpread_IsMedianAndExtremes(t *testing.T) {
@@ -27,9 +29,9 @@ func TestSpread_IsMedianAndExtremes(t *testing.T) {
 func TestRatio_IsOfEachRound(t *testing.T) {
 	t.Parallel()
 	r := results{"theirs": {{"cpu": 20}, {"cpu": 200}}, "ours": {{"cpu": 10}, {"cpu": 100}}, "idle": {{"cpu": 0}, {"cpu": 0}}}
-	require.Equal(t, spread{2, 2, 2}, r.ratio("theirs", "ours", "cpu"))
-	require.Equal(t, spread{}, r.ratio("theirs", "idle", "cpu"))
-	require.Equal(t, spread{110, 20, 200}, r.of("theirs", "cpu"))
+	require.Equal(t, spread{2, 2, 2}, r.Ratio("theirs", "ours", "cpu"))
+	require.Equal(t, spread{}, r.Ratio("theirs", "idle", "cpu"))
+	require.Equal(t, spread{110, 20, 200}, r.Of("theirs", "cpu"))
 }
 
 func TestInterleave_TakesTurns(t *testing.T) {
@@ -45,7 +47,7 @@ func TestInterleave_TakesTurns(t *testing.T) {
 	found, err := b.interleave(t.Context(), []trial{turn("a"), turn("b")}, "n")
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "a", "b"}, turns)
-	require.Equal(t, spread{3, 2, 4}, found.of("b", "n"))
+	require.Equal(t, spread{3, 2, 4}, found.Of("b", "n"))
 }
 
 func TestPerRequest_IsInMicroseconds(t *testing.T) {
@@ -61,22 +63,52 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 	}
 }
 
-func TestTable_IsAlignedMarkdown(t *testing.T) {
-	t.Parallel()
-	tab := table{header: []string{"what", "µs"}}
-	tab.add("order", "1,000")
-	require.Equal(t, "| what  | µs    |\n|---|---|\n| order | 1,000 |\n", tab.String())
+// pageWith is the page of a run that found something, which is written into a folder, too.
+func pageWith(t *testing.T, part string, found map[string]any) string {
+	t.Helper()
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, plots: map[string]*plot.Plot{}}
+	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: "0.1", Found: map[string]any{part: found}}))
+	written, err := os.ReadFile(b.cfg.page)
+	require.NoError(t, err)
+	require.NotContains(t, string(written), "no value")
+	return string(written)
 }
 
-func TestPage_HasEachTableWithItsCommand(t *testing.T) {
+func TestPage_SaysWhereItIsFrom(t *testing.T) {
 	t.Parallel()
-	cfg := config{page: "loadtest/BENCH.md", rounds: 3}
-	tab := table{command: "go run it", header: []string{"a"}}
-	text := pageOf(cfg, machine{"2 cores", "0.1"}, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), []section{{title: "T", text: "Text.", tables: []table{tab},
-		plots: []picture{{"loadtest/plots/t.svg", "alt"}}}})
-	for _, want := range []string{"2026-01-02", "2 cores", "\n## T\n\nText.\n", "`go run it`:\n\n| a |", "![alt](plots/t.svg)", "of others: 0.1"} {
+	text := pageWith(t, "none", nil)
+	for _, want := range []string{"`go run it` on 2026-01-02", "2 cores", "of others: 0.1", "## What made it cheaper"} {
 		require.Contains(t, text, want)
 	}
+	require.NotContains(t, text, "## Growth", "a part that was not measured is left out")
+}
+
+func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
+	t.Parallel()
+	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "tables": sample{"orders": 1}, "order": sample{"orders": 1234, "all": 1234},
+		"payment": sample{"all": 0}, "kept": sample{}, "commands": parseCommands("cmdstat_get:calls=1,usec=5", 1)})
+	for _, want := range []string{"## Bytes and commands\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
+		"| PostgreSQL table | bytes per order | bytes per card payment |\n| ---              | ---             | ---                    |\n" +
+		"| orders           | 1,234           | 0                      |\n", "| GET           | 1.00            | 5.00                         |\n"} {
+		require.Contains(t, text, want)
+	}
+}
+
+// TestPage_ComparesContenders: each with oncepay, and with its extremes.
+func TestPage_ComparesContenders(t *testing.T) {
+	t.Parallel()
+	b := &bench{cfg: config{connections: []int{32}}, plots: map[string]*plot.Plot{}}
+	found := results{}
+	for i, c := range contenders {
+		for _, kind := range []string{newKeys, replays} {
+			found[cell(c.Name, kind, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
+		}
+	}
+	text := pageWith(t, "middleware", b.middlewareFound(found))
+	text = strings.Join(strings.Fields(text), " ")
+	require.Contains(t, text, "| SET NX | 4,500 (3,000–6,000) | 10.0 | 5.00 | 1.50 | 1.00 |")
+	require.Contains(t, text, "| replays, 32 connections | requests/s |")
+	require.Contains(t, b.plots, "middleware")
 }
 
 func TestConfig_ChoosesThePage(t *testing.T) {
@@ -102,12 +134,13 @@ number of failed transactions: 0 (0.000%)
 latency average = 1.618 ms
 tps = 617.5 (without initial connection time)
 `
-	answer, err := parsePgbench(printed)
+	n, found, err := parsePgbench(printed)
 	require.NoError(t, err)
-	require.Equal(t, pgbenchAnswer{1234, 617.5, 1.618}, answer)
-	_, err = parsePgbench(strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1))
+	require.Equal(t, 1234, n)
+	require.Equal(t, sample{"rate": 617.5, "p50": 1.618}, found)
+	_, _, err = parsePgbench(strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1))
 	require.ErrorContains(t, err, "3 transactions")
-	_, err = parsePgbench("pgbench: error")
+	_, _, err = parsePgbench("pgbench: error")
 	require.ErrorContains(t, err, "tps")
 }
 
@@ -116,11 +149,11 @@ func TestRedisBenchmark_IsParsed(t *testing.T) {
 	t.Parallel()
 	printed := "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n" +
 		"\"SET k {\"a\",\"b\":1}\n\",\"50000.5\",\"0.3\",\"0.1\",\"0.25\",\"0.4\",\"0.5\",\"2.1\"\n"
-	rate, p50, p99, err := parseRedisBenchmark(printed)
+	found, err := parseRedisBenchmark(printed)
 	require.NoError(t, err)
-	require.Equal(t, []float64{50000.5, 0.25, 0.5}, []float64{rate, p50, p99})
+	require.Equal(t, []float64{50000.5, 0.25, 0.5}, []float64{found["rate"], found["p50"], found["p99"]})
 	for _, wrong := range []string{"", "ERR", printed[:len(printed)-30]} {
-		_, _, _, err = parseRedisBenchmark(wrong)
+		_, err = parseRedisBenchmark(wrong)
 		require.Error(t, err, wrong)
 	}
 }
@@ -136,8 +169,8 @@ func TestRecord_IsPutBackIntoProgress(t *testing.T) {
 
 func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []command{{"evalsha", 20, 400}, {"xinfo|stream", 2, 5}},
-		parseCommands("# Commandstats\r\ncmdstat_xinfo|stream:calls=2,usec=5,usec_per_call=2.50\r\ncmdstat_evalsha:calls=20,usec=400,usec_per_call=20.00\r\n"))
+	require.Equal(t, []redisCommand{{"EVALSHA", 2, 20}, {"XINFO STREAM", 0.2, 2.5}},
+		parseCommands("# Commandstats\r\ncmdstat_xinfo|stream:calls=2,usec=5,usec_per_call=2.50\r\ncmdstat_evalsha:calls=20,usec=400,usec_per_call=20.00\r\n", 10))
 }
 
 // TestOrderScript_WritesTheColumnsOfTheQueries: the floor has to be of the same statements.
@@ -185,31 +218,31 @@ func words(t *testing.T, path string) string {
 // TestOverload_SaysWhatWasSent: the client on the same cores may not manage what is offered.
 func TestOverload_SaysWhatWasSent(t *testing.T) {
 	t.Parallel()
-	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md"), offered: []float64{1, 10}}}
-	var rows []offered
-	text := `[{"offered": 100, "class": "new order", "sent_per_second": 99.5, "done_per_second": 90, "p50_ms": 2},
-		{"offered": 1000, "class": "new order", "sent_per_second": 340, "done_per_second": 70, "p50_ms": 3},
-		{"offered": 1000, "class": "list", "sent_per_second": 19, "done_per_second": 1, "p50_ms": 4}]`
-	require.NoError(t, json.Unmarshal([]byte(text), &rows))
-	s, err := overloadSection(b, rows, 100, "go run it")
-	require.NoError(t, err)
-	require.Contains(t, s.text, "3.4 × the limit at most")
-	table := strings.Join(strings.Fields(s.tables[0].String()), " ")
+	b := &bench{cfg: config{offered: []float64{1, 10}}, plots: map[string]*plot.Plot{}}
+	text := pageWith(t, "overload", b.overloadFound([]*curve.Row{
+		{Offered: 100, Class: curve.NewOrder, Sent: 99.5, Done: 90, P50: 2},
+		{Offered: 1000, Class: curve.NewOrder, Sent: 340, Done: 70, P50: 3},
+		{Offered: 1000, Class: "list", Sent: 19, Done: 1, P50: 4}}, 100, "go run it"))
+	require.Contains(t, text, "3.4 × the limit at most")
+	text = strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 |", "| list | 19.0 | 1.00 |"} {
-		require.Contains(t, table, want)
+		require.Contains(t, text, want)
 	}
-	drawn, err := os.ReadFile(s.plots[0].path)
-	require.NoError(t, err)
-	require.Contains(t, string(drawn), "new orders sent a second")
-	require.Equal(t, map[float64]float64{100: 99.5, 1000: 340}, sentOrders(rows), "where the curves have their points")
+	drawn := b.plots["overload-p50"]
+	require.InDelta(t, 340, drawn.X.Max, 0, "where the curves have their points")
+	require.Equal(t, "new orders sent a second", drawn.X.Label.Text)
 }
 
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "plots", "p.svg")
-	require.NoError(t, drawBars(path, "t", "µs", []string{"a", "b"}, []bar{{"x", []float64{1, 2}}, {"y", []float64{0, 4}}}))
-	require.NoError(t, drawLines(path, "t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}))
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "</svg>")
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, plots: map[string]*plot.Plot{
+		"bars":  drawBars("t", []string{"a", "b"}, []bar{{"x", []float64{1, 2}}, {"y", []float64{0, 4}}}),
+		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
+	}}
+	require.NoError(t, b.write(head{}))
+	for name := range b.plots {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(b.cfg.page), "plots", name+".svg"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "</svg>")
+	}
 }

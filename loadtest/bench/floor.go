@@ -8,18 +8,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/programs"
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // The floor is what PostgreSQL and Redis cost and reach without the service: the same statements in
@@ -48,7 +51,6 @@ type floor struct {
 	database string // its URL
 	pgbench  string
 	runs     int // of pgbench
-	pending  record
 }
 
 // record is one of Redis, as the service has written it: as it is while in progress, and with an
@@ -56,125 +58,123 @@ type floor struct {
 type record struct{ owner, begun, answered string }
 
 func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
-	f := &floor{bench: b, database: strings.Replace(b.system.databaseURL(), "/oncepay?", "/"+floorDatabase+"?", 1)}
-	if err := f.prepareDatabase(ctx); err != nil {
-		return nil, fmt.Errorf("prepare pgbench: %w", err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: b.system.Addr("redis")})
-	defer func() { _ = client.Close() }()
-	hash, err := loadScript(ctx, client)
+	f, err := b.openFloor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if f.pending, err = anyRecord(ctx, client); err != nil {
+	hash, err := loadScript(ctx, b.redis)
+	if err != nil {
 		return nil, err
 	}
-	p, key := f.pending, "idempotency:bench:key-__rand_int__"
+	p, err := anyRecord(ctx, b.redis)
+	if err != nil {
+		return nil, err
+	}
+	const key = "idempotency:bench:key-__rand_int__"
 	return []trial{
 		{pgbenchRow, f.orders},
 		{acquireRow, func(ctx context.Context) (sample, error) {
-			return f.redis(ctx, b.cfg.redisCalls, "SET", key, p.begun, "PX", "600000", "NX", "GET")
+			return f.command(ctx, b.cfg.redisCalls, "SET", key, p.begun, "PX", "600000", "NX", "GET")
 		}},
 		{completeRow, func(ctx context.Context) (sample, error) {
-			return f.redis(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, p.owner, p.answered, "86400000", "idempotency:changes")
+			return f.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, p.owner, p.answered, "86400000", "idempotency:changes")
 		}},
 	}, nil
 }
 
-func (f *floor) prepareDatabase(ctx context.Context) error {
+// openFloor makes a database with the service's tables, and then executes statements there.
+func (b *bench) openFloor(ctx context.Context, statements ...string) (*floor, error) {
+	f := &floor{bench: b, database: strings.Replace(b.databaseURL(), "/oncepay?", "/"+floorDatabase+"?", 1)}
 	server, err := programs.PostgreSQL.Find()
 	if err == nil {
 		server, err = filepath.EvalSymlinks(server) // pgbench is beside the real one
 	}
-	if err != nil {
-		return err
-	}
 	f.pgbench = filepath.Join(filepath.Dir(server), "pgbench")
-	if err := execute(ctx, f.system.databaseURL(), "DROP DATABASE IF EXISTS "+floorDatabase, "CREATE DATABASE "+floorDatabase); err != nil {
-		return err
+	if err == nil {
+		err = execute(ctx, b.db, "DROP DATABASE IF EXISTS "+floorDatabase, "CREATE DATABASE "+floorDatabase)
 	}
-	migrate := exec.CommandContext(ctx, f.system.Program("oncepay"), "migrate", "up")
+	if err != nil {
+		return nil, fmt.Errorf("prepare pgbench: %w", err)
+	}
+	migrate := exec.CommandContext(ctx, b.stack.Program("oncepay"), "migrate", "up")
 	migrate.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + f.database}
 	if printed, err := migrate.CombinedOutput(); err != nil {
-		return fmt.Errorf("migrate: %w\n%s", err, printed)
+		return nil, fmt.Errorf("migrate: %w\n%s", err, printed)
 	}
-	return execute(ctx, f.database, orderSetup)
-}
-
-func execute(ctx context.Context, url string, statements ...string) error {
-	conn, err := pgx.Connect(ctx, url)
+	conn, err := pgx.Connect(ctx, f.database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return f, execute(ctx, conn, append([]string{orderSetup}, statements...)...)
+}
+
+func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := conn.Exec(ctx, statement); err != nil {
-			return err
+			return fmt.Errorf("%.60s…: %w", strings.TrimSpace(statement), err)
 		}
 	}
 	return nil
 }
 
-// orders runs pgbench, which counts in whole seconds.
-func (f *floor) orders(ctx context.Context) (s sample, err error) {
-	f.runs++
-	var answer pgbenchAnswer
-	cost, err := f.system.costing(func() (int, error) {
-		seconds := max(1, int(f.cfg.step.Seconds()))
-		printed, err := exec.CommandContext(ctx, f.pgbench, "-n", "-M", "prepared", "-f", orderScript, "-c", strconv.Itoa(pgbenchClients), "-j", "2",
-			"-T", strconv.Itoa(seconds), "-D", "n=0", "-D", fmt.Sprint("run=", f.runs), "-D", "account=00000000-0000-7000-8000-000000000000", f.database).CombinedOutput()
-		if err != nil {
-			return 0, fmt.Errorf("pgbench: %w\n%s", err, printed)
+// await asks until the answer is true.
+func await(ctx context.Context, conn *pgx.Conn, limit time.Duration, question string, args ...any) error {
+	return wait.For(ctx, limit, 100*time.Millisecond, func(ctx context.Context) error {
+		var yes bool
+		err := conn.QueryRow(ctx, question, args...).Scan(&yes)
+		if err == nil && !yes {
+			err = fmt.Errorf("not yet: %s", question)
 		}
-		answer, err = parsePgbench(string(printed))
-		return answer.orders, err
+		return err
 	})
-	return sample{"rate": answer.rate, "p50": answer.latency, "PostgreSQL": cost["PostgreSQL"]}, err
 }
 
-// pgbenchAnswer is what pgbench has printed; the latency is the mean, in ms.
-type pgbenchAnswer struct {
-	orders        int
-	rate, latency float64
+// orders runs pgbench, which counts in whole seconds.
+func (f *floor) orders(ctx context.Context) (sample, error) {
+	f.runs++
+	return f.costing(func() (int, sample, error) {
+		return f.run(ctx, orderScript, "-c", strconv.Itoa(pgbenchClients), "-j", "2", "-T", strconv.Itoa(max(1, int(f.cfg.step.Seconds()))),
+			"-D", fmt.Sprint("run=", f.runs), "-D", "account=00000000-0000-7000-8000-000000000000")
+	})
 }
 
-var (
-	pgbenchOrders  = regexp.MustCompile(`(?m)^number of transactions actually processed: (\d+)`)
-	pgbenchFailed  = regexp.MustCompile(`(?m)^number of failed transactions: (\d+)`)
-	pgbenchRate    = regexp.MustCompile(`(?m)^tps = ([\d.]+)`)
-	pgbenchLatency = regexp.MustCompile(`(?m)^latency average = ([\d.]+) ms`)
-)
+// run has pgbench run a script, whose :n begins at 0.
+func (f *floor) run(ctx context.Context, script string, args ...string) (n int, found sample, err error) {
+	args = append([]string{"-n", "-M", "prepared", "-f", script, "-D", "n=0"}, append(args, f.database)...)
+	printed, err := exec.CommandContext(ctx, f.pgbench, args...).CombinedOutput()
+	if err != nil {
+		return 0, nil, fmt.Errorf("pgbench, %s: %w\n%s", script, err, printed)
+	}
+	return parsePgbench(string(printed))
+}
 
-func parsePgbench(printed string) (a pgbenchAnswer, err error) {
-	var errs []error
-	find := func(pattern *regexp.Regexp) float64 {
-		found := pattern.FindStringSubmatch(printed)
-		if found == nil {
-			errs = append(errs, fmt.Errorf("pgbench printed no %s:\n%s", pattern, printed))
-			return 0
-		}
-		value, err := strconv.ParseFloat(found[1], 64)
-		errs = append(errs, err)
-		return value
+var pgbenchFigures = regexp.MustCompile(`(?ms)^number of transactions actually processed: (\d+).*^number of failed transactions: (\d+).*` +
+	`^latency average = ([\d.]+) ms.*^tps = ([\d.]+)`)
+
+// parsePgbench reads the number of transactions, the rate a second, and the mean latency in ms,
+// which stands for the median.
+func parsePgbench(printed string) (n int, found sample, err error) {
+	figures := pgbenchFigures.FindStringSubmatch(printed)
+	if figures == nil {
+		return 0, nil, fmt.Errorf("pgbench printed no %s:\n%s", pgbenchFigures, printed)
 	}
-	a = pgbenchAnswer{int(find(pgbenchOrders)), find(pgbenchRate), find(pgbenchLatency)}
-	if failed := find(pgbenchFailed); failed > 0 {
-		errs = append(errs, fmt.Errorf("%.0f transactions of pgbench failed", failed))
+	if figures[2] != "0" {
+		return 0, nil, fmt.Errorf("%s transactions of pgbench failed", figures[2])
 	}
-	return a, errors.Join(errs...)
+	var rate, latency float64
+	_, err = fmt.Sscan(strings.Join(figures[1:], " "), &n, new(int), &latency, &rate)
+	return n, sample{"rate": rate, "p50": latency}, err
 }
 
 // loadScript has Redis know the script that completes a record.
 func loadScript(ctx context.Context, client *redis.Client) (hash string, err error) {
-	var source []byte
-	for _, name := range []string{"owner.lua", "complete.lua"} {
-		text, err := os.ReadFile(scripts + name)
-		if err != nil {
-			return "", err
-		}
-		source = append(source, text...)
+	owner, ownerErr := os.ReadFile(scripts + "owner.lua")
+	complete, err := os.ReadFile(scripts + "complete.lua")
+	if err := cmp.Or(ownerErr, err); err != nil {
+		return "", err
 	}
-	return client.ScriptLoad(ctx, string(source)).Result()
+	return client.ScriptLoad(ctx, string(owner)+string(complete)).Result()
 }
 
 // anyRecord takes one that the service has written.
@@ -201,61 +201,42 @@ func recordOf(text []byte) (record, error) {
 	}
 	owner, _ := metadata["owner"].(string)
 	metadata["status"] = "InProgress"
-	answered, err := json.Marshal(metadata)
-	if err != nil {
-		return record{}, err
-	}
-	for name := range metadata {
-		if strings.HasPrefix(name, "response") {
-			delete(metadata, name)
-		}
-	}
+	answered, answeredErr := json.Marshal(metadata)
+	maps.DeleteFunc(metadata, func(name string, _ any) bool { return strings.HasPrefix(name, "response") })
 	begun, err := json.Marshal(metadata)
-	return record{owner, string(begun) + "\n", string(answered) + "\n" + string(body)}, err
+	return record{owner, string(begun) + "\n", string(answered) + "\n" + string(body)}, cmp.Or(answeredErr, err)
 }
 
-// redis runs redis-benchmark with keys of which there are a tenth as many as commands.
-func (f *floor) redis(ctx context.Context, commands int, command ...string) (sample, error) {
-	host, port, err := net.SplitHostPort(f.system.Addr("redis"))
-	if err != nil {
-		return nil, err
-	}
+// command runs redis-benchmark with keys of which there are a tenth as many as commands.
+func (f *floor) command(ctx context.Context, commands int, command ...string) (sample, error) {
+	host, port, _ := strings.Cut(f.stack.Addr(stack.Redis), ":")
 	args := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(f.cfg.clients), "-n", strconv.Itoa(commands),
 		"-r", strconv.Itoa(f.cfg.redisCalls / 10), "--csv"}, command...)
-	s := sample{}
-	cost, err := f.system.costing(func() (int, error) {
+	return f.costing(func() (int, sample, error) {
 		printed, err := exec.CommandContext(ctx, "redis-benchmark", args...).Output()
-		if err == nil {
-			s["rate"], s["p50"], s["p99"], err = parseRedisBenchmark(string(printed))
+		if err != nil {
+			return 0, nil, fmt.Errorf("redis-benchmark: %w", err)
 		}
-		return commands, err
+		found, err := parseRedisBenchmark(string(printed))
+		return commands, found, err
 	})
-	s["Redis"] = cost["Redis"]
-	return s, err
 }
 
 // parseRedisBenchmark reads the rate a second, and latencies in ms. What is before the figures is
 // the command, which may have anything in it.
-func parseRedisBenchmark(csv string) (rate, p50, p99 float64, err error) {
+func parseRedisBenchmark(csv string) (sample, error) {
 	cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(csv), `"`), `","`)
-	const figures = 7 // rps, average, minimum, p50, p95, p99, maximum
-	if len(cells) < 2*figures {
-		return 0, 0, 0, fmt.Errorf("redis-benchmark printed %q", csv)
+	figures := []string{"rate", "average", "minimum", "p50", "p95", "p99", "maximum"}
+	if len(cells) < 2*len(figures) {
+		return nil, fmt.Errorf("redis-benchmark printed %q", csv)
 	}
-	var values [figures]float64
-	for i, cell := range cells[len(cells)-figures:] {
-		if values[i], err = strconv.ParseFloat(cell, 64); err != nil {
-			return 0, 0, 0, fmt.Errorf("redis-benchmark printed %q: %w", csv, err)
+	s := sample{}
+	for i, cell := range cells[len(cells)-len(figures):] {
+		value, err := strconv.ParseFloat(cell, 64)
+		if err != nil {
+			return nil, fmt.Errorf("redis-benchmark printed %q: %w", csv, err)
 		}
+		s[figures[i]] = value
 	}
-	return values[0], values[3], values[5], nil
-}
-
-func floorTable(found results) table {
-	t := table{command: ordersCommand, header: []string{"without the service", "a second", "p50 ms", "CPU µs", "of"}}
-	t.add(pgbenchRow, found.of(pgbenchRow, "rate").String(), found.of(pgbenchRow, "p50").String()+" (mean)", found.of(pgbenchRow, "PostgreSQL").String(), "PostgreSQL")
-	for _, row := range []string{acquireRow, completeRow} {
-		t.add(row, found.of(row, "rate").String(), found.of(row, "p50").String(), found.of(row, "Redis").String(), "Redis")
-	}
-	return t
+	return s, nil
 }

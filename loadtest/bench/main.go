@@ -18,18 +18,21 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"gonum.org/v1/plot"
+
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// part is a section of the page.
+// part is a section of the page, whose template gets what it found.
 type part struct {
 	name       string
 	needsStack bool
-	measure    func(context.Context, *bench) (section, error)
+	measure    func(context.Context, *bench) (found map[string]any, err error)
 }
 
 var parts = []part{
@@ -42,14 +45,14 @@ var parts = []part{
 }
 
 const (
-	page = "loadtest/BENCH.md"
+	command = "go run ./loadtest/bench"
+	page    = "loadtest/BENCH.md"
 	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
 	scratch = "loadtest/out/bench/BENCH.txt"
 )
 
 // config says how long and how much is measured.
 type config struct {
-	args        []string
 	quick       bool
 	parts       []string
 	page        string
@@ -77,7 +80,7 @@ func main() {
 }
 
 func parseConfig(args []string) (config, error) {
-	cfg := config{args: args, limit: time.Hour, connections: []int{32, 128}, clients: 32, skus: 1000, offered: []float64{0.25, 0.5, 1, 2, 4, 10},
+	cfg := config{limit: time.Hour, connections: []int{32, 128}, clients: 32, skus: 1000, offered: []float64{0.25, 0.5, 1, 2, 4, 10},
 		sized: 4000, redisCalls: 100_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
@@ -121,7 +124,8 @@ type bench struct {
 	cfg        config
 	out        io.Writer
 	bin        string // folder of programs that are built for the run
-	system     *system
+	*system           // nil: no stack is up
+	plots      map[string]*plot.Plot
 	unexpected []string // what went wrong on the way
 }
 
@@ -132,26 +136,26 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
 	defer cancel()
-	b := &bench{cfg: cfg, out: out}
+	b := &bench{cfg: cfg, out: out, plots: map[string]*plot.Plot{}}
 	if b.bin, err = os.MkdirTemp("", "oncepay-bench-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down(ctx), os.RemoveAll(b.bin)) }()
-	began, here := time.Now(), thisMachine(ctx)
-	sections, err := b.measure(ctx)
+	began := time.Now()
+	machine, load := thisMachine(ctx)
+	found, err := b.measure(ctx)
 	if err != nil {
 		return err
 	}
-	if err := write(cfg, here, began, sections); err != nil {
+	if err := b.write(head{strings.Join(append([]string{command}, args...), " "), began.Format(time.DateOnly), time.Since(began).Round(time.Second).String(),
+		machine, load, cfg.step.String(), cfg.rounds, found}); err != nil {
 		return err
 	}
-	for _, s := range sections {
-		fmt.Fprintf(out, "\n%s\n", s.title)
-		for _, t := range s.tables {
-			fmt.Fprint(out, "\n", t)
-		}
+	sections, err := render("sections", found)
+	fmt.Fprintf(out, "%s\n%d parts in %.0f s: %s\n", sections, len(found), time.Since(began).Seconds(), cfg.page)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(out, "\n%d parts in %.0f s: %s\n", len(sections), time.Since(began).Seconds(), cfg.page)
 	if len(b.unexpected) > 0 {
 		return fmt.Errorf("not all answers were those expected:\n%s", strings.Join(b.unexpected, "\n"))
 	}
@@ -159,7 +163,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // measure takes one part after the other. Each has a stack of its own, unless it is quick.
-func (b *bench) measure(ctx context.Context) (sections []section, err error) {
+func (b *bench) measure(ctx context.Context) (map[string]any, error) {
+	found := map[string]any{}
 	for _, p := range parts {
 		if !slices.Contains(b.cfg.parts, p.name) {
 			continue
@@ -170,16 +175,22 @@ func (b *bench) measure(ctx context.Context) (sections []section, err error) {
 			}
 		}
 		fmt.Fprintf(b.out, "%s\n", p.name)
-		s, err := p.measure(ctx, b)
+		measured, err := b.part(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
-		sections = append(sections, s)
+		found[p.name] = measured
 	}
-	return sections, nil
+	return found, nil
 }
 
-// plot is where a picture of the page goes.
-func (b *bench) plot(name string) string {
-	return filepath.Join(filepath.Dir(b.cfg.page), "plots", name+".svg")
+// part takes one part, with a shop of its own. In a quick run it is little.
+func (b *bench) part(ctx context.Context, p part) (_ map[string]any, err error) {
+	if p.needsStack {
+		b.shop, err = shop.Open(ctx, shop.Config{BaseURL: b.stack.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers, Orders: b.cfg.skus})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.measure(ctx, b)
 }

@@ -5,108 +5,72 @@ import (
 	"fmt"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // pace is the rate a second at which the service is measured below its limit.
 const pace = 200
 
-// load is one kind of requests to the service.
-type load struct {
-	name   string
-	target func(context.Context, *bench, *shop.Shop) (vegeta.Targeter, error)
-}
+// loads are the kinds of requests to the service.
+var loads = []string{"order", "order, one hot SKU", "replay", "card payment"}
 
-var loads = []load{
-	{"order", plain((*shop.Shop).NewOrders)},
-	{"order, one hot SKU", plain((*shop.Shop).HotOrders)},
-	{"replay", plain((*shop.Shop).Replays)},
-	{"card payment", unpaid},
-}
-
-func plain(target func(*shop.Shop) vegeta.Targeter) func(context.Context, *bench, *shop.Shop) (vegeta.Targeter, error) {
-	return func(_ context.Context, _ *bench, s *shop.Shop) (vegeta.Targeter, error) { return target(s), nil }
-}
-
-// unpaid places the orders that are paid then. At the limit, the measurement ends when all are
-// paid.
-func unpaid(ctx context.Context, b *bench, s *shop.Shop) (vegeta.Targeter, error) {
-	placed, err := s.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
-	return s.PaymentsOf(placed), err
+// target sends one kind of requests. What is paid is placed before: at the limit, the measurement
+// ends when all are paid.
+func (b *bench) target(ctx context.Context, load string) (vegeta.Targeter, error) {
+	switch load {
+	case loads[0]:
+		return b.shop.NewOrders, nil
+	case loads[1]:
+		return b.shop.HotOrders, nil
+	case loads[2]:
+		return b.shop.Replays, nil
+	}
+	placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
+	return b.shop.PaymentsOf(placed), err
 }
 
 // orders measures the service through nginx, and its servers without it.
-func orders(ctx context.Context, b *bench) (section, error) {
-	s, err := b.openShop(ctx)
+func orders(ctx context.Context, b *bench) (map[string]any, error) {
+	trials, err := b.prepareFloor(ctx)
 	if err != nil {
-		return section{}, err
+		return nil, err
 	}
-	floor, err := b.prepareFloor(ctx)
-	if err != nil {
-		return section{}, err
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
+		return nil, err
 	}
-	if _, err := b.attack(ctx, "warm up", s.NewOrders(), 0, b.cfg.step); err != nil {
-		return section{}, err
-	}
-	trials := floor
-	for _, l := range loads {
+	for _, load := range loads {
 		for _, rate := range []int{0, pace} {
-			trials = append(trials, trial{at(l.name, rate), func(ctx context.Context) (sample, error) {
-				target, err := l.target(ctx, b, s)
+			trials = append(trials, trial{at(load, rate), func(ctx context.Context) (sample, error) {
+				target, err := b.target(ctx, load)
 				if err != nil {
 					return nil, err
 				}
-				return b.attack(ctx, at(l.name, rate), target, rate, b.cfg.step)
+				return b.attack(ctx, at(load, rate), target, rate, b.cfg.step)
 			}})
 		}
 	}
 	found, err := b.interleave(ctx, trials, "rate", "replicas", "PostgreSQL", "Redis")
-	if err != nil {
-		return section{}, err
-	}
-	return ordersSection(b, found)
+	return b.ordersFound(found), err
 }
 
-func at(name string, rate int) string {
+func at(load string, rate int) string {
 	if rate == 0 {
-		return name + ", at the limit"
+		return load + ", at the limit"
 	}
-	return fmt.Sprintf("%s, %d/s", name, rate)
+	return fmt.Sprintf("%s, %d/s", load, rate)
 }
 
-func ordersSection(b *bench, found results) (section, error) {
-	s := section{title: "The service", text: fmt.Sprintf(`Two replicas, nginx, PostgreSQL and Redis of `+"`stack up --direct`"+`, and the provider simulator; %d SKUs, 50 customers, one
-item in an order. At the limit, %d clients send their next request when the last is answered; at %d/s requests come at
-that rate, answered or not. CPU has everything: also the relay, the consumers of events and PostgreSQL's writer and
-vacuum. pgbench sends the statements of one order in the same two round trips, by %d clients, to a database without relay
-and consumers ([order.sql](bench/order.sql)); redis-benchmark the two commands, with a record that the service has
-written.`, b.cfg.skus, b.cfg.clients, pace, pgbenchClients)}
-	t := table{command: ordersCommand, header: []string{"requests", "answered/s", "p50 ms", "p99 ms"}}
-	for _, tier := range tiers {
-		t.header = append(t.header, tier.name+" µs")
-	}
-	legend := make([]string, len(tiers))
+func (b *bench) ordersFound(found results) map[string]any {
+	var requests []string
 	var bars []bar
-	for _, l := range loads {
-		for _, rate := range []int{0, pace} {
-			name := at(l.name, rate)
-			row := []string{name, found.of(name, "rate").String(), found.of(name, "p50").String(), found.of(name, "p99").String()}
-			group := bar{name: l.name}
-			for i, tier := range tiers {
-				cost := found.of(name, tier.name)
-				row, legend[i], group.values = append(row, cost.String()), tier.name, append(group.values, cost.median)
-			}
-			t.add(row...)
-			if rate == 0 {
-				bars = append(bars, group)
-			}
+	for _, load := range loads {
+		requests = append(requests, at(load, 0), at(load, pace))
+		group := bar{name: load}
+		for _, tier := range tiers {
+			group.values = append(group.values, found.Of(at(load, 0), tier).median)
 		}
+		bars = append(bars, group)
 	}
-	s.tables = []table{t, floorTable(found)}
-	path := b.plot("orders")
-	s.plots = []picture{{path, "CPU per request at the limit, by server"}}
-	return s, drawBars(path, "CPU per request", "µs", legend, bars)
+	b.plots["orders"] = drawBars("CPU per request", tiers, bars)
+	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": b.cfg.clients, "pace": pace,
+		"pgbenchClients": pgbenchClients}
 }
-
-const ordersCommand = "go run ./loadtest/bench -parts orders"

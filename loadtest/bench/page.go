@@ -6,7 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
+	"text/tabwriter"
+	"text/template"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // levers ends the page. It is written by hand, and no .md: its links are those of the page.
@@ -14,51 +18,81 @@ import (
 //go:embed levers.txt
 var levers string
 
-// section is what a part found.
-type section struct {
-	title  string
-	text   string // lines of Markdown
-	tables []table
-	plots  []picture
+//go:embed page.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"number": func(n any) string {
+		if integer, ok := n.(int); ok {
+			return number(float64(integer))
+		}
+		return number(n.(float64))
+	},
+	"cell": cell, "pgbenchRow": func() string { return pgbenchRow }, "acquireRow": func() string { return acquireRow }, "completeRow": func() string { return completeRow },
+}).Parse(pageText))
+
+// head is what the page begins with, and what the parts found, by their names.
+type head struct {
+	Command, Date, Took, Machine, Load, Step string
+	Rounds                                   int
+	Found                                    map[string]any
 }
 
-// picture is a plot in a file of its own.
-type picture struct{ path, alt string }
-
-// write writes the page.
-func write(cfg config, here machine, began time.Time, sections []section) error {
-	if err := os.MkdirAll(filepath.Dir(cfg.page), 0o755); err != nil {
+// write writes the page and its pictures.
+func (b *bench) write(h head) error {
+	folder := filepath.Join(filepath.Dir(b.cfg.page), "plots")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(cfg.page, []byte(pageOf(cfg, here, began, sections)), 0o644)
-}
-
-func pageOf(cfg config, here machine, began time.Time, sections []section) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, `# Benchmark
-
-Made by %s on %s, in %s.
-
-- Machine: %s.
-- Load of the machine when it began, of others: %s. Above zero, rates and latencies are worse than they would be alone.
-- Figures are the median of the rounds (%d, of %s for each measurement), with the extremes in brackets. The systems that are
-  compared are measured in turn in each round.
-- CPU is user and system time of all threads and child processes, from /proc, in µs per request.
-- The client runs on the same cores, so rates are those of this machine with everything on it.
-`, "`"+strings.Join(append([]string{"go run ./loadtest/bench"}, cfg.args...), " ")+"`", began.Format(time.DateOnly), time.Since(began).Round(time.Second), here.text, here.load, cfg.rounds, cfg.step)
-	for _, s := range sections {
-		fmt.Fprintf(&text, "\n## %s\n\n%s\n", s.title, s.text)
-		for _, t := range s.tables {
-			fmt.Fprintf(&text, "\n`%s`:\n\n%s", t.command, t)
-		}
-		for _, p := range s.plots {
-			path, err := filepath.Rel(filepath.Dir(cfg.page), p.path)
-			if err != nil {
-				path = p.path
-			}
-			fmt.Fprintf(&text, "\n![%s](%s)\n", p.alt, filepath.ToSlash(path))
+	for name, p := range b.plots {
+		if err := p.Save(plotWidth, plotHeight, filepath.Join(folder, name+".svg")); err != nil {
+			return fmt.Errorf("draw %s: %w", name, err)
 		}
 	}
-	text.WriteString("\n" + levers)
-	return text.String()
+	text, err := render("page", h)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.cfg.page, []byte(text+"\n"+levers), 0o644)
+}
+
+// render executes a template of the page. The columns of its tables are aligned, so that they can
+// be read on a terminal, too.
+func render(name string, data any) (string, error) {
+	var page, text strings.Builder
+	if err := pageTemplate.ExecuteTemplate(&page, name, data); err != nil {
+		return "", err
+	}
+	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
+	for line := range strings.Lines(page.String()) {
+		if strings.HasPrefix(line, "|") {
+			line = strings.ReplaceAll(line, " |", "\t|")
+		}
+		fmt.Fprint(aligned, line)
+	}
+	err := aligned.Flush()
+	return text.String(), err
+}
+
+// String is the median, with the extremes if there was more than one round.
+func (s spread) String() string {
+	if s.least == s.most {
+		return number(s.median)
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(s.median), number(s.least), number(s.most))
+}
+
+var english = message.NewPrinter(language.English)
+
+// number has three figures that count, or all of an integer, and commas between the thousands.
+func number(f float64) string {
+	switch {
+	case f == 0:
+		return "0"
+	case f < 10:
+		return fmt.Sprintf("%.2f", f)
+	case f < 100:
+		return fmt.Sprintf("%.1f", f)
+	}
+	return english.Sprintf("%.0f", f)
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 const (
@@ -22,28 +20,24 @@ type bar struct {
 	values []float64
 }
 
-func drawBars(path, title, unit string, legend []string, groups []bar) error {
-	p := newPlot(title, "", unit)
+// drawBars draws times in µs.
+func drawBars(title string, legend []string, groups []bar) *plot.Plot {
+	p := newPlot(title, "", "µs")
 	width := barsWidth / vg.Length(len(legend))
 	names := make([]string, len(groups))
 	for i, name := range legend {
-		values := make(plotter.Values, len(groups))
+		bars := &plotter.BarChart{Values: make(plotter.Values, len(groups)), Width: width, Color: plotutil.Color(i),
+			Offset: width * (vg.Length(i) - vg.Length(len(legend)-1)/2)}
 		for g, group := range groups {
-			values[g], names[g] = group.values[i], group.name
+			bars.Values[g], names[g] = group.values[i], group.name
 		}
-		bars, err := plotter.NewBarChart(values, width)
-		if err != nil {
-			return err
-		}
-		bars.Color, bars.LineStyle.Width = plotutil.Color(i), 0
-		bars.Offset = width * (vg.Length(i) - vg.Length(len(legend)-1)/2)
 		p.Add(bars)
 		p.Legend.Add(name, bars)
 	}
 	p.NominalX(names...)
 	p.X.Min, p.X.Max, p.Y.Min = -0.6, float64(len(groups))-0.4, 0
 	p.Y.Max *= 1.5 // room for the legend
-	return save(p, path)
+	return p
 }
 
 // line is a curve.
@@ -53,17 +47,14 @@ type line struct {
 }
 
 // drawLines draws curves; with logarithmic, each step of the vertical axis is ten times the last.
-func drawLines(path, title, x, y string, logarithmic bool, lines []line) error {
+func drawLines(title, x, y string, logarithmic bool, lines []line) *plot.Plot {
 	p := newPlot(title, x, y)
 	for i, l := range lines {
 		if len(l.points) == 0 {
 			continue
 		}
-		curve, points, err := plotter.NewLinePoints(l.points)
-		if err != nil {
-			return err
-		}
-		curve.Color, points.Color, points.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+		curve := &plotter.Line{XYs: l.points, LineStyle: draw.LineStyle{Color: plotutil.Color(i), Width: 1}}
+		points := &plotter.Scatter{XYs: l.points, GlyphStyle: draw.GlyphStyle{Color: plotutil.Color(i), Radius: 2.5, Shape: plotutil.Shape(i)}}
 		p.Add(curve, points)
 		p.Legend.Add(l.name, curve, points)
 	}
@@ -72,7 +63,7 @@ func drawLines(path, title, x, y string, logarithmic bool, lines []line) error {
 		p.Y.Max *= 10 // room for the legend
 	}
 	p.Add(plotter.NewGrid())
-	return save(p, path)
+	return p
 }
 
 // newPlot has its legend where a wide font of the reader's does not leave the picture.
@@ -82,11 +73,4 @@ func newPlot(title, x, y string) *plot.Plot {
 	p.Title.Padding, p.Legend.Padding = 2*vg.Millimeter, vg.Millimeter
 	p.Legend.Top, p.Legend.Left, p.Legend.TextStyle.Font.Size = true, true, vg.Points(9)
 	return p
-}
-
-func save(p *plot.Plot, path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return p.Save(plotWidth, plotHeight, path)
 }

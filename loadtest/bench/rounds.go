@@ -45,21 +45,21 @@ func (b *bench) interleave(ctx context.Context, trials []trial, shown ...string)
 // spread is the median of a figure, and its extremes.
 type spread struct{ median, least, most float64 }
 
-// of returns the spread of a figure of a trial over the rounds, and zeros if there is none.
-func (r results) of(trial, figure string) spread {
-	values := make([]float64, len(r[trial]))
-	for i, s := range r[trial] {
-		values[i] = s[figure]
+// Of returns the spread of a figure of a trial over the rounds, and zeros if there is none.
+func (r results) Of(trial, figure string) spread {
+	var values []float64
+	for _, s := range r[trial] {
+		values = append(values, s[figure])
 	}
 	return spreadOf(values)
 }
 
-// ratio compares a figure of a trial with that of another one, round by round.
-func (r results) ratio(trial, to, figure string) spread {
+// Ratio compares a figure of a trial with that of another one, round by round.
+func (r results) Ratio(trial, to, figure string) spread {
 	var values []float64
-	for i := range min(len(r[trial]), len(r[to])) {
+	for i, s := range r[trial] {
 		if base := r[to][i][figure]; base > 0 {
-			values = append(values, r[trial][i][figure]/base)
+			values = append(values, s[figure]/base)
 		}
 	}
 	return spreadOf(values)
@@ -70,10 +70,6 @@ func spreadOf(values []float64) spread {
 		return spread{}
 	}
 	slices.Sort(values)
-	middle := len(values) / 2
-	median := values[middle]
-	if len(values)%2 == 0 {
-		median = (values[middle-1] + values[middle]) / 2
-	}
-	return spread{median, values[0], values[len(values)-1]}
+	last := len(values) - 1
+	return spread{(values[last/2] + values[len(values)/2]) / 2, values[0], values[last]}
 }

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/report"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
@@ -19,10 +25,18 @@ const (
 	downTimeout = time.Minute
 	apiKey      = "sk_test_demo"
 	customers   = 50
+	// patience is how long a request may take: longer than the service does under any load that is
+	// measured.
+	patience = 20 * time.Second
 )
 
-// system is a stack of this run alone.
-type system struct{ *stack.Stack }
+// system is a stack of this run alone, and what is connected to it.
+type system struct {
+	stack *stack.Stack
+	db    *pgx.Conn
+	redis *redis.Client
+	shop  *shop.Shop
+}
 
 func (b *bench) up(ctx context.Context) error {
 	fmt.Fprintln(b.out, "bringing a stack up")
@@ -30,8 +44,11 @@ func (b *bench) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.system = &system{st}
-	if err := st.Up(ctx); err != nil {
+	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
+	if err = st.Up(ctx); err == nil {
+		b.db, err = pgx.Connect(ctx, b.databaseURL())
+	}
+	if err != nil {
 		return fmt.Errorf("bring the stack up: %w", err)
 	}
 	return nil
@@ -44,10 +61,15 @@ func (b *bench) down(ctx context.Context) error {
 	fmt.Fprintln(b.out, "taking the stack down")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
-	err := b.system.Down(ctx, false)
+	if b.db != nil {
+		_ = b.db.Close(ctx)
+	}
+	err := errors.Join(b.redis.Close(), b.stack.Down(ctx, false))
 	b.system = nil
 	return err
 }
+
+func (s *system) databaseURL() string { return stack.PostgresURL(s.stack.PostgresPrimary()) }
 
 // newStack is one without the fault proxy, which costs as much as a replica, on ports that are
 // free.
@@ -80,75 +102,36 @@ func checkPorts(st *stack.Stack) error {
 	return nil
 }
 
-// tiers are the servers whose CPU time is told apart.
-var tiers = []struct {
-	name     string
-	services []string
-}{
-	{"replicas", stack.Replicas},
-	{"PostgreSQL", []string{stack.Postgres}},
-	{"Redis", []string{stack.Redis}},
-	{"nginx", []string{stack.Nginx}},
-	{"provider", []string{stack.PSP}},
-}
-
-// costing does something n times, and returns the CPU time in µs that each tier used for each.
-func (s *system) costing(do func() (n int, err error)) (sample, error) {
-	pids := map[string][]int{}
-	for _, tier := range tiers {
-		for _, service := range tier.services {
-			pids[tier.name] = append(pids[tier.name], s.State.Service(service).Process.PID)
-		}
+// attack sends requests to the service: at a rate a second, or with rate 0 as many as so many
+// clients get answered. It returns the rate, latencies in ms, and the CPU time that each tier used
+// for each request that was answered with success.
+func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter, rate int, period time.Duration) (sample, error) {
+	client := shop.Client(patience)
+	defer client.CloseIdleConnections()
+	options := []func(*vegeta.Attacker){vegeta.Client(client)}
+	if rate == 0 {
+		options = append(options, vegeta.Workers(uint64(b.cfg.clients)), vegeta.MaxWorkers(uint64(b.cfg.clients)))
 	}
-	return costing(pids, do)
-}
-
-// costing does something n times, and returns the CPU time in µs that each group of processes used
-// for each.
-func costing(pids map[string][]int, do func() (n int, err error)) (sample, error) {
-	before, err := cpuTimes(pids)
-	if err != nil {
-		return nil, err
-	}
-	n, err := do()
-	if err != nil {
-		return nil, err
-	}
-	after, err := cpuTimes(pids)
-	if err != nil {
-		return nil, err
-	}
-	cost := sample{}
-	for name, used := range after {
-		cost[name] = perRequest(used-before[name], n)
-	}
-	return cost, nil
-}
-
-// perRequest is in µs.
-func perRequest(used time.Duration, n int) float64 {
-	return float64(used.Microseconds()) / float64(max(n, 1))
-}
-
-// cpuTimes is what each group of processes has used since it started.
-func cpuTimes(pids map[string][]int) (map[string]time.Duration, error) {
-	used := map[string]time.Duration{}
-	for name, group := range pids {
-		for _, pid := range group {
-			d, err := localserver.CPUTime(pid)
-			if err != nil {
-				return nil, err
+	attacker := vegeta.NewAttacker(options...)
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
+	var m vegeta.Metrics
+	found, err := b.costing(func() (int, sample, error) {
+		for result := range attacker.Attack(target, vegeta.Rate{Freq: rate, Per: time.Second}, period, what) {
+			if result.Error != vegeta.ErrNoTargets.Error() { // that is the end, and no request
+				m.Add(result)
 			}
-			used[name] += d
 		}
+		m.Close()
+		answered := m.Success * float64(m.Requests)
+		return int(answered), sample{"rate": m.Throughput, "answered": answered,
+			"p50": report.Milliseconds(m.Latencies.P50), "p99": report.Milliseconds(m.Latencies.P99)}, ctx.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return used, nil
-}
-
-func (s *system) databaseURL() string { return stack.PostgresURL(s.PostgresPrimary()) }
-
-// openShop prepares what is bought. In a quick run it is little.
-func (b *bench) openShop(ctx context.Context) (*shop.Shop, error) {
-	return shop.Open(ctx, shop.Config{BaseURL: b.system.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers,
-		Orders: b.cfg.skus})
+	if m.Success < 1 {
+		b.unexpected = append(b.unexpected, fmt.Sprintf("%s: %v %.200v", what, m.StatusCodes, m.Errors))
+	}
+	fmt.Fprintf(b.out, "    %s: %s/s, p50 %s ms, p99 %s ms, PostgreSQL %s µs each\n", what, number(found["rate"]), number(found["p50"]), number(found["p99"]), number(found["PostgreSQL"]))
+	return found, nil
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,18 +27,27 @@ import (
 const readTimeout = 10 * time.Second
 
 // serveBench serves one of the servers on a free port of loopback, which it prints, until stdin
-// ends: so it ends with the benchmark that has started it, however that ends.
-func serveBench(ctx context.Context, system, redisURL string, stdin io.Reader, stdout io.Writer) error {
-	start := benchServers[system]
-	if start == nil {
-		return fmt.Errorf("bench needs one of %v", slices.Sorted(maps.Keys(benchServers)))
+// ends: so it ends with the benchmark that has started it, however that ends. The arguments are a
+// system and the URL of a Redis.
+func serveBench(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) != 2 || benchServers[args[0]] == nil {
+		return fmt.Errorf("bench needs one of %v and the URL of a Redis", slices.Sorted(maps.Keys(benchServers)))
+	}
+	client, err := openRedis(args[1])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	serve, err := benchServers[args[0]](client, args[1])
+	if err != nil {
+		return err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- start(redisURL, l) }()
+	go func() { failed <- serve(l) }()
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, stdin)
@@ -57,50 +64,35 @@ func serveBench(ctx context.Context, system, redisURL string, stdin io.Reader, s
 }
 
 // benchServers serve until the listener is closed.
-var benchServers = map[string]func(redisURL string, l net.Listener) error{
-	"none": func(_ string, l net.Listener) error { return serveHTTP(l, http.HandlerFunc(created)) },
-	"oncepay": func(redisURL string, l net.Listener) error {
-		client, err := redisstore.Open(redisURL)
+var benchServers = map[string]func(client *redis.Client, url string) (serve func(net.Listener) error, err error){
+	"none": func(*redis.Client, string) (func(net.Listener) error, error) {
+		return serveHTTP(http.HandlerFunc(created)), nil
+	},
+	"oncepay": func(_ *redis.Client, url string) (func(net.Listener) error, error) {
+		client, err := redisstore.Open(url)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		once := idempotency.New(redisstore.New(client), idempotency.Always(idempotency.Policy{Required: true}), idempotency.WithSharedScope())
-		return serveHTTP(l, once.Handler(http.HandlerFunc(created)))
+		return serveHTTP(once.Handler(http.HandlerFunc(created))), nil
 	},
-	"setnx": func(redisURL string, l net.Listener) error {
-		return withRedis(redisURL, func(client *redis.Client) error {
-			return serveHTTP(l, setNX{client, http.HandlerFunc(created)})
-		})
+	"setnx": func(client *redis.Client, _ string) (func(net.Listener) error, error) {
+		return serveHTTP(setNX{client, http.HandlerFunc(created)}), nil
 	},
-	"setnx-autopipeline": func(redisURL string, l net.Listener) error {
-		return withRedis(redisURL, func(client *redis.Client) error {
-			pipeline, err := client.AutoPipeline()
-			if err != nil {
-				return err
-			}
-			return serveHTTP(l, setNX{pipeline, http.HandlerFunc(created)})
-		})
+	"setnx-autopipeline": func(client *redis.Client, _ string) (func(net.Listener) error, error) {
+		pipeline, err := client.AutoPipeline()
+		return serveHTTP(setNX{pipeline, http.HandlerFunc(created)}), err
 	},
-	"fiber": func(redisURL string, l net.Listener) error {
-		return withRedis(redisURL, func(client *redis.Client) error { return serveFiber(l, client) })
-	},
+	"fiber": func(client *redis.Client, _ string) (func(net.Listener) error, error) { return serveFiber(client), nil },
 }
 
-func withRedis(url string, serve func(*redis.Client) error) error {
-	client, err := openRedis(url)
-	if err != nil {
-		return err
-	}
-	return errors.Join(serve(client), client.Close())
-}
-
-func serveHTTP(l net.Listener, handler http.Handler) error {
+func serveHTTP(handler http.Handler) func(net.Listener) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: readTimeout}
-	return server.Serve(l)
+	return server.Serve
 }
 
 // serveFiber has Fiber serve by itself, on fasthttp, and not behind net/http.
-func serveFiber(l net.Listener, client *redis.Client) error {
+func serveFiber(client *redis.Client) func(net.Listener) error {
 	app := fiber.New()
 	app.Use(fiberkeys.New(fiberkeys.Config{KeyHeader: headerKey, KeyHeaderValidate: validKey, Lifetime: answerTTL,
 		Storage: storage.NewFromConnection(client)}))
@@ -108,7 +100,7 @@ func serveFiber(l net.Listener, client *redis.Client) error {
 		c.Set("Content-Type", "application/json")
 		return c.Status(http.StatusCreated).Send(nextOrder())
 	})
-	return app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true})
+	return func(l net.Listener) error { return app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }
 }
 
 // created is the handler behind each middleware.
@@ -123,12 +115,4 @@ var orders atomic.Int64
 // nextOrder is another answer at each execution, so that a replay can be told from one.
 func nextOrder() []byte {
 	return fmt.Appendf(nil, `{"object":"order","status":"pending","number":%d}`, orders.Add(1))
-}
-
-// benchCommand runs `others bench SYSTEM REDIS_URL`.
-func benchCommand(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) != 2 {
-		return errors.New("bench needs a system and the URL of a Redis")
-	}
-	return serveBench(ctx, args[0], args[1], os.Stdin, stdout)
 }

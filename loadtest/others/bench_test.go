@@ -20,7 +20,7 @@ func TestBench_EachServerReplaysAndEndsWithItsInput(t *testing.T) {
 			stdin, end := io.Pipe()
 			printed, stdout := io.Pipe()
 			redis, ended := testenv.Redis(t), make(chan error, 1)
-			go func() { ended <- serveBench(t.Context(), system, redis, stdin, stdout) }()
+			go func() { ended <- serveBench(t.Context(), []string{system, redis}, stdin, stdout) }()
 			addr, err := bufio.NewReader(printed).ReadString('\n')
 			require.NoError(t, err)
 			url := "http://" + strings.TrimSpace(addr)
@@ -37,5 +37,5 @@ func TestBench_EachServerReplaysAndEndsWithItsInput(t *testing.T) {
 
 func TestBench_NamesTheServersThatItKnows(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, serveBench(t.Context(), "nobody", "", nil, nil), "setnx-autopipeline")
+	require.ErrorContains(t, serveBench(t.Context(), []string{"nobody", ""}, nil, nil), "setnx-autopipeline")
 }

@@ -56,7 +56,7 @@ func main() {
 // run is the program: args without its name, environ as os.Environ gives it.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	if len(args) > 0 && args[0] == "bench" {
-		return benchCommand(ctx, args[1:], stdout)
+		return serveBench(ctx, args[1:], os.Stdin, stdout)
 	}
 	if !slices.Equal(args, []string{"serve"}) {
 		return errors.New("the commands are serve and bench")

@@ -1,10 +1,14 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -19,22 +23,15 @@ func Progress(out io.Writer, line func() string) (stop func()) {
 	if isTerminal(out) {
 		interval, start, end = ttyInterval, "\r\x1b[K", ""
 	}
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				fmt.Fprint(out, start, line(), end)
-			case <-done:
-				fmt.Fprint(out, start)
-				return
-			}
+	ctx, cancel := context.WithCancel(context.Background())
+	var printing sync.WaitGroup
+	printing.Go(func() {
+		for wait.Pause(ctx, interval) == nil {
+			fmt.Fprint(out, start, line(), end)
 		}
-	}()
-	return func() { close(done); <-ended }
+		fmt.Fprint(out, start)
+	})
+	return func() { cancel(); printing.Wait() }
 }
 
 func isTerminal(out io.Writer) bool {

@@ -131,6 +131,13 @@ func Connections() *http.Transport {
 	return &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout}
 }
 
+// ProblemCode is the code in the body of an error's answer. Another body has none.
+func ProblemCode(body []byte) string {
+	var problem struct{ Code string }
+	_ = json.Unmarshal(body, &problem)
+	return problem.Code
+}
+
 // Metrics reads the metrics of a replica that have no labels, at its address for operators.
 func Metrics(ctx context.Context, url string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", http.NoBody)

@@ -59,13 +59,13 @@ type Order struct {
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	s := &Shop{API: NewAPI(cfg.BaseURL, cfg.APIKey, setUp), Opened: time.Now(), Run: cfg.Name + "-" + uuid.NewString()[:8],
 		Customers: make([]string, cfg.Customers), cfg: cfg}
-	err := each(ctx, cfg.SKUs, func(ctx context.Context, i int) error {
+	err := Each(ctx, cfg.SKUs, func(ctx context.Context, i int) error {
 		return s.Product(ctx, s.SKU(i), "Bench", s.Price(i), OpeningStock)
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, cfg.Customers, func(ctx context.Context, i int) (err error) {
+	err = Each(ctx, cfg.Customers, func(ctx context.Context, i int) (err error) {
 		s.Customers[i], err = s.Customer(ctx, fmt.Sprintf("%s-customer-%d", s.Run, i), cfg.TopUps...)
 		return err
 	})
@@ -79,15 +79,15 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 // Place places orders, by a client that retries.
 func (s *Shop) Place(ctx context.Context, n int) ([]Order, error) {
 	orders := make([]Order, n)
-	return orders, each(ctx, n, func(ctx context.Context, i int) (err error) {
+	return orders, Each(ctx, n, func(ctx context.Context, i int) (err error) {
 		orders[i] = s.NewOrder()
 		orders[i].ID, err = s.Post(ctx, "/orders", orders[i].Key, orders[i].Body)
 		return err
 	})
 }
 
-// each does something n times, a few at a time.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// Each does something n times, [AtOnce] at a time, and returns the first error.
+func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(AtOnce)
 	for i := range n {
@@ -115,38 +115,33 @@ func (s *Shop) order(n, sku int) Order {
 	}
 }
 
-// NewOrders places a new order each time.
-func (s *Shop) NewOrders() vegeta.Targeter {
-	return func(t *vegeta.Target) error { return s.fillOrder(t, s.NewOrder()) }
-}
-
-// HotOrders is NewOrders of one product alone.
-func (s *Shop) HotOrders() vegeta.Targeter {
-	return func(t *vegeta.Target) error { return s.fillOrder(t, s.order(int(s.next.Add(1)), 0)) }
-}
-
-// Replays repeats the orders that were placed before.
-func (s *Shop) Replays() vegeta.Targeter {
-	return func(t *vegeta.Target) error { return s.fillOrder(t, s.any()) }
-}
-
 // any is one of the orders that were placed before.
 func (s *Shop) any() Order { return s.Orders[int(s.next.Add(1))%len(s.Orders)] }
 
-func (s *Shop) fillOrder(t *vegeta.Target, o Order) error {
-	return s.fill(t, http.MethodPost, "/orders", o.Key, o.Body)
+// NewOrders places a new order each time. It and the next five are a [vegeta.Targeter].
+func (s *Shop) NewOrders(t *vegeta.Target) error { return s.fillOrder(t, s.NewOrder()) }
+
+// HotOrders is NewOrders of one product alone.
+func (s *Shop) HotOrders(t *vegeta.Target) error {
+	return s.fillOrder(t, s.order(int(s.next.Add(1)), 0))
 }
 
+// Replays repeats the orders that were placed before.
+func (s *Shop) Replays(t *vegeta.Target) error { return s.fillOrder(t, s.any()) }
+
 // LookUps asks what became of keys.
-func (s *Shop) LookUps() vegeta.Targeter {
-	return func(t *vegeta.Target) error {
-		return s.fill(t, http.MethodGet, "/idempotency-keys/"+s.any().Key, "", nil)
-	}
+func (s *Shop) LookUps(t *vegeta.Target) error {
+	return s.fill(t, http.MethodGet, "/idempotency-keys/"+s.any().Key, "", nil)
+}
+
+// Lists lists the orders of a customer.
+func (s *Shop) Lists(t *vegeta.Target) error {
+	return s.fill(t, http.MethodGet, "/orders?customer_id="+s.Customers[int(s.next.Add(1))%len(s.Customers)], "", nil)
 }
 
 // Payments pays each order once by card; when all are paid, it asks for the stored answers.
-func (s *Shop) Payments() vegeta.Targeter {
-	return func(t *vegeta.Target) error { return s.fillPayment(t, s.Orders[int(s.paid.Add(1)-1)%len(s.Orders)]) }
+func (s *Shop) Payments(t *vegeta.Target) error {
+	return s.fillPayment(t, s.Orders[int(s.paid.Add(1)-1)%len(s.Orders)])
 }
 
 // PaymentsOf pays each of these orders once by card, and then has nothing more to send.
@@ -161,15 +156,12 @@ func (s *Shop) PaymentsOf(orders []Order) vegeta.Targeter {
 	}
 }
 
-func (s *Shop) fillPayment(t *vegeta.Target, o Order) error {
-	return s.fill(t, http.MethodPost, "/orders/"+o.ID+"/payments", "pay-"+o.Key, []byte(`{"method":{"type":"card","token":"tok_visa"}}`))
+func (s *Shop) fillOrder(t *vegeta.Target, o Order) error {
+	return s.fill(t, http.MethodPost, "/orders", o.Key, o.Body)
 }
 
-// Lists lists the orders of a customer.
-func (s *Shop) Lists() vegeta.Targeter {
-	return func(t *vegeta.Target) error {
-		return s.fill(t, http.MethodGet, "/orders?customer_id="+s.Customers[int(s.next.Add(1))%len(s.Customers)], "", nil)
-	}
+func (s *Shop) fillPayment(t *vegeta.Target, o Order) error {
+	return s.fill(t, http.MethodPost, "/orders/"+o.ID+"/payments", "pay-"+o.Key, []byte(`{"method":{"type":"card","token":"tok_visa"}}`))
 }
 
 func (s *Shop) fill(t *vegeta.Target, method, path, key string, body []byte) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/oncepay/oncepay/api/client"
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // operation is what a request asks for.
@@ -86,10 +87,7 @@ var (
 )
 
 // answers are those that clients got, by key. Not safe for concurrent use.
-type answers struct {
-	byKey   map[string]*entry
-	entries []*entry // in the order of their first answers
-}
+type answers map[string]*entry
 
 // entry is one key: its request, and the first 201 that it got.
 type entry struct {
@@ -99,12 +97,10 @@ type entry struct {
 	fresh int    // 201s that were no replay, so effects
 }
 
-func newAnswers() *answers { return &answers{byKey: map[string]*entry{}} }
-
 // kept are the keys that got a 201, by what they did.
-func (a *answers) kept() map[operation][]*entry {
+func (a answers) kept() map[operation][]*entry {
 	all := map[operation][]*entry{}
-	for _, e := range a.entries {
+	for _, e := range a {
 		if e.body != nil {
 			all[e.operation] = append(all[e.operation], e)
 		}
@@ -114,12 +110,11 @@ func (a *answers) kept() map[operation][]*entry {
 
 // record enters an answer and returns what is wrong with it. The ID is that of the order or payment
 // which the answer acknowledges, empty otherwise.
-func (a *answers) record(q request, r *vegeta.Result) (id string, wrong []books.Violation) {
-	e, ok := a.byKey[q.key]
-	if !ok {
+func (a answers) record(q request, r *vegeta.Result) (id string, wrong []books.Violation) {
+	e := a[q.key]
+	if e == nil {
 		e = &entry{request: q}
-		a.byKey[q.key] = e
-		a.entries = append(a.entries, e)
+		a[q.key] = e
 	}
 	wrong = classify(q, r)
 	if r.Code == http.StatusCreated && q.expect != otherRequest {
@@ -132,7 +127,7 @@ func (a *answers) record(q request, r *vegeta.Result) (id string, wrong []books.
 // classify compares the answer with the plan. vegeta sets the status last: without one, no whole
 // answer came.
 func classify(q request, r *vegeta.Result) []books.Violation {
-	code, replayed := problemCode(r), isReplay(r)
+	code, replayed := shop.ProblemCode(r.Body), isReplay(r)
 	rule := answeredAsDue
 	switch {
 	case q.expect == otherRequest && r.Code == http.StatusUnprocessableEntity && code == keyReused,
@@ -144,26 +139,10 @@ func classify(q request, r *vegeta.Result) []books.Violation {
 	default:
 		return nil
 	}
-	return []books.Violation{books.Broken(rule, "%s %s, key %s: %d %s %s", q.expect, q.operation, q.key, r.Code, code, lost(r))}
-}
-
-// lost is why no whole answer came. vegeta calls every status from 400 on an error, too.
-func lost(r *vegeta.Result) string {
-	if r.Code > 0 {
-		return ""
-	}
-	return r.Error
+	return []books.Violation{books.Broken(rule, "%s %s, key %s: %d %s %s", q.expect, q.operation, q.key, r.Code, code, r.Error)}
 }
 
 func isReplay(r *vegeta.Result) bool { return r.Headers.Get(idempotency.HeaderReplay) == "true" }
-
-func problemCode(r *vegeta.Result) string {
-	var problem struct{ Code string }
-	if r.Code >= http.StatusBadRequest {
-		_ = json.Unmarshal(r.Body, &problem) // no code is as wrong as another one
-	}
-	return problem.Code
-}
 
 // acknowledge enters a 201: one key has one effect and one body.
 func (e *entry) acknowledge(r *vegeta.Result) (wrong []books.Violation) {
@@ -202,8 +181,8 @@ func (e *entry) read(body []byte) bool {
 
 // check compares the answers that clients got with what is there, and what is there with itself. It
 // finds nothing when every key had one effect, and nothing else had any.
-func (a *answers) check(b books.Books) (found []books.Violation) {
-	for _, e := range a.entries {
+func (a answers) check(b books.Books) (found []books.Violation) {
+	for _, e := range a {
 		if e.body == nil {
 			found = append(found, books.Broken(acknowledged, "%s, key %s", e.operation, e.key))
 		}

@@ -18,7 +18,7 @@ import (
 // loaded is a healthy load: an order paid by card, one paid from the wallet, one not paid, each
 // with a replay and a mismatch.
 type loaded struct {
-	answers *answers
+	answers answers
 	books   books.Books
 	events  *published
 	wrong   []books.Violation // what record found
@@ -67,7 +67,7 @@ func paidWith(id, order, method string) books.Payment {
 }
 
 func healthy() *loaded {
-	l := &loaded{answers: newAnswers()}
+	l := &loaded{answers: answers{}}
 	bodies := map[string]string{
 		"o1": orderJSON("o1"), "o2": orderJSON("o2"), "o3": orderJSON("o3"),
 		"p1": paymentJSON("p1", "o1", "card"), "p2": paymentJSON("p2", "o2", "wallet"),

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,104 +24,101 @@ const (
 	residentMetric = "process_resident_memory_bytes"
 )
 
-// outcome is everything that one run found out. Safe for concurrent use while the load runs.
+// outcome is everything that one run found out, and the JSON report. Safe for concurrent use while
+// the load runs.
 type outcome struct {
-	mu         sync.Mutex
-	answers    *answers
-	began      time.Time
-	rows       map[kind]*row
-	total      *row
-	classes    []*series // as in classes
-	violations []books.Violation
-	punctual   punctuality
-	memory     map[string]uint64 // peak resident bytes by replica
-	events     *published        // nil: they were not measured
-	unread     error             // why there was no audit
+	Run        string            `json:"run"`
+	Rate       int               `json:"rate_per_second"`
+	Duration   string            `json:"duration"`
+	Rows       []*row            `json:"kinds"`   // as kinds, and then that of all requests
+	Classes    []*row            `json:"classes"` // the same requests, by what was answered
+	Effects    map[operation]int `json:"effects"` // distinct keys that were acknowledged
+	Pace       punctual          `json:"pace"`
+	Memory     map[string]uint64 `json:"peak_resident_bytes"` // by replica
+	Events     *published        `json:"events,omitempty"`    // nil: they were not measured; lags in nanoseconds
+	Violations []books.Violation `json:"findings"`
+	Unread     string            `json:"unread,omitempty"` // why nothing was compared
+	Passed     bool              `json:"passed"`
+
+	cfg     config
+	mu      sync.Mutex
+	answers answers
+	began   time.Time
+	sent    map[uint64]time.Duration // since then, by sequence number
 }
 
-func newOutcome(pace pacer) *outcome {
-	o := &outcome{
-		answers: newAnswers(), rows: map[kind]*row{}, total: &row{Kind: "all"}, memory: map[string]uint64{},
-		punctual: punctuality{pace: pace, sent: map[uint64]time.Time{}},
+func newOutcome(cfg config, run string) *outcome {
+	o := &outcome{Run: run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration), Effects: map[operation]int{}, Memory: map[string]uint64{},
+		cfg: cfg, answers: answers{}, began: time.Now(), sent: map[uint64]time.Duration{}}
+	for _, r := range append(slices.Clone(kinds), row{Kind: "all"}) {
+		o.Rows = append(o.Rows, &r)
 	}
-	for _, k := range kinds {
-		o.rows[k] = &row{Kind: k}
-	}
-	for n, c := range classes {
-		o.classes = append(o.classes, &series{class: c, number: n, row: &row{Kind: c.Name}})
+	for _, r := range classes {
+		o.Classes = append(o.Classes, &r)
 	}
 	return o
 }
 
+// all is the row of all requests.
+func (o *outcome) all() *row { return o.Rows[len(kinds)] }
+
 // attack drives the load and checks every answer as it arrives. Every planned request is sent
 // exactly once: repeating them is the plan's business.
-func attack(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) (*outcome, error) {
-	script := newScript(cfg, s)
-	pace := pacer{rate: cfg.Rate, requests: uint64(cfg.requests())}
+func (o *outcome) attack(ctx context.Context, s *shop.Shop, out io.Writer) error {
+	script := newScript(o.cfg, s)
 	client := shop.Client(answerTimeout)
 	defer client.CloseIdleConnections()
 	attacker := vegeta.NewAttacker(vegeta.Client(client))
-	o := newOutcome(pace)
 	o.began = time.Now()
-	defer report.Progress(out, func() string { return o.line(cfg) })()
-	defer o.watchMemory(ctx, cfg)()
+	defer report.Progress(out, o.line)()
+	defer o.watchMemory(ctx)()
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })() // the requests in flight are still awaited
-	for result := range attacker.Attack(script.next, pace, 0, "") {
-		if err := o.take(script, result); err != nil {
-			return nil, err
-		}
+	for result := range attacker.Attack(script.next, o.cfg.pace(), 0, "") {
+		o.take(script, result)
 	}
-	return o, ctx.Err()
+	return ctx.Err()
 }
 
 // take checks one result and lets the script go on from it.
-func (o *outcome) take(s *script, result *vegeta.Result) error {
-	shot, err := s.take(result)
-	if err != nil {
-		return err
-	}
+func (o *outcome) take(s *script, result *vegeta.Result) {
+	shot := s.take(result)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	id, wrong := o.answers.record(shot.request, result)
 	if id != "" && len(wrong) == 0 {
 		s.acknowledged(shot, id)
 	}
-	o.violations = append(o.violations, wrong...)
-	class := classOf(result, len(wrong) > 0)
-	o.rows[shot.kind].add(result, class)
-	o.total.add(result, class)
-	o.classes[class].add(result.Timestamp.Sub(o.began), result)
-	o.punctual.sent[result.Seq] = result.Timestamp
-	return nil
+	o.Violations = append(o.Violations, wrong...)
+	class, at := classOf(result, len(wrong) > 0), result.Timestamp.Sub(o.began)
+	ofKind := o.Rows[slices.IndexFunc(kinds, func(r row) bool { return r.Kind == shot.kind })]
+	for _, r := range []*row{ofKind, o.all(), o.Classes[class]} {
+		r.add(spot{at, result.Latency}, class)
+	}
+	o.sent[result.Seq] = at
 }
 
 // line is how far the load is.
-func (o *outcome) line(cfg config) string {
+func (o *outcome) line() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p99 := time.Duration(0)
-	if o.total.Requests > 0 {
-		p99 = o.total.metrics.Latencies.Quantile(0.99)
-	}
-	return fmt.Sprintf("%4.0fs of %s  answered %d of %d  ok %d  unexpected %d  p99 %.1f ms", time.Since(o.began).Seconds(), cfg.Duration,
-		o.total.Requests, cfg.requests(), o.total.OK, o.total.Unexpected, ms(p99))
+	all := o.all()
+	return fmt.Sprintf("%4.0fs of %s  answered %d of %d  ok %d  unexpected %d  p99 %.1f ms", time.Since(o.began).Seconds(), o.cfg.Duration,
+		all.Requests, o.cfg.requests(), all.OK, all.Unexpected, report.Milliseconds(percentile(all.answers, 99)))
 }
 
 // watchMemory follows the replicas' resident memory until it is stopped. A replica without this
 // metric is left out: not every system has it.
-func (o *outcome) watchMemory(ctx context.Context, cfg config) (stop func()) {
+func (o *outcome) watchMemory(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		peak := map[string]uint64{}
 		for ok := true; ok; ok = wait.Pause(ctx, memoryInterval) == nil {
-			for name, url := range map[string]string{"api-1": cfg.Ops1URL, "api-2": cfg.Ops2URL} {
+			for name, url := range map[string]string{"api-1": o.cfg.Ops1URL, "api-2": o.cfg.Ops2URL} {
 				if metrics, err := shop.Metrics(ctx, url); err == nil && metrics[residentMetric] > 0 {
-					peak[name] = max(peak[name], uint64(metrics[residentMetric]))
+					o.Memory[name] = max(o.Memory[name], uint64(metrics[residentMetric]))
 				}
 			}
 		}
-		maps.Copy(o.memory, peak)
 	})
 	return func() { cancel(); watching.Wait() }
 }

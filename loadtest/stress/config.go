@@ -53,9 +53,9 @@ func parseConfig(args, environ []string) (config, error) {
 	return cfg, nil
 }
 
-func (c config) measuresEvents() bool { return c.Database != "none" }
-
 // requests is how many are sent in all.
 func (c config) requests() int {
 	return max(1, int(float64(c.Rate)*c.Duration.Seconds()))
 }
+
+func (c config) pace() pacer { return pacer{c.Rate, uint64(c.requests())} }

@@ -38,62 +38,40 @@ type lag struct {
 	Max time.Duration `json:"max"`
 }
 
-// eventReader measures the lag of events, which no API tells, by the rows of outbox and inbox.
-type eventReader struct{ databaseURL string }
-
-// now is the database's time: events from then on are the load's.
-func (r eventReader) now(ctx context.Context) (now time.Time, err error) {
-	err = r.query(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now) })
-	return now, err
-}
-
-// read waits for the last events, for a bounded time, and measures those that were written since
-// then.
-func (r eventReader) read(ctx context.Context, since time.Time) (*published, error) {
-	e := &published{}
-	err := r.query(ctx, func(conn *pgx.Conn) error {
-		for deadline := time.Now().Add(eventsTimeout); ; {
-			if err := e.read(ctx, conn, since); err != nil {
-				return err
-			}
-			if e.Outstanding == 0 || time.Now().After(deadline) {
-				return nil
-			}
-			if err := wait.Pause(ctx, eventsAgain); err != nil {
-				return err
-			}
+// readEvents measures the lag of the events since then, which no API tells, by the rows of outbox
+// and inbox. It waits for the last ones, for a bounded time.
+func readEvents(ctx context.Context, databaseURL string, since time.Time) (*published, error) {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("measure events: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for deadline := time.Now().Add(eventsTimeout); ; {
+		e := &published{}
+		err := e.read(ctx, conn, since)
+		if err != nil || e.Outstanding == 0 || time.Now().After(deadline) {
+			return e, err
 		}
-	})
-	return e, err
+		if err := wait.Pause(ctx, eventsAgain); err != nil {
+			return e, err
+		}
+	}
 }
 
 func (e *published) read(ctx context.Context, conn *pgx.Conn, since time.Time) error {
-	var consumed []float64 // seconds; none if there is no such event
+	consumed := make([]float64, 3) // seconds; zeros if there is no such event
 	err := conn.QueryRow(ctx, `
 		WITH written AS (SELECT * FROM outbox WHERE created_at >= $1),
 		     effects AS (SELECT inbox.created_at - written.created_at AS lag FROM written JOIN inbox USING (event_id))
 		SELECT (SELECT count(*) FROM written),
 		       (SELECT count(*) FROM written WHERE id > (SELECT position FROM outbox_cursor)
 		           OR type = ANY ($2) AND NOT EXISTS (SELECT FROM inbox WHERE inbox.event_id = written.event_id)),
-		       (SELECT percentile_disc('{0.5, 0.99, 1}'::float8[]) WITHIN GROUP (ORDER BY extract(epoch FROM lag)::float8) FROM effects)`,
+		       (SELECT coalesce(percentile_disc('{0.5, 0.99, 1}'::float8[]) WITHIN GROUP (ORDER BY extract(epoch FROM lag)::float8), '{0, 0, 0}') FROM effects)`,
 		since, effective).Scan(&e.Written, &e.Outstanding, &consumed)
-	if len(consumed) > 0 {
-		of := func(i int) time.Duration { return time.Duration(consumed[i] * float64(time.Second)) }
-		e.Consumed = lag{P50: of(0), P99: of(1), Max: of(2)}
+	for i, to := range []*time.Duration{&e.Consumed.P50, &e.Consumed.P99, &e.Consumed.Max} {
+		*to = time.Duration(consumed[i] * float64(time.Second))
 	}
 	return err
-}
-
-func (r eventReader) query(ctx context.Context, do func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, r.databaseURL)
-	if err != nil {
-		return fmt.Errorf("measure events: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := do(conn); err != nil {
-		return fmt.Errorf("measure events: %w", err)
-	}
-	return nil
 }
 
 // check wants them to be soon, if they were measured.

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -42,33 +41,19 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	events := eventReader{cfg.Database}
-	opened := time.Time{} // by the database's clock
 	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Name: "stress",
 		SKUs: productCount, Customers: customerCount, TopUps: []int64{topUp, topUp}})
-	if err == nil && cfg.measuresEvents() {
-		opened, err = events.now(ctx)
-	}
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	fmt.Fprintf(out, "%s: %d requests/s for %s through %s, pairs to %s and %s\n",
 		s.Run, cfg.Rate, cfg.Duration, cfg.BaseURL, cfg.API1URL, cfg.API2URL)
 
-	o, err := attack(ctx, cfg, s, out)
-	if err != nil {
+	o := newOutcome(cfg, s.Run)
+	if err := o.attack(ctx, s, out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "reading everything back")
-	held, err := o.answers.read(ctx, s, cfg.PSPURL)
-	if err == nil && cfg.measuresEvents() {
-		o.events, err = events.read(ctx, opened)
-	}
-	if err != nil {
-		o.unread = fmt.Errorf("read everything back: %w", err)
-	} else {
-		o.violations = append(o.violations, o.answers.check(held)...)
-		o.violations = append(o.violations, o.events.check()...)
-	}
-	return conclude(cfg, s.Run, o, out)
+	unread := o.audit(ctx, s)
+	return o.conclude(unread, out)
 }

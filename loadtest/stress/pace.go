@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // kind is a row of the report: requests of one purpose on one road.
@@ -22,7 +24,18 @@ const (
 	mismatch   kind = "reused key"
 )
 
-var kinds = []kind{newOrder, cardPay, walletPay, pairOrder, pairCard, pairWallet, duplicate, replay, mismatch}
+// kinds are in the order of the report, in words for the page.
+var kinds = []row{
+	{Kind: newOrder, About: "sent to nginx"},
+	{Kind: cardPay, About: "asks the provider"},
+	{Kind: walletPay, About: "is taken from the customer's balance"},
+	{Kind: pairOrder, About: "sent to both replicas at the same moment"},
+	{Kind: pairCard, About: "the same with a card payment"},
+	{Kind: pairWallet, About: "the same with a payment from the wallet"},
+	{Kind: duplicate, About: "the second of such a pair"},
+	{Kind: replay, About: "an answered request, sent again"},
+	{Kind: mismatch, About: "another request, sent with a used key"},
+}
 
 // cycle is the mix, over and over. There are more orders than payments, so
 // that there is always something to pay.
@@ -52,10 +65,7 @@ func (p pacer) due(n uint64) time.Duration {
 
 // Pace returns how long to wait before request n.
 func (p pacer) Pace(elapsed time.Duration, n uint64) (wait time.Duration, stop bool) {
-	if n >= p.requests {
-		return 0, true
-	}
-	return max(0, p.due(n)-elapsed), false
+	return max(0, p.due(n)-elapsed), n >= p.requests
 }
 
 // Rate is the mean rate; vegeta asks for it to draw.
@@ -65,14 +75,8 @@ func (p pacer) Rate(time.Duration) float64 { return float64(p.rate) }
 // are those of another, gentler test.
 const keptShare = 0.95
 
-// punctuality says whether the load was what was asked for. An attacker that
-// is late measures the system at a lower rate, which flatters it.
-type punctuality struct {
-	pace pacer
-	sent map[uint64]time.Time // by sequence number
-}
-
-// punctual is the result, for people and for the JSON.
+// punctual says whether the load was what was asked for. An attacker that is
+// late measures the system at a lower rate, which flatters it.
 type punctual struct {
 	Asked    float64 `json:"asked_per_second"`
 	Achieved float64 `json:"achieved_per_second"`
@@ -81,24 +85,24 @@ type punctual struct {
 	Kept     bool    `json:"kept"`
 }
 
-func (p *punctuality) summary() punctual {
-	s := punctual{Asked: float64(p.pace.rate)}
-	start, ok := p.sent[0]
-	if !ok {
+// punctuality judges when the requests were sent, by their numbers, measured from the start.
+func (p pacer) punctuality(sent map[uint64]time.Duration) punctual {
+	s := punctual{Asked: float64(p.rate)}
+	if len(sent) == 0 {
 		return s
 	}
 	var late []time.Duration
-	for n, at := range p.sent {
-		late = append(late, at.Sub(start)-p.pace.due(n))
+	for n, at := range sent {
+		late = append(late, at-sent[0]-p.due(n))
 	}
 	slices.Sort(late)
-	s.P99, s.Max = ms(late[len(late)*99/100]), ms(late[len(late)-1])
+	s.P99, s.Max = report.Milliseconds(report.Percentile(late, 99)), report.Milliseconds(late[len(late)-1])
 	s.Achieved = s.Asked
-	last := uint64(len(p.sent)) - 1
+	last := uint64(len(sent)) - 1
 	// The plan's own span, and what it took: a short run that ends with a
 	// pair must not seem faster than it was.
-	if took := p.sent[last].Sub(start); took > 0 && p.pace.due(last) > 0 {
-		s.Achieved = s.Asked * min(1, float64(p.pace.due(last))/float64(took))
+	if took := sent[last] - sent[0]; took > 0 && p.due(last) > 0 {
+		s.Achieved = s.Asked * min(1, float64(p.due(last))/float64(took))
 	}
 	s.Kept = s.Achieved >= keptShare*s.Asked
 	return s

@@ -2,17 +2,16 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/oncepay/oncepay/loadtest/books"
 )
@@ -21,19 +20,21 @@ import (
 func answered(t *testing.T, numbers ...int) (html string, picture image.Image) {
 	t.Helper()
 	cfg := config{Rate: 50, Duration: 10 * time.Second}
-	o := newOutcome(pacer{rate: cfg.Rate, requests: uint64(cfg.requests())})
+	o := newOutcome(cfg, "test")
 	for _, n := range numbers {
 		for i := range 100 {
 			took := time.Duration(1<<n)*time.Millisecond + time.Duration(i%10)*100*time.Microsecond
-			o.classes[n].add(time.Duration(i)*100*time.Millisecond, &vegeta.Result{Code: http.StatusCreated, Latency: took})
+			answer := spot{time.Duration(i) * 100 * time.Millisecond, took}
+			o.Classes[n].add(answer, n)
+			o.all().add(answer, n)
 		}
 	}
-	s := summarize(cfg, "test", o)
-	pixels, step, err := draw(s, o.classes, cfg.Duration)
+	o.close()
+	pixels, step, err := o.draw()
 	require.NoError(t, err)
 	picture, err = png.Decode(bytes.NewReader(pixels))
 	require.NoError(t, err)
-	page, err := write(s, pixels, step)
+	page, err := o.page(pixels, step)
 	require.NoError(t, err)
 	parts := regexp.MustCompile(`^(?s)(.*<img src=")data:image/png;base64,[^"]+(".*)$`).FindStringSubmatch(string(page))
 	require.Len(t, parts, 3, "the page has the picture in it")
@@ -61,9 +62,9 @@ func TestReport_ShowsEachClass(t *testing.T) {
 	html, picture := answered(t, 0, 1, 2, 3, 4)
 	pixels := colours(picture)
 	for _, class := range classes {
-		require.Equal(t, 1, strings.Count(html, `</i>`+string(class.Name)+"<"), class.Name)
-		require.Contains(t, html, "background: "+class.Colour)
-		require.Greater(t, pixels[rgb(class.Colour)], 500, class.Name)
+		require.Equal(t, 1, strings.Count(html, `</i>`+string(class.Kind)+"<"), class.Kind)
+		require.Contains(t, html, fmt.Sprintf("background: #%02x%02x%02x", class.Colour.R, class.Colour.G, class.Colour.B))
+		require.Greater(t, pixels[class.Colour], 500, class.Kind)
 	}
 }
 
@@ -73,8 +74,8 @@ func TestReport_LeavesOutWhatIsNotThere(t *testing.T) {
 	html, picture := answered(t, 0)
 	pixels := colours(picture)
 	for _, class := range classes[1:] {
-		require.Equal(t, -1, strings.Index(html, `</i>`+string(class.Name)), class.Name)
-		require.Zero(t, pixels[rgb(class.Colour)], class.Name)
+		require.Equal(t, -1, strings.Index(html, `</i>`+string(class.Kind)), class.Kind)
+		require.Zero(t, pixels[class.Colour], class.Kind)
 	}
 	for _, label := range []string{"replays, p50", "effect of its event", "memory of a replica"} {
 		require.Equal(t, -1, strings.Index(html, label), label)
@@ -85,7 +86,7 @@ func TestReport_LeavesOutWhatIsNotThere(t *testing.T) {
 
 func TestPromises_SayWhatWasChecked(t *testing.T) {
 	t.Parallel()
-	broken := func(s summary) (texts []string) {
+	broken := func(s *outcome) (texts []string) {
 		for _, p := range s.promises() {
 			if p.Broken > 0 {
 				texts = append(texts, p.Text)
@@ -93,22 +94,22 @@ func TestPromises_SayWhatWasChecked(t *testing.T) {
 		}
 		return texts
 	}
-	all := summary{Events: &published{}}
+	all := &outcome{Events: &published{}}
 	require.Len(t, all.promises(), len(ofAnswers)+len(ofBooks)+1)
 	require.Empty(t, broken(all))
 	for _, rule := range append([]books.Rule{inTime, "a rule of tomorrow"}, append(ofAnswers, ofBooks...)...) {
 		all.Violations = []books.Violation{{Rule: rule}}
 		require.Equal(t, []string{string(rule)}, broken(all))
 	}
-	unread := summary{Unread: "no connection"}
+	unread := &outcome{Unread: "no connection"}
 	require.Len(t, unread.promises(), len(ofAnswers), "nothing is said of what was not read")
 }
 
-func TestPercentile_DrawsNoLineWhereNothingWasAnswered(t *testing.T) {
+func TestPercentiles_DrawNoLineWhereNothingWasAnswered(t *testing.T) {
 	t.Parallel()
 	at := func(n int) spot {
 		return spot{at: time.Duration(n)*time.Second + time.Second/2, took: time.Millisecond}
 	}
-	s := series{answers: []spot{at(4), at(1), at(2), at(2)}}
-	require.Equal(t, [][]spot{{at(1), at(2)}, {at(4)}}, s.percentile(time.Second, 99))
+	r := row{answers: []spot{at(4), at(1), at(2), at(2)}}
+	require.Equal(t, [][]spot{{at(1), at(2)}, {at(4)}}, r.percentiles(time.Second, 99))
 }

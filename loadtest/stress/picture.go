@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -16,124 +17,81 @@ import (
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
-// Sizes of the picture. A panel has its heading above it.
 const (
-	pictureWidth               = 10 * vg.Inch
-	panelHeight, headingHeight = 110, 26
-	headHeight, footHeight     = 54, 20
-	sideMargin                 = 12
-	pictureDPI                 = 110
+	pictureWidth, panelHeight, headHeight = 10 * vg.Inch, 140, 70
+	pictureDPI                            = 110
+	// steps are how many percentiles a line has, at most: a step needs some answers.
+	steps = 30
 )
 
 var (
-	ink, soft = color.Gray{0x22}, color.Gray{0xe0}
-	dashes    = [][]vg.Length{nil, {5, 2.5}, {1, 2.5}} // of p50, p95 and p99
+	soft   = color.Gray{0xe0}
+	dashes = [][]vg.Length{nil, {5, 2.5}, {1, 2.5}} // of p50, p95 and p99
 )
 
 // init sets the library's font, a variable, once: pictures may be drawn at the same time.
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
-const (
-	// steps are how many percentiles a line has, at most: a step needs some answers.
-	steps = 30
-	// marksOfTime are as many as have room on a narrow screen.
-	marksOfTime = 7
-)
-
-// chart is what all panels have in common, so that they can be compared: the axes, and the step of
-// time of the percentiles.
-type chart struct {
-	length, step time.Duration
-	latency      report.Log
-}
-
-// draw makes the PNG, with a panel for each class that had answers. The length is that of the load.
-func draw(s summary, all []*series, length time.Duration) (png []byte, step time.Duration, err error) {
-	fastest, slowest := time.Hour, time.Duration(0)
-	var shown []*series
-	for _, class := range all {
-		if len(class.answers) > 0 {
-			shown = append(shown, class)
-		}
-		for _, a := range class.answers {
-			length = max(length, a.at)
-			fastest, slowest = min(fastest, a.took), max(slowest, a.took)
-		}
+// draw makes the PNG, with a panel for each class that had answers. All have the same axes, so that
+// they can be compared. The step is that of their percentiles.
+func (o *outcome) draw() (png []byte, step time.Duration, err error) {
+	length, fastest, slowest := o.cfg.Duration, time.Hour, time.Microsecond
+	for _, a := range o.all().answers {
+		length = max(length, a.at)
+		fastest, slowest = min(fastest, max(a.took, time.Microsecond)), max(slowest, a.took)
 	}
-	c := chart{length, max(time.Second, (length / steps).Round(time.Second)), report.Around(fastest, slowest)}
-	height := vg.Length(len(shown)*(panelHeight+headingHeight) + headHeight + footHeight)
+	step = max(time.Second, (length / steps).Round(time.Second))
+	var panels [][]*plot.Plot
+	for _, class := range o.Classes {
+		if class.Requests == 0 {
+			continue
+		}
+		p := class.panel(step)
+		p.X.Min, p.X.Max = 0, length.Seconds()
+		p.Y.Min, p.Y.Max = math.Pow10(int(math.Floor(math.Log10(report.Milliseconds(fastest))))), math.Pow10(int(math.Ceil(math.Log10(report.Milliseconds(slowest)))))
+		panels = append(panels, []*plot.Plot{p})
+	}
+	height := vg.Length(headHeight + len(panels)*panelHeight)
 	picture := vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(pictureDPI))
 	canvas := vgdraw.New(picture)
-	write := func(text string, size, x, y vg.Length) {
-		style := plot.New().Title.TextStyle // has the font
-		style.Color, style.Font.Size, style.XAlign, style.YAlign = ink, size, vgdraw.XLeft, vgdraw.YBottom
-		canvas.FillText(style, vg.Point{X: x, Y: y}, text)
-	}
-	write(title(s), 13, sideMargin, height-22)
-	write(verdict(s), 9.5, sideMargin, height-37)
-	write("Latency, on a logarithmic axis. A dot is an answer. Lines, for each "+report.Short(c.step)+
-		": p50 solid, p95 dashed, p99 dotted.", 9.5, sideMargin, height-51)
-	if len(shown) > 0 {
-		var plots [][]*plot.Plot
-		for _, class := range shown {
-			plots = append(plots, []*plot.Plot{c.panel(class)})
-		}
-		tiles := vgdraw.Tiles{Rows: len(shown), Cols: 1, PadTop: headHeight + headingHeight, PadY: headingHeight,
-			PadBottom: footHeight, PadLeft: sideMargin, PadRight: sideMargin}
-		for i, row := range plot.Align(plots, tiles, canvas) {
-			plots[i][0].Draw(row[0])
-			write(heading(shown[i]), 11, sideMargin, plots[i][0].DataCanvas(row[0]).Max.Y+6)
+	head := plot.New().Title.TextStyle // has the font
+	head.XAlign, head.YAlign = vgdraw.XCenter, vgdraw.YTop
+	canvas.FillText(head, vg.Point{X: pictureWidth / 2, Y: height - 8}, o.title()+"\n"+o.verdict()+
+		"\nLatency in ms, on a logarithmic axis. A dot is an answer. Lines, for each "+report.Short(step)+": p50 solid, p95 dashed, p99 dotted.")
+	if len(panels) > 0 {
+		panels[len(panels)-1][0].X.Label.Text = "seconds since the start"
+		tiles := vgdraw.Tiles{Rows: len(panels), Cols: 1, PadTop: headHeight, PadY: 8, PadBottom: 4, PadLeft: 12, PadRight: 12}
+		for i, row := range plot.Align(panels, tiles, canvas) {
+			panels[i][0].Draw(row[0])
 		}
 	}
-	write("time since the start", 10, pictureWidth/2, 5)
 	var out bytes.Buffer
 	_, err = vgimg.PngCanvas{Canvas: picture}.WriteTo(&out)
-	return out.Bytes(), c.step, err
-}
-
-func heading(s *series) string {
-	return fmt.Sprintf("%s (%s): %d, p50 %.1f, p95 %.1f, p99 %.1f, max %.1f ms", s.Name, s.About, s.row.Requests, s.row.P50, s.row.P95, s.row.P99, s.row.Max)
+	return out.Bytes(), step, err
 }
 
 // panel has every answer of a class as a dot, and percentiles as lines.
-func (c chart) panel(s *series) *plot.Plot {
-	drawn := plot.New()
-	drawn.Y.Scale = plot.LogScale{} // no label: the library makes room for it as on a linear axis
-	drawn.X.Tick.Marker = ticks(report.Marks(c.length, c.length/marksOfTime), time.Duration.Seconds, report.Short)
-	drawn.Y.Tick.Marker = ticks(c.latency.Marks(), ms, report.Seconds)
+func (r *row) panel(step time.Duration) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("%s (%s): %d, p50 %.1f, p95 %.1f, p99 %.1f, max %.1f ms", r.Kind, r.About, r.Requests, r.P50, r.P95, r.P99, r.Max)
+	p.Title.TextStyle.Font.Size = 11
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1} // no label: the library makes room for it as on a linear axis
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = soft, soft
-	drawn.Add(grid)
-	colour := rgb(s.Colour)
-	pale := color.NRGBA{colour.R, colour.G, colour.B, 0x70}
-	drawn.Add(&plotter.Scatter{XYs: points(s.answers), GlyphStyle: vgdraw.GlyphStyle{Color: pale, Radius: 1.4, Shape: vgdraw.CircleGlyph{}}})
+	pale := r.Colour
+	pale.A = 0x70
+	p.Add(grid, &plotter.Scatter{XYs: points(r.answers), GlyphStyle: vgdraw.GlyphStyle{Color: pale, Radius: 1.4, Shape: vgdraw.CircleGlyph{}}})
 	for i, percent := range []int{50, 95, 99} {
-		for _, piece := range s.percentile(c.step, percent) {
-			drawn.Add(&plotter.Line{XYs: points(piece), LineStyle: vgdraw.LineStyle{Color: colour, Width: 1.6, Dashes: dashes[i]}})
+		for _, piece := range r.percentiles(step, percent) {
+			p.Add(&plotter.Line{XYs: points(piece), LineStyle: vgdraw.LineStyle{Color: r.Colour, Width: 1.6, Dashes: dashes[i]}})
 		}
 	}
-	drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max = 0, c.length.Seconds(), ms(c.latency.From), ms(c.latency.To)
-	return drawn
-}
-
-func ticks(at []time.Duration, value func(time.Duration) float64, label func(time.Duration) string) (ticks plot.ConstantTicks) {
-	for _, d := range at {
-		ticks = append(ticks, plot.Tick{Value: value(d), Label: label(d)})
-	}
-	return ticks
+	return p
 }
 
 func points(spots []spot) (points plotter.XYs) {
 	for _, s := range spots {
-		points = append(points, plotter.XY{X: s.at.Seconds(), Y: ms(max(s.took, time.Microsecond))})
+		points = append(points, plotter.XY{X: s.at.Seconds(), Y: report.Milliseconds(max(s.took, time.Microsecond))})
 	}
 	return points
-}
-
-func rgb(hex string) (c color.NRGBA) {
-	c.A = 0xff
-	if _, err := fmt.Sscanf(hex, "#%02x%02x%02x", &c.R, &c.G, &c.B); err != nil {
-		panic(err) // classes has them
-	}
-	return c
 }

@@ -3,73 +3,66 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/api/client"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// readers keep the audit short without being a load test of its own.
-const readers = 8
+// audit reads everything back, and adds what is wrong with it to the violations.
+func (o *outcome) audit(ctx context.Context, s *shop.Shop) error {
+	held, err := o.answers.read(ctx, s, o.cfg.PSPURL)
+	if err == nil && o.cfg.Database != "none" {
+		o.Events, err = readEvents(ctx, o.cfg.Database, s.Opened)
+	}
+	if err != nil {
+		return fmt.Errorf("read everything back: %w", err)
+	}
+	o.Violations = slices.Concat(o.Violations, o.answers.check(held), o.Events.check())
+	return nil
+}
 
 // read collects what the API and the provider's list show of the shop: its orders, wallets and
 // stock, the acknowledged payments, and their charges.
-func (a *answers) read(ctx context.Context, s *shop.Shop, providerURL string) (b books.Books, err error) {
-	b.Wallets = map[string]int64{}
-	var mu sync.Mutex
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	reading := func(read func() (put func(), err error)) {
-		g.Go(func() error {
-			put, err := read()
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				put()
-			}
-			return err
-		})
-	}
+func (a answers) read(ctx context.Context, s *shop.Shop, providerURL string) (b books.Books, err error) {
+	b.Wallets, b.Products = map[string]int64{}, make([]books.Product, productCount)
 	for _, customer := range s.Customers {
+		var wallet client.Wallet
+		orders, err := ordersOf(ctx, s.API, customer)
+		if err = errors.Join(err, s.Get(ctx, "/customers/"+customer+"/wallet", &wallet)); err != nil {
+			return b, err
+		}
 		b.TopUps = append(b.TopUps, books.TopUp{Customer: customer, Amount: 2 * topUp})
-		reading(func() (func(), error) {
-			orders, err := ordersOf(gctx, s.API, customer)
-			return func() { b.Orders = append(b.Orders, orders...) }, err
-		})
-		reading(func() (func(), error) {
-			var wallet client.Wallet
-			err := s.Get(gctx, "/customers/"+customer+"/wallet", &wallet)
-			return func() { b.Wallets[customer] = wallet.Balance.Amount }, err
-		})
+		b.Orders, b.Wallets[customer] = append(b.Orders, orders...), wallet.Balance.Amount
 	}
-	for i := range productCount {
-		reading(func() (func(), error) {
-			var product client.Product
-			err := s.Get(gctx, "/products/"+s.SKU(i), &product)
-			return func() {
-				b.Products = append(b.Products, books.Product{SKU: s.SKU(i), Opening: shop.OpeningStock, Stock: product.Stock})
-			}, err
-		})
-	}
-	of := a.kept()
-	for _, e := range slices.Concat(of[payCard], of[payWallet]) {
-		reading(func() (func(), error) {
-			var payment client.Payment
-			err := s.Get(gctx, "/payments/"+e.id, &payment)
-			if errors.Is(err, shop.ErrNotFound) {
-				return func() {}, nil // the check misses it
-			}
-			return func() { b.Payments = append(b.Payments, paymentOf(payment, e.customer)) }, err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err = shop.Each(ctx, productCount, func(ctx context.Context, i int) error {
+		var product client.Product
+		err := s.Get(ctx, "/products/"+s.SKU(i), &product)
+		b.Products[i] = books.Product{SKU: s.SKU(i), Opening: shop.OpeningStock, Stock: product.Stock}
+		return err
+	})
+	if err != nil {
 		return b, err
 	}
+	of := a.kept()
+	paid := slices.Concat(of[payCard], of[payWallet])
+	b.Payments = make([]books.Payment, len(paid))
+	err = shop.Each(ctx, len(paid), func(ctx context.Context, i int) error {
+		var payment client.Payment
+		err := s.Get(ctx, "/payments/"+paid[i].id, &payment)
+		if errors.Is(err, shop.ErrNotFound) {
+			return nil // the check misses it
+		}
+		b.Payments[i] = paymentOf(payment, paid[i].customer)
+		return err
+	})
+	if err != nil {
+		return b, err
+	}
+	b.Payments = slices.DeleteFunc(b.Payments, func(p books.Payment) bool { return p.ID == "" })
 	ours := map[string]bool{}
 	for _, o := range b.Orders {
 		ours[o.ID] = true

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -21,74 +22,45 @@ const maxShown = 20
 // errOff says that the run is over and something is wrong.
 var errOff = errors.New("not everything is as it must be")
 
-// summary is the JSON report.
-type summary struct {
-	Run        string            `json:"run"`
-	Rate       int               `json:"rate_per_second"`
-	Duration   string            `json:"duration"`
-	Rows       []*row            `json:"kinds"`
-	Classes    []*row            `json:"classes"` // the same requests, by what was answered
-	Effects    map[operation]int `json:"effects"` // distinct keys that were acknowledged
-	Pace       punctual          `json:"pace"`
-	Memory     map[string]uint64 `json:"peak_resident_bytes"`
-	Events     *published        `json:"events,omitempty"` // lags in nanoseconds
-	Violations []books.Violation `json:"findings"`
-	Unread     string            `json:"unread,omitempty"` // why nothing was compared
-	Passed     bool              `json:"passed"`
-}
-
-// conclude prints the result, writes the files, and returns an error unless all
-// is well.
-func conclude(cfg config, run string, o *outcome, out io.Writer) error {
-	s := summarize(cfg, run, o)
-	s.print(out)
-	if err := writeFiles(cfg, o, s, out); err != nil {
+// conclude prints the result, writes the files, and returns an error unless all is well. Unread is
+// why there was no audit, if so.
+func (o *outcome) conclude(unread error, out io.Writer) error {
+	if unread != nil {
+		o.Unread = unread.Error()
+	}
+	o.close()
+	o.print(out)
+	if err := o.writeFiles(out); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	switch {
-	case o.unread != nil:
-		return o.unread
-	case !s.Passed:
+	if unread == nil && !o.Passed {
 		return errOff
 	}
-	return nil
+	return unread
 }
 
-func summarize(cfg config, run string, o *outcome) summary {
-	s := summary{
-		Run: run, Rate: cfg.Rate, Duration: report.Short(cfg.Duration),
-		Effects: map[operation]int{}, Pace: o.punctual.summary(), Memory: o.memory, Events: o.events, Violations: o.violations,
-	}
-	for _, k := range kinds {
-		s.Rows = append(s.Rows, o.rows[k])
-	}
-	s.Rows = append(s.Rows, o.total)
-	for _, c := range o.classes {
-		s.Classes = append(s.Classes, c.row)
-	}
-	for _, r := range slices.Concat(s.Rows, s.Classes) {
+// close computes what follows from all that was found.
+func (o *outcome) close() {
+	for _, r := range slices.Concat(o.Rows, o.Classes) {
 		r.close()
 	}
 	for op, entries := range o.answers.kept() {
-		s.Effects[op] = len(entries)
+		o.Effects[op] = len(entries)
 	}
-	if o.unread != nil {
-		s.Unread = o.unread.Error()
-	}
-	s.Passed = o.unread == nil && len(s.Violations) == 0 && s.Pace.Kept && o.total.Requests == cfg.requests()
-	return s
+	o.Pace = o.cfg.pace().punctuality(o.sent)
+	o.Passed = o.Unread == "" && len(o.Violations) == 0 && o.Pace.Kept && o.all().Requests == o.cfg.requests()
 }
 
 // promises are those that were checked, and every rule that is broken.
-func (s summary) promises() (checked []report.Promise) {
+func (o *outcome) promises() (checked []report.Promise) {
 	wanted := slices.Clone(ofAnswers)
-	if s.Unread == "" {
+	if o.Unread == "" {
 		wanted = append(wanted, ofBooks...)
 	}
-	if s.Events != nil {
+	if o.Events != nil {
 		wanted = append(wanted, inTime)
 	}
-	broken := s.broken()
+	broken := o.broken()
 	for _, rule := range slices.Sorted(maps.Keys(broken)) {
 		if !slices.Contains(wanted, rule) {
 			wanted = append(wanted, rule)
@@ -101,78 +73,102 @@ func (s summary) promises() (checked []report.Promise) {
 }
 
 // broken counts how often each rule is.
-func (s summary) broken() map[books.Rule]int {
+func (o *outcome) broken() map[books.Rule]int {
 	times := map[books.Rule]int{}
-	for _, v := range s.Violations {
+	for _, v := range o.Violations {
 		times[v.Rule]++
 	}
 	return times
 }
 
-func (s summary) print(out io.Writer) {
+func (o *outcome) print(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "\n%-20s\trequests\tok\tunexpected\tnew\treplayed\t409\t422\tp50 ms\tp95 ms\tp99 ms\tmax ms\t\n", "kind")
-	for _, r := range s.Rows {
+	for _, r := range o.Rows {
 		fmt.Fprintf(table, "%-20s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.Kind, r.Requests, r.OK, r.Unexpected,
 			r.New, r.Replayed, r.InProgress, r.Refused, r.P50, r.P95, r.P99, r.Max)
 	}
 	_ = table.Flush() // out is a terminal
-	fmt.Fprintf(out, "\nkeys     %d orders, %d card payments, %d wallet payments acknowledged\n",
-		s.Effects[placeOrder], s.Effects[payCard], s.Effects[payWallet])
-	fmt.Fprintf(out, "rate     %.1f/s of %.0f/s; requests were sent late by %.1f ms (p99), %.1f ms (max)\n",
-		s.Pace.Achieved, s.Pace.Asked, s.Pace.P99, s.Pace.Max)
-	if !s.Pace.Kept {
-		fmt.Fprintln(out, "         the attacker could not keep the rate: these latencies are those of a gentler load")
+	fmt.Fprintf(out, "\n%s\n%s\n", o.Compared(), o.Load())
+	for _, name := range slices.Sorted(maps.Keys(o.Memory)) {
+		fmt.Fprintf(out, "Memory of %s at its peak: %.1f MiB resident.\n", name, mebibytes(o.Memory[name]))
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Memory)) {
-		fmt.Fprintf(out, "memory   %s %.1f MiB resident at its peak\n", name, float64(s.Memory[name])/(1<<20))
+	fmt.Fprintln(out, o.verdict())
+	if o.Unread != "" {
+		fmt.Fprintln(out, " ", o.Unread)
 	}
-	s.printEvents(out)
-	s.printVerdict(out)
-}
-
-func (s summary) printEvents(out io.Writer) {
-	if s.Events == nil {
-		fmt.Fprintln(out, "events   not measured")
-		return
+	for _, p := range o.promises() {
+		if p.Broken > 0 {
+			fmt.Fprintf(out, "  %6d  %s\n", p.Broken, p.Text)
+		}
 	}
-	fmt.Fprintf(out, "events   %d written, %d outstanding\n", s.Events.Written, s.Events.Outstanding)
-	lag := s.Events.Consumed
-	fmt.Fprintf(out, "         effective after %.1f ms (p50), %.1f ms (p99), %.1f ms (max)\n", ms(lag.P50), ms(lag.P99), ms(lag.Max))
-}
-
-func (s summary) printVerdict(out io.Writer) {
-	if s.Passed {
-		fmt.Fprintln(out, "verdict  passed: one effect and one answer for every key; orders, payments, charges, wallets and stock add up exactly")
-		return
-	}
-	byRule := s.broken()
-	fmt.Fprintf(out, "verdict  FAILED: %d violations %s\n", len(s.Violations), s.Unread)
-	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
-		fmt.Fprintf(out, "  %6d  %s\n", byRule[rule], rule)
-	}
-	for _, f := range s.Violations[:min(maxShown, len(s.Violations))] {
-		fmt.Fprintf(out, "  - %s\n", f)
+	for _, v := range o.Shown() {
+		fmt.Fprintf(out, "  - %s\n", v)
 	}
 }
 
-func writeFiles(cfg config, o *outcome, s summary, out io.Writer) error {
-	if err := os.MkdirAll(cfg.Out, 0o755); err != nil {
-		return err
+// Shown are the first violations.
+func (o *outcome) Shown() []books.Violation { return o.Violations[:min(maxShown, len(o.Violations))] }
+
+func (o *outcome) title() string {
+	return fmt.Sprintf("oncepay at %d requests a second for %s", o.Rate, o.Duration)
+}
+
+func (o *outcome) verdict() string {
+	if o.Passed {
+		return "Passed: every key had one effect and one answer."
 	}
-	base := filepath.Join(cfg.Out, s.Run)
-	text, err := json.MarshalIndent(s, "", "  ")
+	var why []string
+	if o.Unread != "" {
+		why = append(why, "nothing could be compared with what is stored")
+	}
+	if n := len(o.Violations); n > 0 {
+		why = append(why, fmt.Sprintf("broken promises: %d", n))
+	}
+	if !o.Pace.Kept {
+		why = append(why, "the rate was not kept, so these are the latencies of a lower one")
+	}
+	if len(why) == 0 {
+		why = append(why, "not every request was sent")
+	}
+	return "Failed: " + strings.Join(why, "; ") + "."
+}
+
+// Compared says how much was, and how late events were.
+func (o *outcome) Compared() string {
+	text := fmt.Sprintf("Acknowledged: %d orders, %d card payments and %d payments from wallets.",
+		o.Effects[placeOrder], o.Effects[payCard], o.Effects[payWallet])
+	if e := o.Events; e != nil {
+		text += fmt.Sprintf(" %d events were written, and %d of them are outstanding. Time from a change to the effect of its event: p50 %.1f ms, p99 %.1f ms, max %.1f ms.",
+			e.Written, e.Outstanding, report.Milliseconds(e.Consumed.P50), report.Milliseconds(e.Consumed.P99), report.Milliseconds(e.Consumed.Max))
+	}
+	return text
+}
+
+// Load says how well the rate was kept.
+func (o *outcome) Load() string {
+	return fmt.Sprintf("%.1f requests a second were sent; 99%% of them at most %.1f ms late, the latest %.1f ms.", o.Pace.Achieved, o.Pace.P99, o.Pace.Max)
+}
+
+func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+func (o *outcome) writeFiles(out io.Writer) error {
+	text, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return err
 	}
-	picture, step, err := draw(s, o.classes, cfg.Duration)
+	picture, step, err := o.draw()
 	if err != nil {
 		return err
 	}
-	page, err := write(s, picture, step)
+	page, err := o.page(picture, step)
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(o.cfg.Out, 0o755); err != nil {
+		return err
+	}
+	base := filepath.Join(o.cfg.Out, o.Run)
 	for ending, content := range map[string][]byte{".json": append(text, '\n'), ".png": picture, ".html": page} {
 		if err := os.WriteFile(base+ending, content, 0o644); err != nil {
 			return err

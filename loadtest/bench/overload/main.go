@@ -24,11 +24,8 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/oncepay/oncepay/loadtest/shop"
+	"github.com/oncepay/oncepay/loadtest/bench/curve"
 )
-
-// What is prepared: products, and orders to be repeated, looked up and paid.
-const skus, customers, repeatable = 200, 50, 1000
 
 // config is read from the environment, for what the stack is, and from flags, for what is measured.
 type config struct {
@@ -37,7 +34,6 @@ type config struct {
 	Database string `env:"DATABASE_URL" envDefault:"postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable"`
 	Redis    string `env:"REDIS_ADDR" envDefault:"127.0.0.1:56379"`
 	APIKey   string `env:"API_KEY" envDefault:"sk_test_demo"`
-	Out      string `env:"BENCH_OUT" envDefault:"loadtest/out"` // folder of the plot and the JSON
 
 	rates   []int // orders a second
 	step    time.Duration
@@ -58,15 +54,15 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Name: "overload", SKUs: skus, Customers: customers,
-		Orders: repeatable})
+	s, err := curve.Open(ctx, cfg.BaseURL, cfg.APIKey)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	if cfg.retries > 0 {
 		return recovery(ctx, cfg, s, out)
 	}
-	return curve(ctx, cfg, s, out)
+	_, err = curve.Measure(ctx, s, cfg.rates, cfg.step, out)
+	return err
 }
 
 func parseConfig(args, environ []string) (config, error) {

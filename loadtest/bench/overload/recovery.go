@@ -10,7 +10,12 @@ import (
 	"sync"
 	"time"
 
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/bench/curve"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -26,47 +31,41 @@ const (
 	settled = 90 * time.Second
 )
 
+var errUnsettled = errors.New("not every event has had its effect")
+
 // purchase is a new order of a client that retries.
 type purchase struct {
-	shop.Order
+	key         string
 	began, took time.Duration // since the beginning of the run
 	attempts    int
 	code        int  // of the last answer; 0: none
 	executed    bool // some attempt may have been let in
 }
 
+// crowd is the transport of clients that retry, each to place one order. Safe for concurrent use.
+type crowd struct {
+	base  http.RoundTripper
+	began time.Time
+	ctx   context.Context // at whose end they leave
+
+	mu  sync.Mutex
+	all []purchase
+}
+
 // recovery offers four times the limit for a while, by clients that retry and then leave, and then
 // half of it, by others. It fails unless all is well soon after, and the books agree with what the
 // clients saw.
 func recovery(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) error {
-	began := time.Now()
-	base := shop.Connections()
-	var mu sync.Mutex
-	var all []purchase
-	var group sync.WaitGroup
-	offer := func(ctx context.Context, rate int, period time.Duration) {
-		ticker := time.NewTicker(time.Second / time.Duration(rate))
-		defer ticker.Stop()
-		for end := time.Now().Add(period); time.Now().Before(end) && ctx.Err() == nil; <-ticker.C {
-			group.Go(func() {
-				p := buy(ctx, cfg, s, base, began)
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, p)
-			})
-		}
-	}
-	crowd, leave := context.WithCancel(ctx)
+	c := &crowd{base: shop.Connections(), began: time.Now()}
+	rush, leave := context.WithTimeout(ctx, stormy) // who came for the rush stops retrying
 	defer leave()
-	offer(crowd, 4*cfg.retries, stormy)
-	leave() // who came for the rush stops retrying
-	fell := time.Since(began)
-	offer(ctx, max(1, cfg.retries/2), calm)
-	group.Wait()
-	late := lateOnes(all, fell+wellWithin)
-	count(all, fell, out)
+	c.offer(rush, s, 4*cfg.retries, stormy)
+	fell := time.Since(c.began)
+	c.offer(ctx, s, max(1, cfg.retries/2), calm)
+	late := lateOnes(c.all, fell+wellWithin)
+	count(c.all, fell, out)
 	fmt.Fprintf(out, "%d of the orders that began %s after the fall or later took more than %s or failed\n", late, wellWithin, wellAnswered)
-	err := audit(ctx, cfg, s, all)
+	err := audit(ctx, cfg, s, c.all)
 	if late > 0 {
 		err = errors.Join(err, errors.New("not all was well again in time"))
 	}
@@ -76,25 +75,30 @@ func recovery(ctx context.Context, cfg config, s *shop.Shop, out io.Writer) erro
 	return err
 }
 
-// buy places one order by a client that retries.
-func buy(ctx context.Context, cfg config, s *shop.Shop, base http.RoundTripper, began time.Time) purchase {
-	p := purchase{Order: s.NewOrder(), began: time.Since(began)}
-	defer func() { p.took = time.Since(began) - p.began }()
-	client := &http.Client{Transport: &transport.Transport{Base: observed{base, &p}}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, cfg.BaseURL+"/v1/orders", bytes.NewReader(p.Body))
-	if err != nil {
-		panic(err) // our own URL
+// offer has orders placed at a rate, and returns when the last client has its answer or has left,
+// because ctx has ended.
+func (c *crowd) offer(ctx context.Context, s *shop.Shop, rate int, period time.Duration) {
+	c.ctx = ctx
+	attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: c}))
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
+	for range attacker.Attack(s.NewOrders, vegeta.Rate{Freq: rate, Per: time.Second}, period, "") {
+		continue // the crowd has noted it
 	}
-	r.Header = s.Header(p.Key)
-	answer, err := client.Do(r)
-	if err != nil {
-		return p
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c *crowd) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := purchase{key: r.Header.Get(idempotency.HeaderKey), began: time.Since(c.began)}
+	retrying := &transport.Transport{Base: observed{c.base, &p}}
+	answer, err := retrying.RoundTrip(r.WithContext(c.ctx))
+	if err == nil {
+		p.code = answer.StatusCode
 	}
-	p.code = answer.StatusCode
-	_, _ = io.Copy(io.Discard, answer.Body)
-	_ = answer.Body.Close()
-	p.took = time.Since(began) - p.began
-	return p
+	p.took = time.Since(c.began) - p.began
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, p)
+	return answer, err
 }
 
 // observed notes what the attempts of a purchase met.
@@ -113,7 +117,7 @@ func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if answer.StatusCode != http.StatusTooManyRequests && codeOf(body) != "overloaded" {
+	if answer.StatusCode != http.StatusTooManyRequests && shop.ProblemCode(body) != "overloaded" {
 		o.p.executed = true
 	}
 	return answer, err
@@ -145,12 +149,23 @@ func count(all []purchase, fell time.Duration, out io.Writer) {
 	}
 }
 
-// audit compares the books with what the clients saw, key by key.
+// audit compares the books with what the clients saw, key by key, when every event has had its
+// effect.
 func audit(ctx context.Context, cfg config, s *shop.Shop, all []purchase) error {
-	ctx, cancel := context.WithTimeout(ctx, settled)
-	defer cancel()
-	held, err := readBooks(ctx, cfg, s)
-	if err != nil {
+	opening := map[string]int64{}
+	for i := range curve.SKUs {
+		opening[s.SKU(i)] = shop.OpeningStock
+	}
+	reader := books.Reader{DatabaseURL: cfg.Database, RedisAddr: cfg.Redis, ProviderURL: cfg.PSPURL,
+		APIKeys: []string{cfg.APIKey}, Opening: map[string]map[string]int64{cfg.APIKey: opening}, Since: s.Opened}
+	var held books.Books
+	err := wait.For(ctx, settled, time.Second, func(ctx context.Context) (err error) {
+		if held, err = reader.Read(ctx); err == nil && !held.Consumed() {
+			return errUnsettled
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errUnsettled) { // what is missing is found by the check
 		return err
 	}
 	rows := map[string]books.KeyRow{}
@@ -159,37 +174,16 @@ func audit(ctx context.Context, cfg config, s *shop.Shop, all []purchase) error 
 	}
 	var errs []error
 	for _, p := range all {
-		row, ok := rows[p.Key]
+		row, ok := rows[p.key]
 		switch {
 		case p.code == http.StatusCreated && !row.Succeeded():
-			errs = append(errs, fmt.Errorf("%s was answered 201, and is not kept", p.Key))
+			errs = append(errs, fmt.Errorf("%s was answered 201, and is not kept", p.key))
 		case ok && !p.executed:
-			errs = append(errs, fmt.Errorf("%s was turned away, and there is a row: %s", p.Key, row.Status))
+			errs = append(errs, fmt.Errorf("%s was turned away, and there is a row: %s", p.key, row.Status))
 		}
 	}
-	for _, v := range append(books.Unfinished(held), books.Check(held)...) {
+	for _, v := range books.Check(held) {
 		errs = append(errs, errors.New(v.String()))
 	}
 	return errors.Join(errs[:min(len(errs), 20)]...)
-}
-
-// readBooks reads them when every event has had its effect.
-func readBooks(ctx context.Context, cfg config, s *shop.Shop) (books.Books, error) {
-	opening := map[string]int64{}
-	for i := range skus {
-		opening[s.SKU(i)] = shop.OpeningStock
-	}
-	reader := books.Reader{DatabaseURL: cfg.Database, RedisAddr: cfg.Redis, ProviderURL: cfg.PSPURL,
-		APIKeys: []string{cfg.APIKey}, Opening: map[string]map[string]int64{cfg.APIKey: opening}, Since: s.Opened}
-	for {
-		held, err := reader.Read(ctx)
-		if err != nil || held.Consumed() {
-			return held, err
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return held, nil // what is missing is found by the check
-		}
-	}
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,8 +58,9 @@ func main() {
 	}
 }
 
+// run makes a column for each system, with the sums of its campaigns.
 func run(paths []string, out io.Writer) error {
-	var reports []report
+	campaigns := map[string][]report{} // by system
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -70,53 +70,29 @@ func run(paths []string, out io.Writer) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
-		reports = append(reports, r)
+		campaigns[r.System] = append(campaigns[r.System], r)
 	}
-	write(out, reports)
-	return nil
-}
-
-// write makes a column for each system, with the sums of its campaigns.
-func write(out io.Writer, reports []report) {
-	columns := map[string][]report{}
-	for _, r := range reports {
-		columns[r.System] = append(columns[r.System], r)
-	}
-	systems := slices.SortedFunc(maps.Keys(columns), func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-	})
-	fmt.Fprintf(out, "| | %s |\n|---|%s\n", strings.Join(systems, " | "), strings.Repeat("--:|", len(systems)))
-	line := func(name string, cell func([]report) string) {
-		fmt.Fprintf(out, "| %s |", name)
-		for _, system := range systems {
-			fmt.Fprintf(out, " %s |", cell(columns[system]))
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(campaigns)), func(system string) bool { return slices.Contains(order, system) })
+	systems := slices.DeleteFunc(append(slices.Clone(order), others...), func(system string) bool { return campaigns[system] == nil })
+	fmt.Fprintf(out, "| | %s |\n|---|%s\n| seeds |", strings.Join(systems, " | "), strings.Repeat("--:|", len(systems)))
+	for _, system := range systems {
+		var seeds []string
+		for _, r := range campaigns[system] {
+			seeds = append(seeds, strconv.FormatUint(r.Seed, 10))
 		}
-		fmt.Fprintln(out)
+		slices.Sort(seeds)
+		fmt.Fprintf(out, " %s |", strings.Join(seeds, ", "))
 	}
-	line("seeds", seeds)
-	for _, r := range rows {
-		line(r.name, func(reports []report) string {
+	for _, row := range rows {
+		fmt.Fprintf(out, "\n| %s |", row.name)
+		for _, system := range systems {
 			sum := 0
-			for _, one := range reports {
-				sum += r.value(one)
+			for _, r := range campaigns[system] {
+				sum += row.value(r)
 			}
-			return strconv.Itoa(sum)
-		})
+			fmt.Fprintf(out, " %d |", sum)
+		}
 	}
-}
-
-func seeds(reports []report) string {
-	var list []string
-	for _, r := range reports {
-		list = append(list, strconv.FormatUint(r.Seed, 10))
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-func rank(system string) int {
-	if i := slices.Index(order, system); i >= 0 {
-		return i
-	}
-	return len(order)
+	fmt.Fprintln(out)
+	return nil
 }
