@@ -1,13 +1,13 @@
 package oncecheck
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -88,14 +88,10 @@ func (c *client) exchange(ctx context.Context, note string, r Request, w way) Ex
 	q, err := r.request(ctx, w)
 	if err == nil {
 		e.Request = wire(q, r.Body)
-		transport := w.transport
-		if transport == nil {
-			transport = c.pool
-		}
-		err = e.roundTrip(transport, q)
+		err = e.roundTrip(cmp.Or[http.RoundTripper](w.transport, c.pool), q)
 	}
 	if err != nil {
-		e.Error, e.status = reason(err), 0
+		e.Error, e.status = err.Error(), 0
 	}
 	e.Answered = time.Since(c.began)
 	c.mu.Lock()
@@ -136,12 +132,4 @@ func (e *Exchange) roundTrip(transport http.RoundTripper, q *http.Request) error
 		return fmt.Errorf("the answer was cut: %w", err)
 	}
 	return nil
-}
-
-// reason is an error without the URL, which Request has already.
-func reason(err error) string {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	return err.Error()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -138,18 +139,16 @@ func hostOf(text string) string {
 
 // checkCards looks for card numbers in all that would be sent.
 func (c *Config) checkCards() error {
-	texts := []string{c.Request.URL, c.Request.Body, c.OtherBody, c.OtherURL}
-	for _, header := range []http.Header{c.Request.Header, c.OtherCaller} {
-		for _, values := range header {
-			texts = append(texts, values...)
-		}
-	}
-	for _, text := range texts {
-		if cardnumber.Contains(text) {
-			return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
-		}
+	other := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
+	if slices.ContainsFunc(slices.Concat(c.Request.texts(), other.texts()), cardnumber.Contains) {
+		return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
 	}
 	return nil
+}
+
+// texts are the parts of a request.
+func (r Request) texts() []string {
+	return slices.Concat([]string{r.URL, r.Body}, slices.Concat(slices.Collect(maps.Values(r.Header))...))
 }
 
 // with returns the request with all places of [Unique] filled.

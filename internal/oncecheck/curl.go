@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// data are the parts of a body, as curl's -d takes them.
-type data struct{ parts []string }
-
 // curlFlags are those flags of curl that make a request, so that a curl command can be pasted.
 // Those that only change what curl prints are accepted and do nothing.
 func (s *settings) curlFlags(flags *flag.FlagSet) {
@@ -25,18 +22,18 @@ func (s *settings) curlFlags(flags *flag.FlagSet) {
 		flags.Func(name, "a `header`, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.Request.Header))
 	}
 	for _, name := range []string{"d", "data", "data-raw", "data-binary", "data-ascii", "json"} {
-		flags.Func(name, "the `body`, or @FILE", func(text string) error { return s.data.add(text, name != "data-raw") })
+		flags.Func(name, "the `body`, or @FILE", func(text string) error { return s.addBody(text, name != "data-raw") })
 	}
 	for _, name := range []string{"u", "user"} {
 		flags.Func(name, "`USER:PASSWORD` of Basic authentication", func(text string) error {
-			addHeader(s.cfg.Request.Header, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
+			s.cfg.Request.Header.Add("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
 			return nil
 		})
 	}
 	flags.StringVar(&s.cfg.Request.URL, "url", "", "the `URL`")
 	for flag, name := range map[string]string{"A": "User-Agent", "user-agent": "User-Agent", "b": "Cookie", "cookie": "Cookie",
 		"e": "Referer", "referer": "Referer"} {
-		flags.Func(flag, "the header `"+name+"`", func(text string) error { addHeader(s.cfg.Request.Header, name, text); return nil })
+		flags.Func(flag, "the header `"+name+"`", func(text string) error { s.cfg.Request.Header.Add(name, text); return nil })
 	}
 	for _, name := range []string{"k", "insecure"} {
 		flags.BoolVar(&s.cfg.Insecure, name, false, "do not verify certificates")
@@ -69,7 +66,8 @@ func expand(args []string) []string {
 	return list
 }
 
-func (d *data) add(text string, mayBeFile bool) error {
+// addBody adds a part of the body, as curl's -d takes it.
+func (s *settings) addBody(text string, mayBeFile bool) error {
 	if name, isFile := strings.CutPrefix(text, "@"); isFile && mayBeFile {
 		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
 		if err != nil {
@@ -77,23 +75,21 @@ func (d *data) add(text string, mayBeFile bool) error {
 		}
 		text = string(content)
 	}
-	d.parts = append(d.parts, text)
+	s.body = append(s.body, text)
 	return nil
 }
 
-// into completes a request. JSON has its type without being asked; all other bodies have curl's.
-func (d *data) into(r *Request) error {
-	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(d.parts, "&")
+// setBody completes the request. JSON has its type without being asked; all other bodies have
+// curl's.
+func (s *settings) setBody() {
+	r := &s.cfg.Request
+	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(s.body, "&")
 	if r.Body == "" || r.Header.Get("Content-Type") != "" {
-		return nil
+		return
 	}
 	kind := "application/x-www-form-urlencoded"
 	if json.Valid([]byte(r.Body)) {
 		kind = "application/json"
 	}
 	r.Header.Set("Content-Type", kind)
-	return nil
 }
-
-// addHeader adds a value under the canonical name.
-func addHeader(to http.Header, name, value string) { to.Add(name, value) }

@@ -63,6 +63,12 @@ func (e Exchange) busy() bool {
 	return e.status == http.StatusConflict && (e.header.Get("Retry-After") != "" || strings.Contains(e.body, "progress"))
 }
 
+// repeatable reports whether a client that knows no dialect but ours repeats the request: not after
+// a 409 that only says in words that it is in progress.
+func (e Exchange) repeatable() bool {
+	return e.busy() && (e.status != http.StatusConflict || e.header.Get("Retry-After") != "" || e.member("code") == "idempotency_in_progress")
+}
+
 // told is the answer in a few words.
 func (e Exchange) told() string {
 	if e.status == 0 {

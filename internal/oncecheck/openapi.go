@@ -28,13 +28,11 @@ func isDocument(word string) bool {
 }
 
 // loadDocument reads a document from a file or a URL, and returns the URL that its servers are
-// relative to, if any.
+// relative to.
 func loadDocument(from string) (document *openapi3.T, base *url.URL, err error) {
 	loader := openapi3.NewLoader()
-	if !strings.Contains(from, "://") {
-		document, err = loader.LoadFromFile(from)
-	} else if base, err = url.Parse(from); err == nil {
-		loader.ReadFromURIFunc = openapi3.ReadFromHTTP(&http.Client{Timeout: 10 * time.Second})
+	loader.ReadFromURIFunc = openapi3.ReadFromURIs(openapi3.ReadFromHTTP(&http.Client{Timeout: 10 * time.Second}), openapi3.ReadFromFile)
+	if base, err = url.Parse(from); err == nil {
 		document, err = loader.LoadFromURI(base)
 	}
 	if err != nil {
@@ -86,10 +84,7 @@ func (s *settings) takeDocument(file, name string) error {
 	if server == "" && len(document.Servers) > 0 {
 		server = document.Servers[0].URL
 	}
-	u, err := url.Parse(server)
-	if err == nil && base != nil {
-		u = base.ResolveReference(u)
-	}
+	u, err := base.Parse(server)
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("the document's server is %q; name the base URL of the operations with --server", server)
 	}
@@ -98,7 +93,7 @@ func (s *settings) takeDocument(file, name string) error {
 	if err := s.fillParameters(o); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if len(s.data.parts) == 0 {
+	if len(s.body) == 0 {
 		if err := s.fillBody(o); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -106,7 +101,8 @@ func (s *settings) takeDocument(file, name string) error {
 	if s.cfg.Contract, err = contractOf(o.Operation); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return s.data.into(&s.cfg.Request)
+	s.setBody()
+	return nil
 }
 
 // fillParameters puts the required parameters into the request, and those with a flag.
@@ -169,7 +165,7 @@ func (s *settings) fillBody(o operation) error {
 		return fmt.Errorf("%w; give the body with -d", err)
 	}
 	text, err := json.Marshal(body)
-	s.data.parts = []string{string(text)}
+	s.body = []string{string(text)}
 	return err
 }
 

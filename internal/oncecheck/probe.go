@@ -2,14 +2,14 @@ package oncecheck
 
 import (
 	"context"
-	"errors"
-	"io"
+	"math/rand/v2"
 	"net/http"
-	"strings"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/oncepay/oncepay/idempotency/transport"
+	"golang.org/x/sync/errgroup"
 )
 
 // probe is what a rule works with: requests, their retries, and the number of effects. A rule's
@@ -59,11 +59,13 @@ func (p *probe) send(note string, r Request) Exchange { return p.sendBy(note, r,
 
 func (p *probe) sendBy(note string, r Request, w way) Exchange {
 	p.must(p.client.reserve(p.ctx, 1))
-	return p.show(p.client.exchange(p.ctx, note, r, w))
+	e := p.show(p.client.exchange(p.ctx, note, r, w))
+	p.must(p.ctx.Err())
+	return e
 }
 
+// show adds an exchange to the evidence.
 func (p *probe) show(e Exchange) Exchange {
-	p.must(p.ctx.Err())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = append(p.shown, e)
@@ -97,79 +99,69 @@ func (p *probe) outwait(note string, r Request) Exchange {
 	}
 }
 
-// politely is retry for a goroutine of its own, which must not panic.
+// sameAgain retries a request, and requires the first answer. What was shown before is evidence, too.
+func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) Verdict {
+	again := p.retry(note, r)
+	if why := p.difference(first, again); why != "" {
+		return broken(append(before, first, again), "%s", why)
+	}
+	return holds()
+}
+
+// politely is retry for a goroutine of its own, which must not panic. It repeats what
+// idempotency/transport repeats.
 func (p *probe) politely(note string, r Request) (Exchange, error) {
-	at := &recorder{probe: p, note: note, request: r}
-	retrying := &transport.Transport{
-		Base: at, MaxAttempts: p.cfg.MaxRequests, MaxElapsed: p.cfg.Patience, AttemptTimeout: p.cfg.Attempt,
-		BaseDelay: firstPause, MaxDelay: longestPause, Wait: -1,
+	for began, wait := time.Now(), firstPause; ; wait = min(2*wait, longestPause) {
+		if err := p.client.reserve(p.ctx, 1); err != nil {
+			return Exchange{}, err
+		}
+		e := p.show(p.client.exchange(p.ctx, note, r, way{}))
+		after := rand.N(wait)
+		if seconds, err := strconv.Atoi(e.header.Get("Retry-After")); err == nil {
+			after += time.Duration(seconds) * time.Second
+		}
+		if (e.status != 0 && !e.repeatable()) || time.Since(began)+after > p.cfg.Patience {
+			return e, p.ctx.Err()
+		}
+		if err := pause(p.ctx, after); err != nil {
+			return e, err
+		}
 	}
-	q, err := r.request(p.ctx, way{})
-	if err != nil {
-		return Exchange{}, err
-	}
-	// The transport knows only this header, and adds a key unless it is there. The request that is
-	// sent has the header that the service knows.
-	q.Header.Set(DefaultKeyHeader, r.Header.Get(p.cfg.KeyHeader))
-	if answer, err := retrying.RoundTrip(q); err == nil {
-		_, _ = io.Copy(io.Discard, answer.Body) // the recorder has it
-		_ = answer.Body.Close()
-	}
-	return at.last, errors.Join(at.err, p.ctx.Err())
 }
 
-// recorder makes the attempts of a retrying client.
-type recorder struct {
-	probe   *probe
-	note    string
-	request Request
-	last    Exchange
-	err     error // why the run cannot go on
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (a *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
-	if a.err = a.probe.client.reserve(q.Context(), 1); a.err != nil {
-		return nil, a.err
-	}
-	a.last = a.probe.client.exchange(q.Context(), a.note, a.request, way{})
-	a.probe.mu.Lock()
-	a.probe.shown = append(a.probe.shown, a.last)
-	a.probe.mu.Unlock()
-	if a.last.status == 0 {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return &http.Response{
-		StatusCode: a.last.status, Header: a.last.header.Clone(), Request: q, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(strings.NewReader(a.last.body)), ContentLength: int64(len(a.last.body)),
-	}, nil
-}
-
-// atOnce sends one request many times side by side, and each again as long as its answer asks for
-// it. It returns the first answers and the last ones.
-func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
+// burst sends one request many times side by side.
+func (p *probe) burst(n int, r Request) []Exchange {
 	p.must(p.client.reserve(p.ctx, n))
-	first, last = make([]Exchange, n), make([]Exchange, n)
+	answers := make([]Exchange, n)
 	var ready, sent sync.WaitGroup
 	ready.Add(n)
 	for i := range n {
 		sent.Go(func() {
 			ready.Done()
 			ready.Wait()
-			first[i] = p.client.exchange(p.ctx, noteAtOnce, r, way{})
+			answers[i] = p.show(p.client.exchange(p.ctx, noteAtOnce, r, way{}))
 		})
 	}
 	sent.Wait()
-	failed := make([]error, n)
+	p.must(p.ctx.Err())
+	return answers
+}
+
+// atOnce is burst, and sends each request again as long as its answer asks for it. It returns the
+// first answers and the last ones.
+func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
+	first = p.burst(n, r)
+	last = slices.Clone(first)
+	var group errgroup.Group
 	for i, e := range first {
-		if last[i] = p.show(e); e.busy() || e.status == 0 {
-			sent.Go(func() {
-				last[i], failed[i] = p.politely("the retry of one that was not answered for good", r)
+		if e.busy() || e.status == 0 {
+			group.Go(func() (err error) {
+				last[i], err = p.politely("the retry of one that was not answered for good", r)
+				return err
 			})
 		}
 	}
-	sent.Wait()
-	p.must(errors.Join(failed...))
+	p.must(group.Wait())
 	return first, last
 }
 

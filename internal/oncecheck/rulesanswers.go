@@ -42,9 +42,8 @@ func (p *probe) repeated(r Request) Verdict {
 		return notDecided("the request got %s", first.told())
 	}
 	for range repetitions {
-		again := p.retry(noteAgain, r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
+		if v := p.sameAgain(noteAgain, r, first); v.Outcome != Holds {
+			return v
 		}
 	}
 	return holds()
@@ -71,11 +70,7 @@ func memberOrder(p *probe) Verdict {
 	}
 	first := p.send("the request", r)
 	r.Body = reordered
-	again := p.retry(noteReordered, r)
-	if why := p.difference(first, again); why != "" {
-		return broken([]Exchange{first, again}, "%s", why)
-	}
-	return holds()
+	return p.sameAgain(noteReordered, r, first)
 }
 
 func otherBody(p *probe) Verdict {
@@ -221,11 +216,7 @@ func errorThenKey(p *probe) Verdict {
 		case !first.succeeded():
 			return broken(shown, "the right request got %s", first.told())
 		}
-		again := p.retry("the right request again", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{refused, first, again}, "%s", why)
-		}
-		return holds()
+		return p.sameAgain("the right request again", r, first, refused)
 	})
 }
 
@@ -239,10 +230,6 @@ func survives(p *probe) Verdict {
 		if err := p.cfg.Between(p.ctx); err != nil {
 			return notDecided("--between failed: %s", err)
 		}
-		again := p.retry("the same request after the disturbance", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
-		}
-		return holds()
+		return p.sameAgain("the same request after the disturbance", r, first)
 	})
 }

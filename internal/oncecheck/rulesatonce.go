@@ -58,14 +58,9 @@ func politeRetry(p *probe) Verdict {
 // retryAfter requires the header where a client is told to retry, and that it is true.
 func retryAfter(p *probe) Verdict {
 	r := p.fresh()
-	p.must(p.client.reserve(p.ctx, crowd))
-	answers := make(chan Exchange, crowd)
-	for range crowd {
-		go func() { answers <- p.client.exchange(p.ctx, noteAtOnce, r, way{}) }()
-	}
 	var told *Exchange
-	for range crowd {
-		if e := p.show(<-answers); (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
+	for _, e := range p.burst(crowd, r) {
+		if (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
 			told = &e
 		}
 	}

@@ -22,11 +22,7 @@ func (p *probe) again(r Request, lost Exchange) Verdict {
 		return broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
 			first.told(), time.Since(began).Round(time.Second/10))
 	}
-	second := p.retry("the same request again", r)
-	if why := p.difference(first, second); why != "" {
-		return broken([]Exchange{lost, first, second}, "%s", why)
-	}
-	return holds()
+	return p.sameAgain("the same request again", r, first, lost)
 }
 
 // lostAnswer cuts the connection at several moments: when the answer arrives, within its header,
@@ -43,13 +39,7 @@ func lostAnswer(p *probe) Verdict {
 			}
 			return p.again(r, lost)
 		})
-		if v.Outcome == Broken {
-			return v
-		}
-		if v.Outcome == NotDecided && p.cfg.Count == nil {
-			continue // all moments are tried in any case
-		}
-		if v.Outcome == NotDecided {
+		if v.Outcome == Broken || (v.Outcome == NotDecided && p.cfg.Count != nil) { // without a count all moments are tried
 			return v
 		}
 	}
@@ -121,11 +111,7 @@ func slowClient(p *probe) Verdict {
 		if !first.succeeded() {
 			return broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
 		}
-		again := p.retry("the same request again", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
-		}
-		return holds()
+		return p.sameAgain("the same request again", r, first)
 	})
 }
 
@@ -177,5 +163,3 @@ func (l leaver) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	return nil, errLeft
 }
-
-var _ http.RoundTripper = (*recorder)(nil)
