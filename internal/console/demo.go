@@ -23,14 +23,20 @@ type demo struct {
 
 // stage is the demonstration that runs, or ran last. Safe for concurrent use.
 type stage struct {
-	mu      sync.Mutex
-	demo    demo
-	began   time.Time
-	took    time.Duration
-	running bool
-	lines   []storyLine
-	checks  []check
-	err     error
+	mu sync.Mutex
+	is story
+}
+
+// story is what a demonstration has shown so far.
+type story struct {
+	demo
+	Running bool
+	Lines   []storyLine
+	Checks  []check
+
+	began time.Time
+	took  time.Duration
+	err   error
 }
 
 // storyLine is something that happened.
@@ -45,75 +51,68 @@ type check struct {
 	OK              bool
 }
 
-// begin fails if another demonstration runs.
-func (st *stage) begin(d demo) error {
+// now is the story as it is.
+func (st *stage) now() story {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.running {
-		return fmt.Errorf("%q is still running", st.demo.Title)
-	}
-	st.demo, st.began, st.running, st.took = d, time.Now(), true, 0
-	st.lines, st.checks, st.err = nil, nil, nil
-	return nil
+	return st.is // its lists only grow
+}
+
+func (st *stage) change(change func(*story)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	change(&st.is)
+}
+
+// begin fails if another demonstration runs.
+func (st *stage) begin(d demo) (err error) {
+	st.change(func(is *story) {
+		if is.Running {
+			err = fmt.Errorf("%q is still running", is.Title)
+			return
+		}
+		*is = story{demo: d, began: time.Now(), Running: true}
+	})
+	return err
 }
 
 func (st *stage) end(err error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.running, st.err, st.took = false, err, time.Since(st.began)
+	st.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
 }
 
-func (st *stage) isRunning() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.running
-}
-
-// say adds a line to the story.
+// say adds a line to the story, unless it was said just now.
 func (st *stage) say(format string, args ...any) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.lines = append(st.lines, storyLine{fmt.Sprintf("%.1f s", time.Since(st.began).Seconds()), fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	st.change(func(is *story) {
+		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
 }
 
 // check adds a line to the verdict.
 func (st *stage) check(what string, got, want any) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
 	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
 	c.OK = c.Got == c.Want
-	st.checks = append(st.checks, c)
+	st.change(func(is *story) { is.Checks = append(is.Checks, c) })
 }
 
-// stageView is what the page shows of a demonstration.
-type stageView struct {
-	Shown   bool
-	Title   string
-	Running bool
-	Lines   []storyLine
-	Checks  []check
-	Verdict string
-	Passed  bool
+// Passed reports whether every check holds.
+func (s story) Passed() bool {
+	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
 }
 
-func (st *stage) view() stageView {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	v := stageView{Shown: st.demo.Name != "", Title: st.demo.Title, Running: st.running,
-		Lines: slices.Clone(st.lines), Checks: slices.Clone(st.checks)}
-	if v.Running {
-		return v
-	}
-	v.Passed = st.err == nil && !slices.ContainsFunc(v.Checks, func(c check) bool { return !c.OK })
+// Verdict is the end of the story; before it, there is none.
+func (s story) Verdict() string {
 	switch {
-	case st.err != nil:
-		v.Verdict = "It could not be shown: " + st.err.Error()
-	case v.Passed:
-		v.Verdict = fmt.Sprintf("The promise held. The books agree, after %.0f s.", st.took.Seconds())
-	default:
-		v.Verdict = "The promise did not hold. See the books below."
+	case s.Running:
+		return ""
+	case s.err != nil:
+		return "It could not be shown: " + s.err.Error()
+	case s.Passed():
+		return fmt.Sprintf("The promise held. The books agree, after %.0f s.", s.took.Seconds())
 	}
-	return v
+	return "The promise did not hold. See the books below."
 }
 
 // serveDemo starts a demonstration.

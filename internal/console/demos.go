@@ -2,13 +2,12 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -21,12 +20,6 @@ const (
 	lookInterval = 50 * time.Millisecond
 	// soon bounds the wait for what takes milliseconds on a machine that is not busy.
 	soon = 10 * time.Second
-)
-
-// The flash sale: many more shoppers than units.
-const (
-	flashStock    = 5
-	flashShoppers = 30
 )
 
 var demos = []demo{
@@ -48,25 +41,24 @@ var demos = []demo{
 		flashDemo},
 }
 
+// pay sends a payment of a demonstration once.
+func (s *Server) pay(ctx context.Context, what, door string, p purchase) (answer, error) {
+	return s.shop.pay(labelled(ctx, demonstration, what), door, p)
+}
+
 // retry sends a payment through nginx until its answer is final, as Retry-After says.
 func (s *Server) retry(ctx context.Context, p purchase, on *stage) (answer, error) {
-	last := 0
 	for {
-		a, err := s.shop.pay(labelled(ctx, demonstration, "retry"), stack.Nginx, p)
-		if ctx.Err() != nil {
-			return answer{}, fmt.Errorf("retry the payment: %w", ctx.Err())
-		}
+		a, err := s.pay(ctx, "retry", stack.Nginx, p)
 		if err == nil && a.isFinal() {
 			return a, nil
 		}
-		if a.Status != last {
-			on.say("The retry gets %s from %s.", statusText(a, err), answererOf(a.ServedBy))
-			last = a.Status
+		if ctx.Err() == nil {
+			on.say("The retry gets %s from %s.", statusText(a, err), cmp.Or(a.ServedBy, stack.Nginx)) // which adds no header
 		}
 		seconds, _ := strconv.Atoi(a.RetryAfter)
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(time.Second, time.Duration(seconds)*time.Second)):
+		if err := wait.Pause(ctx, time.Duration(max(1, seconds))*time.Second); err != nil {
+			return answer{}, fmt.Errorf("retry the payment: %w", err)
 		}
 	}
 }
@@ -75,15 +67,7 @@ func statusText(a answer, err error) string {
 	if err != nil {
 		return "no answer"
 	}
-	return fmt.Sprintf("%d %s", a.Status, a.code())
-}
-
-// answererOf is who answered: without the header of a replica it was nginx.
-func answererOf(replica string) string {
-	if replica == "" {
-		return "nginx"
-	}
-	return replica
+	return fmt.Sprintf("%d %s", a.Status, a.Code)
 }
 
 // crashDemo: the worst moment, as in scripts/scenarios/06-crash.sh.
@@ -95,7 +79,7 @@ func crashDemo(ctx context.Context, s *Server, on *stage) error {
 	}
 	first := make(chan string, 1)
 	s.background.Go(func() {
-		a, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
+		a, err := s.pay(ctx, "pay with "+p.Token, stack.Nginx, p)
 		first <- statusText(a, err)
 	})
 	worker, err := s.awaitCharge(ctx, p)
@@ -119,7 +103,7 @@ func crashDemo(ctx context.Context, s *Server, on *stage) error {
 	if _, err := s.command(ctx, "start "+worker); err != nil {
 		return err
 	}
-	again, err := s.shop.pay(labelled(ctx, demonstration, "retry"), worker, p)
+	again, err := s.pay(ctx, "retry", worker, p)
 	if err != nil {
 		return fmt.Errorf("retry at %s: %w", worker, err)
 	}
@@ -133,7 +117,7 @@ func wipedDemo(ctx context.Context, s *Server, on *stage) error {
 	if err != nil {
 		return err
 	}
-	paid, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
+	paid, err := s.pay(ctx, "pay with "+p.Token, stack.Nginx, p)
 	if err != nil {
 		return fmt.Errorf("pay: %w", err)
 	}
@@ -155,7 +139,7 @@ func silentDemo(ctx context.Context, s *Server, on *stage) error {
 	if err != nil {
 		return err
 	}
-	unknown, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
+	unknown, err := s.pay(ctx, "pay with "+p.Token, stack.Nginx, p)
 	on.say("The provider has hung up. The shopper gets %s.", statusText(unknown, err))
 	on.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
 	paid, err := s.retry(ctx, p, on)
@@ -212,16 +196,14 @@ func (s *Server) compare(ctx context.Context, on *stage, p purchase, paid, again
 		return err
 	}
 	on.check("charges at the provider", charges, 1)
-	var differing []string
+	differing := 0
 	for _, finding := range tiers.Read(ctx, s.cfg.Servers(ctx), p.Key).Findings() {
 		if finding.Verdict == tiers.Differ {
-			differing = append(differing, finding.Text)
+			differing++
+			on.say("%s", finding.Text)
 		}
 	}
-	on.check("differences between the tiers", len(differing), 0)
-	if len(differing) > 0 {
-		on.say("%s", strings.Join(differing, " "))
-	}
+	on.check("differences between the tiers", differing, 0)
 	return nil
 }
 
@@ -234,43 +216,4 @@ func (s *Server) charged(ctx context.Context, order string) (n int, err error) {
 		}
 	}
 	return n, err
-}
-
-// flashDemo: more shoppers than units, all at once, all with a double click.
-func flashDemo(ctx context.Context, s *Server, on *stage) error {
-	sku, customer, err := s.openSale(ctx)
-	if err != nil {
-		return err
-	}
-	on.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
-	var sale sale
-	var shoppers sync.WaitGroup
-	for range flashShoppers {
-		key := newKey("flash")
-		for range 2 {
-			shoppers.Go(func() {
-				a, err := s.patient.send(ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, cart(customer, sku, 1))
-				sale.note(key, a, err)
-			})
-		}
-	}
-	shoppers.Wait()
-	on.say("%d got one, %d got %q.", len(sale.orders), sale.soldOut, "out of stock")
-	charges, err := s.payTwice(ctx, sale.orders)
-	if err != nil {
-		return err
-	}
-	on.say("The winners have paid, with a double click each.")
-	return s.compareSale(ctx, on, &sale, sku, customer, charges)
-}
-
-// openSale makes a product with few units, and a customer.
-func (s *Server) openSale(ctx context.Context) (sku, customer string, err error) {
-	sku = newKey("flash")
-	product := map[string]any{"name": "Limited print", "price": map[string]any{"amount": 9900, "currency": "USD"}, "stock": flashStock}
-	if err := s.patient.call(ctx, http.MethodPut, "/v1/products/"+sku, "", product, nil); err != nil {
-		return "", "", fmt.Errorf("open the sale: %w", err)
-	}
-	customer, err = s.patient.customer(ctx)
-	return sku, customer, err
 }

@@ -1,66 +1,91 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// sale is what the shoppers of a flash sale saw. Safe for concurrent use.
-type sale struct {
-	mu      sync.Mutex
-	bodies  map[string]string // the first answer to each key
-	orders  []string          // of those who got a unit
-	soldOut int               // shoppers
-	differ  int               // second answers that are not the first one
-	odd     []string          // answers that are not expected
-}
+// The flash sale: many more shoppers than units.
+const (
+	flashStock    = 5
+	flashShoppers = 30
+)
 
-// note takes the answer to one click.
-func (s *sale) note(key string, a answer, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bodies == nil {
-		s.bodies = map[string]string{}
+// flashDemo: more shoppers than units, all at once, all with a double click.
+func flashDemo(ctx context.Context, s *Server, on *stage) error {
+	sku, customer, err := s.openSale(ctx)
+	if err != nil {
+		return err
 	}
-	if first, again := s.bodies[key]; again {
-		if first != string(a.Body) && !sameRefusal(first, a) {
-			s.differ++
+	on.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
+	var clicks [flashShoppers][2]answer
+	var sent errgroup.Group
+	for i := range clicks {
+		key := newKey("flash")
+		for j := range clicks[i] {
+			sent.Go(func() (err error) {
+				clicks[i][j], err = s.patient.send(ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, cart(customer, sku, 1))
+				return err
+			})
 		}
-		return
 	}
-	s.bodies[key] = string(a.Body)
-	switch {
-	case err != nil:
-		s.odd = append(s.odd, err.Error())
-	case a.Status == http.StatusCreated:
-		var order struct{ ID string }
-		_ = json.Unmarshal(a.Body, &order) // an order without an ID is found by the count
-		s.orders = append(s.orders, order.ID)
-	case a.code() == "out_of_stock":
-		s.soldOut++
-	default:
-		s.odd = append(s.odd, fmt.Sprintf("%d %s", a.Status, a.code()))
+	if err := sent.Wait(); err != nil {
+		return fmt.Errorf("order: %w", err)
 	}
+	var orders, odd []string
+	soldOut, differ := 0, 0
+	for _, twice := range clicks {
+		switch one := twice[0]; {
+		case one.Status == http.StatusCreated:
+			var order struct{ ID string }
+			_ = json.Unmarshal(one.Body, &order) // an order without an ID is found by the count
+			orders = append(orders, order.ID)
+		case one.Code == "out_of_stock":
+			soldOut++
+		default:
+			odd = append(odd, statusText(one, nil))
+		}
+		if !twice[0].same(twice[1]) {
+			differ++
+		}
+	}
+	on.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
+	charges, err := s.payTwice(ctx, orders)
+	if err != nil {
+		return err
+	}
+	on.say("The winners have paid, with a double click each.")
+	on.check("orders that shoppers were told of", len(orders), flashStock)
+	on.check("charges at the provider", charges, flashStock)
+	on.check("shoppers told out of stock", soldOut, flashShoppers-flashStock)
+	on.check("second clicks with another answer", differ, 0)
+	on.check("unexpected answers", fmt.Sprint(odd), "[]")
+	return s.compareSale(ctx, on, sku, customer)
 }
 
-// sameRefusal reports whether a problem says what the first one said. The IDs of the requests
-// differ.
-func sameRefusal(first string, a answer) bool {
-	return a.Status >= http.StatusBadRequest && codeOf([]byte(first)) == a.code()
+// same reports whether two answers are one. The problems of a refusal differ in the IDs of the
+// requests.
+func (a answer) same(other answer) bool {
+	return a.Status == other.Status && (bytes.Equal(a.Body, other.Body) || (a.Status >= http.StatusBadRequest && a.Code == other.Code))
 }
 
-// code is that of a problem, or "".
-func (a answer) code() string { return codeOf(a.Body) }
-
-func codeOf(body []byte) string {
-	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem)
-	return problem.Code
+// openSale makes a product with few units, and a customer.
+func (s *Server) openSale(ctx context.Context) (sku, customer string, err error) {
+	sku = newKey("flash")
+	product := map[string]any{"name": "Limited print", "price": map[string]any{"amount": 9900, "currency": "USD"}, "stock": flashStock}
+	if err := s.patient.call(ctx, http.MethodPut, "/v1/products/"+sku, "", product, &struct{}{}); err != nil {
+		return "", "", fmt.Errorf("open the sale: %w", err)
+	}
+	customer, err = s.patient.customer(ctx)
+	return sku, customer, err
 }
 
 // payTwice pays each order with a double click, and returns how many charges that made.
@@ -83,8 +108,8 @@ func (s *Server) payTwice(ctx context.Context, orders []string) (charges int, er
 	return charges, nil
 }
 
-// compareSale is the verdict on a flash sale.
-func (s *Server) compareSale(ctx context.Context, on *stage, seen *sale, sku, customer string, charges int) error {
+// compareSale compares with the shop's books.
+func (s *Server) compareSale(ctx context.Context, on *stage, sku, customer string) error {
 	var product struct{ Stock int }
 	if err := s.patient.call(ctx, http.MethodGet, "/v1/products/"+sku, "", nil, &product); err != nil {
 		return fmt.Errorf("read the stock: %w", err)
@@ -99,13 +124,8 @@ func (s *Server) compareSale(ctx context.Context, on *stage, seen *sale, sku, cu
 			paid++
 		}
 	}
-	on.check("orders that shoppers were told of", len(seen.orders), flashStock)
 	on.check("orders in the shop", len(orders.Data), flashStock)
 	on.check("of them paid", paid, flashStock)
-	on.check("charges at the provider", charges, flashStock)
 	on.check("units left", product.Stock, 0)
-	on.check("shoppers told out of stock", seen.soldOut, flashShoppers-flashStock)
-	on.check("second clicks with another answer", seen.differ, 0)
-	on.check("unexpected answers", fmt.Sprint(seen.odd), fmt.Sprint([]string(nil)))
 	return nil
 }

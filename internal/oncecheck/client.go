@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -57,21 +59,10 @@ func (c *client) reserve(ctx context.Context, requests int) error {
 	if c.next.Before(now) {
 		c.next = now
 	}
-	wait := c.next.Sub(now)
+	delay := c.next.Sub(now)
 	c.next = c.next.Add(time.Duration(requests) * time.Second / time.Duration(c.cfg.Rate))
 	c.mu.Unlock()
-	return pause(ctx, wait)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return wait.Pause(ctx, delay)
 }
 
 // way is how a request gets to the server. The zero value is the ordinary way.

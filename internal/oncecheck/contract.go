@@ -86,7 +86,7 @@ func retention(p *probe) Verdict {
 	if wait > p.cfg.Patience {
 		return notDecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
 	}
-	p.must(pause(p.ctx, wait))
+	p.pause(wait)
 	again := p.retry("the same request, shortly before its answer expires", r)
 	if why := p.difference(first, again); why != "" {
 		return broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
@@ -101,7 +101,7 @@ func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) Verdic
 	if c == nil || c.Afterwards == "" {
 		return holds()
 	}
-	p.must(pause(p.ctx, wait+settling))
+	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
 	executed := late.succeeded() && !late.same(first)
 	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {

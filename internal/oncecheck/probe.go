@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // probe is what a rule works with: requests, their retries, and the number of effects. A rule's
@@ -78,6 +80,8 @@ func (p *probe) must(err error) {
 	}
 }
 
+func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
+
 // retry repeats a request as a polite client does, and returns the last answer.
 func (p *probe) retry(note string, r Request) Exchange {
 	last, err := p.politely(note, r)
@@ -88,14 +92,14 @@ func (p *probe) retry(note string, r Request) Exchange {
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
 // not it asks for a retry.
 func (p *probe) outwait(note string, r Request) Exchange {
-	until, wait := time.Now().Add(p.cfg.Patience), firstPause
+	until, next := time.Now().Add(p.cfg.Patience), firstPause
 	for {
 		last := p.retry(note, r)
 		if last.status != http.StatusConflict || time.Now().After(until) {
 			return last
 		}
-		p.must(pause(p.ctx, wait))
-		wait = min(2*wait, longestPause)
+		p.pause(next)
+		next = min(2*next, longestPause)
 	}
 }
 
@@ -111,19 +115,19 @@ func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exch
 // politely is retry for a goroutine of its own, which must not panic. It repeats what
 // idempotency/transport repeats.
 func (p *probe) politely(note string, r Request) (Exchange, error) {
-	for began, wait := time.Now(), firstPause; ; wait = min(2*wait, longestPause) {
+	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
 		if err := p.client.reserve(p.ctx, 1); err != nil {
 			return Exchange{}, err
 		}
 		e := p.show(p.client.exchange(p.ctx, note, r, way{}))
-		after := rand.N(wait)
+		after := rand.N(longest)
 		if seconds, err := strconv.Atoi(e.header.Get("Retry-After")); err == nil {
 			after += time.Duration(seconds) * time.Second
 		}
 		if (e.status != 0 && !e.repeatable()) || time.Since(began)+after > p.cfg.Patience {
 			return e, p.ctx.Err()
 		}
-		if err := pause(p.ctx, after); err != nil {
+		if err := wait.Pause(p.ctx, after); err != nil {
 			return e, err
 		}
 	}

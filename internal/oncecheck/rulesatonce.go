@@ -75,7 +75,7 @@ func retryAfter(p *probe) Verdict {
 	if wait > p.cfg.Patience {
 		return notDecided("Retry-After is %s, which is longer than --patience", wait)
 	}
-	p.must(pause(p.ctx, wait))
+	p.pause(wait)
 	if again := p.send("the same request, after Retry-After", r); again.busy() {
 		return broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", wait, again.told())
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
@@ -126,7 +127,7 @@ func slowly(ctx context.Context, body string) io.Reader {
 			if _, err := io.Copy(writer, strings.NewReader(body[:n])); err != nil {
 				return
 			}
-			if body = body[n:]; pause(ctx, betweenParts) != nil {
+			if body = body[n:]; wait.Pause(ctx, betweenParts) != nil {
 				return
 			}
 		}
@@ -139,7 +140,7 @@ func clientLeaves(p *probe) Verdict {
 	return p.counted(func() Verdict {
 		r := p.fresh()
 		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{p.cfg.Insecure}})
-		p.must(pause(p.ctx, settling)) // or the retry may overtake it
+		p.pause(settling) // or the retry may overtake it
 		return p.again(r, left)
 	})
 }

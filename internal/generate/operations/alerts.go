@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -11,12 +12,15 @@ import (
 // alert is a rule of Prometheus.
 type alert struct {
 	Alert       string
-	Expr        string
 	Labels      struct{ Severity string }
 	Annotations struct{ Summary, Runbook string }
 }
 
-func readAlerts(rules []byte) (all []alert, err error) {
+func readAlerts(name string) (all []alert, err error) {
+	rules, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
 	var file struct{ Groups []struct{ Rules []alert } }
 	if err := yaml.Unmarshal(rules, &file); err != nil {
 		return nil, fmt.Errorf("read %s: %w", alertsSource, err)

@@ -36,23 +36,15 @@ func generate(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	settings, err := os.ReadFile(root + "/" + settingsSource)
+	settings, err := readSettings(root + "/" + settingsSource)
 	if err != nil {
 		return "", err
 	}
-	fields, err := readSettings(settings)
+	alerts, err := readAlerts(root + "/" + alertsSource)
 	if err != nil {
 		return "", err
 	}
-	rules, err := os.ReadFile(root + "/" + alertsSource)
-	if err != nil {
-		return "", err
-	}
-	alerts, err := readAlerts(rules)
-	if err != nil {
-		return "", err
-	}
-	made, err := replace(string(text), settingsSource, settingsTable(fields))
+	made, err := replace(string(text), settingsSource, settingsTable(settings))
 	if err != nil {
 		return "", err
 	}

@@ -14,9 +14,9 @@ import (
 // setting is a field of Config.
 type setting struct{ field, variable, value, comment string }
 
-// read returns the fields of Config in their order.
-func readSettings(code []byte) (settings []setting, err error) {
-	file, err := parser.ParseFile(token.NewFileSet(), settingsSource, code, parser.ParseComments)
+// readSettings returns the fields of Config in their order.
+func readSettings(name string) (settings []setting, err error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func readSettings(code []byte) (settings []setting, err error) {
 // verb begins most comments after the field's name, and is left out in the table.
 var verb = regexp.MustCompile(`^\w+ (is|are) `)
 
-// table is the settings in Markdown.
+// settingsTable is the settings in Markdown.
 func settingsTable(settings []setting) string {
 	var out strings.Builder
 	out.WriteString("| variable | default | meaning |\n|---|---|---|\n")
