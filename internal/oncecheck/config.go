@@ -75,13 +75,14 @@ func (c *Config) check() error {
 	c.MaxRequests, c.Rate = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.Rate, DefaultRate)
 	c.Attempt, c.Patience = cmp.Or(c.Attempt, DefaultAttempt), cmp.Or(c.Patience, DefaultPatience)
 	c.Request.Method = cmp.Or(c.Request.Method, http.MethodPost)
-	switch u, err := url.Parse(c.Request.URL); {
+	u, err := url.Parse(c.Request.URL)
+	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
 	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
 		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
 	}
-	if u, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || u.Host != hostOf(c.Request.URL)) {
+	if other, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || other.Host != u.Host) {
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
 	}
 	if !headerName.MatchString(c.KeyHeader) {
@@ -126,15 +127,6 @@ func sameBody(a, b string) bool {
 		return reflect.DeepEqual(x, y)
 	}
 	return a == b
-}
-
-// hostOf is the host and port of a URL that was parsed before.
-func hostOf(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
 
 // checkCards looks for card numbers in all that would be sent.

@@ -194,11 +194,21 @@ func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	case len(schema.Enum) > 0:
 		return schema.Enum[0], nil
 	case len(schema.AllOf) > 0:
-		return exampleOfAll(name, schema.AllOf)
-	case len(schema.OneOf) > 0:
-		return exampleOf(name, schema.OneOf[0])
-	case len(schema.AnyOf) > 0:
-		return exampleOf(name, schema.AnyOf[0])
+		whole := map[string]any{}
+		for _, part := range schema.AllOf {
+			value, err := exampleOf(name, part)
+			members, isObject := value.(map[string]any)
+			if err == nil && !isObject {
+				err = fmt.Errorf("%s has a part that is no object", name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(whole, members)
+		}
+		return whole, nil
+	case len(schema.OneOf)+len(schema.AnyOf) > 0:
+		return exampleOf(name, slices.Concat(schema.OneOf, schema.AnyOf)[0])
 	case schema.Type.Is(openapi3.TypeArray):
 		item, err := exampleOf("an item of "+name, schema.Items)
 		return []any{item}, err
@@ -215,23 +225,6 @@ func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	default:
 		return simplest(name, schema)
 	}
-}
-
-// exampleOfAll joins the members of all parts.
-func exampleOfAll(name string, parts openapi3.SchemaRefs) (any, error) {
-	whole := map[string]any{}
-	for _, part := range parts {
-		value, err := exampleOf(name, part)
-		if err != nil {
-			return nil, err
-		}
-		members, isObject := value.(map[string]any)
-		if !isObject {
-			return nil, fmt.Errorf("%s has a part that is no object", name)
-		}
-		maps.Copy(whole, members)
-	}
-	return whole, nil
 }
 
 // ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client
