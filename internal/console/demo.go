@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,7 +19,51 @@ type demo struct {
 	Name, Title string
 	Announce    string // what is about to happen
 	Expect      string // what one should see
-	run         func(ctx context.Context, s *Server, on *stage) error
+	run         func(*act)
+}
+
+// act is a demonstration that is under way. Its first error ends it: the steps after it do nothing.
+type act struct {
+	*Server
+	ctx context.Context
+	err error
+}
+
+func (a *act) step(do func() error) {
+	if a.err == nil {
+		a.err = do()
+	}
+}
+
+// say adds a line to the story, unless it was said just now.
+func (a *act) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.stage.change(func(is *story) {
+		if last := len(is.Lines) - 1; a.err == nil && (last < 0 || is.Lines[last].Text != text) {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
+}
+
+// check adds a line to the verdict.
+func (a *act) check(what string, got, want any) {
+	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
+	c.OK = c.Got == c.Want
+	a.stage.change(func(is *story) {
+		if a.err == nil {
+			is.Checks = append(is.Checks, c)
+		}
+	})
+}
+
+// command does one command of the switchboard.
+func (a *act) command(command string) {
+	a.step(func() error { _, err := a.Server.command(a.ctx, command); return err })
+}
+
+// read gets a resource of the shop.
+func (a *act) read(path string, resource any) {
+	a.step(func() error { return a.patient.call(a.ctx, http.MethodGet, path, "", nil, resource) })
 }
 
 // stage is the demonstration that runs, or ran last. Safe for concurrent use.
@@ -80,23 +125,6 @@ func (st *stage) end(err error) {
 	st.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
 }
 
-// say adds a line to the story, unless it was said just now.
-func (st *stage) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	st.change(func(is *story) {
-		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
-			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
-		}
-	})
-}
-
-// check adds a line to the verdict.
-func (st *stage) check(what string, got, want any) {
-	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
-	c.OK = c.Got == c.Want
-	st.change(func(is *story) { is.Checks = append(is.Checks, c) })
-}
-
 // Passed reports whether every check holds.
 func (s story) Passed() bool {
 	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
@@ -137,15 +165,12 @@ func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
 func (s *Server) perform(d demo) {
 	ctx, cancel := context.WithTimeout(s.stopping, demoTimeout)
 	defer cancel()
+	a := &act{Server: s, ctx: ctx}
 	done, err := s.mend(ctx)
-	if len(done) > 0 {
-		s.stage.say("Mended first: %s.", strings.Join(done, ", "))
+	if a.err = err; len(done) > 0 {
+		a.say("Mended first: %s.", strings.Join(done, ", "))
 	}
-	if err == nil {
-		err = d.run(ctx, s, &s.stage)
-	}
-	if _, mending := s.mend(context.WithoutCancel(ctx)); err == nil {
-		err = mending
-	}
-	s.stage.end(err)
+	d.run(a)
+	_, err = s.mend(context.WithoutCancel(ctx))
+	s.stage.end(cmp.Or(a.err, err))
 }

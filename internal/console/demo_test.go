@@ -39,12 +39,12 @@ func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
 	}{
 		"all hold": {1, nil, true}, "one does not": {2, nil, false}, "it was cut short": {1, errors.New("too late"), false},
 	} {
-		var on stage
-		require.NoError(t, on.begin(demos[0]))
+		on := act{Server: &Server{}}
+		require.NoError(t, on.stage.begin(demos[0]))
 		on.check("orders", 1, 1)
 		on.check("charges", test.charges, 1)
-		require.Empty(t, on.now().Verdict(), "no verdict before the end")
-		on.end(test.err)
-		require.Equal(t, test.want, on.now().Passed(), name)
+		require.Empty(t, on.stage.now().Verdict(), "no verdict before the end")
+		on.stage.end(test.err)
+		require.Equal(t, test.want, on.stage.now().Passed(), name)
 	}
 }
