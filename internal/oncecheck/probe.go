@@ -15,7 +15,7 @@ import (
 )
 
 // probe is what a rule works with: requests, their retries, and the number of effects. A rule's
-// check ends by panicking with failure when the run cannot go on; Run recovers it.
+// check ends by panicking with a Verdict, or with failure when the run cannot go on; run recovers it.
 type probe struct {
 	ctx    context.Context
 	client *client
@@ -103,13 +103,21 @@ func (p *probe) outwait(note string, r Request) Exchange {
 	}
 }
 
+// first sends a request that has to succeed.
+func (p *probe) first(r Request) Exchange {
+	e := p.send("the request", r)
+	if !e.succeeded() {
+		p.undecided("the request got %s", e.told())
+	}
+	return e
+}
+
 // sameAgain retries a request, and requires the first answer. What was shown before is evidence, too.
-func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) Verdict {
+func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
 	again := p.retry(note, r)
 	if why := p.difference(first, again); why != "" {
-		return broken(append(before, first, again), "%s", why)
+		p.broken(append(before, first, again), "%s", why)
 	}
-	return holds()
 }
 
 // politely is retry for a goroutine of its own, which must not panic. It repeats what

@@ -17,37 +17,39 @@ import (
 
 // again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
 // the same answer.
-func (p *probe) again(r Request, lost Exchange) Verdict {
+func (p *probe) again(r Request, lost Exchange) {
 	began, first := time.Now(), p.outwait("the retry", r)
 	if !first.succeeded() {
-		return broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
+		p.broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
 			first.told(), time.Since(began).Round(time.Second/10))
 	}
-	return p.sameAgain("the same request again", r, first, lost)
+	p.sameAgain("the same request again", r, first, lost)
 }
 
 // lostAnswer cuts the connection at several moments: when the answer arrives, within its header,
-// in the middle, and before its last byte.
-func lostAnswer(p *probe) Verdict {
+// in the middle, and before its last byte. Without a count all moments are tried, too.
+func lostAnswer(p *probe) {
 	sample := p.send("the request, to know how long the answer is", p.fresh())
 	for _, bytes := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
-		v := p.counted(func() Verdict {
+		once := func() {
 			r := p.fresh()
 			lost, err := p.cut(r, bytes)
 			p.must(err)
-			if lost.status != 0 {
-				return notDecided("the answer arrived before the connection was cut: it is shorter than %d bytes", bytes)
+			if lost.status == 0 {
+				p.again(r, lost)
+			} else if p.cfg.Count != nil {
+				p.undecided("the answer arrived before the connection was cut: it is shorter than %d bytes", bytes)
 			}
-			return p.again(r, lost)
-		})
-		if v.Outcome == Broken || (v.Outcome == NotDecided && p.cfg.Count != nil) { // without a count all moments are tried
-			return v
+		}
+		if p.cfg.Count == nil {
+			once()
+		} else {
+			p.counted(once)
 		}
 	}
 	if p.cfg.Count == nil {
-		return notDecided(uncounted)
+		p.undecided(uncounted)
 	}
-	return holds()
 }
 
 // cut sends a request through a proxy, which cuts the connection after so many bytes of the
@@ -102,17 +104,18 @@ const (
 	betweenParts = 250 * time.Millisecond
 )
 
-func slowClient(p *probe) Verdict {
-	return p.counted(func() Verdict {
+func slowClient(p *probe) {
+	p.counted(func() {
 		r := p.fresh()
 		first := p.sendBy("the request, sent slowly", r, way{body: slowly})
-		if first.status == 0 || first.busy() {
-			return p.again(r, first) // it was too slow for the server, and its retry is not
+		switch {
+		case first.status == 0 || first.busy(): // it was too slow for the server, and its retry is not
+			p.again(r, first)
+		case !first.succeeded():
+			p.broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
+		default:
+			p.sameAgain("the same request again", r, first)
 		}
-		if !first.succeeded() {
-			return broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
-		}
-		return p.sameAgain("the same request again", r, first)
 	})
 }
 
@@ -136,12 +139,12 @@ func slowly(ctx context.Context, body string) io.Reader {
 	return reader
 }
 
-func clientLeaves(p *probe) Verdict {
-	return p.counted(func() Verdict {
+func clientLeaves(p *probe) {
+	p.counted(func() {
 		r := p.fresh()
 		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{p.cfg.Insecure}})
 		p.pause(settling) // or the retry may overtake it
-		return p.again(r, left)
+		p.again(r, left)
 	})
 }
 
