@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -67,10 +66,7 @@ func (a *act) read(path string, resource any) {
 }
 
 // stage is the demonstration that runs, or ran last. Safe for concurrent use.
-type stage struct {
-	mu sync.Mutex
-	is story
-}
+type stage struct{ guarded[story] }
 
 // story is what a demonstration has shown so far.
 type story struct {
@@ -94,19 +90,6 @@ type storyLine struct {
 type check struct {
 	What, Got, Want string
 	OK              bool
-}
-
-// now is the story as it is.
-func (st *stage) now() story {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.is // its lists only grow
-}
-
-func (st *stage) change(change func(*story)) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	change(&st.is)
 }
 
 // begin fails if another demonstration runs.

@@ -43,7 +43,7 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 
 // sections are the parts of the page that change.
 func (s *Server) sections() []patch {
-	now := s.seen.get()
+	now := s.seen.now()
 	list := []patch{
 		s.section("picture", "picture.html", "", s.pictureOf(now.health)),
 		s.section("summary", "summary.html", "", now.health),

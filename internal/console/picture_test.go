@@ -19,7 +19,7 @@ func TestPicture_SaysWhatIsBrokenAndWhatIsInFlight(t *testing.T) {
 	a := c.journal.begin(attempt{By: you, Door: stack.Nginx})
 	c.journal.addCall(a.Trace, at(1, stack.API1, stack.Redis, "set"))
 
-	health := c.seen.get().health
+	health := c.seen.now().health
 	words := c.pictureOf(health).Words
 	require.Contains(t, words, "api-1 is paused.")
 	require.Contains(t, words, "Fault from api-2 to Redis: partition, slow-300ms.")

@@ -43,7 +43,7 @@ type Server struct {
 	pages   atomic.Int64 // that are open
 	journal *journal
 	flows   *counts[connection]
-	seen    lastSeen
+	seen    guarded[seen]
 	bought  atomic.Pointer[purchase] // the last one; nil: none
 	trickle *trickle
 	stage   stage

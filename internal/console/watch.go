@@ -22,22 +22,23 @@ type seen struct {
 	mails     []tiers.Mail
 }
 
-// lastSeen is what was seen last. Safe for concurrent use.
-type lastSeen struct {
-	mu sync.Mutex
-	is seen
+// guarded is a value that has one owner at a time.
+type guarded[T any] struct {
+	mu    sync.Mutex
+	value T
 }
 
-func (l *lastSeen) get() seen {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.is
+// now is a copy, so its lists must only grow, or be replaced.
+func (g *guarded[T]) now() T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.value
 }
 
-func (l *lastSeen) change(change func(*seen)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change(&l.is)
+func (g *guarded[T]) change(change func(*T)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(&g.value)
 }
 
 // watch looks at everything once a second until ctx ends.
@@ -48,7 +49,7 @@ func (s *Server) watch(ctx context.Context) {
 		if s.watched() {
 			s.look(ctx)
 			s.readStream(ctx)
-			s.readKey(ctx, s.seen.get().key)
+			s.readKey(ctx, s.seen.now().key)
 			s.readMails(ctx)
 		}
 		select {

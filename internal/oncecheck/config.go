@@ -143,16 +143,16 @@ func (r Request) texts() []string {
 	return slices.Concat([]string{r.URL, r.Body}, slices.Concat(slices.Collect(maps.Values(r.Header))...))
 }
 
-// with returns the request with all places of [Unique] filled.
+// with returns the request with all places of [Unique] filled, and with a header of its own.
 func (r Request) with(unique string) Request {
 	fill := func(text string) string { return strings.ReplaceAll(text, Unique, unique) }
-	r.URL, r.Body, r.Header = fill(r.URL), fill(r.Body), r.Header.Clone()
+	filled := Request{r.Method, fill(r.URL), http.Header{}, fill(r.Body)}
 	for name, values := range r.Header {
-		for i := range values {
-			r.Header[name][i] = fill(values[i])
+		for _, value := range values {
+			filled.Header[name] = append(filled.Header[name], fill(value))
 		}
 	}
-	return r
+	return filled
 }
 
 // newKey returns a key that no request of any run has had. It has letters only, so that no digits

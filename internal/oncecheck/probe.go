@@ -35,16 +35,8 @@ func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
 
 // keyed returns the request under a key, and with texts of its own.
 func (p *probe) keyed(key string) Request {
-	return p.cfg.Request.with(letters()).under(p.cfg.KeyHeader, key)
-}
-
-// under returns the request with a key.
-func (r Request) under(header, key string) Request {
-	r.Header = r.Header.Clone()
-	if r.Header == nil {
-		r.Header = http.Header{}
-	}
-	r.Header.Set(header, key)
+	r := p.cfg.Request.with(letters())
+	r.Header.Set(p.cfg.KeyHeader, key)
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -220,23 +221,16 @@ func idempotencyKey(header http.Header) (string, error) {
 	return values[0], nil
 }
 
+var currency = regexp.MustCompile(`^[A-Z]{3}$`)
+
 func (p params) validate() error {
 	switch {
 	case p.Amount <= 0:
 		return invalid("amount must be above zero.")
-	case !isCurrency(p.Currency):
+	case !currency.MatchString(p.Currency):
 		return invalid("currency must be three upper-case letters.")
 	case p.Reference == "" || len(p.Reference) > maxText:
 		return invalid(fmt.Sprintf("reference must have 1 to %d characters.", maxText))
 	}
 	return nil
-}
-
-func isCurrency(s string) bool {
-	for _, c := range s {
-		if c < 'A' || c > 'Z' {
-			return false
-		}
-	}
-	return len(s) == 3
 }

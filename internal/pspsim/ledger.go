@@ -219,7 +219,3 @@ func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, 
 func (l *ledger) check() error {
 	return l.journal.sync(l.journal.position())
 }
-
-func (l *ledger) close() error {
-	return l.journal.close()
-}

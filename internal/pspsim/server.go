@@ -37,11 +37,17 @@ type Server struct {
 // Option configures a [Server].
 type Option func(*Server, string) error
 
-// WithWebhooks has the outcomes of charges and refunds sent as events. What was delivered is noted
-// in a file beside the journal.
+// WithWebhooks has the outcomes of charges and refunds sent as events, also those that were not
+// delivered before the last stop. What was delivered is noted in a file beside the journal.
 func WithWebhooks(to Webhooks) Option {
 	return func(s *Server, journalPath string) (err error) {
-		s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles)
+		if s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles); err != nil {
+			return err
+		}
+		settled, err := s.ledger.list(func(*entry) bool { return true })
+		for _, e := range settled {
+			s.courier.deliver(e)
+		}
 		return err
 	}
 }
@@ -64,19 +70,7 @@ func New(journalPath string, log *slog.Logger, options ...Option) (*Server, erro
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	return s, s.deliverRest()
-}
-
-// deliverRest takes up the events that were not delivered before the last stop.
-func (s *Server) deliverRest() error {
-	if s.courier == nil {
-		return nil
-	}
-	settled, err := s.ledger.list(func(*entry) bool { return true })
-	for _, e := range settled {
-		s.courier.deliver(e)
-	}
-	return err
+	return s, nil
 }
 
 func (s *Server) routes() http.Handler {
@@ -107,7 +101,7 @@ func (s *Server) Close() error {
 	if s.courier != nil {
 		delivering = s.courier.close()
 	}
-	if err := errors.Join(delivering, s.ledger.close()); err != nil {
+	if err := errors.Join(delivering, s.ledger.journal.close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

@@ -112,7 +112,7 @@ func (c *courier) deliver(e entry) {
 		}
 		for attempt := range maxDeliveries {
 			status, err := c.post(ctx, e)
-			if isSuccess(status) {
+			if status/100 == 2 {
 				c.delivered(e)
 				return
 			}
@@ -181,8 +181,6 @@ func (c *courier) close() error {
 	defer c.client.CloseIdleConnections()
 	return c.sent.close()
 }
-
-func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
 // pause reports false when the context ended before.
 func pause(ctx context.Context, d time.Duration) bool {
