@@ -21,8 +21,8 @@ type patch struct {
 // watched reports whether a page is open.
 func (s *Server) watched() bool { return s.pages.Load() > 0 }
 
-// serveEvents is the stream of patches of one page (HTML Living Standard, "Server-sent events"): all
-// sections, and then those that have changed.
+// serveEvents is the stream of patches of one page (HTML Living Standard, "Server-sent events"):
+// all sections, and then those that have changed.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	s.pages.Add(1)
 	defer s.pages.Add(-1)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// clients are the node of the picture from which requests come. In a diagram there is one client.
+	// clients are the node of the picture from which requests come. A diagram has one client.
 	clients, client = "clients", "client"
 	// stream is the node of the events, which is in Redis.
 	stream = "stream"

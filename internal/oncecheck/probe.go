@@ -15,7 +15,8 @@ import (
 )
 
 // probe is what a rule works with: requests, their retries, and the number of effects. A rule's
-// check ends by panicking with a Verdict, or with failure when the run cannot go on; run recovers it.
+// check ends by panicking with a Verdict, or with failure when the run cannot go on; run recovers
+// it.
 type probe struct {
 	ctx    context.Context
 	client *client
@@ -104,7 +105,8 @@ func (p *probe) first(r Request) Exchange {
 	return e
 }
 
-// sameAgain retries a request, and requires the first answer. What was shown before is evidence, too.
+// sameAgain retries a request, and requires the first answer. What was shown before is evidence,
+// too.
 func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
 	again := p.retry(note, r)
 	if why := p.difference(first, again); why != "" {
