@@ -1,18 +1,16 @@
-// Command recording runs a program and writes an SVG that shows its output line by line, as it
-// came. Pauses of more than two seconds are shortened.
+// Command recording writes an SVG that shows its input line by line, as it came. Pauses of more
+// than two seconds are shortened.
 //
-//	go run ./docs/recording scripts/demo.sh > docs/images/demo.svg
+//	scripts/demo.sh | bin/recording > docs/images/demo.svg
 package main
 
 import (
 	"bufio"
-	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 )
@@ -27,7 +25,7 @@ const (
 //go:embed recording.svg.tmpl
 var svgTemplate string
 
-// line is one line of output, with its place, and the time since the beginning at which it appears.
+// line is one line of the input, with its place, and the time since the beginning at which it appears.
 type line struct {
 	Text string
 	At   time.Duration
@@ -46,40 +44,19 @@ func (l line) Class() string {
 }
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: recording COMMAND [ARGUMENT…]")
-		os.Exit(2)
-	}
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+	if err := draw(os.Stdout, record(os.Stdin, time.Now)); err != nil {
 		fmt.Fprintln(os.Stderr, "recording:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, command []string, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own command
-	cmd.Stderr = os.Stderr
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("connect to the output of %s: %w", command[0], err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", command[0], err)
-	}
-	lines := record(output, time.Now)
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("run %s: %w", command[0], err)
-	}
-	return draw(out, lines)
-}
-
-// record reads lines until the output ends. The time begins with the first one, so that the first
+// record reads lines until the input ends. The time begins with the first one, so that the first
 // picture is not empty.
-func record(output io.Reader, now func() time.Time) []line {
+func record(input io.Reader, now func() time.Time) []line {
 	var lines []line
 	var at time.Duration
 	var last time.Time
-	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+	for scanner := bufio.NewScanner(input); scanner.Scan(); {
 		read := now()
 		if len(lines) > 0 {
 			at += min(read.Sub(last), longestPause)
@@ -93,7 +70,7 @@ func record(output io.Reader, now func() time.Time) []line {
 // draw writes the SVG.
 func draw(out io.Writer, lines []line) error {
 	if len(lines) == 0 {
-		return fmt.Errorf("draw the recording: there was no output")
+		return fmt.Errorf("draw the recording: there was no input")
 	}
 	total, width := lines[len(lines)-1].At+hold, 0
 	for i := range lines {

@@ -44,8 +44,7 @@ func TestDraw_IsWellFormedXML(t *testing.T) {
 	}
 }
 
-func TestRun_ReportsAFailedCommand(t *testing.T) {
+func TestDraw_NeedsALine(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run(t.Context(), []string{"false"}, io.Discard), "run false")
-	require.ErrorContains(t, run(t.Context(), []string{"true"}, io.Discard), "no output")
+	require.ErrorContains(t, draw(io.Discard, nil), "no input")
 }
