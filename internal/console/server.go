@@ -100,27 +100,26 @@ func (s *Server) serveKey(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers on listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	defer s.Close()
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
 		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
 	s.background.Go(func() { s.watch(s.stopping) })
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		s.Close()
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		s.stop()
+		polite, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		err := server.Shutdown(polite)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		stopped <- err
+	})()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)
-	case <-ctx.Done():
 	}
-	s.stop()
-	stopCtx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	err := server.Shutdown(stopCtx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	s.Close()
-	return err
+	return <-stopped
 }
 
 // Close ends what runs in the background.

@@ -108,7 +108,8 @@ func (s *Server) Close() error {
 }
 
 // Serve answers on listener, which it closes, until ctx ends. Then it lets requests finish for a
-// few seconds and cuts those that are still waiting; that is a normal stop and returns nil.
+// few seconds and cuts those that are still waiting; that is a normal stop and returns nil. A
+// handler that is cut while writing the journal is harmless: its answer can't be sent.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -119,28 +120,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		polite, cancel := context.WithTimeout(context.Background(), s.drain)
+		defer cancel()
+		err := server.Shutdown(polite)
+		if errors.Is(err, context.DeadlineExceeded) {
+			cut()
+			err = server.Close()
+		}
+		stopped <- err
+	})()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
 	}
-	return s.stop(server, cut)
-}
-
-// stop leaves no time to what still waits after the drain. A handler that is cut while writing the
-// journal is harmless: its answer can't be sent.
-func (s *Server) stop(server *http.Server, cut context.CancelFunc) error {
-	polite, cancel := context.WithTimeout(context.Background(), s.drain)
-	defer cancel()
-	err := server.Shutdown(polite)
-	if errors.Is(err, context.DeadlineExceeded) {
-		cut()
-		err = server.Close()
-	}
-	if err != nil {
-		return fmt.Errorf("stop: %w", err)
-	}
-	return nil
+	return <-stopped
 }
