@@ -1,8 +1,6 @@
 package oncecheck
 
 import (
-	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,45 +49,36 @@ func reorderNext(d *jsontext.Decoder) (string, error) {
 // changeLeaf returns a JSON body whose n-th number or text, numbers first, is another one. It
 // reports false if there are fewer.
 func changeLeaf(body string, n int) (string, bool) {
+	if !jsontext.Value(body).IsValid() {
+		return "", false
+	}
 	for _, kind := range []jsontext.Kind{'0', '"'} {
-		var changed strings.Builder
-		in, out := jsontext.NewDecoder(strings.NewReader(body)), jsontext.NewEncoder(&changed)
-		for {
-			within, before := in.StackIndex(in.StackDepth())
+		d := jsontext.NewDecoder(strings.NewReader(body))
+		for err := error(nil); err == nil; {
+			within, before := d.StackIndex(d.StackDepth())
 			isName := within == '{' && before%2 == 0
-			token, err := in.ReadToken()
-			if errors.Is(err, io.EOF) {
-				break
+			if isName || d.PeekKind() != kind {
+				_, err = d.ReadToken()
+				continue
 			}
-			isLeaf := err == nil && token.Kind() == kind && !isName
-			if isLeaf && n == 0 {
-				err = out.WriteValue(otherLeaf(token))
-			} else if err == nil {
-				err = out.WriteToken(token)
+			var leaf jsontext.Value
+			if leaf, err = d.ReadValue(); n == 0 {
+				end := d.InputOffset()
+				return body[:end-int64(len(leaf))] + otherLeaf(string(leaf)) + body[end:], true
 			}
-			if err != nil {
-				return "", false
-			}
-			if isLeaf {
-				n--
-			}
-		}
-		if n < 0 {
-			return strings.TrimSuffix(changed.String(), "\n"), true
+			n--
 		}
 	}
 	return "", false
 }
 
 // otherLeaf returns a whole number plus one, a fraction with a digit more, or a longer text.
-func otherLeaf(leaf jsontext.Token) jsontext.Value {
-	text := leaf.String()
-	if leaf.Kind() == '"' {
-		quoted, _ := jsontext.AppendQuote(nil, text+" b") // fails for bad UTF-8 alone, which the decoder refuses
-		return quoted
+func otherLeaf(leaf string) string {
+	if text, isText := strings.CutSuffix(leaf, `"`); isText {
+		return text + ` b"`
 	}
-	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return strconv.AppendInt(nil, whole+1, 10)
+	if whole, err := strconv.ParseInt(leaf, 10, 64); err == nil {
+		return strconv.FormatInt(whole+1, 10)
 	}
-	return jsontext.Value(text + "1")
+	return leaf + "1"
 }

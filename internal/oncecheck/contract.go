@@ -100,7 +100,7 @@ func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) {
 	}
 	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
-	executed := late.succeeded() && !late.same(first)
+	executed := late.succeeded() && late.difference(first) != ""
 	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {
 		p.broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 	}

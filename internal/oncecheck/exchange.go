@@ -27,10 +27,8 @@ type Exchange struct {
 // kept are the headers that a replay has to repeat, if the first answer has them.
 var kept = []string{"Content-Type", "Location", "Etag"}
 
-// same reports whether two answers are one: status, body and the headers in kept.
-func (e Exchange) same(other Exchange) bool { return e.difference(other) == "" }
-
-// difference says what is different in the other answer, or nothing.
+// difference says what is different in the other answer, in its status, its body or the headers in
+// kept; or nothing.
 func (e Exchange) difference(other Exchange) string {
 	switch {
 	case other.status == 0:

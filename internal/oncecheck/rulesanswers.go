@@ -110,7 +110,7 @@ func (p *probe) reused(change func(Request) Request) {
 	other := p.send(noteOther, change(r))
 	shown := []Exchange{first, other}
 	switch {
-	case first.same(other):
+	case first.difference(other) == "":
 		p.broken(shown, "another request got the answer of the first one, as if it had been executed")
 	case other.succeeded() && p.client.renews:
 		p.broken(shown, "another request with the key got %s, as if it were the first one", other.told())
