@@ -47,14 +47,16 @@ func (s *Server) note(span *traces.Span, replica string) {
 		return
 	}
 	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
-	switch {
-	case c.To != "":
+	if c.To != "" {
 		s.flows.add(connection{replica, c.To}, 1)
-	case attributeOf(span.Attributes, "http.route") == webhookRoute:
-		s.flows.add(connection{stack.PSP, stack.Nginx}, 1)
-		s.flows.add(connection{stack.Nginx, replica}, 1)
-	case !found || of.Door == stack.Nginx:
-		s.flows.add(connection{clients, stack.Nginx}, 1)
+		return
+	}
+	from := clients
+	if attributeOf(span.Attributes, "http.route") == webhookRoute {
+		from = stack.PSP
+	}
+	if !found || of.Door == stack.Nginx {
+		s.flows.add(connection{from, stack.Nginx}, 1)
 		s.flows.add(connection{stack.Nginx, replica}, 1)
 	}
 }

@@ -81,26 +81,34 @@ func countByGet(address, path string, header http.Header) Counter {
 	}
 }
 
-// numberAt follows a path such as data.total, $.items or pages.0.items.
-func numberAt(value any, path string) (int64, error) {
+// valueAt follows a path such as data.total, $.items or pages.0.items. Nothing is within null.
+func valueAt(value any, path string) (any, error) {
 	for step := range strings.SplitSeq(strings.TrimPrefix(path, "$"), ".") {
 		if step == "" {
 			continue
 		}
-		switch at := value.(type) {
-		case map[string]any:
-			member, ok := at[step]
-			if !ok {
-				return 0, fmt.Errorf("count: the path %q leads to no member %q", path, step)
-			}
+		members, isObject := value.(map[string]any)
+		list, isList := value.([]any)
+		member, found := members[step]
+		i, err := strconv.Atoi(step)
+		switch {
+		case value == nil:
+		case isObject && found:
 			value = member
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(at) {
-				return 0, fmt.Errorf("count: the list has no element %q of the path %q", step, path)
-			}
-			value = at[i]
+		case isList && err == nil && i >= 0 && i < len(list):
+			value = list[i]
+		default:
+			return nil, fmt.Errorf("the path %q leads to no member %q", path, step)
 		}
+	}
+	return value, nil
+}
+
+// numberAt is the number, or the length of the list, at a path.
+func numberAt(value any, path string) (int64, error) {
+	value, err := valueAt(value, path)
+	if err != nil {
+		return 0, fmt.Errorf("count: %w", err)
 	}
 	switch at := value.(type) {
 	case nil: // how Go writes an empty list
