@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,7 +36,6 @@ type message struct {
 	X1, X2, Y   int
 	Label, Full string
 	LabelX      int
-	Head        string // path of the arrow's head
 
 	from, to string
 }
@@ -56,8 +54,7 @@ func (a attempt) Diagram() (d diagram) {
 	for i, m := range rows {
 		m.Y = laneHead + rowHeight*(i+1)
 		m.X1, m.X2 = d.Lanes[index[m.from]].X, d.Lanes[index[m.to]].X
-		m.Head, m.LabelX = head(m.X1, m.X2, m.Y), min(m.X1, m.X2)+8
-		m.Full = m.Label
+		m.LabelX, m.Full = min(m.X1, m.X2)+8, m.Label
 		m.Label = shorten(m.Label, max(maxLabel, int(float64(max(m.X1, m.X2)-m.LabelX)/charWidth)))
 		d.Messages = append(d.Messages, m)
 		d.Width = max(d.Width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
@@ -77,15 +74,6 @@ func shorten(label string, most int) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return label
-}
-
-// head is an arrow's, at x2.
-func head(x1, x2, y int) string {
-	back := 7
-	if x2 > x1 {
-		back = -7
-	}
-	return fmt.Sprintf("M%d %dl%d -4v8z", x2, y, back)
 }
 
 // lanes are those that a message touches, in the order of the way in.

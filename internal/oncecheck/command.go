@@ -179,11 +179,10 @@ func (s *settings) takeWords(words []string) error {
 	case len(words) > 1:
 		return fmt.Errorf("there is one URL or file too many: %q", words)
 	}
-	if file, name, _ := strings.Cut(words[0], "#"); strings.HasSuffix(file, ".http") {
+	switch file, name, _ := strings.Cut(words[0], "#"); {
+	case strings.HasSuffix(file, ".http"):
 		return s.takeFile(file, name)
-	}
-	if isDocument(words[0]) {
-		file, name, _ := strings.Cut(words[0], "#")
+	case isDocument(words[0]):
 		return s.takeDocument(file, name)
 	}
 	if s.cfg.Request.URL = words[0]; !strings.Contains(words[0], "://") {

@@ -21,10 +21,8 @@ import (
 // with a fragment, which no request has.
 func isDocument(word string) bool {
 	file, _, named := strings.Cut(word, "#")
-	if strings.Contains(file, "://") {
-		return named || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file))
-	}
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
+	isURL, kind := strings.Contains(file, "://"), filepath.Ext(file)
+	return kind == ".yaml" || kind == ".yml" || (isURL && named) || (!isURL && kind == ".json")
 }
 
 // loadDocument reads a document from a file or a URL, and returns the URL that its servers are
