@@ -45,8 +45,11 @@ var demos = []demo{
 func crashDemo(a *act) {
 	// Slower than the lease, so that the provider has not answered when it ends.
 	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
+	if a.err != nil {
+		return
+	}
 	first := make(chan string, 1)
-	a.background.Go(func() { first <- statusText(a.pay(p)) })
+	a.background.Go(func() { first <- statusText(a.send(p)) })
 	worker := a.awaitCharge(p)
 	a.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
 	a.command("kill " + worker)
@@ -66,8 +69,8 @@ func crashDemo(a *act) {
 // wipedDemo: as in scripts/scenarios/08-redis-flushed.sh.
 func wipedDemo(a *act) {
 	p := a.order("tok_visa")
-	paid, err := a.pay(p)
-	a.step(func() error { return err })
+	var paid answer
+	a.step(func() (err error) { paid, err = a.send(p); return err })
 	a.say("%s answers %d. Empty Redis.", paid.ServedBy, paid.Status)
 	a.command("flush redis")
 	again := a.retry(p)
@@ -78,8 +81,9 @@ func wipedDemo(a *act) {
 // silentDemo: as in scripts/scenarios/15-no-answer.sh.
 func silentDemo(a *act) {
 	p := a.order("tok_charged_silent")
-	unknown, err := a.pay(p)
-	a.say("The provider has hung up. The shopper gets %s.", statusText(unknown, err))
+	var unknown answer
+	a.step(func() (err error) { unknown, err = a.send(p); return err })
+	a.say("The provider has hung up. The shopper gets %s.", statusText(unknown, nil))
 	a.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
 	paid := a.retry(p)
 	a.say("The retry asks for the same charge, and %s answers %d.", paid.ServedBy, paid.Status)
@@ -100,11 +104,9 @@ func (a *act) order(token string) (p purchase) {
 	return p
 }
 
-// pay sends a payment once, through nginx. The error says that there was no answer.
-func (a *act) pay(p purchase) (paid answer, err error) {
-	if a.err != nil {
-		return answer{}, a.err
-	}
+// send sends a payment once, through nginx, whatever happened before. The error says that there was
+// no answer.
+func (a *act) send(p purchase) (answer, error) {
 	return a.shop.pay(labelled(a.ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
 }
 
