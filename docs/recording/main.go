@@ -25,7 +25,8 @@ const (
 //go:embed recording.svg.tmpl
 var svgTemplate string
 
-// line is one line of the input, with its place, and the time since the beginning at which it appears.
+// line is one line of the input, with its place, and the time since the beginning at which it
+// appears.
 type line struct {
 	Text string
 	At   time.Duration
