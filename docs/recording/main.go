@@ -1,18 +1,16 @@
-// Command recording runs a program and writes an SVG that shows its output line by line, as it
-// came. Pauses of more than two seconds are shortened.
+// Command recording writes an SVG that shows its input line by line, as it came. Pauses of more
+// than two seconds are shortened.
 //
-//	go run ./docs/recording scripts/demo.sh > docs/images/demo.svg
+//	scripts/demo.sh | bin/recording > docs/images/demo.svg
 package main
 
 import (
 	"bufio"
-	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 )
@@ -27,47 +25,39 @@ const (
 //go:embed recording.svg.tmpl
 var svgTemplate string
 
-// line is one line of output, and the time since the beginning at which it is shown.
+// line is one line of the input, with its place, and the time since the beginning at which it
+// appears.
 type line struct {
 	Text string
 	At   time.Duration
+	Y    int
+	From float64 // in percent of a round; 0: it is always there
+}
+
+// Class: commands begin with $, comments with #, verdicts with ✓.
+func (l line) Class() string {
+	for begin, class := range map[string]string{"$ ": "command", "#": "comment", "✓": "verdict"} {
+		if strings.HasPrefix(l.Text, begin) {
+			return class
+		}
+	}
+	return "output"
 }
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: recording COMMAND [ARGUMENT…]")
-		os.Exit(2)
-	}
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+	if err := draw(os.Stdout, record(os.Stdin, time.Now)); err != nil {
 		fmt.Fprintln(os.Stderr, "recording:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, command []string, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own command
-	cmd.Stderr = os.Stderr
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("connect to the output of %s: %w", command[0], err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", command[0], err)
-	}
-	lines := record(output, time.Now)
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("run %s: %w", command[0], err)
-	}
-	return draw(out, lines)
-}
-
-// record reads lines until the output ends. The time begins with the first one, so that the first
+// record reads lines until the input ends. The time begins with the first one, so that the first
 // picture is not empty.
-func record(output io.Reader, now func() time.Time) []line {
+func record(input io.Reader, now func() time.Time) []line {
 	var lines []line
 	var at time.Duration
 	var last time.Time
-	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+	for scanner := bufio.NewScanner(input); scanner.Scan(); {
 		read := now()
 		if len(lines) > 0 {
 			at += min(read.Sub(last), longestPause)
@@ -78,52 +68,25 @@ func record(output io.Reader, now func() time.Time) []line {
 	return lines
 }
 
-// picture is what the template draws.
-type picture struct {
-	Width, Height int
-	Seconds       float64 // of one round; the recording then begins anew
-	Lines         []shown
-}
-
-// shown is a line with its place, and when it appears in percent of a round; 0: it is always there.
-type shown struct {
-	Text, Class string
-	Y           int
-	From        float64
-}
-
+// draw writes the SVG.
 func draw(out io.Writer, lines []line) error {
 	if len(lines) == 0 {
-		return fmt.Errorf("draw the recording: there was no output")
+		return fmt.Errorf("draw the recording: there was no input")
 	}
-	total := lines[len(lines)-1].At + hold
-	p := picture{Seconds: total.Seconds(), Height: 2*margin + lineHeight*len(lines)}
-	for i, l := range lines {
-		p.Width = max(p.Width, int(2*margin+charWidth*float64(len([]rune(l.Text)))))
-		p.Lines = append(p.Lines, shown{
-			Text: l.Text, Class: classOf(l.Text), Y: margin + lineHeight*i + 16, From: 100 * l.At.Seconds() / total.Seconds(),
-		})
+	total, width := lines[len(lines)-1].At+hold, 0
+	for i := range lines {
+		l := &lines[i]
+		l.Y, l.From = margin+lineHeight*i+16, 100*l.At.Seconds()/total.Seconds()
+		width = max(width, int(2*margin+charWidth*float64(len([]rune(l.Text)))))
 	}
 	drawing, err := template.New("recording").Parse(svgTemplate)
-	if err != nil {
-		return fmt.Errorf("read the template of the recording: %w", err)
+	if err == nil {
+		// After the seconds of one round the recording begins anew.
+		err = drawing.Execute(out, map[string]any{"Lines": lines, "Seconds": total.Seconds(),
+			"Width": width, "Height": 2*margin + lineHeight*len(lines)})
 	}
-	if err := drawing.Execute(out, p); err != nil {
+	if err != nil {
 		return fmt.Errorf("draw the recording: %w", err)
 	}
 	return nil
-}
-
-// classOf: commands begin with $, comments with #, verdicts with ✓.
-func classOf(text string) string {
-	switch {
-	case strings.HasPrefix(text, "$ "):
-		return "command"
-	case strings.HasPrefix(text, "#"):
-		return "comment"
-	case strings.HasPrefix(text, "✓"):
-		return "verdict"
-	default:
-		return "output"
-	}
 }

@@ -23,13 +23,13 @@ func clock(seconds ...float64) func() time.Time {
 func TestRecord_ShortensLongPauses(t *testing.T) {
 	t.Parallel()
 	lines := record(strings.NewReader("$ pay\n< 201\n✓\n"), clock(7, 8, 30))
-	require.Equal(t, []line{{"$ pay", 0}, {"< 201", time.Second}, {"✓", 3 * time.Second}}, lines)
+	require.Equal(t, []line{{Text: "$ pay"}, {Text: "< 201", At: time.Second}, {Text: "✓", At: 3 * time.Second}}, lines)
 }
 
 func TestDraw_IsWellFormedXML(t *testing.T) {
 	t.Parallel()
 	var svg strings.Builder
-	require.NoError(t, draw(&svg, []line{{`$ curl -d '{"a":1}' "<&>"`, 0}, {"✓ one charge", time.Second}}))
+	require.NoError(t, draw(&svg, []line{{Text: `$ curl -d '{"a":1}' "<&>"`}, {Text: "✓ one charge", At: time.Second}}))
 	require.Contains(t, svg.String(), `class="command"`)
 	require.Contains(t, svg.String(), `class="verdict"`)
 	require.NotContains(t, svg.String(), "#l0", "the first line does not wait")
@@ -44,8 +44,7 @@ func TestDraw_IsWellFormedXML(t *testing.T) {
 	}
 }
 
-func TestRun_ReportsAFailedCommand(t *testing.T) {
+func TestDraw_NeedsALine(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run(t.Context(), []string{"false"}, io.Discard), "run false")
-	require.ErrorContains(t, run(t.Context(), []string{"true"}, io.Discard), "no output")
+	require.ErrorContains(t, draw(io.Discard, nil), "no input")
 }

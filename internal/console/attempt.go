@@ -2,8 +2,8 @@ package console
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -19,17 +19,12 @@ type attempt struct {
 	Door  string // nginx, api-1, api-2
 	Began time.Time
 
-	Done       bool
-	Took       time.Duration
-	Status     int // 0: no answer
-	Code       string
-	ServedBy   string
-	Replay     bool
-	RetryAfter string
-	Error      string // why there was no answer
+	Done bool
+	Took time.Duration
+	answer
+	Error string // why there was no answer
 
 	Calls []call // what replicas did for it, in the order of time
-	rev   int    // changes with everything above
 }
 
 // call is something that a replica did: the request itself, or a question to a server.
@@ -44,13 +39,9 @@ type call struct {
 	Result  string // of the request: how its idempotency check ended
 }
 
-// isNoise reports whether a call says nothing that a reader wants to know: that a driver takes a
-// connection out of its pool, or announces what follows.
-func (c call) isNoise() bool {
-	name := strings.ToLower(c.Name)
-	return c.To == stack.Postgres && (name == "begin" || name == "connect" || name == "pool.acquire" || strings.HasPrefix(name, "batch") ||
-		strings.HasPrefix(name, "prepare"))
-}
+// noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
+// its pool, or announces what follows.
+var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepare)`)
 
 // worker is the replica that was last seen working on the attempt, or "".
 func (a attempt) worker() string {
@@ -76,8 +67,8 @@ func (a attempt) dead() []string {
 	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !complete || replica == a.ServedBy })
 }
 
-// outcome is what the client got, in words.
-func (a attempt) outcome() string {
+// Outcome is what the client got, in words.
+func (a attempt) Outcome() string {
 	switch {
 	case !a.Done:
 		return "waiting for an answer"
@@ -108,8 +99,8 @@ func (a attempt) replayer() string {
 	return "Redis"
 }
 
-// lost says which fence stopped an attempt, or "".
-func (a attempt) lost() string {
+// Lost says which fence stopped an attempt, or "".
+func (a attempt) Lost() string {
 	for _, c := range a.Calls {
 		if c.To == "" && c.Result == "lost" {
 			return c.Replica + " lost its lease: another attempt decides, and its own write was refused"
@@ -118,8 +109,8 @@ func (a attempt) lost() string {
 	return ""
 }
 
-// tone is how good the outcome is for the client.
-func (a attempt) tone() string {
+// Tone is how good the outcome is for the client.
+func (a attempt) Tone() string {
 	switch {
 	case !a.Done:
 		return "wait"
@@ -132,6 +123,12 @@ func (a attempt) tone() string {
 	}
 	return "refused"
 }
+
+// Lasted is the time until the answer.
+func (a attempt) Lasted() string { return brief(a.Took) }
+
+// Open reports whether the diagram is shown at once.
+func (a attempt) Open() bool { return a.By != trickler }
 
 // brief is a duration with as many digits as a reader needs.
 func brief(d time.Duration) string {

@@ -29,13 +29,8 @@ type Switchboard interface {
 // A boardRow is a service or a connection, with its commands.
 type boardRow struct {
 	Title    string
-	Service  string // whose state the row shows
-	Commands []boardCommand
-}
-
-type boardCommand struct {
-	Label   string // on the button
-	Command string // of stack
+	Service  string   // whose state the row shows
+	Commands []string // of stack
 }
 
 // board is what can be pressed.
@@ -60,7 +55,7 @@ var board = []boardRow{
 func serviceRow(name string, verbs ...string) boardRow {
 	row := boardRow{Title: titleOf(name), Service: name}
 	for _, verb := range verbs {
-		row.Commands = append(row.Commands, boardCommand{verb, verb + " " + name})
+		row.Commands = append(row.Commands, verb+" "+name)
 	}
 	return row
 }
@@ -70,18 +65,14 @@ func titleOf(service string) string { return cmp.Or(titles[service], service) }
 
 func connectionRow(from, to string) boardRow {
 	between := from + " " + to
-	return boardRow{Title: titles[from] + " → " + titles[to], Commands: []boardCommand{
-		{"partition", "partition " + between}, {"slow", "slow " + between + " 300ms"}, {"heal", "heal " + between},
-	}}
+	return boardRow{Title: titles[from] + " → " + titles[to],
+		Commands: []string{"partition " + between, "slow " + between + " 300ms", "heal " + between}}
 }
 
 // serveBoard does a command of the board, and answers with what the switchboard said.
 func (s *Server) serveBoard(w http.ResponseWriter, r *http.Request) {
 	command := r.PostFormValue("command")
-	known := slices.ContainsFunc(board, func(row boardRow) bool {
-		return slices.ContainsFunc(row.Commands, func(c boardCommand) bool { return c.Command == command })
-	})
-	if !known {
+	if !slices.ContainsFunc(board, func(row boardRow) bool { return slices.Contains(row.Commands, command) }) {
 		http.Error(w, "There is no such button.", http.StatusBadRequest)
 		return
 	}
@@ -105,7 +96,7 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 
 // serveMend ends every fault, and starts and resumes what does not run.
 func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
-	if s.stage.isRunning() { // what it breaks belongs to its story
+	if s.stage.now().Running { // what it breaks belongs to its story
 		respond(w, "", errors.New("a demonstration is running; it mends everything at its end"))
 		return
 	}

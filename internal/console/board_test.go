@@ -14,16 +14,16 @@ func TestBoard_DoesWhatEachButtonSays(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
 	for _, row := range board {
-		for _, button := range row.Commands {
-			status, said := c.press("/board", url.Values{"command": {button.Command}})
-			if button.Command == "kill pspsim" {
+		for _, command := range row.Commands {
+			status, said := c.press("/board", url.Values{"command": {command}})
+			if command == "kill pspsim" {
 				require.Equal(t, http.StatusConflict, status)
 				require.Equal(t, "stack kill pspsim: it is not running\n", said)
 				continue
 			}
-			require.Equal(t, http.StatusOK, status, button.Command)
-			require.Equal(t, button.Command+": done in 0.1 s\n", said)
-			require.Contains(t, c.board.commands(), button.Command)
+			require.Equal(t, http.StatusOK, status, command)
+			require.Equal(t, command+": done in 0.1 s\n", said)
+			require.Contains(t, c.board.commands(), command)
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,19 +18,66 @@ type demo struct {
 	Name, Title string
 	Announce    string // what is about to happen
 	Expect      string // what one should see
-	run         func(ctx context.Context, s *Server, on *stage) error
+	run         func(*act)
+}
+
+// act is a demonstration that is under way. Its first error ends it: the steps after it do nothing.
+type act struct {
+	*Server
+	ctx context.Context
+	err error
+}
+
+func (a *act) step(do func() error) {
+	if a.err == nil {
+		a.err = do()
+	}
+}
+
+// say adds a line to the story, unless it was said just now.
+func (a *act) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.stage.change(func(is *story) {
+		if last := len(is.Lines) - 1; a.err == nil && (last < 0 || is.Lines[last].Text != text) {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
+}
+
+// check adds a line to the verdict.
+func (a *act) check(what string, got, want any) {
+	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
+	c.OK = c.Got == c.Want
+	a.stage.change(func(is *story) {
+		if a.err == nil {
+			is.Checks = append(is.Checks, c)
+		}
+	})
+}
+
+// command does one command of the switchboard.
+func (a *act) command(command string) {
+	a.step(func() error { _, err := a.Server.command(a.ctx, command); return err })
+}
+
+// read gets a resource of the shop.
+func (a *act) read(path string, resource any) {
+	a.step(func() error { return a.patient.call(a.ctx, http.MethodGet, path, "", nil, resource) })
 }
 
 // stage is the demonstration that runs, or ran last. Safe for concurrent use.
-type stage struct {
-	mu      sync.Mutex
-	demo    demo
-	began   time.Time
-	took    time.Duration
-	running bool
-	lines   []storyLine
-	checks  []check
-	err     error
+type stage struct{ guarded[story] }
+
+// story is what a demonstration has shown so far.
+type story struct {
+	demo
+	Running bool
+	Lines   []storyLine
+	Checks  []check
+
+	began time.Time
+	took  time.Duration
+	err   error
 }
 
 // storyLine is something that happened.
@@ -46,74 +93,37 @@ type check struct {
 }
 
 // begin fails if another demonstration runs.
-func (st *stage) begin(d demo) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.running {
-		return fmt.Errorf("%q is still running", st.demo.Title)
-	}
-	st.demo, st.began, st.running, st.took = d, time.Now(), true, 0
-	st.lines, st.checks, st.err = nil, nil, nil
-	return nil
+func (st *stage) begin(d demo) (err error) {
+	st.change(func(is *story) {
+		if is.Running {
+			err = fmt.Errorf("%q is still running", is.Title)
+			return
+		}
+		*is = story{demo: d, began: time.Now(), Running: true}
+	})
+	return err
 }
 
 func (st *stage) end(err error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.running, st.err, st.took = false, err, time.Since(st.began)
+	st.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
 }
 
-func (st *stage) isRunning() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.running
+// Passed reports whether every check holds.
+func (s story) Passed() bool {
+	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
 }
 
-// say adds a line to the story.
-func (st *stage) say(format string, args ...any) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.lines = append(st.lines, storyLine{fmt.Sprintf("%.1f s", time.Since(st.began).Seconds()), fmt.Sprintf(format, args...)})
-}
-
-// check adds a line to the verdict.
-func (st *stage) check(what string, got, want any) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
-	c.OK = c.Got == c.Want
-	st.checks = append(st.checks, c)
-}
-
-// stageView is what the page shows of a demonstration.
-type stageView struct {
-	Shown   bool
-	Title   string
-	Running bool
-	Lines   []storyLine
-	Checks  []check
-	Verdict string
-	Passed  bool
-}
-
-func (st *stage) view() stageView {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	v := stageView{Shown: st.demo.Name != "", Title: st.demo.Title, Running: st.running,
-		Lines: slices.Clone(st.lines), Checks: slices.Clone(st.checks)}
-	if v.Running {
-		return v
-	}
-	v.Passed = st.err == nil && !slices.ContainsFunc(v.Checks, func(c check) bool { return !c.OK })
+// Verdict is the end of the story; before it, there is none.
+func (s story) Verdict() string {
 	switch {
-	case st.err != nil:
-		v.Verdict = "It could not be shown: " + st.err.Error()
-	case v.Passed:
-		v.Verdict = fmt.Sprintf("The promise held. The books agree, after %.0f s.", st.took.Seconds())
-	default:
-		v.Verdict = "The promise did not hold. See the books below."
+	case s.Running:
+		return ""
+	case s.err != nil:
+		return "It could not be shown: " + s.err.Error()
+	case s.Passed():
+		return fmt.Sprintf("The promise held. The books agree, after %.0f s.", s.took.Seconds())
 	}
-	return v
+	return "The promise did not hold. See the books below."
 }
 
 // serveDemo starts a demonstration.
@@ -138,15 +148,12 @@ func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
 func (s *Server) perform(d demo) {
 	ctx, cancel := context.WithTimeout(s.stopping, demoTimeout)
 	defer cancel()
+	a := &act{Server: s, ctx: ctx}
 	done, err := s.mend(ctx)
-	if len(done) > 0 {
-		s.stage.say("Mended first: %s.", strings.Join(done, ", "))
+	if a.err = err; len(done) > 0 {
+		a.say("Mended first: %s.", strings.Join(done, ", "))
 	}
-	if err == nil {
-		err = d.run(ctx, s, &s.stage)
-	}
-	if _, mending := s.mend(context.WithoutCancel(ctx)); err == nil {
-		err = mending
-	}
-	s.stage.end(err)
+	d.run(a)
+	_, err = s.mend(context.WithoutCancel(ctx))
+	s.stage.end(cmp.Or(a.err, err))
 }

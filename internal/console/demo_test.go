@@ -24,10 +24,10 @@ func TestDemo_SaysWhyItCouldNotBeShown(t *testing.T) {
 	c := newTestConsole(t, never)
 	status, _ := c.press("/demo", url.Values{"demo": {"wiped"}})
 	require.Equal(t, http.StatusOK, status)
-	require.Eventually(t, func() bool { return !c.stage.view().Running }, patience, time.Millisecond)
-	view := c.stage.view()
-	require.False(t, view.Passed)
-	require.Contains(t, view.Verdict, "It could not be shown: make a customer: POST /v1/customers: status 418")
+	require.Eventually(t, func() bool { return !c.stage.now().Running }, patience, time.Millisecond)
+	story := c.stage.now()
+	require.False(t, story.Passed())
+	require.Contains(t, story.Verdict(), "It could not be shown: POST /v1/customers: status 418")
 }
 
 func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
@@ -39,12 +39,12 @@ func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
 	}{
 		"all hold": {1, nil, true}, "one does not": {2, nil, false}, "it was cut short": {1, errors.New("too late"), false},
 	} {
-		var on stage
-		require.NoError(t, on.begin(demos[0]))
+		on := act{Server: &Server{}}
+		require.NoError(t, on.stage.begin(demos[0]))
 		on.check("orders", 1, 1)
 		on.check("charges", test.charges, 1)
-		require.Empty(t, on.view().Verdict, "no verdict before the end")
-		on.end(test.err)
-		require.Equal(t, test.want, on.view().Passed, name)
+		require.Empty(t, on.stage.now().Verdict(), "no verdict before the end")
+		on.stage.end(test.err)
+		require.Equal(t, test.want, on.stage.now().Passed(), name)
 	}
 }

@@ -2,13 +2,12 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -21,12 +20,6 @@ const (
 	lookInterval = 50 * time.Millisecond
 	// soon bounds the wait for what takes milliseconds on a machine that is not busy.
 	soon = 10 * time.Second
-)
-
-// The flash sale: many more shoppers than units.
-const (
-	flashStock    = 5
-	flashShoppers = 30
 )
 
 var demos = []demo{
@@ -48,229 +41,152 @@ var demos = []demo{
 		flashDemo},
 }
 
-// retry sends a payment through nginx until its answer is final, as Retry-After says.
-func (s *Server) retry(ctx context.Context, p purchase, on *stage) (answer, error) {
-	last := 0
-	for {
-		a, err := s.shop.pay(labelled(ctx, demonstration, "retry"), stack.Nginx, p)
-		if ctx.Err() != nil {
-			return answer{}, fmt.Errorf("retry the payment: %w", ctx.Err())
-		}
-		if err == nil && a.isFinal() {
-			return a, nil
-		}
-		if a.Status != last {
-			on.say("The retry gets %s from %s.", statusText(a, err), answererOf(a.ServedBy))
-			last = a.Status
-		}
-		seconds, _ := strconv.Atoi(a.RetryAfter)
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(time.Second, time.Duration(seconds)*time.Second)):
-		}
+// crashDemo: the worst moment, as in scripts/scenarios/06-crash.sh.
+func crashDemo(a *act) {
+	// Slower than the lease, so that the provider has not answered when it ends.
+	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
+	if a.err != nil {
+		return
 	}
+	first := make(chan string, 1)
+	a.background.Go(func() { first <- statusText(a.send(p)) })
+	worker := a.awaitCharge(p)
+	a.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
+	a.command("kill " + worker)
+	a.say("nginx has passed the request on. The shopper gets %s.", <-first)
+	paid := a.retry(p)
+	if paid.Replay {
+		a.say("The provider has told the outcome before the retry came. %s answers %d.", paid.ServedBy, paid.Status)
+	} else {
+		a.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
+	}
+	a.command("start " + worker)
+	again := a.retryAt(worker, p)
+	a.say("%s runs again, and returns the same answer.", worker)
+	a.compare(p, paid, again)
+}
+
+// wipedDemo: as in scripts/scenarios/08-redis-flushed.sh.
+func wipedDemo(a *act) {
+	p := a.order("tok_visa")
+	var paid answer
+	a.step(func() (err error) { paid, err = a.send(p); return err })
+	a.say("%s answers %d. Empty Redis.", paid.ServedBy, paid.Status)
+	a.command("flush redis")
+	again := a.retry(p)
+	a.say("The retry gets %d from %s, out of PostgreSQL.", again.Status, again.ServedBy)
+	a.compare(p, paid, again)
+}
+
+// silentDemo: as in scripts/scenarios/15-no-answer.sh.
+func silentDemo(a *act) {
+	p := a.order("tok_charged_silent")
+	var unknown answer
+	a.step(func() (err error) { unknown, err = a.send(p); return err })
+	a.say("The provider has hung up. The shopper gets %s.", statusText(unknown, nil))
+	a.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
+	paid := a.retry(p)
+	a.say("The retry asks for the same charge, and %s answers %d.", paid.ServedBy, paid.Status)
+	a.compare(p, paid, a.retry(p))
+}
+
+// order places the order that a demonstration pays, and shows the payment's key in the key view.
+func (a *act) order(token string) (p purchase) {
+	a.step(func() error {
+		order, err := a.patient.order(a.ctx, "tee-black")
+		p = purchase{Order: order, Key: newKey("demo"), Token: token}
+		return err
+	})
+	if a.err == nil {
+		a.showKey(a.ctx, p.Key)
+	}
+	a.say("A shopper has ordered, and pays with %s under the key %s.", token, p.Key)
+	return p
+}
+
+// send sends a payment once, through nginx, whatever happened before. The error says that there was
+// no answer.
+func (a *act) send(p purchase) (answer, error) {
+	return a.shop.pay(labelled(a.ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
+}
+
+// retry sends a payment through nginx until its answer is final.
+func (a *act) retry(p purchase) answer { return a.retryAt(stack.Nginx, p) }
+
+// retryAt sends a payment through a door until its answer is final, as Retry-After says.
+func (a *act) retryAt(door string, p purchase) (final answer) {
+	a.step(func() (err error) {
+		for {
+			final, err = a.shop.pay(labelled(a.ctx, demonstration, "retry"), door, p)
+			if err == nil && final.isFinal() {
+				return nil
+			}
+			if a.ctx.Err() == nil {
+				a.say("The retry gets %s from %s.", statusText(final, err), cmp.Or(final.ServedBy, door)) // nginx does not say that it answered itself
+			}
+			seconds, _ := strconv.Atoi(final.RetryAfter)
+			if err := wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second); err != nil {
+				return fmt.Errorf("retry the payment: %w", err)
+			}
+		}
+	})
+	return final
 }
 
 func statusText(a answer, err error) string {
 	if err != nil {
 		return "no answer"
 	}
-	return fmt.Sprintf("%d %s", a.Status, a.code())
-}
-
-// answererOf is who answered: without the header of a replica it was nginx.
-func answererOf(replica string) string {
-	if replica == "" {
-		return "nginx"
-	}
-	return replica
-}
-
-// crashDemo: the worst moment, as in scripts/scenarios/06-crash.sh.
-func crashDemo(ctx context.Context, s *Server, on *stage) error {
-	// Slower than the lease, so that the provider has not answered when it ends.
-	p, err := s.begin(ctx, on, fmt.Sprintf("tok_slow_%ds", int((s.cfg.Lease+5*time.Second).Seconds())))
-	if err != nil {
-		return err
-	}
-	first := make(chan string, 1)
-	s.background.Go(func() {
-		a, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
-		first <- statusText(a, err)
-	})
-	worker, err := s.awaitCharge(ctx, p)
-	if err != nil {
-		return err
-	}
-	on.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
-	if _, err := s.command(ctx, "kill "+worker); err != nil {
-		return err
-	}
-	on.say("nginx has passed the request on. The shopper gets %s.", <-first)
-	paid, err := s.retry(ctx, p, on)
-	if err != nil {
-		return err
-	}
-	if paid.Replay {
-		on.say("The provider has told the outcome before the retry came. %s answers %d.", paid.ServedBy, paid.Status)
-	} else {
-		on.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
-	}
-	if _, err := s.command(ctx, "start "+worker); err != nil {
-		return err
-	}
-	again, err := s.shop.pay(labelled(ctx, demonstration, "retry"), worker, p)
-	if err != nil {
-		return fmt.Errorf("retry at %s: %w", worker, err)
-	}
-	on.say("%s runs again, and returns the same answer.", worker)
-	return s.compare(ctx, on, p, paid, again)
-}
-
-// wipedDemo: as in scripts/scenarios/08-redis-flushed.sh.
-func wipedDemo(ctx context.Context, s *Server, on *stage) error {
-	p, err := s.begin(ctx, on, "tok_visa")
-	if err != nil {
-		return err
-	}
-	paid, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
-	if err != nil {
-		return fmt.Errorf("pay: %w", err)
-	}
-	on.say("%s answers %d. Empty Redis.", paid.ServedBy, paid.Status)
-	if _, err := s.command(ctx, "flush redis"); err != nil {
-		return err
-	}
-	again, err := s.retry(ctx, p, on)
-	if err != nil {
-		return err
-	}
-	on.say("The retry gets %d from %s, out of PostgreSQL.", again.Status, again.ServedBy)
-	return s.compare(ctx, on, p, paid, again)
-}
-
-// silentDemo: as in scripts/scenarios/15-no-answer.sh.
-func silentDemo(ctx context.Context, s *Server, on *stage) error {
-	p, err := s.begin(ctx, on, "tok_charged_silent")
-	if err != nil {
-		return err
-	}
-	unknown, err := s.shop.pay(labelled(ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
-	on.say("The provider has hung up. The shopper gets %s.", statusText(unknown, err))
-	on.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
-	paid, err := s.retry(ctx, p, on)
-	if err != nil {
-		return err
-	}
-	on.say("The retry asks for the same charge, and %s answers %d.", paid.ServedBy, paid.Status)
-	again, err := s.retry(ctx, p, on)
-	if err != nil {
-		return err
-	}
-	return s.compare(ctx, on, p, paid, again)
-}
-
-// begin places the order that a demonstration pays, and shows the payment's key in the key view.
-func (s *Server) begin(ctx context.Context, on *stage, token string) (purchase, error) {
-	order, err := s.patient.order(ctx, "tee-black")
-	if err != nil {
-		return purchase{}, err
-	}
-	p := purchase{Order: order, Key: newKey("demo"), Token: token}
-	s.showKey(ctx, p.Key)
-	on.say("A shopper has ordered, and pays with %s under the key %s.", token, p.Key)
-	return p, nil
+	return fmt.Sprintf("%d %s", a.Status, a.Code)
 }
 
 // awaitCharge waits until the provider has charged, and returns the replica that asked for it.
-func (s *Server) awaitCharge(ctx context.Context, p purchase) (worker string, err error) {
-	err = wait.For(ctx, soon, lookInterval, func(ctx context.Context) error {
-		charges, err := tiers.Charges(ctx, s.cfg.Servers(ctx).Provider, p.Order)
-		if err != nil || len(charges) == 0 {
-			return fmt.Errorf("no charge yet: %w", err)
-		}
-		if worker = s.journal.workerOf(p.Key); worker == "" {
-			return errors.New("no replica has said that it works on the payment")
-		}
-		return nil
+func (a *act) awaitCharge(p purchase) (worker string) {
+	a.step(func() error {
+		return wait.For(a.ctx, soon, lookInterval, func(ctx context.Context) error {
+			charges, err := tiers.Charges(ctx, a.cfg.Servers(ctx).Provider, p.Order)
+			if err != nil || len(charges) == 0 {
+				return fmt.Errorf("no charge yet: %w", err)
+			}
+			if worker = a.journal.workerOf(p.Key); worker == "" {
+				return errors.New("no replica has said that it works on the payment")
+			}
+			return nil
+		})
 	})
-	return worker, err
+	return worker
 }
 
 // compare is the verdict on a payment: the answers, the order, the charges, and the tiers.
-func (s *Server) compare(ctx context.Context, on *stage, p purchase, paid, again answer) error {
-	on.check("status of the payment", paid.Status, http.StatusCreated)
-	on.check("another retry is a replay", again.Replay, true)
-	on.check("it has the same body, byte for byte", bytes.Equal(paid.Body, again.Body), true)
+func (a *act) compare(p purchase, paid, again answer) {
 	var order struct{ Status string }
-	if err := s.patient.call(ctx, http.MethodGet, "/v1/orders/"+p.Order, "", nil, &order); err != nil {
-		return fmt.Errorf("read the order: %w", err)
-	}
-	on.check("the order is", order.Status, "paid")
-	charges, err := s.charged(ctx, p.Order)
-	if err != nil {
-		return err
-	}
-	on.check("charges at the provider", charges, 1)
-	var differing []string
-	for _, finding := range tiers.Read(ctx, s.cfg.Servers(ctx), p.Key).Findings() {
+	a.read("/v1/orders/"+p.Order, &order)
+	charges := a.charged(p.Order)
+	a.check("status of the payment", paid.Status, http.StatusCreated)
+	a.check("another retry is a replay", again.Replay, true)
+	a.check("it has the same body, byte for byte", bytes.Equal(paid.Body, again.Body), true)
+	a.check("the order is", order.Status, "paid")
+	a.check("charges at the provider", charges, 1)
+	differing := 0
+	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
 		if finding.Verdict == tiers.Differ {
-			differing = append(differing, finding.Text)
+			differing++
+			a.say("%s", finding.Text)
 		}
 	}
-	on.check("differences between the tiers", len(differing), 0)
-	if len(differing) > 0 {
-		on.say("%s", strings.Join(differing, " "))
-	}
-	return nil
+	a.check("differences between the tiers", differing, 0)
 }
 
 // charged counts the charges of an order that took money.
-func (s *Server) charged(ctx context.Context, order string) (n int, err error) {
-	charges, err := tiers.Charges(ctx, s.cfg.Servers(ctx).Provider, order)
-	for _, charge := range charges {
-		if charge.Status == "succeeded" {
-			n++
+func (a *act) charged(order string) (n int) {
+	a.step(func() error {
+		charges, err := tiers.Charges(a.ctx, a.cfg.Servers(a.ctx).Provider, order)
+		for _, charge := range charges {
+			if charge.Status == "succeeded" {
+				n++
+			}
 		}
-	}
-	return n, err
-}
-
-// flashDemo: more shoppers than units, all at once, all with a double click.
-func flashDemo(ctx context.Context, s *Server, on *stage) error {
-	sku, customer, err := s.openSale(ctx)
-	if err != nil {
 		return err
-	}
-	on.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
-	var sale sale
-	var shoppers sync.WaitGroup
-	for range flashShoppers {
-		key := newKey("flash")
-		for range 2 {
-			shoppers.Go(func() {
-				a, err := s.patient.send(ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, cart(customer, sku, 1))
-				sale.note(key, a, err)
-			})
-		}
-	}
-	shoppers.Wait()
-	on.say("%d got one, %d got %q.", len(sale.orders), sale.soldOut, "out of stock")
-	charges, err := s.payTwice(ctx, sale.orders)
-	if err != nil {
-		return err
-	}
-	on.say("The winners have paid, with a double click each.")
-	return s.compareSale(ctx, on, &sale, sku, customer, charges)
-}
-
-// openSale makes a product with few units, and a customer.
-func (s *Server) openSale(ctx context.Context) (sku, customer string, err error) {
-	sku = newKey("flash")
-	product := map[string]any{"name": "Limited print", "price": map[string]any{"amount": 9900, "currency": "USD"}, "stock": flashStock}
-	if err := s.patient.call(ctx, http.MethodPut, "/v1/products/"+sku, "", product, nil); err != nil {
-		return "", "", fmt.Errorf("open the sale: %w", err)
-	}
-	customer, err = s.patient.customer(ctx)
-	return sku, customer, err
+	})
+	return n
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,46 +36,37 @@ type message struct {
 	X1, X2, Y   int
 	Label, Full string
 	LabelX      int
-	Head        string // path of the arrow's head
 
 	from, to string
 }
 
-// draw lays an attempt out from top to bottom, in the order of time.
-func (a attempt) draw() diagram {
-	d := diagram{}
+// Diagram lays an attempt out from top to bottom, in the order of time.
+func (a attempt) Diagram() (d diagram) {
 	rows := a.messages()
 	index := map[string]int{}
 	for _, name := range a.lanes(rows) {
 		index[name] = len(d.Lanes)
-		d.Lanes = append(d.Lanes, lane{Title: laneTitle(name), X: laneWidth/2 + laneWidth*len(d.Lanes)})
+		d.Lanes = append(d.Lanes, lane{Title: titles[name], X: laneWidth/2 + laneWidth*len(d.Lanes)})
 	}
 	var words []string
+	last := map[string]int{} // row of a lane
+	d.Width, d.Height = laneWidth*len(d.Lanes), laneHead+rowHeight*(len(rows)+1)
 	for i, m := range rows {
 		m.Y = laneHead + rowHeight*(i+1)
 		m.X1, m.X2 = d.Lanes[index[m.from]].X, d.Lanes[index[m.to]].X
-		m.Head, m.LabelX = head(m.X1, m.X2, m.Y), min(m.X1, m.X2)+8
-		m.Full = m.Label
+		m.LabelX, m.Full = min(m.X1, m.X2)+8, m.Label
 		m.Label = shorten(m.Label, max(maxLabel, int(float64(max(m.X1, m.X2)-m.LabelX)/charWidth)))
 		d.Messages = append(d.Messages, m)
-		words = append(words, laneTitle(m.from)+" to "+laneTitle(m.to)+": "+m.Full)
+		d.Width = max(d.Width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
+		last[m.from], last[m.to] = m.Y, m.Y
+		words = append(words, titles[m.from]+" to "+titles[m.to]+": "+m.Full)
 	}
-	d.Width, d.Height = d.width(), laneHead+rowHeight*(len(rows)+1)
 	for _, replica := range a.dead() {
-		d.Lanes[index[replica]].Dead = lastRow(d.Messages, replica) + rowHeight/2
+		d.Lanes[index[replica]].Dead = last[replica] + rowHeight/2
 		words = append(words, replica+" fell silent")
 	}
 	d.Words = strings.Join(words, ". ")
 	return d
-}
-
-// width has room for all lanes and all labels.
-func (d diagram) width() int {
-	width := laneWidth * len(d.Lanes)
-	for _, m := range d.Messages {
-		width = max(width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
-	}
-	return width
 }
 
 func shorten(label string, most int) string {
@@ -86,37 +76,11 @@ func shorten(label string, most int) string {
 	return label
 }
 
-// head is an arrow's, at x2.
-func head(x1, x2, y int) string {
-	back := 7
-	if x2 > x1 {
-		back = -7
-	}
-	return fmt.Sprintf("M%d %dl%d -4v8z", x2, y, back)
-}
-
-func lastRow(rows []message, name string) int {
-	last := laneHead
-	for _, m := range rows {
-		if m.from == name || m.to == name {
-			last = m.Y
-		}
-	}
-	return last
-}
-
-func laneTitle(name string) string {
-	if name == clients {
-		return "client"
-	}
-	return titles[name]
-}
-
 // lanes are those that a message touches, in the order of the way in.
 func (a attempt) lanes(rows []message) []string {
 	var used []string
-	for _, name := range []string{clients, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP} {
-		if name == clients || name == a.Door || slices.ContainsFunc(rows, func(m message) bool { return m.from == name || m.to == name }) {
+	for _, name := range []string{client, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP} {
+		if name == client || name == a.Door || slices.ContainsFunc(rows, func(m message) bool { return m.from == name || m.to == name }) {
 			used = append(used, name)
 		}
 	}
@@ -127,9 +91,9 @@ func (a attempt) lanes(rows []message) []string {
 // arrived at one is seen by the first thing that it did.
 func (a attempt) messages() []message {
 	var rows []message
-	door := clients
+	door := client
 	if a.Door == stack.Nginx {
-		rows = append(rows, message{Kind: "ask", from: clients, to: stack.Nginx, Label: a.What})
+		rows = append(rows, message{Kind: "ask", from: client, to: stack.Nginx, Label: a.What})
 		door = stack.Nginx
 	}
 	arrived := map[string]bool{}
@@ -149,29 +113,22 @@ func (a attempt) messages() []message {
 			rows = append(rows, message{Kind: "ask", from: first.Replica, to: first.To, Label: a.describe(group)})
 		}
 	}
-	return append(rows, a.answer(arrived)...)
+	return append(rows, a.wayBack(arrived)...)
 }
 
-// answer is the way back to the client.
-func (a attempt) answer(arrived map[string]bool) []message {
-	switch {
-	case !a.Done:
+// wayBack is the answer on its way to the client.
+func (a attempt) wayBack(arrived map[string]bool) []message {
+	if !a.Done {
 		return nil
-	case a.Status == 0 || a.ServedBy == "" || !arrived[a.ServedBy]:
-		from := a.Door
-		if arrived[a.ServedBy] {
-			from = a.ServedBy
-		}
-		return []message{{Kind: kindOf(a.Status), from: from, to: clients, Label: a.outcome()}}
 	}
-	return []message{{Kind: "answer", from: a.ServedBy, to: clients, Label: a.outcome()}}
-}
-
-func kindOf(status int) string {
-	if status == 0 {
-		return "lost"
+	m := message{Kind: "answer", from: a.Door, to: client, Label: a.Outcome()}
+	if arrived[a.ServedBy] {
+		m.from = a.ServedBy
 	}
-	return "answer"
+	if a.Status == 0 {
+		m.Kind = "lost"
+	}
+	return []message{m}
 }
 
 // groups puts calls that follow each other from one replica to one server into one row.
@@ -228,7 +185,7 @@ func (a attempt) script(c call) string {
 		}
 	}
 	switch {
-	case a.lost() != "" && a.ServedBy == c.Replica:
+	case a.Lost() != "" && a.ServedBy == c.Replica:
 		return "keep answer: refused"
 	case !a.Done || a.ServedBy != c.Replica:
 		return "renew lease"

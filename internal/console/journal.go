@@ -19,7 +19,8 @@ type journal struct {
 	attempts []*attempt // oldest first
 }
 
-// begin adds an attempt, and gives it its number, trace and time.
+// begin adds an attempt, and gives it its number, trace and time. It drops the oldest one of a
+// sender that has more than enough.
 func (j *journal) begin(a attempt) attempt {
 	var trace [16]byte
 	_, _ = rand.Read(trace[:]) // never fails
@@ -29,30 +30,23 @@ func (j *journal) begin(a attempt) attempt {
 	a.ID, a.Trace, a.Began = j.next, hex.EncodeToString(trace[:]), time.Now()
 	kept := a
 	j.attempts = append(j.attempts, &kept)
-	j.forget(a.By)
+	others := 0
+	for i, other := range slices.Backward(j.attempts) {
+		if other.By == a.By {
+			others++
+		}
+		if others > keptAttempts {
+			j.attempts = slices.Delete(j.attempts, i, i+1)
+			break
+		}
+	}
 	return a
-}
-
-// forget drops the oldest attempt of a sender that has more than enough.
-func (j *journal) forget(by string) {
-	n, oldest := 0, -1
-	for i, a := range j.attempts {
-		if a.By != by {
-			continue
-		}
-		if n++; n == 1 {
-			oldest = i
-		}
-	}
-	if n > keptAttempts {
-		j.attempts = slices.Delete(j.attempts, oldest, oldest+1)
-	}
 }
 
 // end notes what became of an attempt.
 func (j *journal) end(a attempt) {
 	j.change(a.Trace, func(kept *attempt) {
-		a.Calls, a.rev, a.Done, a.Took = kept.Calls, kept.rev, true, time.Since(a.Began)
+		a.Calls, a.Done, a.Took = kept.Calls, true, time.Since(a.Began)
 		*kept = a
 	})
 }
@@ -77,7 +71,6 @@ func (j *journal) change(trace string, change func(*attempt)) bool {
 	i := slices.IndexFunc(j.attempts, func(a *attempt) bool { return a.Trace == trace })
 	if i >= 0 {
 		change(j.attempts[i])
-		j.attempts[i].rev++
 	}
 	return i >= 0
 }
@@ -93,14 +86,9 @@ func (j *journal) all() []attempt {
 	return list
 }
 
-// find returns the attempt of a trace, or a zero one.
-func (j *journal) find(trace string) attempt {
-	for _, a := range j.all() {
-		if a.Trace == trace {
-			return a
-		}
-	}
-	return attempt{}
+// of returns the attempts with a key, oldest first.
+func (j *journal) of(key string) []attempt {
+	return slices.DeleteFunc(j.all(), func(a attempt) bool { return a.Key != key })
 }
 
 // drop forgets all attempts of a sender.
@@ -112,8 +100,8 @@ func (j *journal) drop(by string) {
 
 // workerOf is the replica that works on the newest open attempt with a key, or "".
 func (j *journal) workerOf(key string) (worker string) {
-	for _, a := range j.all() {
-		if a.Key == key && !a.Done {
+	for _, a := range j.of(key) {
+		if !a.Done {
 			worker = a.worker()
 		}
 	}
@@ -122,15 +110,12 @@ func (j *journal) workerOf(key string) (worker string) {
 
 // firstWorker is the replica that began the oldest known attempt with a key, or "".
 func (j *journal) firstWorker(key string) string {
-	for _, a := range j.all() {
-		if a.Key != key {
-			continue
-		}
-		if a.ServedBy != "" && len(a.Calls) == 0 {
-			return a.ServedBy
-		}
+	for _, a := range j.of(key) {
 		if len(a.Calls) > 0 {
 			return a.Calls[0].Replica
+		}
+		if a.ServedBy != "" {
+			return a.ServedBy
 		}
 	}
 	return ""

@@ -44,38 +44,29 @@ func TestLive_SendsEverythingAndThenWhatChanges(t *testing.T) {
 	for _, want := range c.sections() {
 		require.Equal(t, want, next())
 	}
-	c.live.paint()
+	require.True(t, c.watched())
 	c.journal.begin(attempt{By: you, What: "pay", Door: "nginx"})
-	c.live.paint()
-	attempt := func() patch {
-		for p := next(); ; p = next() {
-			if p.ID == "attempt-1" {
-				return p
-			}
-		}
+	made := next()
+	for made.ID != "attempt-1" { // the picture changes, too
+		made = next()
 	}
-	made := attempt()
 	require.Equal(t, "attempts-you", made.Into)
 	require.Contains(t, made.HTML, "waiting for an answer")
 	c.journal.drop(you)
-	c.live.paint()
-	require.Equal(t, patch{ID: "attempt-1"}, attempt(), "it is gone")
+	gone := next()
+	for gone.ID != "attempt-1" {
+		gone = next()
+	}
+	require.Equal(t, patch{ID: "attempt-1"}, gone)
 }
 
-func TestLive_CutsOffAPageThatDoesNotKeepUp(t *testing.T) {
+func TestLive_SendsNothingTwice(t *testing.T) {
 	t.Parallel()
-	l := newLive(func() []patch { return nil })
-	_, listener := l.listen()
-	for range listenerBuffer + 1 {
-		l.mu.Lock()
-		l.send(patch{ID: "a"})
-		l.mu.Unlock()
-	}
-	require.False(t, l.watched())
-	l.leave(listener) // as its handler does
-	n := 0
-	for range listener {
-		n++
-	}
-	require.Equal(t, listenerBuffer, n)
+	sections := []patch{{ID: "a", HTML: "1"}, {ID: "b", HTML: "2"}}
+	changed, shown := changes(nil, sections)
+	require.Equal(t, sections, changed)
+	changed, shown = changes(shown, []patch{{ID: "a", HTML: "1"}, {ID: "b", HTML: "3"}})
+	require.Equal(t, []patch{{ID: "b", HTML: "3"}}, changed)
+	changed, _ = changes(shown, sections[:1])
+	require.Equal(t, []patch{{ID: "b"}}, changed)
 }

@@ -3,20 +3,30 @@ package console
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// stream is the node of the events, which is in Redis.
-const stream = "stream"
+const (
+	// clients are the node of the picture from which requests come. A diagram has one client.
+	clients, client = "clients", "client"
+	// stream is the node of the events, which is in Redis.
+	stream = "stream"
+	// flowWindow, in seconds, is what a rate is the average of.
+	flowWindow = 5
+)
+
+// connection is an arrow of the picture.
+type connection struct{ from, to string }
 
 // layout says where the nodes of the picture are. There are two: for wide and for narrow pages.
 type layout struct {
 	Name          string
 	Width, Height float64
-	nodeWidth     float64
+	NodeWidth     float64
 	nodes         map[string]point // centres
 	labels        map[string]spot  // by the rank of an arrow
 }
@@ -36,6 +46,9 @@ type point struct{ X, Y float64 }
 
 const nodeHeight = 56
 
+// NodeHeight is that of every node.
+func (l layout) NodeHeight() float64 { return nodeHeight }
+
 var layouts = []layout{
 	{"wide", 1060, 420, 132, map[string]point{
 		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
@@ -47,9 +60,9 @@ var layouts = []layout{
 	}, map[string]spot{plain: {.5, .5}, near: {.45, .8}, middle: {.78, .5}, far: {.22, .72}}},
 }
 
-// titles of the nodes.
+// titles of the nodes, and of the lanes of a diagram.
 var titles = map[string]string{
-	clients: "clients", stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
+	clients: clients, client: client, stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
 	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream",
 }
 
@@ -69,13 +82,6 @@ type health struct {
 	Error    string                  // why nothing is known
 }
 
-// parseFault splits "api-1 → redis: partition".
-func parseFault(line string) (connection, string) {
-	where, what, _ := strings.Cut(line, ": ")
-	from, to, _ := strings.Cut(where, " → ")
-	return connection{from, to}, what
-}
-
 // picture is what the template draws.
 type picture struct {
 	Words   string // the same as text
@@ -90,10 +96,7 @@ type drawing struct {
 
 type node struct {
 	Title, State, Note string
-	X, Y, W, H         float64 // top left corner, and size
-	DotX, DotY         float64
-	TextX              float64
-	TitleY, NoteY      float64
+	X, Y               float64 // top left corner
 }
 
 type arrow struct {
@@ -108,12 +111,12 @@ type arrow struct {
 func (a arrow) Busy() bool { return a.Open != "" || a.Rate != "" }
 
 // pictureOf draws what is known now.
-func (s *Server) pictureOf() picture {
-	h, open := s.health(), s.inFlight()
+func (s *Server) pictureOf(h health) picture {
+	open := s.inFlight()
 	p := picture{Words: s.words(h, open)}
 	for _, l := range layouts {
 		d := drawing{layout: l}
-		for _, name := range slices.Sorted(maps.Keys(titles)) {
+		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
 			d.Nodes = append(d.Nodes, l.node(name, h))
 		}
 		for _, c := range arrows {
@@ -130,9 +133,7 @@ func (s *Server) pictureOf() picture {
 func (l layout) node(name string, h health) node {
 	at := l.nodes[name]
 	state, note := h.stateOf(name)
-	return node{Title: titles[name], State: state, Note: note,
-		X: at.X - l.nodeWidth/2, Y: at.Y - nodeHeight/2, W: l.nodeWidth, H: nodeHeight,
-		DotX: at.X - l.nodeWidth/2 + 15, DotY: at.Y - 8, TextX: at.X - l.nodeWidth/2 + 27, TitleY: at.Y - 3, NoteY: at.Y + 16}
+	return node{titles[name], state, note, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
 }
 
 // stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
@@ -177,29 +178,19 @@ func (c connection) rank() string {
 
 // leave is where the line from one centre to another leaves the first node.
 func (l layout) leave(from, to point) point {
-	dx, dy := to.X-from.X, to.Y-from.Y
 	const gap = 4
-	t := 1.0
-	if dx != 0 {
-		t = min(t, (l.nodeWidth/2+gap)/abs(dx))
-	}
-	if dy != 0 {
-		t = min(t, (nodeHeight/2+gap)/abs(dy))
-	}
-	return between(from, to, t)
+	return between(from, to, min(1, (l.NodeWidth/2+gap)/math.Abs(to.X-from.X), (nodeHeight/2+gap)/math.Abs(to.Y-from.Y)))
 }
 
 func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
-
-func abs(x float64) float64 { return max(x, -x) }
 
 // labelsOf is what goes over a connection: requests in flight, and the rate.
 func (s *Server) labelsOf(c connection, open map[connection]int) (inFlight, rate string) {
 	if n := open[c]; n > 0 {
 		inFlight = fmt.Sprintf("%d in flight", n)
 	}
-	if r := s.flows.rate(c.from, c.to); r >= .1 {
-		rate = fmt.Sprintf("%.1f/s", r)
+	if n := s.flows.sum(c, flowWindow, 0); n > 0 {
+		rate = fmt.Sprintf("%.1f/s", float64(n)/flowWindow)
 	}
 	return inFlight, rate
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -18,16 +19,17 @@ func TestPicture_SaysWhatIsBrokenAndWhatIsInFlight(t *testing.T) {
 	a := c.journal.begin(attempt{By: you, Door: stack.Nginx})
 	c.journal.addCall(a.Trace, at(1, stack.API1, stack.Redis, "set"))
 
-	words := c.pictureOf().Words
+	health := c.seen.now().health
+	words := c.pictureOf(health).Words
 	require.Contains(t, words, "api-1 is paused.")
 	require.Contains(t, words, "Fault from api-2 to Redis: partition, slow-300ms.")
 	require.Contains(t, words, "From clients to nginx: 1 in flight.")
 	require.Contains(t, words, "From nginx to api-1: 1 in flight.")
-	html := c.section("picture", "picture.html", "", c.pictureOf()).HTML
+	html := c.section("picture", "picture.html", "", c.pictureOf(health)).HTML
 	require.Equal(t, 2, strings.Count(html, "✕ partition, slow-300ms"), "in both layouts")
 	require.Equal(t, 2, strings.Count(html, `class="node paused"`))
 
-	summary := c.section("summary", "summary.html", "", c.summary()).HTML
+	summary := c.section("summary", "summary.html", "", health).HTML
 	require.Contains(t, summary, "api-1 paused · api-2 → Redis: partition · api-2 → Redis: slow-300ms")
 }
 
@@ -38,10 +40,10 @@ func TestPicture_NodesStayWithinItAndApart(t *testing.T) {
 			require.Contains(t, l.labels, c.rank())
 		}
 		for name, at := range l.nodes {
-			require.True(t, at.X-l.nodeWidth/2 >= 0 && at.X+l.nodeWidth/2 <= l.Width, "%s: %s", l.Name, name)
+			require.True(t, at.X-l.NodeWidth/2 >= 0 && at.X+l.NodeWidth/2 <= l.Width, "%s: %s", l.Name, name)
 			require.True(t, at.Y-nodeHeight/2 >= 0 && at.Y+nodeHeight/2 <= l.Height, "%s: %s", l.Name, name)
 			for other, there := range l.nodes {
-				apart := abs(at.X-there.X) >= l.nodeWidth || abs(at.Y-there.Y) >= nodeHeight
+				apart := math.Abs(at.X-there.X) >= l.NodeWidth || math.Abs(at.Y-there.Y) >= nodeHeight
 				require.True(t, apart || name == other, "%s: %s and %s", l.Name, name, other)
 			}
 		}

@@ -3,8 +3,6 @@ package console
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -39,32 +37,16 @@ func (t recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := t.journal.begin(attempt{By: l.by, What: l.what, Key: r.Header.Get("Idempotency-Key"), Door: t.doors[r.URL.Host]})
 	r = r.Clone(r.Context())
 	r.Header.Set("Traceparent", "00-"+a.Trace+"-"+a.Trace[:16]+"-01")
-	resp, body, err := t.send(r)
+	resp, err := t.base.RoundTrip(r)
+	if err == nil {
+		a.answer, err = readAnswer(resp)
+	}
 	if err != nil {
 		a.Error = err.Error()
 		t.journal.end(a)
 		return nil, err
 	}
-	var problem struct{ Code string }
-	if resp.StatusCode >= http.StatusBadRequest {
-		_ = json.Unmarshal(body, &problem) // an answer of another shape has no code
-	}
-	a.Status, a.Code, a.ServedBy = resp.StatusCode, problem.Code, resp.Header.Get("X-Served-By")
-	a.Replay, a.RetryAfter = resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")
 	t.journal.end(a)
+	resp.Body = io.NopCloser(bytes.NewReader(a.Body))
 	return resp, nil
-}
-
-func (t recorder) send(r *http.Request) (*http.Response, []byte, error) {
-	resp, err := t.base.RoundTrip(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the answer: %w", err)
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, body, nil
 }

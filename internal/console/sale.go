@@ -1,111 +1,116 @@
 package console
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// sale is what the shoppers of a flash sale saw. Safe for concurrent use.
-type sale struct {
-	mu      sync.Mutex
-	bodies  map[string]string // the first answer to each key
-	orders  []string          // of those who got a unit
-	soldOut int               // shoppers
-	differ  int               // second answers that are not the first one
-	odd     []string          // answers that are not expected
-}
+// The flash sale: many more shoppers than units.
+const (
+	flashStock    = 5
+	flashShoppers = 30
+)
 
-// note takes the answer to one click.
-func (s *sale) note(key string, a answer, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bodies == nil {
-		s.bodies = map[string]string{}
-	}
-	if first, again := s.bodies[key]; again {
-		if first != string(a.Body) && !sameRefusal(first, a) {
-			s.differ++
+// flashDemo: more shoppers than units, all at once, all with a double click.
+func flashDemo(a *act) {
+	sku, customer := newKey("flash"), ""
+	a.step(func() (err error) {
+		product := map[string]any{"name": "Limited print", "price": map[string]any{"amount": 9900, "currency": "USD"}, "stock": flashStock}
+		if err := a.patient.call(a.ctx, http.MethodPut, "/v1/products/"+sku, "", product, &struct{}{}); err != nil {
+			return err
 		}
-		return
+		customer, err = a.patient.customer(a.ctx)
+		return err
+	})
+	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
+	var orders, odd []string
+	soldOut, differ := 0, 0
+	for _, twice := range a.clickTwice(sku, customer) {
+		switch one := twice[0]; {
+		case one.Status == http.StatusCreated:
+			var order struct{ ID string }
+			_ = json.Unmarshal(one.Body, &order) // an order without an ID is found by the count
+			orders = append(orders, order.ID)
+		case one.Code == "out_of_stock":
+			soldOut++
+		default:
+			odd = append(odd, statusText(one, nil))
+		}
+		if !twice[0].same(twice[1]) {
+			differ++
+		}
 	}
-	s.bodies[key] = string(a.Body)
-	switch {
-	case err != nil:
-		s.odd = append(s.odd, err.Error())
-	case a.Status == http.StatusCreated:
-		var order struct{ ID string }
-		_ = json.Unmarshal(a.Body, &order) // an order without an ID is found by the count
-		s.orders = append(s.orders, order.ID)
-	case a.code() == "out_of_stock":
-		s.soldOut++
-	default:
-		s.odd = append(s.odd, fmt.Sprintf("%d %s", a.Status, a.code()))
-	}
+	a.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
+	charges := a.payTwice(orders)
+	a.say("The winners have paid, with a double click each.")
+	a.compareSale(sku, customer)
+	a.check("orders that shoppers were told of", len(orders), flashStock)
+	a.check("charges at the provider", charges, flashStock)
+	a.check("shoppers told out of stock", soldOut, flashShoppers-flashStock)
+	a.check("second clicks with another answer", differ, 0)
+	a.check("unexpected answers", fmt.Sprint(odd), "[]")
 }
 
-// sameRefusal reports whether a problem says what the first one said. The IDs of the requests
-// differ.
-func sameRefusal(first string, a answer) bool {
-	return a.Status >= http.StatusBadRequest && codeOf([]byte(first)) == a.code()
+// clickTwice has each shopper order one unit, by two requests with one key.
+func (a *act) clickTwice(sku, customer string) (answers [flashShoppers][2]answer) {
+	a.step(func() error {
+		var clicks errgroup.Group
+		for i := range answers {
+			key := newKey("flash")
+			for j := range answers[i] {
+				clicks.Go(func() (err error) {
+					answers[i][j], err = a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, cart(customer, sku, 1))
+					return err
+				})
+			}
+		}
+		return clicks.Wait()
+	})
+	return answers
 }
 
-// code is that of a problem, or "".
-func (a answer) code() string { return codeOf(a.Body) }
-
-func codeOf(body []byte) string {
-	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem)
-	return problem.Code
+// same reports whether two answers are one. The problems of a refusal differ in the IDs of the
+// requests.
+func (a answer) same(other answer) bool {
+	return a.Status == other.Status && (bytes.Equal(a.Body, other.Body) || (a.Status >= http.StatusBadRequest && a.Code == other.Code))
 }
 
 // payTwice pays each order with a double click, and returns how many charges that made.
-func (s *Server) payTwice(ctx context.Context, orders []string) (charges int, err error) {
+func (a *act) payTwice(orders []string) (charges int) {
 	var clicks sync.WaitGroup
 	for _, order := range orders {
 		p := purchase{Order: order, Key: newKey("demo"), Token: "tok_visa"}
 		for range 2 {
-			clicks.Go(func() { _, _ = s.patient.pay(labelled(ctx, demonstration, "double click"), stack.Nginx, p) })
+			clicks.Go(func() { _, _ = a.patient.pay(labelled(a.ctx, demonstration, "double click"), stack.Nginx, p) })
 		}
 	}
 	clicks.Wait()
 	for _, order := range orders {
-		n, err := s.charged(ctx, order)
-		if err != nil {
-			return 0, err
-		}
-		charges += n
+		charges += a.charged(order)
 	}
-	return charges, nil
+	return charges
 }
 
-// compareSale is the verdict on a flash sale.
-func (s *Server) compareSale(ctx context.Context, on *stage, seen *sale, sku, customer string, charges int) error {
+// compareSale looks into the shop's books.
+func (a *act) compareSale(sku, customer string) {
 	var product struct{ Stock int }
-	if err := s.patient.call(ctx, http.MethodGet, "/v1/products/"+sku, "", nil, &product); err != nil {
-		return fmt.Errorf("read the stock: %w", err)
-	}
+	a.read("/v1/products/"+sku, &product)
 	var orders struct{ Data []struct{ Status string } }
-	if err := s.patient.call(ctx, http.MethodGet, "/v1/orders?limit=100&customer_id="+customer, "", nil, &orders); err != nil {
-		return fmt.Errorf("read the orders: %w", err)
-	}
+	a.read("/v1/orders?limit=100&customer_id="+customer, &orders)
 	paid := 0
 	for _, order := range orders.Data {
 		if order.Status == "paid" {
 			paid++
 		}
 	}
-	on.check("orders that shoppers were told of", len(seen.orders), flashStock)
-	on.check("orders in the shop", len(orders.Data), flashStock)
-	on.check("of them paid", paid, flashStock)
-	on.check("charges at the provider", charges, flashStock)
-	on.check("units left", product.Stock, 0)
-	on.check("shoppers told out of stock", seen.soldOut, flashShoppers-flashStock)
-	on.check("second clicks with another answer", seen.differ, 0)
-	on.check("unexpected answers", fmt.Sprint(seen.odd), fmt.Sprint([]string(nil)))
-	return nil
+	a.check("orders in the shop", len(orders.Data), flashStock)
+	a.check("of them paid", paid, flashStock)
+	a.check("units left", product.Stock, 0)
 }

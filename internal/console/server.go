@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
@@ -39,11 +40,11 @@ type Config struct {
 // Server is the console. Safe for concurrent use.
 type Server struct {
 	cfg     Config
-	live    *live
+	pages   atomic.Int64 // that are open
 	journal *journal
-	flows   *flows
-	seen    seen
-	shopper shopper
+	flows   *counts[connection]
+	seen    guarded[seen]
+	bought  atomic.Pointer[purchase] // the last one; nil: none
 	trickle *trickle
 	stage   stage
 
@@ -58,9 +59,8 @@ type Server struct {
 
 // New prepares a console. Close it after use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, journal: &journal{}, flows: newFlows(), trickle: newTrickle()}
+	s := &Server{cfg: cfg, journal: &journal{}, flows: newCounts[connection](), trickle: newTrickle()}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.live = newLive(s.sections)
 	names := map[string]string{}
 	for name, base := range cfg.Doors {
 		if u, err := url.Parse(base); err == nil {
@@ -79,7 +79,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.Handle("GET /static/", static)
-	mux.HandleFunc("GET /events", s.live.serveEvents)
+	mux.HandleFunc("GET /events", s.serveEvents)
 	mux.HandleFunc("POST /board", s.serveBoard)
 	mux.HandleFunc("POST /mend", s.serveMend)
 	mux.HandleFunc("POST /shopper", s.serveShopper)
@@ -100,32 +100,31 @@ func (s *Server) serveKey(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers on listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	defer s.Close()
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
 		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
-	s.background.Go(func() { s.live.run(s.stopping) })
 	s.background.Go(func() { s.watch(s.stopping) })
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return errors.Join(fmt.Errorf("serve the console: %w", err), s.Close())
-	case <-ctx.Done():
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		s.stop()
+		polite, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		err := server.Shutdown(polite)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		stopped <- err
+	})()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the console: %w", err)
 	}
-	s.stop()
-	stopCtx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	err := server.Shutdown(stopCtx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	return errors.Join(err, s.Close())
+	return <-stopped
 }
 
 // Close ends what runs in the background.
-func (s *Server) Close() error {
+func (s *Server) Close() {
 	s.stop()
 	s.background.Wait()
 	s.shop.client.CloseIdleConnections()
-	return nil
 }

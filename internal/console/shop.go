@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,11 +32,25 @@ type purchase struct {
 
 // answer is what a request came to. The body is kept whole: a replay has to be the same bytes.
 type answer struct {
-	Status     int
+	Status     int    // 0: there was none
+	Code       string // of a problem
 	Body       []byte
 	ServedBy   string
 	Replay     bool
 	RetryAfter string
+}
+
+// readAnswer reads a response to its end.
+func readAnswer(resp *http.Response) (answer, error) {
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer: %w", err)
+	}
+	var problem struct{ Code string }
+	_ = json.Unmarshal(body, &problem) // what is no problem has no code
+	return answer{resp.StatusCode, problem.Code, body, resp.Header.Get("X-Served-By"),
+		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
 }
 
 // isFinal reports whether a client stops asking.
@@ -48,15 +61,13 @@ func (a answer) isFinal() bool {
 
 // send sends a request through a door. The key may be empty.
 func (s shop) send(ctx context.Context, door, method, path, key string, body any) (answer, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return answer{}, fmt.Errorf("encode the request: %w", err)
-	}
-	var content io.Reader = http.NoBody
+	var content bytes.Buffer
 	if body != nil {
-		content = bytes.NewReader(raw)
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
+			return answer{}, fmt.Errorf("encode the request: %w", err)
+		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, content)
+	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, &content)
 	if err != nil {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}
@@ -69,28 +80,22 @@ func (s shop) send(ctx context.Context, door, method, path, key string, body any
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	received, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer{}, fmt.Errorf("read the answer: %w", err)
-	}
-	return answer{Status: resp.StatusCode, Body: received, ServedBy: resp.Header.Get("X-Served-By"),
-		Replay: resp.Header.Get("X-Idempotent-Replay") == "true", RetryAfter: resp.Header.Get("Retry-After")}, nil
+	return readAnswer(resp)
 }
 
 // call is send through nginx for an answer that has to be a success; out gets its body.
 func (s shop) call(ctx context.Context, method, path, key string, body, out any) error {
 	a, err := s.send(ctx, stack.Nginx, method, path, key, body)
+	if err == nil && a.Status >= http.StatusBadRequest {
+		err = fmt.Errorf("status %d: %s", a.Status, bytes.TrimSpace(a.Body))
+	}
+	if err == nil {
+		err = json.Unmarshal(a.Body, out)
+	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	if a.Status >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s: status %d: %s", method, path, a.Status, bytes.TrimSpace(a.Body))
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(a.Body, out)
+	return nil
 }
 
 // order makes a customer, and an order of two of a product.
@@ -100,20 +105,16 @@ func (s shop) order(ctx context.Context, sku string) (id string, err error) {
 		return "", err
 	}
 	var order struct{ ID string }
-	if err := s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, sku, 2), &order); err != nil {
-		return "", fmt.Errorf("place an order: %w", err)
-	}
-	return order.ID, nil
+	err = s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, sku, 2), &order)
+	return order.ID, err
 }
 
+// customer makes one whose mails nobody else gets.
 func (s shop) customer(ctx context.Context) (id string, err error) {
 	key := newKey("customer")
 	var customer struct{ ID string }
 	err = s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"}, &customer)
-	if err != nil {
-		return "", fmt.Errorf("make a customer: %w", err)
-	}
-	return customer.ID, nil
+	return customer.ID, err
 }
 
 func cart(customer, sku string, quantity int) any {
@@ -128,5 +129,3 @@ func (s shop) pay(ctx context.Context, door string, p purchase) (answer, error) 
 
 // newKey makes a key that a person can tell from others.
 func newKey(what string) string { return what + "-" + strings.ToLower(rand.Text()[:8]) }
-
-var errNothingToRetry = errors.New("there is no payment yet: order and pay first")

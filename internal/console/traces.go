@@ -47,15 +47,17 @@ func (s *Server) note(span *traces.Span, replica string) {
 		return
 	}
 	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
-	switch {
-	case c.To != "":
-		s.flows.add(replica, c.To)
-	case attributeOf(span.Attributes, "http.route") == webhookRoute:
-		s.flows.add(stack.PSP, stack.Nginx)
-		s.flows.add(stack.Nginx, replica)
-	case !found || of.Door == stack.Nginx:
-		s.flows.add(clients, stack.Nginx)
-		s.flows.add(stack.Nginx, replica)
+	if c.To != "" {
+		s.flows.add(connection{replica, c.To}, 1)
+		return
+	}
+	from := clients
+	if attributeOf(span.Attributes, "http.route") == webhookRoute {
+		from = stack.PSP
+	}
+	if !found || of.Door == stack.Nginx {
+		s.flows.add(connection{from, stack.Nginx}, 1)
+		s.flows.add(connection{stack.Nginx, replica}, 1)
 	}
 }
 
@@ -72,18 +74,16 @@ func callOf(span *traces.Span, replica string) (call, bool) {
 		Took:   instant(span.EndTimeUnixNano).Sub(began),
 		Failed: span.GetStatus().GetCode() == traces.Status_STATUS_CODE_ERROR,
 	}
-	switch {
-	case span.Kind == traces.Span_SPAN_KIND_SERVER:
+	switch span.Kind {
+	case traces.Span_SPAN_KIND_SERVER:
 		c.Result = attributeOf(span.Attributes, "idempotency.result")
-	case span.Kind != traces.Span_SPAN_KIND_CLIENT:
-		return c, false
-	default:
+		return c, true
+	case traces.Span_SPAN_KIND_CLIENT:
 		c.To = targetOf(span)
+		sentAgain := strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") // the script itself comes next
+		return c, c.To != "" && !sentAgain && !(c.To == stack.Postgres && noise.MatchString(c.Name))
 	}
-	if strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") { // the script is sent next
-		return c, false
-	}
-	return c, (c.To != "" && !c.isNoise()) || span.Kind == traces.Span_SPAN_KIND_SERVER
+	return c, false
 }
 
 // targetOf says which server a client's span asked.

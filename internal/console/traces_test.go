@@ -55,13 +55,13 @@ func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 		span(5, traces.Span_SPAN_KIND_INTERNAL, "something else"),
 	))
 	var asked []string
-	for _, call := range c.journal.find(a.Trace).Calls {
+	for _, call := range c.journal.all()[0].Calls {
 		require.Equal(t, stack.API1, call.Replica)
 		asked = append(asked, call.To)
 	}
 	require.Equal(t, []string{"", stack.Redis, stack.Postgres, stack.PSP}, asked)
 	for _, edge := range []connection{{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP}} {
-		require.Eventually(t, func() bool { return c.flows.rate(edge.from, edge.to) > 0 }, patience, 10*time.Millisecond, "%v", edge)
+		require.Eventually(t, func() bool { return c.flows.sum(edge, flowWindow, 0) > 0 }, patience, 10*time.Millisecond, "%v", edge)
 	}
 }
 

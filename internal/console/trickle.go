@@ -4,7 +4,10 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -12,91 +15,67 @@ import (
 const (
 	// trickleInterval is between two shoppers: enough to see a fault, and little for the machine.
 	trickleInterval = 400 * time.Millisecond
-	// trickleBars is how many seconds the chart shows.
-	trickleBars = 60
 	// maxTrickle bounds the shoppers that wait for an answer at a time.
 	maxTrickle = 64
+)
+
+// What clients of the trickle saw.
+const (
+	sawPaid   = "paid"
+	sawAgain  = "again" // an answer after which a shopper had to try again
+	sawGaveUp = "gave up"
+	sawReplay = "replayed"
 )
 
 // trickle is a steady trickle of shoppers, who order, pay and retry as they should. Safe for
 // concurrent use.
 type trickle struct {
+	waiting atomic.Int64
+	met     *counts[string]
+
 	mu      sync.Mutex
-	stop    context.CancelFunc // nil: it is off
-	waiting int
-	bars    map[int64]bar
-	total   bar
+	running context.Context // nil, or ended: it is off
+	stop    context.CancelFunc
 }
 
-// bar counts what clients saw in one second.
-type bar struct {
-	Good    int // orders that were paid
-	Again   int // answers after which they had to try again
-	Failed  int // shoppers who gave up
-	Replays int
-}
-
-func newTrickle() *trickle { return &trickle{bars: map[int64]bar{}} }
-
-func (t *trickle) count(change func(*bar)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now().Unix()
-	b := t.bars[now]
-	change(&b)
-	t.bars[now] = b
-	change(&t.total)
-	for second := range t.bars {
-		if second < now-trickleBars {
-			delete(t.bars, second)
-		}
-	}
-}
+func newTrickle() *trickle { return &trickle{met: newCounts[string]()} }
 
 // onRetry counts an answer after which a shopper tries again.
-func (t *trickle) onRetry(int, string, time.Duration) { t.count(func(b *bar) { b.Again++ }) }
+func (t *trickle) onRetry(int, string, time.Duration) { t.met.add(sawAgain, 1) }
 
 // serveTrickle turns it on or off.
 func (s *Server) serveTrickle(w http.ResponseWriter, _ *http.Request) {
-	ctx, on := s.trickle.turn(s.stopping)
-	if !on {
+	ctx, stop := s.trickle.turn(s.stopping)
+	if ctx.Err() != nil {
 		respond(w, "No more shoppers come.", nil)
 		return
 	}
-	s.background.Go(func() { s.runTrickle(ctx) })
+	s.background.Go(func() { s.runTrickle(ctx, stop) })
 	respond(w, "A shopper comes every "+trickleInterval.String()+", for as long as a page is open.", nil)
 }
 
 // turn turns it on, or off if it is on. The context ends when it is turned off.
-func (t *trickle) turn(parent context.Context) (ctx context.Context, on bool) {
+func (t *trickle) turn(parent context.Context) (running context.Context, stop context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.off() {
-		return nil, false
+	if t.running != nil && t.running.Err() == nil {
+		t.stop()
+	} else {
+		t.running, t.stop = context.WithCancel(parent)
 	}
-	ctx, t.stop = context.WithCancel(parent)
-	return ctx, true
+	return t.running, t.stop
 }
 
-func (t *trickle) halt() {
+func (t *trickle) isOn() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.off()
+	return t.running != nil && t.running.Err() == nil
 }
 
-// off reports whether it was on. It needs the lock.
-func (t *trickle) off() bool {
-	if t.stop == nil {
-		return false
-	}
-	t.stop()
-	t.stop = nil
-	return true
-}
-
-func (s *Server) runTrickle(ctx context.Context) {
-	var shoppers sync.WaitGroup
-	defer shoppers.Wait()
+func (s *Server) runTrickle(ctx context.Context, stop context.CancelFunc) {
+	var shoppers errgroup.Group
+	shoppers.SetLimit(maxTrickle)
+	defer func() { _ = shoppers.Wait() }() // none fails
 	tick := time.NewTicker(trickleInterval)
 	defer tick.Stop()
 	for {
@@ -105,93 +84,60 @@ func (s *Server) runTrickle(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !s.live.watched() {
-			s.trickle.halt()
+		if !s.watched() {
+			stop()
 			return
 		}
-		if s.trickle.enter() {
-			shoppers.Go(func() { s.shopOnce(ctx) })
-		}
+		shoppers.TryGo(func() error {
+			s.shopOnce(ctx)
+			return nil
+		})
 	}
-}
-
-func (t *trickle) enter() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.waiting >= maxTrickle {
-		return false
-	}
-	t.waiting++
-	return true
-}
-
-func (t *trickle) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting--
 }
 
 // shopOnce is one shopper: an order and its payment, each repeated until there is an answer.
 func (s *Server) shopOnce(ctx context.Context) {
-	defer s.trickle.leave()
+	s.trickle.waiting.Add(1)
+	defer s.trickle.waiting.Add(-1)
 	order, err := s.trickling.order(ctx, "mug-white")
-	var paid answer
+	var payment answer
 	if err == nil {
-		paid, err = s.trickling.pay(labelled(ctx, trickler, "pay with tok_visa"), stack.Nginx,
+		payment, err = s.trickling.pay(labelled(ctx, trickler, "pay with tok_visa"), stack.Nginx,
 			purchase{Order: order, Key: newKey("pay"), Token: "tok_visa"})
 	}
-	s.trickle.count(func(b *bar) {
-		switch {
-		case err == nil && paid.Status == http.StatusCreated:
-			b.Good++
-		case ctx.Err() == nil:
-			b.Failed++
-		}
-		if paid.Replay {
-			b.Replays++
-		}
-	})
+	switch {
+	case err == nil && payment.Status == http.StatusCreated:
+		s.trickle.met.add(sawPaid, 1)
+	case ctx.Err() == nil:
+		s.trickle.met.add(sawGaveUp, 1)
+	}
+	if payment.Replay {
+		s.trickle.met.add(sawReplay, 1)
+	}
 }
 
 // trickleView is what the page shows of it.
 type trickleView struct {
-	On      bool
-	Waiting int
-	Total   bar
-	Bars    []chartBar
+	On                            bool
+	Waiting                       int64
+	Paid, Again, GaveUp, Replayed int
+	Bars                          []chartBar
 }
 
-// chartBar is a second of the chart: three heights, from the bottom up.
-type chartBar struct {
-	X                          int
-	GoodY, Good, AgainY, Again int
-	FailedY, Failed            int
-}
-
-// trickleChart is the height of the chart; a request is so many units of it.
-const (
-	trickleChart = 48
-	trickleUnit  = 5
-)
+// chartBar is a second of the chart: what was paid, with what had to try again on top of it, and
+// with those who gave up on top of both.
+type chartBar struct{ X, Paid, Again, GaveUp int }
 
 func (t *trickle) view() trickleView {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v := trickleView{On: t.stop != nil, Waiting: t.waiting, Total: t.total}
-	now := time.Now().Unix()
-	for i := range int64(trickleBars) {
-		if b, ok := t.bars[now-trickleBars+i]; ok {
-			v.Bars = append(v.Bars, b.chart(int(i)))
+	v := trickleView{t.isOn(), t.waiting.Load(), t.met.all(sawPaid), t.met.all(sawAgain), t.met.all(sawGaveUp), t.met.all(sawReplay), nil}
+	for x := range countedSeconds {
+		ago := int64(countedSeconds - 1 - x)
+		b := chartBar{X: x, Paid: t.met.sum(sawPaid, 1, ago)}
+		b.Again = b.Paid + t.met.sum(sawAgain, 1, ago)
+		b.GaveUp = b.Again + t.met.sum(sawGaveUp, 1, ago)
+		if b.GaveUp > 0 {
+			v.Bars = append(v.Bars, b)
 		}
 	}
 	return v
-}
-
-func (b bar) chart(at int) chartBar {
-	good, again, failed := b.Good*trickleUnit, b.Again*trickleUnit, b.Failed*trickleUnit
-	c := chartBar{X: at * 10, Good: good, Again: again, Failed: failed}
-	c.GoodY = trickleChart - good
-	c.AgainY = c.GoodY - again
-	c.FailedY = c.AgainY - failed
-	return c
 }

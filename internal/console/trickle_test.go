@@ -22,8 +22,8 @@ func TestTrickle_CountsWhatItsShoppersMet(t *testing.T) {
 	c.open() // without a page it would stop
 	_, said := c.press("/trickle", nil)
 	require.Contains(t, said, "A shopper comes every")
-	require.Eventually(t, func() bool { v := c.trickle.view(); return v.Total.Good >= 2 && v.Total.Again == 1 }, patience, time.Millisecond)
-	require.Zero(t, c.trickle.view().Total.Failed)
+	require.Eventually(t, func() bool { v := c.trickle.view(); return v.Paid >= 2 && v.Again == 1 }, patience, time.Millisecond)
+	require.Zero(t, c.trickle.view().GaveUp)
 	_, said = c.press("/trickle", nil)
 	require.Contains(t, said, "No more shoppers")
 	require.False(t, c.trickle.view().On)

@@ -13,20 +13,32 @@ import (
 // watchInterval is how often the servers are asked how they are, while a page is open.
 const watchInterval = time.Second
 
-// seen is what the server knows of the deployment. Safe for concurrent use.
+// seen is what the server knows of the deployment.
 type seen struct {
-	mu        sync.Mutex
 	health    health
-	published int64
-	key       string // in the key view
-	view      tiers.View
+	published int64      // events
+	key       string     // in the key view
+	view      tiers.View // what the tiers know of it; it has no key before they were asked
 	mails     []tiers.Mail
 }
 
-func (s *Server) health() health {
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	return s.seen.health
+// guarded is a value that has one owner at a time.
+type guarded[T any] struct {
+	mu    sync.Mutex
+	value T
+}
+
+// now is a copy, so its lists must only grow, or be replaced.
+func (g *guarded[T]) now() T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.value
+}
+
+func (g *guarded[T]) change(change func(*T)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(&g.value)
 }
 
 // watch looks at everything once a second until ctx ends.
@@ -34,10 +46,10 @@ func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
-		if s.live.watched() {
+		if s.watched() {
 			s.look(ctx)
 			s.readStream(ctx)
-			s.readKey(ctx)
+			s.readKey(ctx, s.seen.now().key)
 			s.readMails(ctx)
 		}
 		select {
@@ -58,76 +70,55 @@ func (s *Server) look(ctx context.Context) health {
 	for _, service := range services {
 		h.Services[service.Name] = service
 	}
-	for _, line := range faults {
-		where, what := parseFault(line)
-		h.Faults[where] = append(h.Faults[where], what)
+	for _, line := range faults { // such as "api-1 → redis: partition"
+		where, what, _ := strings.Cut(line, ": ")
+		from, to, _ := strings.Cut(where, " → ")
+		h.Faults[connection{from, to}] = append(h.Faults[connection{from, to}], what)
 	}
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	h.Backlog = s.seen.health.Backlog
-	s.seen.health = h
+	s.seen.change(func(now *seen) {
+		h.Backlog = now.health.Backlog
+		now.health = h
+	})
 	return h
 }
 
 // readStream counts the events that were published since the last look.
 func (s *Server) readStream(ctx context.Context) {
-	now, err := tiers.ReadStream(ctx, s.cfg.Servers(ctx).Postgres)
+	at, err := tiers.ReadStream(ctx, s.cfg.Servers(ctx).Postgres)
 	if err != nil {
 		return // the picture says that PostgreSQL is away
 	}
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	if before := s.seen.published; before > 0 && now.Published > before {
-		s.flows.addMany(stack.Postgres, stream, int(now.Published-before))
-	}
-	s.seen.published = now.Published
-	s.seen.health.Backlog = max(0, now.Last-now.Published)
-}
-
-// readKey reads the tiers of the key in the key view.
-func (s *Server) readKey(ctx context.Context) {
-	s.seen.mu.Lock()
-	key := s.seen.key
-	s.seen.mu.Unlock()
-	if key == "" {
-		return
-	}
-	view := tiers.Read(ctx, s.cfg.Servers(ctx), key)
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	if s.seen.key == key {
-		s.seen.view = view
-	}
-}
-
-// readMails reads the newest mails. While the mail server is away, those that were seen stay.
-func (s *Server) readMails(ctx context.Context) {
-	mails, err := tiers.NewestMails(ctx, s.cfg.Servers(ctx).Mails)
-	if err != nil {
-		return
-	}
-	s.seen.mu.Lock()
-	s.seen.mails = mails
-	s.seen.mu.Unlock()
-}
-
-func (s *Server) seenMails() []tiers.Mail {
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	return s.seen.mails
+	s.seen.change(func(now *seen) {
+		if now.published > 0 {
+			s.flows.add(connection{stack.Postgres, stream}, int(max(0, at.Published-now.published)))
+		}
+		now.published, now.health.Backlog = at.Published, max(0, at.Last-at.Published)
+	})
 }
 
 // showKey shows a key in the key view.
 func (s *Server) showKey(ctx context.Context, key string) {
-	s.seen.mu.Lock()
-	s.seen.key, s.seen.view = strings.TrimSpace(key), tiers.View{}
-	s.seen.mu.Unlock()
-	s.readKey(ctx)
+	key = strings.TrimSpace(key)
+	s.seen.change(func(now *seen) { now.key, now.view = key, tiers.View{} })
+	s.readKey(ctx, key)
 }
 
-// seenKey returns what the key view shows; false: nothing.
-func (s *Server) seenKey() (tiers.View, bool) {
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	return s.seen.view, s.seen.view.Key != ""
+// readKey reads the tiers of the key in the key view.
+func (s *Server) readKey(ctx context.Context, key string) {
+	if key == "" {
+		return
+	}
+	view := tiers.Read(ctx, s.cfg.Servers(ctx), key)
+	s.seen.change(func(now *seen) {
+		if now.key == key {
+			now.view = view
+		}
+	})
+}
+
+// readMails reads the newest mails. While the mail server is away, those that were seen stay.
+func (s *Server) readMails(ctx context.Context) {
+	if mails, err := tiers.NewestMails(ctx, s.cfg.Servers(ctx).Mails); err == nil {
+		s.seen.change(func(now *seen) { now.mails = mails })
+	}
 }

@@ -1,16 +1,18 @@
 package oncecheck
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -57,21 +59,10 @@ func (c *client) reserve(ctx context.Context, requests int) error {
 	if c.next.Before(now) {
 		c.next = now
 	}
-	wait := c.next.Sub(now)
+	delay := c.next.Sub(now)
 	c.next = c.next.Add(time.Duration(requests) * time.Second / time.Duration(c.cfg.Rate))
 	c.mu.Unlock()
-	return pause(ctx, wait)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return wait.Pause(ctx, delay)
 }
 
 // way is how a request gets to the server. The zero value is the ordinary way.
@@ -88,14 +79,10 @@ func (c *client) exchange(ctx context.Context, note string, r Request, w way) Ex
 	q, err := r.request(ctx, w)
 	if err == nil {
 		e.Request = wire(q, r.Body)
-		transport := w.transport
-		if transport == nil {
-			transport = c.pool
-		}
-		err = e.roundTrip(transport, q)
+		err = e.roundTrip(cmp.Or[http.RoundTripper](w.transport, c.pool), q)
 	}
 	if err != nil {
-		e.Error, e.status = reason(err), 0
+		e.Error, e.status = err.Error(), 0
 	}
 	e.Answered = time.Since(c.began)
 	c.mu.Lock()
@@ -136,12 +123,4 @@ func (e *Exchange) roundTrip(transport http.RoundTripper, q *http.Request) error
 		return fmt.Errorf("the answer was cut: %w", err)
 	}
 	return nil
-}
-
-// reason is an error without the URL, which Request has already.
-func reason(err error) string {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	return err.Error()
 }

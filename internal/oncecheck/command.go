@@ -1,12 +1,12 @@
 package oncecheck
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -34,7 +34,7 @@ const (
 // settings are what the arguments say.
 type settings struct {
 	cfg                 Config
-	data                data
+	body                []string // parts, as curl's -d takes them
 	count, countCommand string
 	countSQL, database  string
 	between, only       string
@@ -66,22 +66,16 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if s.rules {
 		return statusHolds, printRules(out, words)
 	}
-	if err := s.takeWords(words); err != nil {
-		return 0, err
-	}
-	if err := s.cfg.check(); err != nil {
-		return 0, err
-	}
-	if err := s.setCommands(); err != nil {
-		return 0, err
-	}
-	if !s.yes {
-		if err := mayChange(s.cfg, bufio.NewReader(in), out); err != nil {
+	for _, prepare := range []func() error{
+		func() error { return s.takeWords(words) },
+		s.cfg.check,
+		s.setCommands,
+		func() error { return s.mayChange(in, out) },
+		s.openFiles,
+	} {
+		if err := prepare(); err != nil {
 			return 0, err
 		}
-	}
-	if err := s.openFiles(); err != nil {
-		return 0, err
 	}
 	stop := s.showProgress(errOut)
 	report, err := Run(ctx, s.cfg)
@@ -103,7 +97,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
 func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
-	s := &settings{cfg: Config{OtherCaller: map[string][]string{}}, parameters: map[string]string{}}
+	s := &settings{cfg: Config{OtherCaller: http.Header{}}, parameters: map[string]string{}}
 	flags := flag.NewFlagSet("oncecheck", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is printed once, by Main
 	s.curlFlags(flags)
@@ -160,13 +154,13 @@ func (s *settings) checkFlags() error {
 }
 
 // header returns a flag's function, which adds "Name: value" to a header.
-func header(to map[string][]string) func(string) error {
+func header(to http.Header) func(string) error {
 	return func(line string) error {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return fmt.Errorf("a header has to be like 'Name: value', and is %q", line)
 		}
-		addHeader(to, name, strings.TrimSpace(value))
+		to.Add(name, strings.TrimSpace(value))
 		return nil
 	}
 }
@@ -185,15 +179,15 @@ func (s *settings) takeWords(words []string) error {
 	case len(words) > 1:
 		return fmt.Errorf("there is one URL or file too many: %q", words)
 	}
-	if file, name, _ := strings.Cut(words[0], "#"); strings.HasSuffix(file, ".http") {
+	switch file, name, _ := strings.Cut(words[0], "#"); {
+	case strings.HasSuffix(file, ".http"):
 		return s.takeFile(file, name)
-	}
-	if isDocument(words[0]) {
-		file, name, _ := strings.Cut(words[0], "#")
+	case isDocument(words[0]):
 		return s.takeDocument(file, name)
 	}
 	if s.cfg.Request.URL = words[0]; !strings.Contains(words[0], "://") {
 		s.cfg.Request.URL = "http://" + words[0] // as curl does
 	}
-	return s.data.into(&s.cfg.Request)
+	s.setBody()
+	return nil
 }

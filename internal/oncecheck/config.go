@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -74,13 +75,14 @@ func (c *Config) check() error {
 	c.MaxRequests, c.Rate = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.Rate, DefaultRate)
 	c.Attempt, c.Patience = cmp.Or(c.Attempt, DefaultAttempt), cmp.Or(c.Patience, DefaultPatience)
 	c.Request.Method = cmp.Or(c.Request.Method, http.MethodPost)
-	switch u, err := url.Parse(c.Request.URL); {
+	u, err := url.Parse(c.Request.URL)
+	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
 	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
 		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
 	}
-	if u, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || u.Host != hostOf(c.Request.URL)) {
+	if other, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || other.Host != u.Host) {
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
 	}
 	if !headerName.MatchString(c.KeyHeader) {
@@ -127,41 +129,30 @@ func sameBody(a, b string) bool {
 	return a == b
 }
 
-// hostOf is the host and port of a URL that was parsed before.
-func hostOf(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
 // checkCards looks for card numbers in all that would be sent.
 func (c *Config) checkCards() error {
-	texts := []string{c.Request.URL, c.Request.Body, c.OtherBody, c.OtherURL}
-	for _, header := range []http.Header{c.Request.Header, c.OtherCaller} {
-		for _, values := range header {
-			texts = append(texts, values...)
-		}
-	}
-	for _, text := range texts {
-		if cardnumber.Contains(text) {
-			return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
-		}
+	other := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
+	if slices.ContainsFunc(slices.Concat(c.Request.texts(), other.texts()), cardnumber.Contains) {
+		return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
 	}
 	return nil
 }
 
-// with returns the request with all places of [Unique] filled.
+// texts are the parts of a request.
+func (r Request) texts() []string {
+	return slices.Concat([]string{r.URL, r.Body}, slices.Concat(slices.Collect(maps.Values(r.Header))...))
+}
+
+// with returns the request with all places of [Unique] filled, and with a header of its own.
 func (r Request) with(unique string) Request {
 	fill := func(text string) string { return strings.ReplaceAll(text, Unique, unique) }
-	r.URL, r.Body, r.Header = fill(r.URL), fill(r.Body), r.Header.Clone()
+	filled := Request{r.Method, fill(r.URL), http.Header{}, fill(r.Body)}
 	for name, values := range r.Header {
-		for i := range values {
-			r.Header[name][i] = fill(values[i])
+		for _, value := range values {
+			filled.Header[name] = append(filled.Header[name], fill(value))
 		}
 	}
-	return r
+	return filled
 }
 
 // newKey returns a key that no request of any run has had. It has letters only, so that no digits

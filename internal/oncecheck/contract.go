@@ -64,48 +64,44 @@ func expiry(header http.Header, now time.Time) (time.Duration, bool) {
 
 // retention requires that the API publishes how long it keeps an answer, and that this is true as
 // far as one run can see.
-func retention(p *probe) Verdict {
+func retention(p *probe) {
 	r := p.fresh()
-	first := p.send("the request", r)
-	if !first.succeeded() {
-		return notDecided("the request got %s", first.told())
-	}
+	first := p.first(r)
 	kept, published := expiry(first.header, time.Now())
 	if c := p.cfg.Contract; c != nil {
 		kept, published = time.Duration(c.Kept)*time.Second, true
 		keyless := p.fresh()
 		keyless.Header.Del(p.cfg.KeyHeader)
 		if e := p.send(noteNoKey, keyless); e.succeeded() == (c.Key == "required") {
-			return broken([]Exchange{e}, "%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
+			p.broken([]Exchange{e}, "%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
 		}
 	}
 	if !published {
-		return notDecided("no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
+		p.undecided("no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
 	}
 	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
 	if wait > p.cfg.Patience {
-		return notDecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
+		p.undecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
 	}
-	p.must(pause(p.ctx, wait))
+	p.pause(wait)
 	again := p.retry("the same request, shortly before its answer expires", r)
 	if why := p.difference(first, again); why != "" {
-		return broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
+		p.broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
 	}
-	return p.afterwards(r, first, kept-wait)
+	p.afterwards(r, first, kept-wait)
 }
 
 // afterwards sends a request again when its answer may be forgotten. It may also be kept for
 // longer.
-func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) Verdict {
+func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) {
 	c := p.cfg.Contract
 	if c == nil || c.Afterwards == "" {
-		return holds()
+		return
 	}
-	p.must(pause(p.ctx, wait+settling))
+	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
-	executed := late.succeeded() && !late.same(first)
+	executed := late.succeeded() && late.difference(first) != ""
 	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {
-		return broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
+		p.broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 	}
-	return holds()
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,14 +20,9 @@ import (
 
 // setCommands sets what counts effects, and what disturbs.
 func (s *settings) setCommands() error {
-	ways := 0
-	for _, way := range []string{s.count, s.countCommand, s.countSQL} {
-		if way != "" {
-			ways++
-		}
-	}
+	ways := slices.DeleteFunc([]string{s.count, s.countCommand, s.countSQL}, func(way string) bool { return way == "" })
 	switch {
-	case ways > 1:
+	case len(ways) > 1:
 		return errors.New("--count, --count-command and --count-sql exclude each other")
 	case s.count != "":
 		address, path, _ := strings.Cut(s.count, "#")
@@ -40,11 +36,11 @@ func (s *settings) setCommands() error {
 		}
 		s.cfg.Count = countByGet(address, path, header)
 	case s.countCommand != "":
-		s.cfg.Count = func(ctx context.Context) (int64, error) { return s.countByCommand(ctx) }
+		s.cfg.Count = s.countByCommand
 	case s.countSQL != "" && s.database == "":
 		return errors.New("--count-sql needs --database, or DATABASE_URL")
 	case s.countSQL != "":
-		s.cfg.Count = func(ctx context.Context) (int64, error) { return countBySQL(ctx, s.database, s.countSQL) }
+		s.cfg.Count = s.countBySQL
 	}
 	if s.between != "" {
 		s.cfg.Between = func(ctx context.Context) error {
@@ -85,26 +81,34 @@ func countByGet(address, path string, header http.Header) Counter {
 	}
 }
 
-// numberAt follows a path such as data.total, $.items or pages.0.items.
-func numberAt(value any, path string) (int64, error) {
+// valueAt follows a path such as data.total, $.items or pages.0.items. Nothing is within null.
+func valueAt(value any, path string) (any, error) {
 	for step := range strings.SplitSeq(strings.TrimPrefix(path, "$"), ".") {
 		if step == "" {
 			continue
 		}
-		switch at := value.(type) {
-		case map[string]any:
-			member, ok := at[step]
-			if !ok {
-				return 0, fmt.Errorf("count: the path %q leads to no member %q", path, step)
-			}
+		members, isObject := value.(map[string]any)
+		list, isList := value.([]any)
+		member, found := members[step]
+		i, err := strconv.Atoi(step)
+		switch {
+		case value == nil:
+		case isObject && found:
 			value = member
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(at) {
-				return 0, fmt.Errorf("count: the list has no element %q of the path %q", step, path)
-			}
-			value = at[i]
+		case isList && err == nil && i >= 0 && i < len(list):
+			value = list[i]
+		default:
+			return nil, fmt.Errorf("the path %q leads to no member %q", path, step)
 		}
+	}
+	return value, nil
+}
+
+// numberAt is the number, or the length of the list, at a path.
+func numberAt(value any, path string) (int64, error) {
+	value, err := valueAt(value, path)
+	if err != nil {
+		return 0, fmt.Errorf("count: %w", err)
 	}
 	switch at := value.(type) {
 	case nil: // how Go writes an empty list
@@ -146,17 +150,17 @@ func (s *settings) output(ctx context.Context, flag, command string) (string, er
 	return string(text), nil
 }
 
-func countBySQL(ctx context.Context, database, query string) (n int64, err error) {
-	conn, err := pgx.Connect(ctx, database)
+func (s *settings) countBySQL(ctx context.Context) (n int64, err error) {
+	conn, err := pgx.Connect(ctx, s.database)
 	if err != nil {
 		return 0, fmt.Errorf("connect to count: %s", oneLine(err.Error()))
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, query).Scan(&n)
+		return tx.QueryRow(ctx, s.countSQL).Scan(&n)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count by %q: %s", query, oneLine(err.Error()))
+		return 0, fmt.Errorf("count by %q: %s", s.countSQL, oneLine(err.Error()))
 	}
 	return n, nil
 }

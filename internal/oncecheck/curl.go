@@ -11,42 +11,41 @@ import (
 	"strings"
 )
 
-// data are the parts of a body, as curl's -d takes them.
-type data struct{ parts []string }
-
 // curlFlags are those flags of curl that make a request, so that a curl command can be pasted.
 // Those that only change what curl prints are accepted and do nothing.
 func (s *settings) curlFlags(flags *flag.FlagSet) {
-	s.cfg.Request.Header = http.Header{}
-	for _, name := range []string{"X", "request"} {
-		flags.StringVar(&s.cfg.Request.Method, name, "", "the `method` (default POST)")
+	r := &s.cfg.Request
+	r.Header = http.Header{}
+	set := func(name string) func(string) error {
+		return func(text string) error { r.Header.Add(name, text); return nil }
 	}
-	for _, name := range []string{"H", "header"} {
-		flags.Func(name, "a `header`, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.Request.Header))
-	}
-	for _, name := range []string{"d", "data", "data-raw", "data-binary", "data-ascii", "json"} {
-		flags.Func(name, "the `body`, or @FILE", func(text string) error { return s.data.add(text, name != "data-raw") })
-	}
-	for _, name := range []string{"u", "user"} {
-		flags.Func(name, "`USER:PASSWORD` of Basic authentication", func(text string) error {
-			addHeader(s.cfg.Request.Header, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
-			return nil
-		})
-	}
-	flags.StringVar(&s.cfg.Request.URL, "url", "", "the `URL`")
-	for flag, name := range map[string]string{"A": "User-Agent", "user-agent": "User-Agent", "b": "Cookie", "cookie": "Cookie",
-		"e": "Referer", "referer": "Referer"} {
-		flags.Func(flag, "the header `"+name+"`", func(text string) error { addHeader(s.cfg.Request.Header, name, text); return nil })
+	ignored := func(string) error { return nil }
+	for _, f := range []struct {
+		names, usage string
+		take         func(string) error
+	}{
+		{"X request", "the `method` (default POST)", func(text string) error { r.Method = text; return nil }},
+		{"url", "the `URL`", func(text string) error { r.URL = text; return nil }},
+		{"H header", "a `header`, such as 'Authorization: Bearer …'; may be given again", header(r.Header)},
+		{"A user-agent", "the header `User-Agent`", set("User-Agent")},
+		{"b cookie", "the header `Cookie`", set("Cookie")},
+		{"e referer", "the header `Referer`", set("Referer")},
+		{"u user", "`USER:PASSWORD` of Basic authentication", func(text string) error {
+			return set("Authorization")("Basic " + base64.StdEncoding.EncodeToString([]byte(text)))
+		}},
+		{"d data data-binary data-ascii json", "the `body`, or @FILE", s.addBodyOrFile},
+		{"data-raw", "the `body`", s.addBody},
+		{"m max-time connect-timeout o output w write-out", "ignored; --attempt bounds an answer", ignored},
+	} {
+		for name := range strings.FieldsSeq(f.names) {
+			flags.Func(name, f.usage, f.take)
+		}
 	}
 	for _, name := range []string{"k", "insecure"} {
 		flags.BoolVar(&s.cfg.Insecure, name, false, "do not verify certificates")
 	}
-	ignored := func(string) error { return nil }
 	for _, name := range []string{"s", "S", "i", "v", "f", "L", "silent", "show-error", "include", "verbose", "fail", "compressed", "location"} {
 		flags.BoolFunc(name, "ignored, as it changes what curl prints or follows", ignored)
-	}
-	for _, name := range []string{"m", "max-time", "connect-timeout", "o", "output", "w", "write-out"} {
-		flags.Func(name, "ignored; --attempt bounds an answer", ignored)
 	}
 }
 
@@ -69,31 +68,35 @@ func expand(args []string) []string {
 	return list
 }
 
-func (d *data) add(text string, mayBeFile bool) error {
-	if name, isFile := strings.CutPrefix(text, "@"); isFile && mayBeFile {
+// addBody adds a part of the body, as curl's --data-raw takes it.
+func (s *settings) addBody(text string) error {
+	s.body = append(s.body, text)
+	return nil
+}
+
+// addBodyOrFile is the same for -d.
+func (s *settings) addBodyOrFile(text string) error {
+	if name, isFile := strings.CutPrefix(text, "@"); isFile {
 		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
 		if err != nil {
 			return fmt.Errorf("read the body: %w", err)
 		}
 		text = string(content)
 	}
-	d.parts = append(d.parts, text)
-	return nil
+	return s.addBody(text)
 }
 
-// into completes a request. JSON has its type without being asked; all other bodies have curl's.
-func (d *data) into(r *Request) error {
-	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(d.parts, "&")
+// setBody completes the request. JSON has its type without being asked; all other bodies have
+// curl's.
+func (s *settings) setBody() {
+	r := &s.cfg.Request
+	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(s.body, "&")
 	if r.Body == "" || r.Header.Get("Content-Type") != "" {
-		return nil
+		return
 	}
 	kind := "application/x-www-form-urlencoded"
 	if json.Valid([]byte(r.Body)) {
 		kind = "application/json"
 	}
 	r.Header.Set("Content-Type", kind)
-	return nil
 }
-
-// addHeader adds a value under the canonical name.
-func addHeader(to http.Header, name, value string) { to.Add(name, value) }

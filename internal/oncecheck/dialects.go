@@ -41,11 +41,11 @@ var traits = []trait{
 		"IETF": linked(400), "ACP": coded(400, "idempotency_key_required", "code"), "oncepay": coded(400, "idempotency_key_missing", "code"),
 	}},
 	{"another body", "other-body", noteOther, 0, answered, map[string]func(Exchange) bool{
-		"IETF": linked(422), "Stripe": coded(400, "idempotency_error", "error", "type"), "ACP": coded(422, "idempotency_conflict", "code"),
+		"IETF": linked(422), "Stripe": coded(400, "idempotency_error", "error.type"), "ACP": coded(422, "idempotency_conflict", "code"),
 		"UCP": status(409), "oncepay": coded(422, "idempotency_key_reused", "code"),
 	}},
 	{"in progress", "retry-after", noteAtOnce, http.StatusConflict, answered, map[string]func(Exchange) bool{
-		"IETF": status(409), "Stripe": coded(409, "idempotency_key_in_use", "error", "code"),
+		"IETF": status(409), "Stripe": coded(409, "idempotency_key_in_use", "error.code"),
 		"ACP": coded(409, "idempotency_in_flight", "code"), "oncepay": coded(409, "idempotency_in_progress", "code"),
 	}},
 	{"another path", "other-path", noteOther, 0, answered, map[string]func(Exchange) bool{
@@ -116,8 +116,8 @@ func status(code int) func(Exchange) bool {
 }
 
 // coded is a status with a text at a path of the JSON body.
-func coded(code int, text string, path ...string) func(Exchange) bool {
-	return func(e Exchange) bool { return e.status == code && e.member(path...) == text }
+func coded(code int, text, path string) func(Exchange) bool {
+	return func(e Exchange) bool { return e.status == code && e.member(path) == text }
 }
 
 // linked is a status whose answer links to a documentation.
@@ -133,23 +133,18 @@ func has(header string) func(Exchange) bool {
 }
 
 // member is the text at a path of the JSON body, or none.
-func (e Exchange) member(path ...string) string {
+func (e Exchange) member(path string) string {
 	var value any
-	if json.Unmarshal([]byte(e.body), &value) != nil {
-		return ""
-	}
-	for _, step := range path {
-		members, _ := value.(map[string]any)
-		value = members[step]
-	}
+	_ = json.Unmarshal([]byte(e.body), &value) // what is no JSON has no members
+	value, _ = valueAt(value, path)
 	text, _ := value.(string)
 	return text
 }
 
 // answered is an answer in a few words, with its code if it has one.
 func answered(e Exchange) string {
-	for _, path := range [][]string{{"code"}, {"error", "code"}, {"error", "type"}, {"error"}, {"title"}} {
-		if text := e.member(path...); text != "" {
+	for _, path := range []string{"code", "error.code", "error.type", "error", "title"} {
+		if text := e.member(path); text != "" {
 			return fmt.Sprintf("%d %s", e.status, text)
 		}
 	}

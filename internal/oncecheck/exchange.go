@@ -27,10 +27,8 @@ type Exchange struct {
 // kept are the headers that a replay has to repeat, if the first answer has them.
 var kept = []string{"Content-Type", "Location", "Etag"}
 
-// same reports whether two answers are one: status, body and the headers in kept.
-func (e Exchange) same(other Exchange) bool { return e.difference(other) == "" }
-
-// difference says what is different in the other answer, or nothing.
+// difference says what is different in the other answer, in its status, its body or the headers in
+// kept; or nothing.
 func (e Exchange) difference(other Exchange) string {
 	switch {
 	case other.status == 0:
@@ -61,6 +59,12 @@ func (e Exchange) busy() bool {
 		return true
 	}
 	return e.status == http.StatusConflict && (e.header.Get("Retry-After") != "" || strings.Contains(e.body, "progress"))
+}
+
+// repeatable reports whether a client that knows no dialect but ours repeats the request: not after
+// a 409 that only says in words that it is in progress.
+func (e Exchange) repeatable() bool {
+	return e.busy() && (e.status != http.StatusConflict || e.header.Get("Retry-After") != "" || e.member("code") == "idempotency_in_progress")
 }
 
 // told is the answer in a few words.

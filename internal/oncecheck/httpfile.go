@@ -34,6 +34,7 @@ func (s *settings) takeFile(file, name string) error {
 	if !ok {
 		return fmt.Errorf("%s has the requests %q; name one, such as %s#NAME", file, slices.Sorted(maps.Keys(requests)), file)
 	}
+	r.Header.Del(DefaultKeyHeader) // each request gets another one
 	if missing := r.missing(); missing != "" {
 		return fmt.Errorf("the request %s needs {{%s}}, which is no variable of the file; write its value there", name, missing)
 	}
@@ -46,13 +47,7 @@ func (s *settings) takeFile(file, name string) error {
 
 // missing is the first variable that has no value.
 func (r Request) missing() string {
-	texts := []string{r.URL, r.Body}
-	for name, values := range r.Header {
-		if name != DefaultKeyHeader { // each request gets another one
-			texts = append(texts, values...)
-		}
-	}
-	for _, text := range texts {
+	for _, text := range r.texts() {
 		for _, found := range variable.FindAllStringSubmatch(text, -1) {
 			if found[0] != Unique {
 				return found[1]
@@ -94,7 +89,7 @@ func readHTTPFile(text string) map[string]Request {
 				r.URL, _, _ = strings.Cut(strings.TrimSpace(r.URL), " HTTP/")
 			default:
 				header, value, _ := strings.Cut(fill(line), ":")
-				addHeader(r.Header, strings.TrimSpace(header), strings.TrimSpace(value))
+				r.Header.Add(strings.TrimSpace(header), strings.TrimSpace(value))
 			}
 		}
 		if r.URL == "" {

@@ -21,20 +21,16 @@ import (
 // with a fragment, which no request has.
 func isDocument(word string) bool {
 	file, _, named := strings.Cut(word, "#")
-	if strings.Contains(file, "://") {
-		return named || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file))
-	}
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file))
+	isURL, kind := strings.Contains(file, "://"), filepath.Ext(file)
+	return kind == ".yaml" || kind == ".yml" || (isURL && named) || (!isURL && kind == ".json")
 }
 
 // loadDocument reads a document from a file or a URL, and returns the URL that its servers are
-// relative to, if any.
+// relative to.
 func loadDocument(from string) (document *openapi3.T, base *url.URL, err error) {
 	loader := openapi3.NewLoader()
-	if !strings.Contains(from, "://") {
-		document, err = loader.LoadFromFile(from)
-	} else if base, err = url.Parse(from); err == nil {
-		loader.ReadFromURIFunc = openapi3.ReadFromHTTP(&http.Client{Timeout: 10 * time.Second})
+	loader.ReadFromURIFunc = openapi3.ReadFromURIs(openapi3.ReadFromHTTP(&http.Client{Timeout: 10 * time.Second}), openapi3.ReadFromFile)
+	if base, err = url.Parse(from); err == nil {
 		document, err = loader.LoadFromURI(base)
 	}
 	if err != nil {
@@ -86,10 +82,7 @@ func (s *settings) takeDocument(file, name string) error {
 	if server == "" && len(document.Servers) > 0 {
 		server = document.Servers[0].URL
 	}
-	u, err := url.Parse(server)
-	if err == nil && base != nil {
-		u = base.ResolveReference(u)
-	}
+	u, err := base.Parse(server)
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("the document's server is %q; name the base URL of the operations with --server", server)
 	}
@@ -98,7 +91,7 @@ func (s *settings) takeDocument(file, name string) error {
 	if err := s.fillParameters(o); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if len(s.data.parts) == 0 {
+	if len(s.body) == 0 {
 		if err := s.fillBody(o); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -106,7 +99,8 @@ func (s *settings) takeDocument(file, name string) error {
 	if s.cfg.Contract, err = contractOf(o.Operation); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return s.data.into(&s.cfg.Request)
+	s.setBody()
+	return nil
 }
 
 // fillParameters puts the required parameters into the request, and those with a flag.
@@ -169,7 +163,7 @@ func (s *settings) fillBody(o operation) error {
 		return fmt.Errorf("%w; give the body with -d", err)
 	}
 	text, err := json.Marshal(body)
-	s.data.parts = []string{string(text)}
+	s.body = []string{string(text)}
 	return err
 }
 
@@ -198,11 +192,21 @@ func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	case len(schema.Enum) > 0:
 		return schema.Enum[0], nil
 	case len(schema.AllOf) > 0:
-		return exampleOfAll(name, schema.AllOf)
-	case len(schema.OneOf) > 0:
-		return exampleOf(name, schema.OneOf[0])
-	case len(schema.AnyOf) > 0:
-		return exampleOf(name, schema.AnyOf[0])
+		whole := map[string]any{}
+		for _, part := range schema.AllOf {
+			value, err := exampleOf(name, part)
+			members, isObject := value.(map[string]any)
+			if err == nil && !isObject {
+				err = fmt.Errorf("%s has a part that is no object", name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(whole, members)
+		}
+		return whole, nil
+	case len(schema.OneOf)+len(schema.AnyOf) > 0:
+		return exampleOf(name, slices.Concat(schema.OneOf, schema.AnyOf)[0])
 	case schema.Type.Is(openapi3.TypeArray):
 		item, err := exampleOf("an item of "+name, schema.Items)
 		return []any{item}, err
@@ -219,23 +223,6 @@ func exampleOf(name string, ref *openapi3.SchemaRef) (any, error) {
 	default:
 		return simplest(name, schema)
 	}
-}
-
-// exampleOfAll joins the members of all parts.
-func exampleOfAll(name string, parts openapi3.SchemaRefs) (any, error) {
-	whole := map[string]any{}
-	for _, part := range parts {
-		value, err := exampleOf(name, part)
-		if err != nil {
-			return nil, err
-		}
-		members, isObject := value.(map[string]any)
-		if !isObject {
-			return nil, fmt.Errorf("%s has a part that is no object", name)
-		}
-		maps.Copy(whole, members)
-	}
-	return whole, nil
 }
 
 // ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client

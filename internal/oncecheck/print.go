@@ -7,7 +7,9 @@ import (
 	"html/template"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	texttemplate "text/template"
 	"time"
 )
 
@@ -37,14 +39,8 @@ func printRules(out io.Writer, names []string) error {
 
 // write writes the report in each form that was asked for.
 func (s *settings) write(r Report, out io.Writer) error {
-	if s.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(r); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-	} else {
-		printReport(out, r, s.quiet)
+	if err := s.print(r, out); err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	for file, text := range map[string]string{s.page: reportPage, s.badge: badgePicture} {
 		if file == "" {
@@ -95,38 +91,35 @@ func render(file, text string, r Report) error {
 	return os.WriteFile(file, []byte(out.String()), 0o644) //nolint:gosec // a report is for everybody
 }
 
-func printReport(out io.Writer, r Report, quiet bool) {
-	_, _ = fmt.Fprintf(out, "%s %s\n\n", r.Method, r.URL)
-	for _, v := range r.Verdicts {
-		if quiet && v.Outcome != Broken {
-			continue
-		}
-		_, _ = fmt.Fprintf(out, "%-11s  %-14s  %s\n", v.Outcome, v.Rule, v.Claim)
-		if v.Reason != "" {
-			_, _ = fmt.Fprintf(out, "             %s\n", v.Reason)
-		}
-		printEvidence(out, v.Evidence)
-	}
-	if !quiet && len(r.Dialects) > 0 {
-		printDialects(out, r.Dialects)
-	}
-	_, _ = fmt.Fprintf(out, "\n%s; %d requests in %s\n", r.Sum(), r.Requests, r.Elapsed.Round(100*time.Millisecond))
-}
+// reportText is the report for a terminal.
+var reportText = texttemplate.Must(texttemplate.New("").Funcs(texttemplate.FuncMap{"quote": quote}).Parse(
+	`{{.Method}} {{.URL}}
 
-// printDialects prints what the API does in a column for each dialect.
-func printDialects(out io.Writer, all []Trait) {
-	_, _ = fmt.Fprintf(out, "\n%-20s", "dialect")
-	for _, name := range Dialects {
-		_, _ = fmt.Fprintf(out, " %-7s", name)
+{{range .Verdicts}}{{printf "%-11s  %-14s  %s" .Outcome .Rule .Claim}}
+{{with .Reason}}             {{.}}
+{{end}}{{range .Shown}}
+             # {{.Note}}, at {{printf "%.2f" .Sent.Seconds}} s for {{printf "%.2f" .Lasted.Seconds}} s
+{{quote "> " .Request}}{{quote "! " .Error}}{{quote "< " .Response}}{{end}}{{with .More}}             … and {{.}} more
+{{else}}{{if .Evidence}}
+{{end}}{{end}}{{end}}{{if .Dialects}}
+{{printf "%-20s" "dialect"}}{{range .Columns}}{{printf " %-7s" .}}{{end}}
+{{range $one := .Dialects}}{{printf "%-20s" .Name}}{{range $.Columns}}{{printf " %-7s" (index $one.Speaks .)}}{{end}} {{.Seen}}
+{{end}}{{end}}
+{{.Sum}}; {{.Requests}} requests in {{.Elapsed.Round 100000000}}
+`))
+
+// print writes JSON or text, of which quiet leaves what is broken.
+func (s *settings) print(r Report, out io.Writer) error {
+	if s.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
 	}
-	_, _ = fmt.Fprintln(out)
-	for _, c := range all {
-		_, _ = fmt.Fprintf(out, "%-20s", c.Name)
-		for _, name := range Dialects {
-			_, _ = fmt.Fprintf(out, " %-7s", c.Speaks[name])
-		}
-		_, _ = fmt.Fprintf(out, " %s\n", c.Seen)
+	if s.quiet {
+		r.Verdicts = slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool { return v.Outcome != Broken })
+		r.Dialects = nil
 	}
+	return reportText.Execute(out, r)
 }
 
 // Columns are the names of the dialects, for the page.
@@ -140,22 +133,14 @@ func (r Report) Sum() string {
 // maxShown bounds how many exchanges a text shows for a rule. JSON and the page have all of them.
 const maxShown = 4
 
-func printEvidence(out io.Writer, evidence []Exchange) {
-	for i, e := range evidence {
-		if i == maxShown {
-			_, _ = fmt.Fprintf(out, "             … and %d more\n", len(evidence)-i)
-			return
-		}
-		_, _ = fmt.Fprintf(out, "\n             # %s, at %.2f s for %.2f s\n%s", e.Note, e.Sent.Seconds(), (e.Answered - e.Sent).Seconds(), quote("> ", e.Request))
-		if e.Error != "" {
-			_, _ = fmt.Fprint(out, quote("! ", e.Error))
-		}
-		_, _ = fmt.Fprint(out, quote("< ", e.Response))
-	}
-	if len(evidence) > 0 {
-		_, _ = fmt.Fprintln(out)
-	}
-}
+// Shown is the evidence that a text shows.
+func (v Verdict) Shown() []Exchange { return v.Evidence[:min(len(v.Evidence), maxShown)] }
+
+// More is how many exchanges it does not show.
+func (v Verdict) More() int { return len(v.Evidence) - len(v.Shown()) }
+
+// Lasted is the time until the answer.
+func (e Exchange) Lasted() time.Duration { return e.Answered - e.Sent }
 
 // quote puts a mark before each line.
 func quote(mark, text string) string {

@@ -2,18 +2,21 @@ package oncecheck
 
 import (
 	"context"
-	"errors"
-	"io"
+	"math/rand/v2"
 	"net/http"
-	"strings"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/oncepay/oncepay/idempotency/transport"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // probe is what a rule works with: requests, their retries, and the number of effects. A rule's
-// check ends by panicking with failure when the run cannot go on; Run recovers it.
+// check ends by panicking with a Verdict, or with failure when the run cannot go on; run recovers
+// it.
 type probe struct {
 	ctx    context.Context
 	client *client
@@ -33,16 +36,8 @@ func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
 
 // keyed returns the request under a key, and with texts of its own.
 func (p *probe) keyed(key string) Request {
-	return p.cfg.Request.with(letters()).under(p.cfg.KeyHeader, key)
-}
-
-// under returns the request with a key.
-func (r Request) under(header, key string) Request {
-	r.Header = r.Header.Clone()
-	if r.Header == nil {
-		r.Header = http.Header{}
-	}
-	r.Header.Set(header, key)
+	r := p.cfg.Request.with(letters())
+	r.Header.Set(p.cfg.KeyHeader, key)
 	return r
 }
 
@@ -59,11 +54,13 @@ func (p *probe) send(note string, r Request) Exchange { return p.sendBy(note, r,
 
 func (p *probe) sendBy(note string, r Request, w way) Exchange {
 	p.must(p.client.reserve(p.ctx, 1))
-	return p.show(p.client.exchange(p.ctx, note, r, w))
+	e := p.show(p.client.exchange(p.ctx, note, r, w))
+	p.must(p.ctx.Err())
+	return e
 }
 
+// show adds an exchange to the evidence.
 func (p *probe) show(e Exchange) Exchange {
-	p.must(p.ctx.Err())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = append(p.shown, e)
@@ -76,6 +73,8 @@ func (p *probe) must(err error) {
 	}
 }
 
+func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
+
 // retry repeats a request as a polite client does, and returns the last answer.
 func (p *probe) retry(note string, r Request) Exchange {
 	last, err := p.politely(note, r)
@@ -86,90 +85,89 @@ func (p *probe) retry(note string, r Request) Exchange {
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
 // not it asks for a retry.
 func (p *probe) outwait(note string, r Request) Exchange {
-	until, wait := time.Now().Add(p.cfg.Patience), firstPause
+	until, next := time.Now().Add(p.cfg.Patience), firstPause
 	for {
 		last := p.retry(note, r)
 		if last.status != http.StatusConflict || time.Now().After(until) {
 			return last
 		}
-		p.must(pause(p.ctx, wait))
-		wait = min(2*wait, longestPause)
+		p.pause(next)
+		next = min(2*next, longestPause)
 	}
 }
 
-// politely is retry for a goroutine of its own, which must not panic.
+// first sends a request that has to succeed.
+func (p *probe) first(r Request) Exchange {
+	e := p.send("the request", r)
+	if !e.succeeded() {
+		p.undecided("the request got %s", e.told())
+	}
+	return e
+}
+
+// sameAgain retries a request, and requires the first answer. What was shown before is evidence,
+// too.
+func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
+	again := p.retry(note, r)
+	if why := p.difference(first, again); why != "" {
+		p.broken(append(before, first, again), "%s", why)
+	}
+}
+
+// politely is retry for a goroutine of its own, which must not panic. It repeats what
+// idempotency/transport repeats.
 func (p *probe) politely(note string, r Request) (Exchange, error) {
-	at := &recorder{probe: p, note: note, request: r}
-	retrying := &transport.Transport{
-		Base: at, MaxAttempts: p.cfg.MaxRequests, MaxElapsed: p.cfg.Patience, AttemptTimeout: p.cfg.Attempt,
-		BaseDelay: firstPause, MaxDelay: longestPause, Wait: -1,
+	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
+		if err := p.client.reserve(p.ctx, 1); err != nil {
+			return Exchange{}, err
+		}
+		e := p.show(p.client.exchange(p.ctx, note, r, way{}))
+		after := rand.N(longest)
+		if seconds, err := strconv.Atoi(e.header.Get("Retry-After")); err == nil {
+			after += time.Duration(seconds) * time.Second
+		}
+		if (e.status != 0 && !e.repeatable()) || time.Since(began)+after > p.cfg.Patience {
+			return e, p.ctx.Err()
+		}
+		if err := wait.Pause(p.ctx, after); err != nil {
+			return e, err
+		}
 	}
-	q, err := r.request(p.ctx, way{})
-	if err != nil {
-		return Exchange{}, err
-	}
-	// The transport knows only this header, and adds a key unless it is there. The request that is
-	// sent has the header that the service knows.
-	q.Header.Set(DefaultKeyHeader, r.Header.Get(p.cfg.KeyHeader))
-	if answer, err := retrying.RoundTrip(q); err == nil {
-		_, _ = io.Copy(io.Discard, answer.Body) // the recorder has it
-		_ = answer.Body.Close()
-	}
-	return at.last, errors.Join(at.err, p.ctx.Err())
 }
 
-// recorder makes the attempts of a retrying client.
-type recorder struct {
-	probe   *probe
-	note    string
-	request Request
-	last    Exchange
-	err     error // why the run cannot go on
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (a *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
-	if a.err = a.probe.client.reserve(q.Context(), 1); a.err != nil {
-		return nil, a.err
-	}
-	a.last = a.probe.client.exchange(q.Context(), a.note, a.request, way{})
-	a.probe.mu.Lock()
-	a.probe.shown = append(a.probe.shown, a.last)
-	a.probe.mu.Unlock()
-	if a.last.status == 0 {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return &http.Response{
-		StatusCode: a.last.status, Header: a.last.header.Clone(), Request: q, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(strings.NewReader(a.last.body)), ContentLength: int64(len(a.last.body)),
-	}, nil
-}
-
-// atOnce sends one request many times side by side, and each again as long as its answer asks for
-// it. It returns the first answers and the last ones.
-func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
+// burst sends one request many times side by side.
+func (p *probe) burst(n int, r Request) []Exchange {
 	p.must(p.client.reserve(p.ctx, n))
-	first, last = make([]Exchange, n), make([]Exchange, n)
+	answers := make([]Exchange, n)
 	var ready, sent sync.WaitGroup
 	ready.Add(n)
 	for i := range n {
 		sent.Go(func() {
 			ready.Done()
 			ready.Wait()
-			first[i] = p.client.exchange(p.ctx, noteAtOnce, r, way{})
+			answers[i] = p.show(p.client.exchange(p.ctx, noteAtOnce, r, way{}))
 		})
 	}
 	sent.Wait()
-	failed := make([]error, n)
+	p.must(p.ctx.Err())
+	return answers
+}
+
+// atOnce is burst, and sends each request again as long as its answer asks for it. It returns the
+// first answers and the last ones.
+func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
+	first = p.burst(n, r)
+	last = slices.Clone(first)
+	var group errgroup.Group
 	for i, e := range first {
-		if last[i] = p.show(e); e.busy() || e.status == 0 {
-			sent.Go(func() {
-				last[i], failed[i] = p.politely("the retry of one that was not answered for good", r)
+		if e.busy() || e.status == 0 {
+			group.Go(func() (err error) {
+				last[i], err = p.politely("the retry of one that was not answered for good", r)
+				return err
 			})
 		}
 	}
-	sent.Wait()
-	p.must(errors.Join(failed...))
+	p.must(group.Wait())
 	return first, last
 }
 

@@ -10,7 +10,7 @@ import (
 // Rule is something that every API with idempotency keys should do.
 type Rule struct {
 	Name  string
-	check func(*probe) Verdict
+	check func(*probe) // it ends early if the rule does not hold
 }
 
 // Rules are all rules, in the order in which they are checked. Each has a page in pages.

@@ -15,75 +15,62 @@ const repetitions = 3
 const settling = 100 * time.Millisecond
 
 // counted requires that f has one effect.
-func (p *probe) counted(f func() Verdict) Verdict {
+func (p *probe) counted(f func()) {
 	before, counts := p.effects()
-	v := f()
-	switch {
-	case v.Outcome != Holds:
-		return v
-	case !counts:
-		return notDecided(uncounted)
+	f()
+	if !counts {
+		p.undecided(uncounted)
 	}
 	after, _ := p.effects()
 	if after-before == 1 { // another one may be on its way
-		p.must(pause(p.ctx, settling))
+		p.pause(settling)
 		after, _ = p.effects()
 	}
 	if after-before != 1 {
-		return broken(nil, "there were %d effects instead of 1", after-before)
+		p.broken(nil, "there were %d effects instead of 1", after-before)
 	}
-	return v
 }
 
-// repeated sends a request, and then again.
-func (p *probe) repeated(r Request) Verdict {
-	first := p.send("the request", r)
-	if !first.succeeded() {
-		return notDecided("the request got %s", first.told())
-	}
+func replay(p *probe) {
+	r := p.fresh()
+	first := p.first(r)
 	for range repetitions {
 		again := p.retry(noteAgain, r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
+		why := p.difference(first, again)
+		if why != "" && again.succeeded() {
+			p.client.renews = true
+			why += "; the other rules compare no answers that are successes"
+		}
+		if why != "" {
+			p.broken([]Exchange{first, again}, "%s", why)
 		}
 	}
-	return holds()
 }
 
-func replay(p *probe) Verdict {
-	v := p.repeated(p.fresh())
-	if v.Outcome == Broken && v.Evidence[1].succeeded() {
-		p.client.renews = true
-		v.Reason += "; the other rules compare no answers that are successes"
-	}
-	return v
+func oneEffect(p *probe) {
+	p.counted(func() {
+		r := p.fresh()
+		first := p.first(r)
+		for range repetitions {
+			p.sameAgain(noteAgain, r, first)
+		}
+	})
 }
 
-func oneEffect(p *probe) Verdict {
-	return p.counted(func() Verdict { return p.repeated(p.fresh()) })
-}
-
-func memberOrder(p *probe) Verdict {
+func memberOrder(p *probe) {
 	r := p.fresh()
 	reordered, ok := reorder(r.Body)
 	if !ok {
-		return notDecided("the body is no JSON object or list")
+		p.undecided("the body is no JSON object or list")
 	}
 	first := p.send("the request", r)
 	r.Body = reordered
-	again := p.retry(noteReordered, r)
-	if why := p.difference(first, again); why != "" {
-		return broken([]Exchange{first, again}, "%s", why)
-	}
-	return holds()
+	p.sameAgain(noteReordered, r, first)
 }
 
-func otherBody(p *probe) Verdict {
-	change, ok := p.findOtherBody()
-	if !ok {
-		return notDecided("no changed body was accepted under a key of its own; name one with --other-body")
-	}
-	return p.counted(func() Verdict { return p.reused(func(r Request) Request { r.Body = change(r.Body); return r }) })
+func otherBody(p *probe) {
+	change := p.findOtherBody()
+	p.counted(func() { p.reused(change) })
 }
 
 // maxChanges bounds how many changed bodies are tried.
@@ -91,21 +78,24 @@ const maxChanges = 6
 
 // findOtherBody returns a change of bodies after which the request is accepted under a key of its
 // own. Otherwise a refusal would say nothing about the key.
-func (p *probe) findOtherBody() (func(string) string, bool) {
+func (p *probe) findOtherBody() func(Request) Request {
+	var bodies []func(string) string
 	if body := p.cfg.OtherBody; body != "" {
-		change := func(string) string { return strings.ReplaceAll(body, Unique, letters()) }
-		return change, p.accepts(func(r Request) Request { r.Body = change(r.Body); return r })
+		bodies = append(bodies, func(string) string { return strings.ReplaceAll(body, Unique, letters()) })
 	}
-	for n := range maxChanges {
-		change := func(body string) string { changed, _ := changeLeaf(body, n); return changed }
-		if _, ok := changeLeaf(p.cfg.Request.Body, n); !ok {
-			break
-		}
-		if p.accepts(func(r Request) Request { r.Body = change(r.Body); return r }) {
-			return change, true
+	for n := 0; n < maxChanges && p.cfg.OtherBody == ""; n++ {
+		if _, ok := changeLeaf(p.cfg.Request.Body, n); ok {
+			bodies = append(bodies, func(body string) string { changed, _ := changeLeaf(body, n); return changed })
 		}
 	}
-	return nil, false
+	for _, other := range bodies {
+		change := func(r Request) Request { r.Body = other(r.Body); return r }
+		if p.accepts(change) {
+			return change
+		}
+	}
+	p.undecided("no changed body was accepted under a key of its own; name one with --other-body")
+	return nil
 }
 
 // accepts reports whether a changed request succeeds under a key of its own.
@@ -114,43 +104,39 @@ func (p *probe) accepts(change func(Request) Request) bool {
 }
 
 // reused sends a request, another one with its key, and the first one again.
-func (p *probe) reused(change func(Request) Request) Verdict {
+func (p *probe) reused(change func(Request) Request) {
 	r := p.fresh()
-	first := p.send("the request", r)
-	if !first.succeeded() {
-		return notDecided("the request got %s", first.told())
-	}
+	first := p.first(r)
 	other := p.send(noteOther, change(r))
 	shown := []Exchange{first, other}
 	switch {
-	case first.same(other):
-		return broken(shown, "another request got the answer of the first one, as if it had been executed")
+	case first.difference(other) == "":
+		p.broken(shown, "another request got the answer of the first one, as if it had been executed")
 	case other.succeeded() && p.client.renews:
-		return broken(shown, "another request with the key got %s, as if it were the first one", other.told())
+		p.broken(shown, "another request with the key got %s, as if it were the first one", other.told())
 	case other.succeeded():
-		return broken(shown, "another request was executed with a key that was used before")
+		p.broken(shown, "another request was executed with a key that was used before")
 	case !other.refused():
-		return broken(shown, "another request with the key got %s instead of a refusal", other.told())
+		p.broken(shown, "another request with the key got %s instead of a refusal", other.told())
 	}
 	again := p.retry("the first request again", r)
 	if why := p.difference(first, again); why != "" {
-		return broken([]Exchange{first, other, again}, "after the refusal of the other one, %s", why)
+		p.broken([]Exchange{first, other, again}, "after the refusal of the other one, %s", why)
 	}
-	return holds()
 }
 
-func otherPath(p *probe) Verdict {
+func otherPath(p *probe) {
 	if p.cfg.OtherURL == "" {
-		return notDecided("name another operation that takes the same body with --other-url")
+		p.undecided("name another operation that takes the same body with --other-url")
 	}
 	change := func(r Request) Request {
 		r.URL = strings.ReplaceAll(p.cfg.OtherURL, Unique, letters())
 		return r
 	}
 	if !p.accepts(change) {
-		return notDecided("the request to --other-url is refused under a key of its own, too")
+		p.undecided("the request to --other-url is refused under a key of its own, too")
 	}
-	return p.reused(change)
+	p.reused(change)
 }
 
 // replayMark is a header by which a server marks a replay, such as X-Idempotent-Replay,
@@ -166,9 +152,9 @@ func (e Exchange) replayMark() string {
 	return ""
 }
 
-func otherCaller(p *probe) Verdict {
+func otherCaller(p *probe) {
 	if len(p.cfg.OtherCaller) == 0 {
-		return notDecided("name another caller's headers with --other-header, such as 'Authorization: Bearer …'")
+		p.undecided("name another caller's headers with --other-header, such as 'Authorization: Bearer …'")
 	}
 	change := func(r Request) Request {
 		for name, values := range p.cfg.OtherCaller {
@@ -177,7 +163,7 @@ func otherCaller(p *probe) Verdict {
 		return r
 	}
 	if !p.accepts(change) {
-		return notDecided("the other caller is refused under a key of its own, too")
+		p.undecided("the other caller is refused under a key of its own, too")
 	}
 	r := p.fresh()
 	first := p.send("the request", r)
@@ -187,62 +173,53 @@ func otherCaller(p *probe) Verdict {
 	shown := []Exchange{first, other}
 	switch {
 	case other.replayMark() != "" || (other.succeeded() && first.body == other.body && first.body != ""):
-		return broken(shown, "another caller got the answer of the first one")
-	case other.succeeded():
-		return holds()
+		p.broken(shown, "another caller got the answer of the first one")
+	case !other.succeeded():
+		p.broken(shown, "another caller got %s: the keys of callers are not kept apart", other.told())
 	}
-	return broken(shown, "another caller got %s: the keys of callers are not kept apart", other.told())
 }
 
 // invalid is no JSON; where a body is no JSON, an empty one has to do.
 const invalid = "{"
 
-func errorThenKey(p *probe) Verdict {
+func errorThenKey(p *probe) {
 	r := p.fresh()
 	wrong := r
 	wrong.Body = invalid
 	refused := p.send("an invalid request", wrong)
 	if !refused.refused() {
-		return notDecided("an invalid body got %s instead of 4xx", refused.told())
+		p.undecided("an invalid body got %s instead of 4xx", refused.told())
 	}
-	return p.counted(func() Verdict {
+	p.counted(func() {
 		first := p.retry("the right request with its key", r)
 		shown := []Exchange{refused, first}
 		switch {
 		case first.status == refused.status && first.body == refused.body:
-			return broken(shown, "the key still has the error: a client that corrects its request cannot use it again")
+			p.broken(shown, "the key still has the error: a client that corrects its request cannot use it again")
 		case first.status == http.StatusUnprocessableEntity || first.status == http.StatusConflict:
 			again := p.send("the invalid request again", wrong)
 			if again.difference(refused) != "" {
-				return broken([]Exchange{refused, first, again}, "the key is stuck: the right request gets %s, and the invalid one %s",
+				p.broken([]Exchange{refused, first, again}, "the key is stuck: the right request gets %s, and the invalid one %s",
 					first.told(), again.told())
 			}
-			return notDecided("the API binds the key to the invalid request (%s), which is safe", first.told())
+			p.undecided("the API binds the key to the invalid request (%s), which is safe", first.told())
 		case !first.succeeded():
-			return broken(shown, "the right request got %s", first.told())
+			p.broken(shown, "the right request got %s", first.told())
 		}
-		again := p.retry("the right request again", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{refused, first, again}, "%s", why)
-		}
-		return holds()
+		p.sameAgain("the right request again", r, first, refused)
 	})
 }
 
-func survives(p *probe) Verdict {
+func survives(p *probe) {
 	if p.cfg.Between == nil {
-		return notDecided("name a command that disturbs the service between a request and its retry with --between, such as the flush of its cache")
+		p.undecided("name a command that disturbs the service between a request and its retry with --between, such as the flush of its cache")
 	}
-	return p.counted(func() Verdict {
+	p.counted(func() {
 		r := p.fresh()
 		first := p.send("the request", r)
 		if err := p.cfg.Between(p.ctx); err != nil {
-			return notDecided("--between failed: %s", err)
+			p.undecided("--between failed: %s", err)
 		}
-		again := p.retry("the same request after the disturbance", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
-		}
-		return holds()
+		p.sameAgain("the same request after the disturbance", r, first)
 	})
 }

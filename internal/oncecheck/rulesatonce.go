@@ -2,29 +2,25 @@ package oncecheck
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
 
 // sentAtOnce sends a request n times side by side.
-func sentAtOnce(n int) func(*probe) Verdict {
-	return func(p *probe) Verdict {
-		return p.counted(func() Verdict {
+func sentAtOnce(n int) func(*probe) {
+	return func(p *probe) {
+		p.counted(func() {
 			_, last := p.atOnce(n, p.fresh())
-			var seen *Exchange
-			for _, e := range last {
-				switch {
-				case !e.succeeded():
-				case seen == nil:
-					seen = &e
-				case p.difference(*seen, e) != "":
-					return broken([]Exchange{*seen, e}, "two clients of one request got different answers: %s", seen.difference(e))
+			answered := slices.DeleteFunc(slices.Clone(last), func(e Exchange) bool { return !e.succeeded() })
+			if len(answered) == 0 {
+				p.broken(last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
+			}
+			for _, e := range answered {
+				if why := p.difference(answered[0], e); why != "" {
+					p.broken([]Exchange{answered[0], e}, "two clients of one request got different answers: %s", why)
 				}
 			}
-			if seen == nil {
-				return broken(last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
-			}
-			return holds()
 		})
 	}
 }
@@ -33,12 +29,12 @@ func sentAtOnce(n int) func(*probe) Verdict {
 const crowd = 8
 
 // politeRetry requires that everybody who is told to retry gets the answer in the end.
-func politeRetry(p *probe) Verdict {
+func politeRetry(p *probe) {
 	r := p.fresh()
 	first, last := p.atOnce(crowd, r)
 	began, answer := time.Now(), p.outwait("the same request afterwards", r)
 	if !answer.succeeded() {
-		return broken([]Exchange{answer}, "%s after all of them were answered the request still got %s",
+		p.broken([]Exchange{answer}, "%s after all of them were answered the request still got %s",
 			time.Since(began).Round(time.Second/10), answer.told())
 	}
 	waited := false
@@ -46,43 +42,36 @@ func politeRetry(p *probe) Verdict {
 		told := first[i].busy() || first[i].status == 0
 		waited = waited || told
 		if why := p.difference(answer, last[i]); why != "" {
-			return broken([]Exchange{answer, first[i], last[i]}, "a client that retried politely did not get the answer: %s", why)
+			p.broken([]Exchange{answer, first[i], last[i]}, "a client that retried politely did not get the answer: %s", why)
 		}
 	}
 	if !waited {
-		return notDecided("nobody was told to retry; a request that takes longer would show it")
+		p.undecided("nobody was told to retry; a request that takes longer would show it")
 	}
-	return holds()
 }
 
 // retryAfter requires the header where a client is told to retry, and that it is true.
-func retryAfter(p *probe) Verdict {
+func retryAfter(p *probe) {
 	r := p.fresh()
-	p.must(p.client.reserve(p.ctx, crowd))
-	answers := make(chan Exchange, crowd)
-	for range crowd {
-		go func() { answers <- p.client.exchange(p.ctx, noteAtOnce, r, way{}) }()
-	}
 	var told *Exchange
-	for range crowd {
-		if e := p.show(<-answers); (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
+	for _, e := range p.burst(crowd, r) {
+		if (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
 			told = &e
 		}
 	}
 	if told == nil {
-		return notDecided("nobody was told to retry; a request that takes longer would show it")
+		p.undecided("nobody was told to retry; a request that takes longer would show it")
 	}
 	seconds, err := strconv.Atoi(told.header.Get("Retry-After"))
 	if err != nil {
-		return broken([]Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+		p.broken([]Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
 	}
 	wait := time.Duration(seconds) * time.Second
 	if wait > p.cfg.Patience {
-		return notDecided("Retry-After is %s, which is longer than --patience", wait)
+		p.undecided("Retry-After is %s, which is longer than --patience", wait)
 	}
-	p.must(pause(p.ctx, wait))
+	p.pause(wait)
 	if again := p.send("the same request, after Retry-After", r); again.busy() {
-		return broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", wait, again.told())
+		p.broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", wait, again.told())
 	}
-	return holds()
 }

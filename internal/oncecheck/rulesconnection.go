@@ -12,51 +12,44 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
 // the same answer.
-func (p *probe) again(r Request, lost Exchange) Verdict {
+func (p *probe) again(r Request, lost Exchange) {
 	began, first := time.Now(), p.outwait("the retry", r)
 	if !first.succeeded() {
-		return broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
+		p.broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
 			first.told(), time.Since(began).Round(time.Second/10))
 	}
-	second := p.retry("the same request again", r)
-	if why := p.difference(first, second); why != "" {
-		return broken([]Exchange{lost, first, second}, "%s", why)
-	}
-	return holds()
+	p.sameAgain("the same request again", r, first, lost)
 }
 
 // lostAnswer cuts the connection at several moments: when the answer arrives, within its header,
-// in the middle, and before its last byte.
-func lostAnswer(p *probe) Verdict {
+// in the middle, and before its last byte. Without a count all moments are tried, too.
+func lostAnswer(p *probe) {
 	sample := p.send("the request, to know how long the answer is", p.fresh())
 	for _, bytes := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
-		v := p.counted(func() Verdict {
+		once := func() {
 			r := p.fresh()
 			lost, err := p.cut(r, bytes)
 			p.must(err)
-			if lost.status != 0 {
-				return notDecided("the answer arrived before the connection was cut: it is shorter than %d bytes", bytes)
+			if lost.status == 0 {
+				p.again(r, lost)
+			} else if p.cfg.Count != nil {
+				p.undecided("the answer arrived before the connection was cut: it is shorter than %d bytes", bytes)
 			}
-			return p.again(r, lost)
-		})
-		if v.Outcome == Broken {
-			return v
 		}
-		if v.Outcome == NotDecided && p.cfg.Count == nil {
-			continue // all moments are tried in any case
-		}
-		if v.Outcome == NotDecided {
-			return v
+		if p.cfg.Count == nil {
+			once()
+		} else {
+			p.counted(once)
 		}
 	}
 	if p.cfg.Count == nil {
-		return notDecided(uncounted)
+		p.undecided(uncounted)
 	}
-	return holds()
 }
 
 // cut sends a request through a proxy, which cuts the connection after so many bytes of the
@@ -111,21 +104,18 @@ const (
 	betweenParts = 250 * time.Millisecond
 )
 
-func slowClient(p *probe) Verdict {
-	return p.counted(func() Verdict {
+func slowClient(p *probe) {
+	p.counted(func() {
 		r := p.fresh()
 		first := p.sendBy("the request, sent slowly", r, way{body: slowly})
-		if first.status == 0 || first.busy() {
-			return p.again(r, first) // it was too slow for the server, and its retry is not
+		switch {
+		case first.status == 0 || first.busy(): // it was too slow for the server, and its retry is not
+			p.again(r, first)
+		case !first.succeeded():
+			p.broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
+		default:
+			p.sameAgain("the same request again", r, first)
 		}
-		if !first.succeeded() {
-			return broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
-		}
-		again := p.retry("the same request again", r)
-		if why := p.difference(first, again); why != "" {
-			return broken([]Exchange{first, again}, "%s", why)
-		}
-		return holds()
 	})
 }
 
@@ -140,7 +130,7 @@ func slowly(ctx context.Context, body string) io.Reader {
 			if _, err := io.Copy(writer, strings.NewReader(body[:n])); err != nil {
 				return
 			}
-			if body = body[n:]; pause(ctx, betweenParts) != nil {
+			if body = body[n:]; wait.Pause(ctx, betweenParts) != nil {
 				return
 			}
 		}
@@ -149,12 +139,12 @@ func slowly(ctx context.Context, body string) io.Reader {
 	return reader
 }
 
-func clientLeaves(p *probe) Verdict {
-	return p.counted(func() Verdict {
+func clientLeaves(p *probe) {
+	p.counted(func() {
 		r := p.fresh()
 		left := p.sendBy("the request, whose client leaves when it has sent it", r, way{transport: leaver{p.cfg.Insecure}})
-		p.must(pause(p.ctx, settling)) // or the retry may overtake it
-		return p.again(r, left)
+		p.pause(settling) // or the retry may overtake it
+		p.again(r, left)
 	})
 }
 
@@ -177,5 +167,3 @@ func (l leaver) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	return nil, errLeft
 }
-
-var _ http.RoundTripper = (*recorder)(nil)

@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 		v, err := c.run(ctx, rule.check)
 		if errors.Is(err, errUsedUp) {
-			v, err = notDecided("%s", err), nil
+			v, err = Verdict{Outcome: NotDecided, Reason: err.Error()}, nil
 		}
 		if err != nil {
 			return report, fmt.Errorf("rule %s: %w", rule.Name, err)
@@ -63,21 +63,24 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// run checks one rule.
-func (c *client) run(ctx context.Context, check func(*probe) Verdict) (v Verdict, err error) {
+// run checks one rule, whose verdict ends it.
+func (c *client) run(ctx context.Context, check func(*probe)) (v Verdict, err error) {
 	p := &probe{ctx: ctx, client: c, cfg: c.cfg}
 	defer func() {
-		switch recovered := recover().(type) {
+		switch ended := recover().(type) {
 		case nil:
+			v.Outcome = Holds
+		case Verdict:
+			if v = ended; v.Outcome == Broken && v.Evidence == nil {
+				v.Evidence = p.shown
+			}
 		case failure:
-			err = recovered.error
+			err = ended.error
 		default:
-			panic(recovered)
+			panic(ended)
 		}
 	}()
-	if v = check(p); v.Outcome == Broken && v.Evidence == nil {
-		v.Evidence = p.shown
-	}
+	check(p)
 	return v, nil
 }
 
@@ -87,7 +90,7 @@ func oneLine(text string) string {
 }
 
 // tryOut sends the request once, and fails if no rule could be decided with it.
-func tryOut(p *probe) Verdict {
+func tryOut(p *probe) {
 	before, counts := p.effects()
 	e := p.send("the request", p.fresh())
 	switch {
@@ -101,12 +104,8 @@ func tryOut(p *probe) Verdict {
 		}
 		p.must(fmt.Errorf("the request was answered with %s (%s); %s", e.told(), oneLine(e.body), remedy))
 	}
-	if !counts {
-		return holds()
-	}
-	if after, _ := p.effects(); after-before != 1 {
+	if after, _ := p.effects(); counts && after-before != 1 {
 		p.must(fmt.Errorf("the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's",
 			before, after))
 	}
-	return holds()
 }

@@ -21,16 +21,15 @@ type Verdict struct {
 	Evidence []Exchange `json:"evidence,omitempty"`
 }
 
-func holds() Verdict { return Verdict{Outcome: Holds} }
-
-// broken keeps the exchanges that show it, which are the shortest way to see it again. Without
-// any, all exchanges of the rule are kept.
-func broken(evidence []Exchange, format string, args ...any) Verdict {
-	return Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence}
+// broken ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
+// again. Without any, all exchanges of the rule are kept.
+func (p *probe) broken(evidence []Exchange, format string, args ...any) {
+	panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
 }
 
-func notDecided(format string, args ...any) Verdict {
-	return Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)}
+// undecided ends a rule.
+func (p *probe) undecided(format string, args ...any) {
+	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
 }
 
 const uncounted = "the answers show no second effect, but nothing counts the effects; name a way with --count, --count-command or --count-sql"

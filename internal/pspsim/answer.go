@@ -33,33 +33,24 @@ var (
 	errFailLate  = &refusal{http.StatusInternalServerError, problem{"internal_error", "Something failed."}}
 	errNotFound  = &refusal{http.StatusNotFound, problem{"not_found", "There is nothing at this path."}}
 	errMethod    = &refusal{http.StatusMethodNotAllowed, problem{"method_not_allowed", "This path does not take this method."}}
+	errJournal   = &refusal{http.StatusInternalServerError, problem{"journal_failed", "The provider can't write its journal."}}
+
+	errKeyReused     = &refusal{http.StatusConflict, problem{"idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}}
+	errUnknownToken  = &refusal{http.StatusBadRequest, problem{"unknown_token", "There is no such card token."}}
+	errUnknownCharge = &refusal{http.StatusNotFound, problem{"unknown_charge", "There is no such charge."}}
 )
 
 func invalid(message string) error {
 	return &refusal{http.StatusBadRequest, problem{"invalid_request", message}}
 }
 
-// refusalOf is the one table from errors to answers.
-func refusalOf(err error) *refusal {
-	if known := (*refusal)(nil); errors.As(err, &known) {
-		return known
-	}
-	switch {
-	case errors.Is(err, errKeyReused):
-		return &refusal{http.StatusConflict, problem{"idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}}
-	case errors.Is(err, errUnknownToken):
-		return &refusal{http.StatusBadRequest, problem{"unknown_token", "There is no such card token."}}
-	case errors.Is(err, errUnknownCharge):
-		return &refusal{http.StatusNotFound, problem{"unknown_charge", "There is no such charge."}}
-	}
-	return &refusal{http.StatusInternalServerError, problem{"journal_failed", "The provider can't write its journal."}}
-}
-
+// refuse answers with an error. One that is no refusal is of the journal.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
-	known := refusalOf(err)
-	s.write(w, known.status, struct {
-		Problem problem `json:"error"`
-	}{known.problem})
+	known, ok := errors.AsType[*refusal](err)
+	if !ok {
+		known = errJournal
+	}
+	s.write(w, known.status, map[string]problem{"error": known.problem})
 }
 
 func (s *Server) write(w http.ResponseWriter, status int, body any) {

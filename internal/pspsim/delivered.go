@@ -2,7 +2,6 @@ package pspsim
 
 import (
 	"bufio"
-	"context"
 	"os"
 	"sync"
 )
@@ -10,9 +9,11 @@ import (
 // deliveries are the events that were delivered, a file of their IDs. It is not synced: what
 // a crash of the machine takes back is delivered again.
 type deliveries struct {
-	mu    sync.Mutex
-	file  *os.File
-	begun map[string]bool // delivered, or on its way
+	mu       sync.Mutex
+	file     *os.File
+	begun    map[string]bool // delivered, or on its way
+	underWay sync.WaitGroup
+	closed   bool
 }
 
 func openDeliveries(path string) (*deliveries, error) {
@@ -28,14 +29,15 @@ func openDeliveries(path string) (*deliveries, error) {
 	return d, lines.Err()
 }
 
-// begin reports whether the event is to be delivered now.
-func (d *deliveries) begin(id string) bool {
+// begin delivers an event in the background, and reports false if it was begun before.
+func (d *deliveries) begin(id string, deliver func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.begun[id] {
+	if d.begun[id] || d.closed {
 		return false
 	}
 	d.begun[id] = true
+	d.underWay.Go(deliver)
 	return true
 }
 
@@ -46,36 +48,11 @@ func (d *deliveries) done(id string) error {
 	return err
 }
 
-func (d *deliveries) close() error { return d.file.Close() }
-
-// runs are functions in the background that end when they are stopped.
-type runs struct {
-	context context.Context
-	cancel  context.CancelFunc
-
-	mu      sync.Mutex // guards stopped, and that nothing starts after it
-	stopped bool
-	group   sync.WaitGroup
-}
-
-func newRuns() *runs {
-	r := &runs{}
-	r.context, r.cancel = context.WithCancel(context.Background())
-	return r
-}
-
-func (r *runs) start(run func(context.Context)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.stopped {
-		r.group.Go(func() { run(r.context) })
-	}
-}
-
-func (r *runs) stop() {
-	r.mu.Lock()
-	r.stopped = true
-	r.mu.Unlock()
-	r.cancel()
-	r.group.Wait()
+// close waits for the deliveries that are under way. None begins after it.
+func (d *deliveries) close() error {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.underWay.Wait()
+	return d.file.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -41,31 +42,21 @@ type refundRequest struct {
 
 func (s *Server) createCharge(w http.ResponseWriter, r *http.Request) {
 	var body chargeRequest
-	if err := decode(w, r, &body); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	s.submit(w, r, params{
-		Object: objectCharge, Amount: body.Amount, Currency: body.Currency,
-		Reference: body.Reference, Source: body.Source,
-	})
+	err := decode(w, r, &body)
+	s.submit(w, r, params{objectCharge, body.Amount, body.Currency, body.Reference, body.Source, ""}, err)
 }
 
 func (s *Server) createRefund(w http.ResponseWriter, r *http.Request) {
 	var body refundRequest
-	if err := decode(w, r, &body); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	s.submit(w, r, params{
-		Object: objectRefund, Amount: body.Amount, Currency: body.Currency,
-		Reference: body.Reference, Charge: body.Charge,
-	})
+	err := decode(w, r, &body)
+	s.submit(w, r, params{objectRefund, body.Amount, body.Currency, body.Reference, "", body.Charge}, err)
 }
 
-// submit takes the request to the ledger and then answers as its token wants.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params) {
+// submit takes the request to the ledger and then answers as its token wants. The error is that of
+// reading it.
+func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params, unread error) {
 	key, err := idempotencyKey(r.Header)
+	err = cmp.Or(unread, err)
 	if err == nil {
 		err = p.validate()
 	}
@@ -104,8 +95,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
 	}
 	// Measured from the charge, so all arrivals of the key are answered together, and a late retry
-	// at once.
-	if !waitUntil(r, e.CreatedAt.Add(token.delay)) {
+	// at once. It ends early when the client goes away, or the server is being stopped.
+	if !pause(r.Context(), time.Until(e.CreatedAt.Add(token.delay))) {
 		panic(http.ErrAbortHandler)
 	}
 	switch {
@@ -120,31 +111,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 			Code: e.DeclineCode, Message: "This refund is not possible; nothing was refunded.",
 		}})
 	}
-}
-
-// waitUntil reports false when the client went away, or the server is being stopped, before the
-// time came.
-func waitUntil(r *http.Request, t time.Time) bool {
-	wait := time.Until(t)
-	if wait <= 0 {
-		return true
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
-}
-
-func (s *Server) listCharges(w http.ResponseWriter, r *http.Request) {
-	s.list(w, r.URL.Query(), objectCharge)
-}
-
-func (s *Server) listRefunds(w http.ResponseWriter, r *http.Request) {
-	s.list(w, r.URL.Query(), objectRefund)
 }
 
 // list answers with a page of what matches the query. A list of one page has no next_cursor.
@@ -255,23 +221,16 @@ func idempotencyKey(header http.Header) (string, error) {
 	return values[0], nil
 }
 
+var currency = regexp.MustCompile(`^[A-Z]{3}$`)
+
 func (p params) validate() error {
 	switch {
 	case p.Amount <= 0:
 		return invalid("amount must be above zero.")
-	case !isCurrency(p.Currency):
+	case !currency.MatchString(p.Currency):
 		return invalid("currency must be three upper-case letters.")
 	case p.Reference == "" || len(p.Reference) > maxText:
 		return invalid(fmt.Sprintf("reference must have 1 to %d characters.", maxText))
 	}
 	return nil
-}
-
-func isCurrency(s string) bool {
-	for _, c := range s {
-		if c < 'A' || c > 'Z' {
-			return false
-		}
-	}
-	return len(s) == 3
 }

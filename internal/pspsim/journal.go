@@ -75,17 +75,11 @@ func readLines(r io.Reader, replay func(line []byte) error) (end, torn int64, er
 // cutAndSync cuts the file at end, and makes the file and its name durable. What was replayed may
 // have been written but not synced by a killed process.
 func cutAndSync(file *os.File, end int64) error {
-	if err := file.Truncate(end); err != nil {
-		return err
-	}
-	if err := file.Sync(); err != nil {
-		return err
-	}
 	folder, err := os.Open(filepath.Dir(file.Name()))
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(file.Truncate(end), file.Sync(), folder.Sync(), folder.Close())
 }
 
 // append queues a line, which must end in a newline, and returns the position to pass to sync.
@@ -117,12 +111,12 @@ func (j *journal) sync(position int64) error {
 	j.pending = nil
 	j.appending.Unlock()
 
-	if _, err := j.file.Write(batch); err != nil {
-		j.err = fmt.Errorf("write journal: %w", err)
-		return j.err
+	_, err := j.file.Write(batch)
+	if err == nil {
+		err = j.file.Sync()
 	}
-	if err := j.file.Sync(); err != nil {
-		j.err = fmt.Errorf("sync journal: %w", err)
+	if err != nil {
+		j.err = fmt.Errorf("write journal: %w", err)
 		return j.err
 	}
 	j.synced = end

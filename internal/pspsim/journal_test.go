@@ -52,7 +52,7 @@ func TestJournal_IsUsedByOneProcess(t *testing.T) {
 	require.NoError(t, b.sim.Close())
 	again, _, err := openLedger(b.journal)
 	require.NoError(t, err)
-	require.NoError(t, again.close())
+	require.NoError(t, again.journal.close())
 }
 
 // Whatever was synced is in the file, whole and in order, whoever wrote it.
@@ -102,5 +102,5 @@ func BenchmarkSubmit(b *testing.B) {
 			}
 		}
 	})
-	require.NoError(b, l.close())
+	require.NoError(b, l.journal.close())
 }

@@ -2,7 +2,6 @@ package pspsim
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -28,12 +27,6 @@ const (
 	refundExceedsCharge    = "refund_exceeds_charge"
 	refundOfDeclinedCharge = "charge_not_refundable"
 	refundCurrencyMismatch = "currency_mismatch"
-)
-
-var (
-	errKeyReused     = errors.New("key arrived with other parameters")
-	errUnknownToken  = errors.New("no such token")
-	errUnknownCharge = errors.New("no such charge")
 )
 
 // params are what a key is bound to: the same key must bring the same again.
@@ -225,8 +218,4 @@ func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, 
 // check reports whether the ledger can still write.
 func (l *ledger) check() error {
 	return l.journal.sync(l.journal.position())
-}
-
-func (l *ledger) close() error {
-	return l.journal.close()
 }

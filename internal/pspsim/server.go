@@ -37,11 +37,17 @@ type Server struct {
 // Option configures a [Server].
 type Option func(*Server, string) error
 
-// WithWebhooks has the outcomes of charges and refunds sent as events. What was delivered is noted
-// in a file beside the journal.
+// WithWebhooks has the outcomes of charges and refunds sent as events, also those that were not
+// delivered before the last stop. What was delivered is noted in a file beside the journal.
 func WithWebhooks(to Webhooks) Option {
 	return func(s *Server, journalPath string) (err error) {
-		s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles)
+		if s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles); err != nil {
+			return err
+		}
+		settled, err := s.ledger.list(func(*entry) bool { return true })
+		for _, e := range settled {
+			s.courier.deliver(e)
+		}
 		return err
 	}
 }
@@ -64,28 +70,16 @@ func New(journalPath string, log *slog.Logger, options ...Option) (*Server, erro
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	return s, s.deliverRest()
-}
-
-// deliverRest takes up the events that were not delivered before the last stop.
-func (s *Server) deliverRest() error {
-	if s.courier == nil {
-		return nil
-	}
-	settled, err := s.ledger.list(func(*entry) bool { return true })
-	for _, e := range settled {
-		s.courier.deliver(e)
-	}
-	return err
+	return s, nil
 }
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Get("/healthz", s.health)
 	r.Post("/v1/charges", s.createCharge)
-	r.Get("/v1/charges", s.listCharges)
+	r.Get("/v1/charges", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectCharge) })
 	r.Post("/v1/refunds", s.createRefund)
-	r.Get("/v1/refunds", s.listRefunds)
+	r.Get("/v1/refunds", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectRefund) })
 	r.Post("/v1/webhooks/replay", s.replayEvents)
 	r.Put("/v1/trouble", s.startTrouble)
 	r.Get("/v1/trouble", s.showTrouble)
@@ -107,14 +101,15 @@ func (s *Server) Close() error {
 	if s.courier != nil {
 		delivering = s.courier.close()
 	}
-	if err := errors.Join(delivering, s.ledger.close()); err != nil {
+	if err := errors.Join(delivering, s.ledger.journal.close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil
 }
 
 // Serve answers on listener, which it closes, until ctx ends. Then it lets requests finish for a
-// few seconds and cuts those that are still waiting; that is a normal stop and returns nil.
+// few seconds and cuts those that are still waiting; that is a normal stop and returns nil. A
+// handler that is cut while writing the journal is harmless: its answer can't be sent.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -125,28 +120,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		polite, cancel := context.WithTimeout(context.Background(), s.drain)
+		defer cancel()
+		err := server.Shutdown(polite)
+		if errors.Is(err, context.DeadlineExceeded) {
+			cut()
+			err = server.Close()
+		}
+		stopped <- err
+	})()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
 	}
-	return s.stop(server, cut)
-}
-
-// stop leaves no time to what still waits after the drain. A handler that is cut while writing the
-// journal is harmless: its answer can't be sent.
-func (s *Server) stop(server *http.Server, cut context.CancelFunc) error {
-	polite, cancel := context.WithTimeout(context.Background(), s.drain)
-	defer cancel()
-	err := server.Shutdown(polite)
-	if errors.Is(err, context.DeadlineExceeded) {
-		cut()
-		err = server.Close()
-	}
-	if err != nil {
-		return fmt.Errorf("stop: %w", err)
-	}
-	return nil
+	return <-stopped
 }

@@ -2,6 +2,7 @@ package pspsim
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -27,16 +28,8 @@ const (
 const recentEvents = 6
 
 func (t Trouble) valid() bool {
-	switch t.Answers {
-	case "", AnswersFail, AnswersFailedLate, AnswersGarbage:
-	default:
-		return false
-	}
-	switch t.Webhooks {
-	case "", WebhooksRepeated, WebhooksLost, WebhooksDelayed:
-		return true
-	}
-	return false
+	return slices.Contains([]string{"", AnswersFail, AnswersFailedLate, AnswersGarbage}, t.Answers) &&
+		slices.Contains([]string{"", WebhooksRepeated, WebhooksLost, WebhooksDelayed}, t.Webhooks)
 }
 
 // troubles is the trouble of the moment. Safe for concurrent use.
@@ -92,17 +85,19 @@ func (t *troubles) again(e entry) []entry {
 	defer t.mu.Unlock()
 	t.recent = append([]entry{e}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), recentEvents)]
-	return append([]entry(nil), t.recent...)
+	return t.recent // it is replaced, and never changed
 }
 
-// delay returns what is closed when an event that is due may leave; nil: it may.
+// delay returns what is closed when an event that is due may leave.
 func (t *troubles) delay() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.count(t.is.Webhooks == WebhooksDelayed) {
-		return nil
+	if t.count(t.is.Webhooks == WebhooksDelayed) {
+		return t.changed
 	}
-	return t.changed
+	now := make(chan struct{})
+	close(now)
+	return now
 }
 
 func (s *Server) startTrouble(w http.ResponseWriter, r *http.Request) {

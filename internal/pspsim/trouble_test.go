@@ -102,7 +102,7 @@ func TestTrouble_EventsAreLost(t *testing.T) {
 	b.isWellAgain(1)
 	_, heard := b.charge("k2", "tok_visa")
 	require.Equal(t, "evt_"+heard.ID, e.next().id)
-	require.False(t, b.sim.courier.sent.begin("evt_"+lost.ID), "given up for good")
+	require.False(t, b.sim.courier.sent.begin("evt_"+lost.ID, func() {}), "given up for good")
 }
 
 func TestTrouble_EventsAreDelayed(t *testing.T) {

@@ -59,7 +59,8 @@ type courier struct {
 	sent   *deliveries
 	slots  chan struct{}
 	first  time.Duration // the first pause
-	runs   *runs
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	troubles *troubles
 }
@@ -78,20 +79,24 @@ func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) 
 	if err != nil {
 		return nil, fmt.Errorf("open the file of delivered events: %w", err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	return &courier{Webhooks: to, signer: signer, log: log, sent: sent, first: firstPause,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout},
-		slots:  make(chan struct{}, maxPosting), runs: newRuns(), troubles: troubles}, nil
+		slots:  make(chan struct{}, maxPosting), ctx: ctx, cancel: cancel, troubles: troubles}, nil
 }
 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
 	token, _ := parseToken(e.Source) // a refund has none, and behaves
-	if e.Status == statusPending || token.silent || !c.sent.begin(eventID(e)) {
+	if e.Status == statusPending || token.silent {
 		return
 	}
-	c.runs.start(func(ctx context.Context) {
-		if c.troubles.webhooks(WebhooksRepeated) {
-			c.postAgain(ctx, e) // and once more when it is due
+	c.sent.begin(eventID(e), func() {
+		ctx := c.ctx
+		if c.troubles.webhooks(WebhooksRepeated) { // and once more when it is due
+			for _, one := range c.troubles.again(e) {
+				_, _ = c.post(ctx, one)
+			}
 		}
 		if !pause(ctx, max(0, time.Until(e.CreatedAt.Add(token.delay)))+c.Delay) {
 			return
@@ -100,12 +105,14 @@ func (c *courier) deliver(e entry) {
 			c.delivered(e)
 			return
 		}
-		if over := c.troubles.delay(); over != nil && !waitFor(ctx, over) {
+		select {
+		case <-c.troubles.delay():
+		case <-ctx.Done():
 			return
 		}
 		for attempt := range maxDeliveries {
 			status, err := c.post(ctx, e)
-			if isSuccess(status) {
+			if status/100 == 2 {
 				c.delivered(e)
 				return
 			}
@@ -117,24 +124,6 @@ func (c *courier) deliver(e entry) {
 		}
 		c.log.Error("event given up", "id", eventID(e))
 	})
-}
-
-// postAgain sends an event and those before it, the newest first, and does not care for the
-// answers.
-func (c *courier) postAgain(ctx context.Context, e entry) {
-	for _, one := range c.troubles.again(e) {
-		_, _ = c.post(ctx, one)
-	}
-}
-
-// waitFor reports false when the context ended before.
-func waitFor(ctx context.Context, closed <-chan struct{}) bool {
-	select {
-	case <-closed:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (c *courier) delivered(e entry) {
@@ -188,12 +177,10 @@ func (c *courier) request(ctx context.Context, e entry) (*http.Request, error) {
 
 // close ends the deliveries that are under way; a next start goes on with them.
 func (c *courier) close() error {
-	c.runs.stop()
-	c.client.CloseIdleConnections()
+	c.cancel()
+	defer c.client.CloseIdleConnections()
 	return c.sent.close()
 }
-
-func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
 // pause reports false when the context ended before.
 func pause(ctx context.Context, d time.Duration) bool {

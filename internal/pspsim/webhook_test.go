@@ -151,7 +151,7 @@ func TestWebhook_IsSentAfterARestart(t *testing.T) {
 		reopened, err := openDeliveries(b.journal + ".delivered")
 		require.NoError(t, err)
 		defer func() { require.NoError(t, reopened.close()) }()
-		return !reopened.begin("evt_" + charge.ID)
+		return !reopened.begin("evt_"+charge.ID, func() {})
 	}, testTimeout, time.Millisecond)
 	require.NoError(t, next.sim.Close())
 

@@ -11,9 +11,7 @@ const root = "../../.."
 
 func settings(t *testing.T) []setting {
 	t.Helper()
-	code, err := os.ReadFile(root + "/" + settingsSource)
-	require.NoError(t, err)
-	all, err := readSettings(code)
+	all, err := readSettings(root + "/" + settingsSource)
 	require.NoError(t, err)
 	return all
 }
@@ -48,9 +46,7 @@ func TestSettings_AreNamedAsVariables(t *testing.T) {
 
 func TestAlerts_SayWhatTheyMeanAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	rules, err := os.ReadFile(root + "/" + alertsSource)
-	require.NoError(t, err)
-	all, err := readAlerts(rules)
+	all, err := readAlerts(root + "/" + alertsSource)
 	require.NoError(t, err)
 	require.Greater(t, len(all), 20)
 	for _, a := range all {
