@@ -113,8 +113,8 @@ func (s *shop) blocked() int {
 	return n
 }
 
-// TestEvents_HaveTheirEffectSoon has a relay that never looks by itself: a commit wakes it. How soon
-// that is, the stress test measures.
+// TestEvents_HaveTheirEffectSoon has a relay that never looks by itself: a commit wakes it. The
+// stress test measures how soon that is.
 func TestEvents_HaveTheirEffectSoon(t *testing.T) {
 	t.Parallel()
 	const orders = 5
