@@ -34,6 +34,7 @@ type record struct {
 	conflict    bool      // somebody was told to retry
 	status      int
 	body        string
+	over        chan struct{} // its handler has ended; nil: it had none
 }
 
 // work is how long an effect takes: long enough for others to come meanwhile.
@@ -145,6 +146,12 @@ func (s *shop) refuse(w http.ResponseWriter, key string) {
 func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint string) {
 	s.mu.Lock()
 	known, found := s.records[key]
+	if found && s.flaw == "lost-answer" { // until the first client is known to have its answer or not
+		s.mu.Unlock()
+		<-known.over
+		s.mu.Lock()
+		known, found = s.records[key]
+	}
 	if found && known.done && s.flaw == "retention" && time.Since(known.at) > work {
 		found = false
 	}
@@ -156,7 +163,8 @@ func (s *shop) keyed(w http.ResponseWriter, r *http.Request, key, fingerprint st
 		s.known(w, known, fingerprint)
 		return
 	}
-	own := &record{fingerprint: fingerprint, status: http.StatusCreated}
+	own := &record{fingerprint: fingerprint, status: http.StatusCreated, over: make(chan struct{})}
+	defer close(own.over)
 	s.records[key] = own
 	s.mu.Unlock()
 	answer := s.effect()
