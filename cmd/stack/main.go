@@ -4,16 +4,24 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/faultproxy"
+	"github.com/oncepay/oncepay/internal/stack/mailsink"
+	"github.com/oncepay/oncepay/internal/stack/topology"
+	"github.com/oncepay/oncepay/internal/tiers"
 )
 
 const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
@@ -76,11 +84,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	}
 	switch words[0] { // these run inside the stack, not on it
 	case "proxy":
-		return stack.ServeProxy(ctx, s.control, s.PortOffset, os.Stderr)
+		return faultproxy.Serve(ctx, s.control, s.PortOffset, os.Stderr)
 	case "probe":
-		return stack.Probe(ctx, words[1:]...)
+		return deployment.ProbeURLs(ctx, words[1:]...)
 	case "mailsink":
-		return stack.ServeMails(ctx, s.mailAddr, s.mailListAddr, s.mailData)
+		return mailsink.Run(ctx, s.mailAddr, s.mailListAddr, s.mailData)
 	}
 	if len(words) > 1 && slices.Contains([]string{"up", "down", "status", "watch"}, words[0]) {
 		return fmt.Errorf("stack %s takes no %q", words[0], words[1])
@@ -113,6 +121,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 
 // parse reads flags from anywhere among the words, and returns the words.
 func parse(s *settings, args []string, getenv func(string) string, out io.Writer) (words []string, err error) {
+	var usual topology.Topology
 	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
@@ -136,9 +145,9 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
-	flags.StringVar(&s.control, "control", stack.ProxyAddr, "proxy: `address` of its control port")
-	flags.StringVar(&s.mailAddr, "smtp", stack.MailAddr, "mailsink: `address` at which it takes mails")
-	flags.StringVar(&s.mailListAddr, "http", stack.MailListAddr, "mailsink: `address` at which it lists them")
+	flags.StringVar(&s.control, "control", usual.Addr(topology.Proxy), "proxy: `address` of its control port")
+	flags.StringVar(&s.mailAddr, "smtp", usual.Addr(topology.Mail), "mailsink: `address` at which it takes mails")
+	flags.StringVar(&s.mailListAddr, "http", usual.Ops(topology.Mail), "mailsink: `address` at which it lists them")
 	flags.StringVar(&s.mailData, "mails", "mails.jsonl", "mailsink: `file` of the mails")
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
@@ -153,4 +162,37 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 		return nil, flag.ErrHelp
 	}
 	return words, nil
+}
+
+// up brings the stack up, and opens its console if that is asked for.
+func up(ctx context.Context, it *stack.Stack, open bool) error {
+	if err := it.Up(ctx); err != nil || !open {
+		return err
+	}
+	url := it.ConsoleURL()
+	if url == "" {
+		return errors.New("this stack has no console: it needs the native driver, and `stack up` without --no-console")
+	}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	if err := exec.CommandContext(ctx, opener, url).Run(); err != nil { //nolint:gosec // one of two names, and our own address
+		return fmt.Errorf("open %s in a browser: %w", url, err)
+	}
+	return nil
+}
+
+// printKey writes what each tier knows of a key.
+func printKey(ctx context.Context, it *stack.Stack, words []string, out io.Writer) error {
+	if len(words) != 1 {
+		return errors.New("usage: stack key KEY")
+	}
+	if !it.Claimed() {
+		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
+	}
+	view := tiers.Read(ctx, tiers.Of(ctx, it), words[0])
+	pretty := json.NewEncoder(out)
+	pretty.SetIndent("", "  ")
+	return pretty.Encode(view)
 }

@@ -78,21 +78,10 @@ type second struct {
 
 func newLoop(url string) *loop {
 	w := &loop{url: url, sku: "watch-" + strings.ToLower(rand.Text()[:8]), wire: &http.Transport{MaxIdleConnsPerHost: shoppers}}
-	w.client = &http.Client{Transport: &transport.Transport{Base: w}}
+	w.client = &http.Client{Transport: &transport.Transport{Base: w.wire, OnRetry: func(int, string, time.Duration) {
+		w.note(func(s *second) { s.retries++ })
+	}}}
 	return w
-}
-
-// tries counts the attempts of one request, which are one after the other.
-type tries struct{}
-
-// RoundTrip sends one attempt.
-func (w *loop) RoundTrip(r *http.Request) (*http.Response, error) {
-	if n, ok := r.Context().Value(tries{}).(*int); ok {
-		if *n++; *n > 1 {
-			w.note(func(s *second) { s.retries++ })
-		}
-	}
-	return w.wire.RoundTrip(r)
 }
 
 func (w *loop) note(what func(*second)) {
@@ -133,7 +122,7 @@ func (w *loop) send(ctx context.Context, method, path, key string, body any) (id
 	began := time.Now()
 	w.note(func(*second) { w.waiting++ })
 	defer w.note(func(*second) { w.waiting-- })
-	answer, id, err := w.ask(context.WithValue(ctx, tries{}, new(int)), method, path, key, body)
+	answer, id, err := w.ask(ctx, method, path, key, body)
 	w.note(func(s *second) {
 		switch {
 		case ctx.Err() != nil: // hung up
@@ -154,10 +143,9 @@ func (s *second) take(answer *http.Response, payment bool, took time.Duration) {
 	}
 	s.by[answer.Header.Get("X-Served-By")]++
 	s.slowest = max(s.slowest, took)
-	switch replay := answer.Header.Get("X-Idempotent-Replay") == "true"; {
-	case replay:
+	if answer.Header.Get("X-Idempotent-Replay") == "true" {
 		s.replays++
-	case payment:
+	} else if payment {
 		s.paid++
 	}
 }

@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
 )
 
-// ServerPath is the PATH of servers. It is not ours, which `go run` changes, so that it would look
+// serverPath is the PATH of servers. It is not ours, which `go run` changes, so that it would look
 // like a change of settings.
-const ServerPath = "PATH=/usr/local/bin:/usr/bin:/bin"
+const serverPath = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // Command is what a process is started with.
 type Command struct {
@@ -104,24 +103,4 @@ func Tail(path string) string {
 	}
 	parts := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
 	return string(bytes.Join(parts[max(0, len(parts)-lines):], []byte("\n")))
-}
-
-// RunLogged runs a command to its end with its output appended to a log file, and with env in
-// addition to our environment. The error of one that fails has the end of the log.
-func RunLogged(ctx context.Context, log string, command []string, env ...string) error {
-	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Close() }()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		return WithLog(errors.Join(err, ctx.Err()), log)
-	}
-	return nil
 }

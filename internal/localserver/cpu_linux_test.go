@@ -2,6 +2,7 @@ package localserver
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -32,7 +33,7 @@ func TestCPUTime_HasTheChildren(t *testing.T) {
 			require.NoError(t, wait.For(t.Context(), testTimeout, PollInterval, func(context.Context) error {
 				used, err := CPUTime(cmd.Process.Pid)
 				if err == nil && used < 50*time.Millisecond {
-					return errEnded
+					return errors.New("too little")
 				}
 				return err
 			}))

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
+
+	psnet "github.com/shirou/gopsutil/v4/net"
 )
 
 // Loopback is the address of a port on 127.0.0.1.
@@ -21,7 +23,7 @@ func listen(port int) (net.Listener, error) {
 // A TakenError says that a port can't be listened on.
 type TakenError struct {
 	Port int
-	// Owners describes the processes, such as "nginx (pid 42)".
+	// Owners describes the process, such as "nginx (pid 42)".
 	Owners string
 	// Lent is set if no process listens on the port, but a client's connection uses it as its own
 	// end. The kernel lends it such a port out of net.ipv4.ip_local_port_range, for as long as the
@@ -44,24 +46,26 @@ func CheckPort(port int) error {
 	case err == nil:
 		return l.Close()
 	case errors.Is(err, syscall.EADDRINUSE):
-		pids, lent := portPIDs(port)
-		return &TakenError{Port: port, Owners: describe(pids, lent), Lent: lent}
+		return takenBy(port)
 	default:
 		return fmt.Errorf("listen on port %d: %w", port, err)
 	}
 }
 
-func describe(pids []int, lent bool) string {
-	var names []string
-	for _, pid := range pids {
-		names = append(names, fmt.Sprintf("%s (pid %d)", processName(pid), pid))
+// takenBy finds who listens on a port, or who uses it for a connection if nobody listens.
+func takenBy(port int) *TakenError {
+	taken := &TakenError{Port: port, Owners: "a process that we may not look at (another user's, or in a container)"}
+	sockets, _ := psnet.Connections("tcp")
+	sockets = slices.DeleteFunc(sockets, func(s psnet.ConnectionStat) bool { return int(s.Laddr.Port) != port })
+	isListener := func(s psnet.ConnectionStat) bool { return s.Status == "LISTEN" }
+	if taken.Lent = len(sockets) > 0 && !slices.ContainsFunc(sockets, isListener); taken.Lent {
+		taken.Owners = "a process that has ended"
 	}
-	switch {
-	case len(names) > 0:
-		return strings.Join(names, ", ")
-	case lent:
-		return "a process that has ended"
-	default:
-		return "a process that we may not look at (another user's, or in a container)"
+	for _, s := range sockets {
+		if s.Pid != 0 && isListener(s) != taken.Lent {
+			name, _ := handle(int(s.Pid)).Name()
+			taken.Owners = fmt.Sprintf("%s (pid %d)", name, s.Pid)
+		}
 	}
+	return taken
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestCheckPort_NamesTheOwner(t *testing.T) {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		require.NoError(t, err)
 		err = CheckPort(portOf(l))
-		require.ErrorContains(t, err, fmt.Sprintf("port %d is taken by %s (pid %d)", portOf(l), processName(os.Getpid()), os.Getpid()))
+		require.ErrorContains(t, err, fmt.Sprintf("port %d is taken by %s (pid %d)", portOf(l), filepath.Base(os.Args[0]), os.Getpid()))
 		taken := &TakenError{}
 		require.ErrorAs(t, err, &taken)
 		require.False(t, taken.Lent)
@@ -38,7 +39,7 @@ func TestCheckPort_TellsALentPortFromATakenOne(t *testing.T) {
 	taken := &TakenError{}
 	require.ErrorAs(t, err, &taken)
 	require.True(t, taken.Lent)
-	require.ErrorContains(t, err, fmt.Sprintf("lent to a client's connection of %s (pid %d)", processName(os.Getpid()), os.Getpid()))
+	require.ErrorContains(t, err, fmt.Sprintf("lent to a client's connection of %s (pid %d)", filepath.Base(os.Args[0]), os.Getpid()))
 }
 
 func TestHoldPort_KeepsThePortForItsServer(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/oncepay/oncepay/internal/programs"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // databaseName is the database, its owner and the owner's password: demo data on a loopback port.
@@ -24,94 +26,42 @@ const (
 	ServicePassword = ServiceRole
 )
 
-// PostgresConfig says how StartPostgres runs a server.
-type PostgresConfig struct {
-	// Dir holds the data directory ("data") and the log; it is created, and a database that is
-	// there is used again. Empty: a temporary directory that Stop removes.
-	Dir string
-	// Port to listen on at 127.0.0.1; 0 takes a free one.
-	Port int
-	// Fsync keeps commits safe from a power cut. Tests switch it off for speed.
-	Fsync bool
-	// Log is the file for the server's output; empty: postgres.log in Dir.
-	Log string
-	// DieWithParent stops the server when this process dies, however it dies (Linux only).
-	DieWithParent bool
-}
+// invalidCatalogName is the error that there is no such database (PostgreSQL manual, appendix A).
+const invalidCatalogName = "3D000"
 
-// StartPostgres starts a private PostgreSQL with a database and superuser "oncepay", whose password
-// is the same, and waits until it answers. As root it runs the server as the user
-// postgres or nobody; if that user cannot get at Dir, the data goes to a temporary directory, named
-// in Server.DataDir, which the caller removes. On an error nothing is left running.
-func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Server, error) {
-	return startPostgres(ctx, cfg, PostgresCommand, EnsureDatabase)
-}
+// NoSync are settings for tests: commits are not safe from a power cut, and fast.
+var NoSync = []string{"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"}
 
-// startPostgres starts what prepare makes of the settings, and waits until the probe answers.
-func startPostgres(ctx context.Context, cfg PostgresConfig, prepare func(context.Context, PostgresConfig) (Command, bool, error),
-	probe func(ctx context.Context, addr string) error,
-) (*Server, error) {
-	port, err := HoldPort(cfg.Port)
-	if err != nil {
-		return nil, fmt.Errorf("start PostgreSQL: %w", err)
-	}
-	cfg.Port = port.Number
-	run, temporary, err := prepare(ctx, cfg)
-	if err != nil {
-		port.Release()
-		return nil, fmt.Errorf("prepare PostgreSQL: %w", err)
-	}
-	// SIGINT: fast shutdown, which does not wait for clients.
-	server, err := startServer(ctx, run, port, serverKind{PostgresURL, syscall.SIGINT, probe})
-	if err != nil {
-		if temporary {
-			_ = os.RemoveAll(run.Dir)
-		}
-		return nil, fmt.Errorf("start PostgreSQL: %w", err)
-	}
-	server.temporary = temporary && cfg.Dir == "" // with a Dir, the caller means to keep the data
-	return server, nil
-}
-
-// PostgresCommand finds the program and makes the data directory, unless it is there. The port must
-// not be 0. It reports whether the directory is a temporary one.
-func PostgresCommand(ctx context.Context, cfg PostgresConfig) (run Command, temporary bool, err error) {
-	return postgresCommand(ctx, cfg, initdb)
+// Postgres has a database and superuser "oncepay", whose password is the same.
+var Postgres = Kind{
+	Program: programs.PostgreSQL, Image: Image{"POSTGRES_IMAGE", "postgres:17.6", "oncepay-airgap/postgres:17"}, URL: PostgresURL, Probe: EnsureDatabase,
+	name: "postgres", args: postgresArgs(initdb),
+	stop:  syscall.SIGINT,  // fast shutdown, which does not wait for clients
+	death: syscall.SIGQUIT, // immediate shutdown, which takes the backends along
 }
 
 // A filler makes a data directory with a program of binDir's.
 type filler func(ctx context.Context, binDir, data string) *exec.Cmd
 
-func postgresCommand(ctx context.Context, cfg PostgresConfig, fill filler) (run Command, temporary bool, err error) {
-	program, err := programs.PostgreSQL.Find()
-	if err != nil {
-		return run, false, err
-	}
-	if program, err = filepath.EvalSymlinks(program); err != nil { // the others are beside the real one
-		return run, false, err
-	}
-	binDir := filepath.Dir(program)
-	user, err := Unprivileged()
-	if err != nil {
-		return run, false, err
-	}
-	dir, temporary, err := ServerDir(cfg.Dir, "postgres", user)
-	if err != nil {
-		return run, false, err
-	}
-	if err := makeData(ctx, fill, binDir, filepath.Join(dir, "data"), user); err != nil {
-		if temporary {
-			_ = os.RemoveAll(dir)
+// postgresArgs makes the data directory, unless it is there, and returns the settings that differ
+// from the defaults (PostgreSQL manual, chapter 20).
+func postgresArgs(fill filler) func(context.Context, Config, Command) ([]string, error) {
+	return func(ctx context.Context, cfg Config, run Command) ([]string, error) {
+		data := filepath.Join(run.Dir, "data")
+		args := []string{
+			"-D", data,
+			"-c", "listen_addresses=127.0.0.1",
+			"-c", "port=" + strconv.Itoa(cfg.Port),
+			"-c", "unix_socket_directories=", // TCP only: a socket path may be too long, and we need none
+			"-c", "max_connections=200", // two replicas, tests in parallel, and room for psql
+			"-c", "timezone=UTC",
 		}
-		return run, false, err
+		program, err := filepath.EvalSymlinks(run.Path) // the others are beside the real one
+		if err != nil {
+			return nil, err
+		}
+		return append(args, cfg.Settings...), makeData(ctx, fill, filepath.Dir(program), data, run.User)
 	}
-	return Command{
-		Path: program,
-		Args: postgresArgs(dir, cfg.Port, cfg.Fsync),
-		Env:  []string{ServerPath, "LC_ALL=C"},
-		Dir:  dir, Log: logFile(cfg.Log, dir, "postgres"), User: user,
-		ParentDeath: signalIf(cfg.DieWithParent, syscall.SIGQUIT), // immediate shutdown, which takes the backends along
-	}, temporary, nil
 }
 
 // makeData makes a data directory unless there is one. It works beside the final place and renames,
@@ -143,25 +93,6 @@ func initdb(ctx context.Context, binDir, data string) *exec.Cmd {
 		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 }
 
-// postgresArgs are the settings that differ from the defaults (PostgreSQL manual, chapter 20).
-func postgresArgs(dir string, port int, fsync bool) []string {
-	settings := []string{
-		"listen_addresses=127.0.0.1",
-		"port=" + strconv.Itoa(port),
-		"unix_socket_directories=", // TCP only: a socket path may be too long, and we need none
-		"max_connections=200",      // two replicas, tests in parallel, and room for psql
-		"timezone=UTC",
-	}
-	if !fsync {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
-	}
-	args := []string{"-D", filepath.Join(dir, "data")}
-	for _, s := range settings {
-		args = append(args, "-c", s)
-	}
-	return args
-}
-
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
 func PostgresURL(addr string) string { return urlOf(databaseName, databaseName, addr, databaseName) }
 
@@ -175,26 +106,81 @@ func urlOf(user, password, addr, database string) string {
 	return "postgres://" + user + ":" + password + "@" + addr + "/" + database + "?sslmode=disable"
 }
 
+// Standby is a hot standby of the primary at an address (host:port). Its data directory is a copy
+// of the primary's (pg_basebackup), made unless there is one.
+func Standby(primary string) Kind {
+	kind := Postgres
+	kind.Probe = PingPostgres
+	kind.args = postgresArgs(func(ctx context.Context, binDir, data string) *exec.Cmd {
+		return exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+data, "--write-recovery-conf", "--no-sync",
+			"--checkpoint=fast", "--dbname="+serverURL(primary))
+	})
+	return kind
+}
+
 // PingPostgres asks whether a server answers, which a standby does without its primary, too.
 func PingPostgres(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
-	return onServer(ctx, addr, "SELECT")
+	return ExecPostgres(ctx, addr, "SELECT")
 }
 
 // EnsureDatabase creates the database unless it exists.
 func EnsureDatabase(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, serverURL(addr))
+	conn, err := pgx.Connect(ctx, PostgresURL(addr))
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == invalidCatalogName {
+		return ExecPostgres(ctx, addr, "CREATE DATABASE "+databaseName)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", databaseName).Scan(&exists); err != nil || exists {
+	return conn.Close(ctx)
+}
+
+// AwaitStandby returns when a standby has applied all that the primary at addr has written, and so
+// follows it.
+func AwaitStandby(ctx context.Context, addr string) error {
+	return AwaitPostgres(ctx, addr, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()")
+}
+
+// WaitForStandbys makes the server at addr answer a commit only when a standby has applied it
+// (PostgreSQL manual, "Synchronous Replication"). It returns when commits wait: the checkpointer
+// tells the sessions to, once it has read the settings. A new session shows that they were sent to
+// the checkpointer, and it reads them before a checkpoint.
+func WaitForStandbys(ctx context.Context, addr string) error {
+	err := ExecPostgres(ctx, addr, "ALTER SYSTEM SET synchronous_standby_names = '*'",
+		"ALTER SYSTEM SET synchronous_commit = 'remote_apply'", "SELECT pg_reload_conf()")
+	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+databaseName)
-	return err
+	return AwaitPostgres(ctx, addr, "SELECT 1 / (current_setting('synchronous_commit') = 'remote_apply')::int", "CHECKPOINT")
+}
+
+// Promote makes the standby at addr a primary, and returns when it takes writes.
+func Promote(ctx context.Context, addr string) error {
+	return ExecPostgres(ctx, addr, "SELECT pg_promote()")
+}
+
+// AwaitPostgres executes statements until none of them fails.
+func AwaitPostgres(ctx context.Context, addr string, statements ...string) error {
+	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
+		return ExecPostgres(ctx, addr, statements...)
+	})
+}
+
+// ExecPostgres executes statements over a connection of its own, as a superuser.
+func ExecPostgres(ctx context.Context, addr string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, serverURL(addr))
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL at %s: %w", addr, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
 }

@@ -27,7 +27,7 @@ func TestStartPostgres_KeepsItsDataOverAStop(t *testing.T) {
 	ctx := testContext(t)
 	dir := filepath.Join(t.TempDir(), "pg")
 
-	first, err := StartPostgres(ctx, PostgresConfig{Dir: dir, DieWithParent: true})
+	first, err := Postgres.Start(ctx, Config{Dir: dir, DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, first.Stop()); require.NoError(t, os.RemoveAll(first.DataDir)) })
 	query(t, first.URL, "CREATE TABLE kept AS SELECT 42 AS n")
@@ -35,7 +35,7 @@ func TestStartPostgres_KeepsItsDataOverAStop(t *testing.T) {
 	require.False(t, first.Process.Alive())
 	require.NoError(t, first.Stop(), "stopping twice is fine")
 
-	second, err := StartPostgres(ctx, PostgresConfig{Dir: first.DataDir, DieWithParent: true, Fsync: true})
+	second, err := Postgres.Start(ctx, Config{Dir: first.DataDir, DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, second.Stop()) })
 	require.Equal(t, "42", query(t, second.URL, "SELECT n::text FROM kept"))
@@ -44,7 +44,7 @@ func TestStartPostgres_KeepsItsDataOverAStop(t *testing.T) {
 
 func TestStartPostgres_RemovesATemporaryDirectory(t *testing.T) {
 	t.Parallel()
-	server, err := StartPostgres(testContext(t), PostgresConfig{DieWithParent: true})
+	server, err := Postgres.Start(testContext(t), Config{DieWithParent: true, Settings: NoSync})
 	require.NoError(t, err)
 	require.Equal(t, "off", query(t, server.URL, "SHOW fsync"))
 	require.DirExists(t, server.DataDir)
@@ -57,7 +57,7 @@ func TestStartPostgres_RefusesATakenPort(t *testing.T) {
 	stranger, err := listen(0)
 	require.NoError(t, err)
 	defer func() { _ = stranger.Close() }()
-	_, err = StartPostgres(testContext(t), PostgresConfig{Port: portOf(stranger)})
+	_, err = Postgres.Start(testContext(t), Config{Port: portOf(stranger)})
 	require.ErrorContains(t, err, "is taken by")
 }
 

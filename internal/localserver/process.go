@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 
 	"github.com/oncepay/oncepay/internal/wait"
 )
@@ -72,12 +75,12 @@ func (p Process) SignalTree(sig syscall.Signal) error {
 	if err := p.Signal(sig); err != nil {
 		return err
 	}
-	pids, err := children(p.PID)
+	found, err := children(p.PID)
 	if err != nil {
 		return fmt.Errorf("find the children of process %d: %w", p.PID, err)
 	}
-	for _, pid := range pids {
-		if child, err := identify(pid); err == nil { // one that has ended needs no signal
+	for _, one := range found {
+		if child, err := identify(int(one.Pid)); err == nil { // one that has ended needs no signal
 			_ = child.Signal(sig)
 		}
 	}
@@ -127,3 +130,32 @@ func (p Process) waitGone(ctx context.Context) error {
 
 // IsPaused reports whether the process is stopped by a signal.
 func (p Process) IsPaused() bool { return p.Alive() && isPaused(p.PID) }
+
+func isPaused(pid int) bool {
+	states, _ := handle(pid).Status()
+	return slices.Contains(states, process.Stop)
+}
+
+func children(pid int) ([]*process.Process, error) { return handle(pid).Children() }
+
+func handle(pid int) *process.Process {
+	return &process.Process{Pid: int32(pid)} //nolint:gosec // no kernel has a pid of more bits
+}
+
+// CPUTime is the CPU time that a process and all its children, including those that have ended,
+// have used so far, in all threads. So the difference between two calls is all that a server of
+// several processes has done meanwhile. Its resolution is a hundredth of a second. It returns
+// errors.ErrUnsupported where the system is not Linux.
+func CPUTime(pid int) (time.Duration, error) {
+	total, err := cpuTime(pid)
+	if err != nil {
+		return 0, err
+	}
+	found, err := children(pid)
+	for _, child := range found {
+		if used, err := cpuTime(int(child.Pid)); err == nil { // one that has ended counts for its parent
+			total += used
+		}
+	}
+	return total, err
+}

@@ -42,32 +42,6 @@ func hasThreads(pid int) bool {
 	return err == nil && len(tasks) > 1
 }
 
-// isPaused reports whether a process is stopped by a signal.
-func isPaused(pid int) bool {
-	fields, err := procStat(pid)
-	return err == nil && fields[0][0] == 'T'
-}
-
-// children lists the processes whose parent a process is: the second field after the name in
-// /proc/<pid>/stat.
-func children(parent int) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if fields, err := procStat(pid); err == nil && string(fields[1]) == strconv.Itoa(parent) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, nil
-}
-
 // procStat returns the fields of /proc/<pid>/stat from the third on, which is the state.
 func procStat(pid int) ([][]byte, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -97,12 +71,6 @@ func cpuTime(pid int) (total time.Duration, err error) {
 		total += time.Duration(ticks) * tick
 	}
 	return total, nil
-}
-
-// processName returns the program name of a process, or "".
-func processName(pid int) string {
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return strings.TrimSpace(string(name))
 }
 
 // sysProcAttr puts a child in a session of its own, under another user and with a signal for when

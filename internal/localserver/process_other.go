@@ -27,32 +27,7 @@ func startStamp(pid int) (string, error) {
 	return strings.TrimSpace(start), nil
 }
 
-// isPaused reports whether a process is stopped by a signal.
-func isPaused(pid int) bool {
-	out, _ := exec.CommandContext(context.Background(), "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
-}
-
-// children asks pgrep, which fails when there are none.
-func children(parent int) (pids []int, err error) {
-	out, _ := exec.CommandContext(context.Background(), "pgrep", "-P", strconv.Itoa(parent)).Output()
-	for _, text := range strings.Fields(string(out)) {
-		pid, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, err
-		}
-		pids = append(pids, pid)
-	}
-	return pids, nil
-}
-
 func cpuTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
-
-// processName returns the program name of a process, or "".
-func processName(pid int) string {
-	out, _ := exec.CommandContext(context.Background(), "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
-	return strings.TrimSpace(string(out))
-}
 
 // sysProcAttr puts a child in a session of its own, under another user where that is set. Only
 // Linux has a parent death signal.

@@ -100,7 +100,7 @@ func TestStop_KillsWhatIgnoresTheSignal(t *testing.T) {
 
 func TestServer_DiesWithItsParent(t *testing.T) {
 	if os.Getenv("STACK_TEST_PARENT") != "" {
-		server, err := StartRedis(testContext(t), RedisConfig{DieWithParent: true})
+		server, err := Redis.Start(testContext(t), Config{DieWithParent: true})
 		require.NoError(t, err)
 		_, err = fmt.Println("started", server.Process.PID, server.DataDir)
 		require.NoError(t, err)

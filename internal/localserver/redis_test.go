@@ -13,14 +13,14 @@ func TestStartRedis_StartsEmptyEachTime(t *testing.T) {
 	ctx := testContext(t)
 	dir := t.TempDir()
 
-	first, err := StartRedis(ctx, RedisConfig{Dir: dir, DieWithParent: true})
+	first, err := Redis.Start(ctx, Config{Dir: dir, DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, first.Stop()) })
 	require.NoError(t, withRedis(t, first.URL, func(c *redis.Client) error { return c.Set(ctx, "k", "v", 0).Err() }))
 	require.NoError(t, first.Stop())
 	require.False(t, first.Process.Alive())
 
-	second, err := StartRedis(ctx, RedisConfig{Dir: dir, DieWithParent: true})
+	second, err := Redis.Start(ctx, Config{Dir: dir, DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, second.Stop()) })
 	err = withRedis(t, second.URL, func(c *redis.Client) error { return c.Get(ctx, "k").Err() })
@@ -31,7 +31,7 @@ func TestStartRedis_LeavesNothingRunningWhenCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := StartRedis(ctx, RedisConfig{})
+	_, err := Redis.Start(ctx, Config{})
 	require.ErrorIs(t, err, context.Canceled)
 }
 

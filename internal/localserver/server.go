@@ -1,14 +1,20 @@
+// Package localserver starts and stops private servers on this machine: PostgreSQL, Redis, and any
+// other program. Each is a process in a session of its own, known by its pid and start time, on a
+// loopback port that the kernel gives to no client's connection meanwhile. The local deployment
+// (internal/stack) and the tests' servers (internal/testenv) are made of these.
 package localserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -25,8 +31,96 @@ const (
 	ProbeTimeout = 2 * time.Second
 )
 
-// Server is a database server that was started by StartPostgres or StartRedis. Its methods may be
-// called from several goroutines.
+// Config says how a server runs.
+type Config struct {
+	// Dir holds the server's files and its log; it is created, and a database that is there is
+	// used again. Empty: a temporary directory that Stop removes. Out of reach for the user that
+	// the server runs as when we are root: a temporary one, which the caller removes.
+	Dir string
+	// Port to listen on at 127.0.0.1; 0 takes a free one.
+	Port int
+	// Log is the file for the server's output; empty: one in Dir.
+	Log string
+	// Settings are further ones, as on the command line: "--maxmemory", "1mb". They win over ours.
+	Settings []string
+	// ConfigFile is the content of a configuration file. A Sentinel needs one, to which it then
+	// adds what it learns.
+	ConfigFile string
+	// DieWithParent stops the server when this process dies, however it dies (Linux only).
+	DieWithParent bool
+}
+
+// Kind is a kind of server: how it is prepared, found and stopped.
+type Kind struct {
+	Program *programs.Program
+	// Image is of the same server in a container.
+	Image Image
+	// URL is what a client connects with, for a server at addr (host:port).
+	URL func(addr string) string
+	// Probe asks a server at addr whether it is ready.
+	Probe func(ctx context.Context, addr string) error
+
+	name string // of its directory and its log
+	// args makes what is missing in run.Dir, and returns the arguments.
+	args func(ctx context.Context, cfg Config, run Command) ([]string, error)
+	// stop ends it in order, death when its parent has died.
+	stop, death syscall.Signal
+}
+
+// Image is a container image that we don't build: the variable that chooses it, the official one,
+// and the stand-in that scripts/airgap-images.sh makes.
+type Image struct{ Variable, Official, Airgap string }
+
+// Command finds the program and makes its directory. The port must not be 0. As root it runs the
+// server as the user postgres or nobody.
+func (k Kind) Command(ctx context.Context, cfg Config) (run Command, err error) {
+	if run, err = Prepare(k.Program, k.name, cfg.Dir); err != nil {
+		return run, err
+	}
+	run.Log = cmp.Or(cfg.Log, filepath.Join(run.Dir, k.name+".log"))
+	if cfg.DieWithParent {
+		run.ParentDeath = k.death
+	}
+	if run.Args, err = k.args(ctx, cfg, run); err != nil && cfg.Dir == "" {
+		_ = os.RemoveAll(run.Dir)
+	}
+	return run, err
+}
+
+// Prepare finds a program, and makes the directory of a server of this name.
+func Prepare(program *programs.Program, name, dir string) (run Command, err error) {
+	run.Env = []string{serverPath, "LC_ALL=C"}
+	if run.Path, err = program.Find(); err != nil {
+		return run, err
+	}
+	if run.User, err = unprivileged(); err != nil {
+		return run, err
+	}
+	run.Dir, err = serverDir(dir, name, run.User)
+	return run, err
+}
+
+// Start starts a private server and waits until it answers. On an error nothing is left running.
+func (k Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
+	port, err := HoldPort(cfg.Port)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", k.name, err)
+	}
+	cfg.Port = port.Number
+	run, err := k.Command(ctx, cfg)
+	if err != nil {
+		port.Release()
+		return nil, fmt.Errorf("prepare %s: %w", k.name, err)
+	}
+	addr := Loopback(port.Number)
+	s := &Server{Addr: addr, URL: k.URL(addr), DataDir: run.Dir, kind: k, run: run, port: port, isTemporary: cfg.Dir == ""}
+	if err := s.Start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", k.name, err), s.Stop())
+	}
+	return s, nil
+}
+
+// Server is a database server that was started by [Kind.Start].
 type Server struct {
 	// URL is what a client connects with: postgres://… or redis://….
 	URL string
@@ -37,51 +131,39 @@ type Server struct {
 	// DataDir is where the server keeps its data: the configured directory, or a temporary one.
 	DataDir string
 
-	stopSignal syscall.Signal
-	temporary  bool  // DataDir is ours to remove
-	port       *Port // held until Stop
-	stopOnce   sync.Once
-	stopErr    error
+	kind        Kind
+	run         Command
+	port        *Port // held until Stop
+	isTemporary bool
 }
 
-// Stop ends the server in an orderly way, kills it when that takes longer than 15 s, and removes a
-// temporary data directory. It may be called any number of times.
+// Start starts the server again after Halt, at the same address, and waits until it answers.
+func (s *Server) Start(ctx context.Context) error {
+	process, exited, err := s.run.Start()
+	if err != nil {
+		return err
+	}
+	s.Process = process
+	err = AwaitReady(ctx, exited, func(ctx context.Context) error { return s.kind.Probe(ctx, s.Addr) })
+	return WithLog(err, s.run.Log)
+}
+
+// Halt ends the server in an orderly way, and kills it when that takes longer than 15 s. Its port
+// stays held.
+func (s *Server) Halt() error {
+	return s.Process.Stop(context.Background(), s.kind.stop, serverStopTimeout)
+}
+
+// Stop is Halt for good, and removes a temporary data directory. It may be called any number of
+// times.
 func (s *Server) Stop() error {
-	s.stopOnce.Do(func() {
-		s.stopErr = s.Process.Stop(context.Background(), s.stopSignal, serverStopTimeout)
-		s.port.Release()
-		if s.temporary && s.stopErr == nil {
-			s.stopErr = os.RemoveAll(s.DataDir)
-		}
-	})
-	return s.stopErr
-}
-
-// serverKind is how one kind of server is started, found and stopped.
-type serverKind struct {
-	url   func(addr string) string
-	stop  syscall.Signal
-	probe func(ctx context.Context, addr string) error
-}
-
-// startServer runs a prepared server on a port that it holds, and waits until the server answers.
-func startServer(ctx context.Context, run Command, port *Port, kind serverKind) (*Server, error) {
-	process, exited, err := run.Start()
-	if err != nil {
-		port.Release()
-		return nil, err
+	err := s.Halt()
+	s.port.Release()
+	if s.isTemporary && err == nil {
+		err = os.RemoveAll(s.DataDir)
 	}
-	addr := Loopback(port.Number)
-	server := &Server{Addr: addr, URL: kind.url(addr), Process: process, DataDir: run.Dir, stopSignal: kind.stop, port: port}
-	err = AwaitReady(ctx, exited, func(ctx context.Context) error { return kind.probe(ctx, addr) })
-	if err != nil {
-		return nil, errors.Join(WithLog(err, run.Log), server.Stop())
-	}
-	return server, nil
+	return err
 }
-
-// errEnded says that a server's process has ended instead of getting ready.
-var errEnded = errors.New("it has ended")
 
 // AwaitReady probes a server that was started until it answers, for up to [ReadyTimeout]. It
 // returns at once when the process ends, which closes exited.
@@ -89,24 +171,9 @@ func AwaitReady(ctx context.Context, exited <-chan struct{}, probe func(context.
 	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
 		select {
 		case <-exited:
-			return wait.Stop(errEnded)
+			return wait.Stop(errors.New("it has ended"))
 		default:
 			return probe(ctx)
 		}
 	})
-}
-
-// logFile is the configured log, or one in the server's directory.
-func logFile(configured, dir, name string) string {
-	if configured != "" {
-		return configured
-	}
-	return filepath.Join(dir, name+".log")
-}
-
-func signalIf(on bool, sig syscall.Signal) syscall.Signal {
-	if on {
-		return sig
-	}
-	return 0
 }

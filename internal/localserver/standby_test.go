@@ -12,11 +12,11 @@ import (
 func TestStandby_IsReadyAndPromotedWithoutItsPrimary(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	primary, err := StartPostgres(ctx, PostgresConfig{DieWithParent: true, Fsync: true})
+	primary, err := Postgres.Start(ctx, Config{DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, primary.Stop()) })
 	start := func(dir string) *Server {
-		standby, err := StartStandby(ctx, PostgresConfig{Dir: dir, DieWithParent: true, Fsync: true}, primary.Addr)
+		standby, err := Standby(primary.Addr).Start(ctx, Config{Dir: dir, DieWithParent: true})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, standby.Stop()); require.NoError(t, os.RemoveAll(standby.DataDir)) })
 		return standby

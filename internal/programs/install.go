@@ -1,20 +1,39 @@
 package programs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // installTimeout bounds an installation: some 300 MB on a slow line.
 const installTimeout = 30 * time.Minute
+
+// host is where programs are looked for and installed.
+type host struct {
+	dirs   []string // of programs
+	isRoot bool
+	// policy is the file that Debian's maintainer scripts ask whether they may start a service
+	// (invoke-rc.d(8)).
+	policy string
+	// showEvery so long a line says how far an installation is.
+	showEvery time.Duration
+}
+
+func thisHost() host {
+	// Debian's servers are in /usr/sbin, which is not on everybody's PATH.
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin", "/sbin")
+	return host{dirs, os.Geteuid() == 0, "/usr/sbin/policy-rc.d", 5 * time.Second}
+}
 
 // Ensure returns when this machine has the programs that tasks run. It writes to out which ones are
 // missing, installs them, and shows the progress. With noInstall, and where it may not install, it
@@ -41,10 +60,10 @@ func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed 
 	if err := h.install(ctx, out, m, missing, names); err != nil {
 		return err
 	}
-	if _, err := h.lacking(missing); err != nil {
-		return fmt.Errorf("the packages of this system are too old: %w", err)
-	}
-	if missing, _ := h.lacking(missing); missing != nil {
+	switch missing, tooOld := h.lacking(missing); {
+	case tooOld != nil:
+		return fmt.Errorf("the packages of this system are too old: %w", tooOld)
+	case missing != nil:
 		return fmt.Errorf("%s has installed its package, and there is no %s", m.program, missing[0].Name)
 	}
 	return nil
@@ -54,15 +73,41 @@ func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed 
 func (h host) lacking(programs []*Program) (missing []*Program, tooOld error) {
 	for _, p := range programs {
 		_, err := p.findIn(h.dirs)
-		if err == nil {
-			continue
-		}
-		missing = append(missing, p)
-		if _, ok := errors.AsType[tooOldError](err); ok {
-			tooOld = errors.Join(tooOld, err)
+		if lack, ok := errors.AsType[lackError](err); ok {
+			missing = append(missing, p)
+			if lack.tooOld != "" {
+				tooOld = errors.Join(tooOld, err)
+			}
 		}
 	}
 	return missing, tooOld
+}
+
+// manager is the machine's package manager.
+func (h host) manager() (m manager, ok bool) {
+	i := slices.IndexFunc(managers, func(m manager) bool { return h.find(m.program) != "" })
+	if i < 0 {
+		return m, false
+	}
+	return managers[i], true
+}
+
+// find returns the path of a program, or "".
+func (h host) find(name string) string {
+	path, _ := (&Program{files: []string{name}}).findIn(h.dirs)
+	return path
+}
+
+// paste is the command of the machine's package manager, or of each that we know.
+func (h host) paste(missing []*Program) (lines string) {
+	known := managers
+	if m, ok := h.manager(); ok {
+		known = []manager{m}
+	}
+	for _, m := range known {
+		lines += "\n  " + m.paste(missing, h.isRoot)
+	}
+	return lines
 }
 
 // installer is the package manager, if it may install what is missing; otherwise the error says why
@@ -79,41 +124,23 @@ func (h host) installer(ctx context.Context, missing []*Program, tooOld error, n
 		return m, errors.New("install them with")
 	case nameless != nil:
 		return m, fmt.Errorf("%s has no package of %s; it installs the others with", m.program, strings.Join(nameless, ", "))
-	case !h.mayInstall(ctx, m):
+	case !h.isRoot && m.asRoot && h.administrator(ctx, m, "true").Run() != nil:
 		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with")
 	}
-	return m, checkDisk(missing)
-}
-
-// checkDisk refuses to fill the disk.
-func checkDisk(missing []*Program) error {
-	needed := 100 // the package lists
-	for _, p := range missing {
-		needed += p.megabytes
-	}
-	for _, dir := range []string{"/usr", "/var"} {
-		var fs syscall.Statfs_t
-		if err := syscall.Statfs(dir, &fs); err != nil {
-			return fmt.Errorf("look at the free space of %s: %w", dir, err)
-		}
-		if free := int(fs.Bavail * uint64(fs.Bsize) >> 20); free < needed { //nolint:gosec // a block has a positive size
-			return fmt.Errorf("the disk is full: %s has %d MB left, and installing takes %d MB; make room, and install them with", dir, free, needed)
-		}
-	}
-	return nil
+	return m, nil
 }
 
 // install leaves no service running that the packages bring along. Once packages are being
 // installed it goes on to their end, also if it is interrupted.
-func (h host) install(ctx context.Context, out io.Writer, m manager, programs []*Program, packages []string) error {
-	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+func (h host) install(user context.Context, out io.Writer, m manager, programs []*Program, packages []string) error {
+	ctx, cancel := context.WithTimeout(user, installTimeout)
 	defer cancel()
-	step := func(ctx, interrupted context.Context, step []string, packages ...string) error {
-		return h.run(ctx, interrupted, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
+	run := func(ctx context.Context, step []string, packages ...string) error {
+		return h.run(ctx, user, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
 	}
 	last := len(m.steps) - 1
-	for _, before := range m.steps[:last] {
-		if err := step(ctx, context.Background(), before); err != nil {
+	for _, step := range m.steps[:last] {
+		if err := run(ctx, step); err != nil {
 			return err
 		}
 	}
@@ -123,51 +150,70 @@ func (h host) install(ctx context.Context, out io.Writer, m manager, programs []
 		}
 	}
 	enabled := enabledUnits(ctx)
-	undo, err := h.forbidServices(ctx, m)
+	allow, err := h.forbidServices(ctx, m)
 	if err != nil {
 		return err
 	}
-	defer undo()
-	interrupted := ctx
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), installTimeout)
+	defer allow()
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(user), installTimeout)
 	defer cancel()
-	if err := step(ctx, interrupted, m.steps[last], packages...); err != nil {
+	if err := run(ctx, m.steps[last], packages...); err != nil {
 		return err
 	}
-	if err := h.disableNewUnits(ctx, out, m, enabled); err != nil {
-		return err
+	for _, unit := range enabledUnits(ctx) {
+		if !slices.Contains(enabled, unit) {
+			if err := h.run(ctx, context.Background(), out, m, "systemctl", "disable", "--now", unit); err != nil {
+				return err
+			}
+		}
 	}
-	if interrupted.Err() != nil {
+	if user.Err() != nil {
 		return errInterrupted
 	}
 	return nil
 }
 
-// reasons are the sentences for what package managers print when they fail, the first that fits.
-var reasons = []struct {
-	printed  *regexp.Regexp
-	sentence string
-}{
-	{regexp.MustCompile(`(?i).*(no space left|enough free space).*`), "the disk is full"},
-	{
-		regexp.MustCompile(`(?i).*(could not get lock|unable to (acquire|lock)|failed to obtain.* lock|already locked|another process|waiting for process).*`),
-		"the package manager is busy; try again when the other one has ended",
-	},
-	{regexp.MustCompile(`(?i).*(permission denied|password is required|are you root).*`), "no right to install"},
-	{regexp.MustCompile(`(?i).*(returned an error code|was interrupted).*`), "a package could not be installed"},
-	{
-		regexp.MustCompile(`(?i).*(could ?n[o']t (resolve|connect)|unable to connect|failure resolving|timed out|unable to locate|failed to (fetch|download)|does not have a release|cannot (download|initiate)|network is unreachable|temporary error).*`),
-		"no package could be fetched; is there a network?",
-	},
-}
+// candidate is the major version that apt would install, without Debian's epoch.
+var candidate = regexp.MustCompile(`Candidate: (?:\d+:)?(\d+)`)
 
-// why says in one sentence why a package manager has failed.
-func why(program string, printed []byte, err error) error {
-	for _, r := range reasons {
-		if line := r.printed.Find(printed); line != nil {
-			return fmt.Errorf("%s (%s: %s)", r.sentence, program, bytes.TrimSpace(line))
+// tooOld returns an error if apt would install a version of p that is too old. Other systems follow
+// the newest releases, or the version is in the package's name.
+func (h host) tooOld(ctx context.Context, m manager, p *Program) error {
+	if p.Oldest == 0 || m.program != apt {
+		return nil
+	}
+	printed, _ := h.administrator(ctx, m, "apt-cache", "policy", strings.Fields(p.packages.apt)[0]).Output()
+	if found := candidate.FindSubmatch(printed); found != nil {
+		if major, _ := strconv.Atoi(string(found[1])); major < p.Oldest {
+			return fmt.Errorf("the packages of this system are too old: %s is needed, and %s has version %d", p.needed(), m.program, major)
 		}
 	}
-	lines := bytes.Split(bytes.TrimSpace(printed), []byte("\n"))
-	return fmt.Errorf("%s: %w\n%s", program, err, bytes.Join(lines[max(0, len(lines)-8):], []byte("\n")))
+	return nil
+}
+
+// forbidServices makes Debian's packages install without starting anything, unless the machine has
+// such a rule already.
+func (h host) forbidServices(ctx context.Context, m manager) (allow func(), err error) {
+	if _, err := os.Stat(h.policy); err == nil || m.program != apt {
+		return func() {}, nil
+	}
+	script := `printf '#!/bin/sh\nexit 101\n' >` + h.policy + " && chmod 755 " + h.policy
+	if out, err := h.administrator(ctx, m, "sh", "-c", script).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("forbid packages to start services: %w: %s", err, out)
+	}
+	return func() { _ = h.administrator(context.WithoutCancel(ctx), m, "rm", "-f", h.policy).Run() }, nil
+}
+
+// enabledUnits lists the systemd units of such packages that start at boot; none without systemd.
+func enabledUnits(ctx context.Context) (units []string) {
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		return nil
+	}
+	out, _ := exec.CommandContext(ctx, "systemctl", "list-unit-files", "--no-legend", "--state=enabled",
+		"postgresql*.service", "redis*.service", "valkey*.service", "nginx.service").Output()
+	for line := range strings.Lines(string(out)) {
+		unit, _, _ := strings.Cut(line, " ")
+		units = append(units, unit)
+	}
+	return units
 }

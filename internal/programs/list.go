@@ -8,19 +8,22 @@ import (
 // version is how most programs show that they work.
 var version = []string{"--version"}
 
+// node is what some programs are for.
+const node = "for a Kubernetes node"
+
 // The programs. PostgreSQL's file is the server; initdb and pgbench are beside it.
 var (
 	Compiler = &Program{
-		Name: "gcc with the headers of libc", Use: "for the race detector", files: []string{"gcc"}, megabytes: 250,
+		Name: "gcc with the headers of libc", Use: "for the race detector", files: []string{"gcc"},
 		probe:    []string{"-E", "-include", "stdlib.h", "-x", "c", os.DevNull}, // the headers are a package of their own
 		packages: packages{"gcc libc6-dev", "gcc glibc-devel", "gcc", "gcc musl-dev", "gcc"},
 	}
-	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, probe: version, megabytes: 150, packages: same("git")}
-	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, probe: version, megabytes: 5, packages: same("curl")}
-	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, probe: version, megabytes: 5, packages: same("jq")}
+	Git  = &Program{Name: "git", Use: "applies the mutants", files: []string{"git"}, probe: version, packages: same("git")}
+	Curl = &Program{Name: "curl", Use: "for scenarios and the tour", files: []string{"curl"}, probe: version, packages: same("curl")}
+	JQ   = &Program{Name: "jq", Use: "for scenarios and the tour", files: []string{"jq"}, probe: version, packages: same("jq")}
 	// Chromium's files are where chromedp looks.
 	Chromium = &Program{
-		Name: "Chromium", Use: "for the tests of pages and of the console", probe: version, megabytes: 950,
+		Name: "Chromium", Use: "for the tests of pages and of the console", probe: version,
 		files: []string{
 			"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell", "/snap/bin/chromium",
 			"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -28,7 +31,7 @@ var (
 		packages: packages{"chromium", "chromium", "chromium", "chromium", "google-chrome"},
 	}
 	PostgreSQL = &Program{
-		Name: "PostgreSQL", Use: "for the stack and tests", Oldest: 15, megabytes: 350,
+		Name: "PostgreSQL", Use: "for the stack and tests", Oldest: 15,
 		files: []string{
 			"postgres", "/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres", "/usr/libexec/postgresql*/postgres",
 			"/opt/homebrew/opt/postgresql*/bin/postgres", "/usr/local/opt/postgresql*/bin/postgres", "/home/linuxbrew/.linuxbrew/opt/postgresql*/bin/postgres",
@@ -37,47 +40,24 @@ var (
 	}
 	// Redis 7 is the first that knows SET … NX GET.
 	Redis = &Program{
-		Name: "Redis", Use: "for the stack and tests", Oldest: 7, files: []string{"redis-server", "valkey-server"}, megabytes: 10,
+		Name: "Redis", Use: "for the stack and tests", Oldest: 7, files: []string{"redis-server", "valkey-server"},
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
-	Nginx = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, megabytes: 10, packages: same("nginx")}
-	Spin  = &Program{
-		Name: "Spin", Use: "for the model", files: []string{"spin"}, megabytes: 5,
-		packages: packages{apt: "spin", brew: "spin"},
-	}
-	Debootstrap = &Program{
-		Name: "debootstrap", Use: "for images, and for the bare root of .ci/run", files: []string{"debootstrap"}, megabytes: 5,
-		packages: packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""},
-	}
-	Docker = &Program{
-		Name: "docker", Use: "for the compose driver", files: []string{"docker"}, megabytes: 350,
-		packages: packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"},
-	}
+	Nginx       = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, packages: same("nginx")}
+	Spin        = &Program{Name: "Spin", Use: "for the model", files: []string{"spin"}, packages: packages{apt: "spin", brew: "spin"}}
+	Debootstrap = simple("debootstrap", "for images, and for the bare root of .ci/run", packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""})
+	Docker      = simple("docker", "for the compose driver", packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"})
 	// What a Kubernetes node needs beside the programs that are built from Go modules.
-	Etcd = &Program{
-		Name: "etcd", Use: "for a Kubernetes node", files: []string{"etcd"}, megabytes: 50,
-		packages: packages{"etcd-server", "etcd", "etcd", "etcd", "etcd"},
-	}
-	Containerd = &Program{
-		Name: "containerd", Use: "for a Kubernetes node", files: []string{"containerd"}, megabytes: 150,
-		packages: packages{apt: "containerd", dnf: "containerd", pacman: "containerd", apk: "containerd"},
-	}
-	NetworkPlugins = &Program{
-		Name: "CNI plugins", Use: "for a Kubernetes node", files: []string{"/usr/lib/cni/bridge"}, megabytes: 50,
-		packages: packages{apt: "containernetworking-plugins"}, // elsewhere they are in other folders
-	}
-	IPTables = &Program{
-		Name: "iptables", Use: "for a Kubernetes node", files: []string{"iptables"}, megabytes: 10,
-		packages: packages{"iptables", "iptables-nft", "iptables", "iptables", ""},
-	}
-	IPRoute = &Program{
-		Name: "ip", Use: "for a Kubernetes node", files: []string{"ip"}, megabytes: 5,
-		packages: packages{"iproute2", "iproute", "iproute2", "iproute2", ""},
-	}
-	OpenSSL = &Program{Name: "openssl", Use: "for a Kubernetes node", files: []string{"openssl"}, megabytes: 5, packages: same("openssl")}
+	Etcd       = simple("etcd", node, packages{"etcd-server", "etcd", "etcd", "etcd", "etcd"})
+	Containerd = simple("containerd", node, packages{"containerd", "containerd", "containerd", "containerd", ""})
+	IPTables   = simple("iptables", node, packages{"iptables", "iptables-nft", "iptables", "iptables", ""})
+	IPRoute    = simple("ip", node, packages{"iproute2", "iproute", "iproute2", "iproute2", ""})
+	OpenSSL    = simple("openssl", node, same("openssl"))
+	// NetworkPlugins are in other folders elsewhere.
+	NetworkPlugins = &Program{Name: "CNI plugins", Use: node, files: []string{"/usr/lib/cni/bridge"}, packages: packages{apt: "containernetworking-plugins"}}
 	// Compose is a program, or a plugin of docker's.
 	Compose = &Program{
-		Name: "docker-compose", Use: "for the compose driver", megabytes: 50,
+		Name: "docker-compose", Use: "for the compose driver",
 		files: []string{
 			"docker-compose", "/usr/lib*/docker/cli-plugins/docker-compose", "/usr/local/lib*/docker/cli-plugins/docker-compose",
 			os.ExpandEnv("$HOME/.docker/cli-plugins/docker-compose"),
@@ -87,6 +67,11 @@ var (
 )
 
 func same(name string) packages { return packages{name, name, name, name, name} }
+
+// simple is a program that need not be asked whether it works.
+func simple(name, use string, in packages) *Program {
+	return &Program{Name: name, Use: use, files: []string{name}, packages: in}
+}
 
 // Stack is the name under which Needs knows a stack on the native driver.
 const Stack = "stack"

@@ -1,11 +1,8 @@
 package programs
 
 import (
-	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -18,25 +15,23 @@ type manager struct {
 	steps  [][]string
 	asRoot bool
 	name   func(packages) string
-	// policy prints the version of a package that would be installed, as apt-cache(8) does; nil:
-	// the system follows the newest releases, or the version is in the package's name.
-	policy []string
 }
+
+const apt = "apt-get"
 
 var managers = []manager{
 	{
-		"apt-get", []string{"-q", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10", "-o", "Dpkg::Use-Pty=0"},
+		apt, []string{"-q", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10", "-o", "Dpkg::Use-Pty=0"},
 		[][]string{{"check"}, {"update"}, {"install", "-y", "--no-install-recommends"}}, // check tries the lock
 		true, func(p packages) string { return p.apt },
-		[]string{"apt-cache", "policy"},
 	},
 	{
 		"dnf", []string{"--setopt=exit_on_lock=True", "--setopt=timeout=10"},
-		[][]string{{"install", "-y"}}, true, func(p packages) string { return p.dnf }, nil,
+		[][]string{{"install", "-y"}}, true, func(p packages) string { return p.dnf },
 	},
-	{"pacman", nil, [][]string{{"-S", "--needed", "--noconfirm"}}, true, func(p packages) string { return p.pacman }, nil},
-	{"apk", nil, [][]string{{"add", "--no-cache"}}, true, func(p packages) string { return p.apk }, nil},
-	{"brew", nil, [][]string{{"install"}}, false, func(p packages) string { return p.brew }, nil},
+	{"pacman", nil, [][]string{{"-S", "--needed", "--noconfirm"}}, true, func(p packages) string { return p.pacman }},
+	{"apk", nil, [][]string{{"add", "--no-cache"}}, true, func(p packages) string { return p.apk }},
+	{"brew", nil, [][]string{{"install"}}, false, func(p packages) string { return p.brew }},
 }
 
 // packages are the names of programs, and the programs that have none.
@@ -49,25 +44,6 @@ func (m manager) packages(programs []*Program) (names, nameless []string) {
 		names = append(names, found...)
 	}
 	return names, nameless
-}
-
-// candidate is the major version that the manager would install, without Debian's epoch.
-var candidate = regexp.MustCompile(`Candidate: (?:\d+:)?(\d+)`)
-
-// tooOld returns an error if the manager would install a version of p that is too old. What it
-// cannot find out is seen after the installation.
-func (h host) tooOld(ctx context.Context, m manager, p *Program) error {
-	if p.Oldest == 0 || m.policy == nil {
-		return nil
-	}
-	name, _, _ := strings.Cut(m.name(p.packages), " ")
-	printed, _ := h.administrator(ctx, m, slices.Concat(m.policy, []string{name})...).Output()
-	if found := candidate.FindSubmatch(printed); found != nil {
-		if major, _ := strconv.Atoi(string(found[1])); major < p.Oldest {
-			return fmt.Errorf("the packages of this system are too old: %s is needed, and %s has version %d", p.needed(), m.program, major)
-		}
-	}
-	return nil
 }
 
 // paste is a command for a user's terminal that installs programs.

@@ -5,7 +5,6 @@
 package programs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -32,8 +31,6 @@ type Program struct {
 	// probe are arguments with which it has to succeed. nil: version if there is an Oldest.
 	probe    []string
 	packages packages
-	// megabytes is what it takes on a bare Debian, with its packages' archives.
-	megabytes int
 }
 
 // packages are a program's names in each system, separated by spaces; empty: it has none there.
@@ -44,17 +41,17 @@ type packages struct{ apt, dnf, pacman, apk, brew string }
 func (p *Program) Find() (string, error) { return p.findIn(thisHost().dirs) }
 
 func (p *Program) findIn(dirs []string) (string, error) {
-	var tooOld error
+	lack := lackError{Program: p}
 	for _, path := range p.candidates(dirs) {
 		found, ok := p.version(path)
 		if ok && found >= p.Oldest {
 			return path, nil
 		}
-		if ok && tooOld == nil {
-			tooOld = tooOldError{p, path, found}
+		if ok && lack.tooOld == "" {
+			lack.tooOld, lack.found = path, found
 		}
 	}
-	return "", cmp.Or[error](tooOld, missingError{p})
+	return "", lack
 }
 
 // needed is the program with the version that is needed.
@@ -65,18 +62,18 @@ func (p *Program) needed() string {
 	return fmt.Sprintf("%s %d or later", p.Name, p.Oldest)
 }
 
-type missingError struct{ *Program }
-
-func (e missingError) Error() string { return e.needed() + " is not installed" }
-
-type tooOldError struct {
+// lackError says that a program is absent, or too old.
+type lackError struct {
 	*Program
-	path  string
-	found int
+	tooOld string // path; empty: absent
+	found  int
 }
 
-func (e tooOldError) Error() string {
-	return fmt.Sprintf("%s is needed, and %s is version %d", e.needed(), e.path, e.found)
+func (e lackError) Error() string {
+	if e.tooOld == "" {
+		return e.needed() + " is not installed"
+	}
+	return fmt.Sprintf("%s is needed, and %s is version %d", e.needed(), e.tooOld, e.found)
 }
 
 // candidates are all files that may be the program.

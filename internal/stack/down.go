@@ -24,25 +24,14 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 	t := s.Step("down", "")
 	if s.driver != nil {
 		if err := s.driver.Down(ctx, keepData); err != nil {
-			return t.Failed(err)
+			return t.End("", err)
+		}
+		if keepData {
+			return t.End("stopped, data kept", s.dropAllBut(deployment.LockName, deployment.StateName, Postgres, PostgresStandby, deployment.ProviderData))
 		}
 	}
-	if keepData && s.driver != nil {
-		if err := s.dropAllBut(dataEntries...); err != nil {
-			return t.Failed(err)
-		}
-		t.Done("stopped, data kept")
-		return nil
-	}
-	if err := s.Remove(); err != nil {
-		return t.Failed(err)
-	}
-	t.Done("all removed")
-	return nil
+	return t.End("all removed", s.Remove())
 }
-
-// dataEntries are what `down --keep-data` leaves in the folder.
-var dataEntries = []string{deployment.LockName, deployment.StateName, Postgres, PostgresStandby, deployment.ProviderData}
 
 func (s *Stack) dropAllBut(keep ...string) error {
 	entries, err := os.ReadDir(s.Dir)

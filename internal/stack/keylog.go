@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -72,8 +71,6 @@ func (l logLine) String() string {
 // ID.
 type requestCopy struct{ replica, requestID string }
 
-func (l logLine) requestCopy() requestCopy { return requestCopy{l.Replica, l.RequestID} }
-
 // keyLog picks the lines of all copies of requests with a key out of what is written to it. The
 // line that names the key is neither the first nor the last of its copy, so the lines of the copies
 // that still run are kept.
@@ -84,8 +81,6 @@ type keyLog struct {
 	running map[requestCopy][]logLine
 	ours    map[requestCopy]bool
 }
-
-var _ io.Writer = (*keyLog)(nil)
 
 func (k *keyLog) Write(text []byte) (int, error) {
 	k.rest = append(k.rest, text...)
@@ -107,7 +102,7 @@ func (k *keyLog) take(text []byte) {
 	if json.Unmarshal(text[begin:], &line) != nil || line.RequestID == "" {
 		return
 	}
-	of := line.requestCopy()
+	of := requestCopy{line.Replica, line.RequestID}
 	if k.running == nil {
 		k.running, k.ours = map[requestCopy][]logLine{}, map[requestCopy]bool{}
 	}

@@ -39,15 +39,5 @@ const (
 	SyncStandby = topology.SyncStandby
 )
 
-// ProxyAddr is where the fault proxy of a stack without a port offset is controlled.
-var ProxyAddr = (&topology.Topology{}).Addr(Proxy)
-
-// MailAddr and MailListAddr are where the mail sink of a stack without a port offset takes mails,
-// and lists them.
-var (
-	MailAddr     = (&topology.Topology{}).Addr(Mail)
-	MailListAddr = (&topology.Topology{}).Ops(Mail)
-)
-
 // PostgresURL is the connection URL of a stack's database at addr (host:port).
 func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }

@@ -12,15 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack/compose"
 	"github.com/oncepay/oncepay/internal/stack/deployment"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
-	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/stack/native"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
 	"github.com/oncepay/oncepay/internal/stack/switchboard"
@@ -119,11 +116,6 @@ type driver interface {
 	Logs(ctx context.Context, out io.Writer, services []string, follow bool) error
 }
 
-var (
-	_ driver = (*native.Driver)(nil)
-	_ driver = (*compose.Driver)(nil)
-)
-
 // New returns the stack of a folder, whether it is up or not. Must be called in the repository.
 func New(opts Options) (*Stack, error) {
 	if opts.Out == nil {
@@ -216,14 +208,43 @@ func (s *Stack) RedisMaster(ctx context.Context) (addr string, err error) {
 	return sentinel.Master(ctx, s.Topology)
 }
 
+// native is the driver, if it is that one.
+func (s *Stack) native() (*native.Driver, error) {
+	driver, ok := s.driver.(*native.Driver)
+	if !ok {
+		return nil, switchboard.ErrNativeOnly
+	}
+	return driver, nil
+}
+
 // Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
 // "1m", and returns what it printed. Only the native driver can.
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
-	n, ok := s.driver.(*native.Driver)
-	if !ok {
-		return "", switchboard.ErrNativeOnly
+	driver, err := s.native()
+	if err != nil {
+		return "", err
 	}
-	return n.Oncepay(ctx, args...)
+	return driver.Oncepay(ctx, args...)
+}
+
+// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
+// Only the native driver knows.
+func (s *Stack) PassedOn() (int, error) {
+	driver, err := s.native()
+	if err != nil {
+		return 0, err
+	}
+	return driver.PassedOn()
+}
+
+// Started is when nginx read the header of each request that has ended, by request ID. Only the
+// native driver knows.
+func (s *Stack) Started() (map[string]time.Time, error) {
+	driver, err := s.native()
+	if err != nil {
+		return nil, err
+	}
+	return driver.Started()
 }
 
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was
@@ -236,51 +257,3 @@ func (s *Stack) Use(ctx context.Context, name, program string) error {
 		return s.State.Update(func(d *deployment.StateData) { d.Programs[name] = program })
 	})
 }
-
-// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
-// Only the native driver knows.
-func (s *Stack) PassedOn() (int, error) {
-	n, ok := s.driver.(*native.Driver)
-	if !ok {
-		return 0, switchboard.ErrNativeOnly
-	}
-	return n.PassedOn()
-}
-
-// Started is when nginx read the header of each request that has ended, by request ID. Only the
-// native driver knows.
-func (s *Stack) Started() (map[string]time.Time, error) {
-	n, ok := s.driver.(*native.Driver)
-	if !ok {
-		return nil, switchboard.ErrNativeOnly
-	}
-	return n.Started()
-}
-
-// ServeProxy runs the fault proxy of a stack with a port offset, controlled at an address
-// (host:port), until ctx ends.
-func ServeProxy(ctx context.Context, control string, offset int, log io.Writer) error {
-	return faultproxy.Serve(ctx, control, offset, log)
-}
-
-// ServeMails runs the mail sink, which takes mails and lists them at two addresses (host:port) and
-// keeps them in a file, until ctx ends.
-func ServeMails(ctx context.Context, mails, lists, file string) error {
-	sink, err := mailsink.Open(file)
-	if err != nil {
-		return err
-	}
-	var listen net.ListenConfig
-	taking, err := listen.Listen(ctx, "tcp", mails)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listen for mails: %w", err), sink.Close())
-	}
-	listing, err := listen.Listen(ctx, "tcp", lists)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listen for lists of mails: %w", err), taking.Close(), sink.Close())
-	}
-	return errors.Join(sink.Serve(ctx, taking, listing), sink.Close())
-}
-
-// Probe asks URLs once each, for the healthchecks of containers that have no curl.
-func Probe(ctx context.Context, urls ...string) error { return deployment.ProbeURLs(ctx, urls...) }

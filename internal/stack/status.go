@@ -54,7 +54,7 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	}
 	_ = asking.Wait()
 	if conditions[Proxy].State == deployment.Running {
-		active, err = s.faults().Active(ctx)
+		active, err = faultproxy.Of(s.Topology).Active()
 	}
 	if s.IsReplicated() && sentinel.ReplicationIsCut(ctx, s.Topology) {
 		active = append(active, topology.Replication.String()+": partition")
@@ -106,8 +106,6 @@ func (s *Stack) ask(ctx context.Context, name string) (missing []string, err err
 	}
 	return nil, s.Probe(ctx, name)
 }
-
-func (s *Stack) faults() faultproxy.Faults { return faultproxy.Faults{Control: s.Addr(Proxy)} }
 
 // PrintStatus writes Status as a table.
 func (s *Stack) PrintStatus(ctx context.Context) error {

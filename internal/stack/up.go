@@ -14,6 +14,7 @@ import (
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/compose"
 	"github.com/oncepay/oncepay/internal/stack/deployment"
+	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
 	"github.com/oncepay/oncepay/internal/wait"
 )
@@ -37,7 +38,7 @@ func (s *Stack) up(ctx context.Context) error {
 	if s.options.Direct && !s.Direct {
 		s.Printf("the compose driver connects its services through the fault proxy in any case\n")
 	}
-	_ = s.faults().HealAll(ctx) // of an earlier `up`; a proxy that doesn't run yet has none
+	_ = faultproxy.Of(s.Topology).HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
 	if s.IsReplicated() {
 		_ = sentinel.HealReplication(ctx, s.Topology)
 	}
@@ -49,11 +50,10 @@ func (s *Stack) up(ctx context.Context) error {
 		return hint(err)
 	}
 	t := s.Step("door", s.Addr(Nginx))
-	if err := wait.For(ctx, doorTimeout, localserver.PollInterval, s.ProbeDoor); err != nil {
-		return hint(t.Failed(err))
+	if err := t.End("GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, s.ProbeDoor)); err != nil {
+		return hint(err)
 	}
-	t.Done("GET /v1/products: 200")
-	s.Printf("%s", s.summary(time.Since(begun)))
+	s.printSummary(time.Since(begun))
 	return nil
 }
 
@@ -158,11 +158,13 @@ func (s *Stack) dirFlag() string {
 	return " --dir " + s.Dir
 }
 
-// summary is what `up` prints at its end.
-func (s *Stack) summary(took time.Duration) string {
-	url := s.URL()
-	command := "go run ./cmd/stack" + s.dirFlag()
-	return strings.NewReplacer("URL", url, "PSP", s.Addr(PSP), "STACK", command).Replace(fmt.Sprintf(`
+// printSummary is the end of what `up` prints.
+func (s *Stack) printSummary(took time.Duration) {
+	watch := ""
+	if url := s.ConsoleURL(); url != "" {
+		watch = "Watch it, and break it by buttons: " + url + "\n"
+	}
+	text := strings.NewReplacer("URL", s.URL(), "PSP", s.Addr(PSP), "STACK", "go run ./cmd/stack"+s.dirFlag()).Replace(`
 Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
 %sThe API in a browser: URL/docs
 
@@ -173,15 +175,8 @@ Paste these:
   curl -s 'http://PSP/v1/charges'                                                  # what was really charged
   STACK kill api-1      # everything goes on; then: start api-1
   STACK down
-`, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), s.consoleLine()))
-}
-
-// consoleLine says where the console is, if there is one.
-func (s *Stack) consoleLine() string {
-	if url := s.ConsoleURL(); url != "" {
-		return "Watch it, and break it by buttons: " + url + "\n"
-	}
-	return ""
+`)
+	s.Printf(text, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), watch)
 }
 
 // ConsoleURL is the address of the console, or "" if the stack has none.

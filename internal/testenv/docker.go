@@ -5,16 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -32,37 +38,33 @@ const (
 
 // docker runs servers in containers.
 type docker struct {
-	provider                  *testcontainers.DockerProvider
-	postgresImage, redisImage string
+	*testcontainers.DockerProvider
+	images map[localserver.Image]string // the chosen ones
 }
-
-var _ backend = (*docker)(nil)
 
 // newDocker returns the backend when an engine answers and has both images or can pull them.
 func newDocker(ctx context.Context) (backend, error) {
 	if err := configureTestcontainers(); err != nil {
 		return nil, err
 	}
-	probe, err := testcontainers.NewDockerClientWithOpts(ctx)
-	if err == nil {
-		_, err = probe.Ping(ctx, client.PingOptions{})
-		err = errors.Join(err, probe.Close())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("no Docker engine answers: %w", err)
-	}
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Docker engine: %w", err)
 	}
-	d := &docker{provider: provider}
-	var postgresErr, redisErr error
-	d.postgresImage, postgresErr = d.findImage(ctx, os.Getenv("POSTGRES_IMAGE"), "postgres:17.6", "oncepay-airgap/postgres:17")
-	d.redisImage, redisErr = d.findImage(ctx, os.Getenv("REDIS_IMAGE"), "redis:8.2.1", "oncepay-airgap/redis:8")
-	if err := errors.Join(postgresErr, redisErr); err != nil {
-		return nil, errors.Join(err, provider.Close())
+	d := &docker{provider, map[localserver.Image]string{}}
+	if _, err = d.Client().Ping(ctx, client.PingOptions{}); err != nil {
+		err = fmt.Errorf("no Docker engine answers: %w", err)
+	}
+	for _, i := range []localserver.Image{localserver.Postgres.Image, localserver.Redis.Image} {
+		if err == nil {
+			d.images[i], err = d.findImage(ctx, i)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	d.removeStale(ctx)
+	env.atEnd(d.Close)
 	return d, nil
 }
 
@@ -79,20 +81,19 @@ func configureTestcontainers() error {
 	return err
 }
 
-// findImage returns the chosen image, or the first of the others that is here, or the first that a
-// registry has.
-func (d *docker) findImage(ctx context.Context, chosen string, others ...string) (string, error) {
-	candidates := others
-	if chosen != "" {
+// findImage returns the chosen image, or the first of the others that is here, or the official one
+// if a registry has it.
+func (d *docker) findImage(ctx context.Context, i localserver.Image) (string, error) {
+	candidates := []string{i.Official, i.Airgap}
+	if chosen := os.Getenv(i.Variable); chosen != "" {
 		candidates = []string{chosen}
 	}
 	for _, image := range candidates {
-		if _, err := d.provider.Client().ImageInspect(ctx, image); err == nil {
+		if _, err := d.Client().ImageInspect(ctx, image); err == nil {
 			return image, nil
 		}
 	}
-	_, err := d.provider.Client().DistributionInspect(ctx, candidates[0], client.DistributionInspectOptions{})
-	if err != nil {
+	if _, err := d.Client().DistributionInspect(ctx, candidates[0], client.DistributionInspectOptions{}); err != nil {
 		return "", fmt.Errorf("none of the images %s is here, and the registry: %w", strings.Join(candidates, ", "), err)
 	}
 	return candidates[0], nil
@@ -101,41 +102,84 @@ func (d *docker) findImage(ctx context.Context, chosen string, others ...string)
 // removeStale removes the containers of tests that were killed. It ignores errors: what is left
 // does no harm.
 func (d *docker) removeStale(ctx context.Context) {
-	list, err := d.provider.Client().ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", labelHost),
-	})
-	if err != nil {
-		return
-	}
+	list, _ := d.Client().ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelHost)})
 	host, _ := os.Hostname()
 	for _, c := range list.Items {
 		orphan := c.Labels[labelHost] == host && processGone(c.Labels[labelPID])
 		if orphan || time.Since(time.Unix(c.Created, 0)) > staleAge {
-			_, _ = d.provider.Client().ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			_, _ = d.Client().ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		}
 	}
 }
 
 func (d *docker) name() string { return "docker" }
-func (d *docker) close() error { return d.provider.Close() }
 
-func (d *docker) startPostgres(ctx context.Context) (instance, error) {
-	const name = "oncepay" // database, owner and password, as localserver.PostgresURL has them
-	return d.run(ctx, "5432/tcp", testcontainers.ContainerRequest{
-		Image: d.postgresImage,
-		Env:   map[string]string{"POSTGRES_USER": name, "POSTGRES_PASSWORD": name, "POSTGRES_DB": name},
-		Cmd: []string{
-			"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200",
-			"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+// start starts a container with one published port, chosen by us so that it stays the same over a
+// stop and held meanwhile, and waits for the server.
+func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error) {
+	engine, err := d.DaemonHost(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the Docker engine's address: %w", err)
+	}
+	port, err := localserver.HoldPort(0)
+	if err != nil {
+		return nil, err
+	}
+	publishAt := netip.IPv4Unspecified()
+	if engine == "127.0.0.1" || engine == "localhost" {
+		publishAt = netip.MustParseAddr("127.0.0.1")
+	}
+	host, _ := os.Hostname()
+	image, hostPort := d.images[kind.Image], strconv.Itoa(port.Number)
+	c, err := d.RunContainer(ctx, testcontainers.ContainerRequest{
+		Image: image, Env: kind.env, Cmd: slices.Concat(kind.command, cfg.Settings),
+		Labels:       map[string]string{labelHost: host, labelPID: strconv.Itoa(os.Getpid())},
+		ExposedPorts: []string{kind.port},
+		HostConfigModifier: func(config *container.HostConfig) {
+			config.PortBindings = network.PortMap{network.MustParsePort(kind.port): {{HostIP: publishAt, HostPort: hostPort}}}
 		},
-	}, localserver.PostgresURL, localserver.PingPostgres)
-}
-
-func (d *docker) startRedis(ctx context.Context, settings ...string) (instance, error) {
-	return d.run(ctx, "6379/tcp", testcontainers.ContainerRequest{
-		Image: d.redisImage,
-		Cmd: append([]string{
-			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
-		}, settings...),
-	}, localserver.RedisURL, localserver.PingRedis)
+	})
+	if err != nil {
+		port.Release()
+		return nil, errors.Join(fmt.Errorf("start a container of %s: %w", image, err), testcontainers.TerminateContainer(c))
+	}
+	await := func(ctx context.Context, step func(context.Context) error) error {
+		return wait.For(ctx, readyTimeout, localserver.PollInterval, step)
+	}
+	addr, id := net.JoinHostPort(engine, hostPort), c.GetContainerID()
+	probe := func(ctx context.Context) error { return kind.Probe(ctx, addr) }
+	i := &instance{
+		addr: addr, url: kind.URL(addr),
+		stop: func(ctx context.Context) error {
+			timeout := stopTimeout
+			return c.Stop(ctx, &timeout)
+		},
+		start: func(ctx context.Context) error {
+			if err := c.Start(ctx); err != nil {
+				return err
+			}
+			return await(ctx, probe)
+		},
+		// On a busy machine the kernel may not have frozen every process by the time that the
+		// engine looks.
+		pause: func(ctx context.Context) error {
+			return await(ctx, func(ctx context.Context) error {
+				_, err := d.Client().ContainerPause(ctx, id, client.ContainerPauseOptions{})
+				return err
+			})
+		},
+		resume: func(ctx context.Context) error {
+			_, err := d.Client().ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+			return err
+		},
+		remove: func() error {
+			port.Release()
+			_, err := d.Client().ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			return err
+		},
+	}
+	if err := await(ctx, probe); err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for a container of %s: %w", image, err), i.remove())
+	}
+	return i, nil
 }

@@ -19,102 +19,45 @@ import (
 // when the test binary dies (Linux).
 type native struct{}
 
-var _ backend = native{}
-
 // sweepOnce removes the directories of killed test binaries, once per binary.
 var sweepOnce sync.Once
 
 func newNative() (backend, error) {
 	_, postgresErr := programs.PostgreSQL.Find()
 	_, redisErr := programs.Redis.Find()
-	if err := errors.Join(postgresErr, redisErr); err != nil {
-		return nil, err
-	}
-	sweepOnce.Do(sweepDirs)
-	return native{}, nil
+	return native{}, errors.Join(postgresErr, redisErr)
 }
 
 func (native) name() string { return "native" }
-func (native) close() error { return nil }
 
-func (native) startPostgres(ctx context.Context) (instance, error) {
-	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*localserver.Server, error) {
-		return localserver.StartPostgres(ctx, localserver.PostgresConfig{Dir: dir, Port: port, DieWithParent: true})
-	})
+func (native) start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error) {
+	sweepOnce.Do(sweepDirs)
+	dir, err := makeDir()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dir, cfg.DieWithParent = dir, true
+	s, err := kind.Start(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	signal := func(sig syscall.Signal) func(context.Context) error {
+		return func(context.Context) error { return s.Process.Signal(sig) }
+	}
+	return &instance{
+		addr: s.Addr, url: s.URL, stop: func(context.Context) error { return s.Halt() }, start: s.Start,
+		pause: signal(syscall.SIGSTOP), resume: signal(syscall.SIGCONT),
+		remove: func() error { return errors.Join(s.Stop(), os.RemoveAll(dir)) },
+	}, nil
 }
 
-func (native) startRedis(ctx context.Context, settings ...string) (instance, error) {
-	return startNativeRedis(ctx, localserver.RedisConfig{Settings: settings})
-}
-
-func startNativeRedis(ctx context.Context, cfg localserver.RedisConfig) (instance, error) {
-	return startProcess(ctx, func(ctx context.Context, dir string, port int) (*localserver.Server, error) {
-		cfg.Dir, cfg.Port, cfg.DieWithParent = dir, port, true
-		return localserver.StartRedis(ctx, cfg)
-	})
-}
-
-// process is a server process with its data directory and its port.
-type process struct {
-	launch func(ctx context.Context, dir string, port int) (*localserver.Server, error)
-	dirs   []string          // ours to remove
-	port   *localserver.Port // held while the server is stopped, too
-
-	mu     sync.Mutex
-	server *localserver.Server
-}
-
-var _ instance = (*process)(nil)
-
-func startProcess(ctx context.Context, launch func(context.Context, string, int) (*localserver.Server, error)) (instance, error) {
+// makeDir makes a temporary directory that is removed by a later run if this one is killed.
+func makeDir() (string, error) {
 	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
-		return nil, fmt.Errorf("make a data directory: %w", err)
+		return "", fmt.Errorf("make a directory: %w", err)
 	}
-	port, err := localserver.HoldPort(0)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	server, err := launch(ctx, dir, port.Number)
-	if err != nil {
-		port.Release()
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	// The data may have gone elsewhere, if the server's user can't enter the temporary directory.
-	return &process{launch: launch, dirs: []string{dir, server.DataDir}, port: port, server: server}, nil
-}
-
-func (p *process) current() *localserver.Server {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.server
-}
-
-func (p *process) addr() string                 { return p.current().Addr }
-func (p *process) url() string                  { return p.current().URL }
-func (p *process) stop(context.Context) error   { return p.current().Stop() }
-func (p *process) pause(context.Context) error  { return p.current().Process.Signal(syscall.SIGSTOP) }
-func (p *process) resume(context.Context) error { return p.current().Process.Signal(syscall.SIGCONT) }
-
-// start launches the server again.
-func (p *process) start(ctx context.Context) error {
-	server, err := p.launch(ctx, p.current().DataDir, p.port.Number)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.server = server
-	return nil
-}
-
-func (p *process) remove() error {
-	errs := []error{p.current().Stop()}
-	p.port.Release()
-	for _, dir := range p.dirs {
-		errs = append(errs, os.RemoveAll(dir))
-	}
-	return errors.Join(errs...)
+	return dir, nil
 }
 
 // dirPrefix begins the name of our temporary directories on this host; the process's id follows.

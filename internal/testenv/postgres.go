@@ -2,14 +2,35 @@ package testenv
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/golang-migrate/migrate/v4"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which pgtestdb connects with
 	"github.com/peterldowns/pgtestdb"
+	"github.com/peterldowns/pgtestdb/migrators/common"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/db"
+	"github.com/oncepay/oncepay/internal/localserver"
+)
+
+var (
+	postgresKind = kind{
+		Kind: localserver.Postgres, version: postgresVersion, port: "5432/tcp",
+		command: []string{"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200"},
+		// Database, owner and password are as localserver.PostgresURL has them.
+		env: map[string]string{"POSTGRES_USER": "oncepay", "POSTGRES_PASSWORD": "oncepay", "POSTGRES_DB": "oncepay"},
+	}
+	postgresConfig = localserver.Config{Settings: localserver.NoSync}
+	sharedPostgres = shared(postgresKind, postgresConfig)
 )
 
 // Postgres returns the URL of a migrated database of its own. It is a copy of a template, made in
@@ -29,57 +50,66 @@ func EmptyPostgres(t testing.TB) string {
 // migrated. It takes a second or two, so tests that need no outage use Postgres.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
-	b := env.outageBackend(t)
-	server := newServer(t, b.startPostgres)
-	if err := migrateURL(server.URL); err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	server := newServer(t, env.outageBackend(t), postgresKind, postgresConfig)
+	database, err := sql.Open("pgx", server.URL)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(migrator{}.Migrate(t.Context(), database, pgtestdb.Config{}), database.Close()))
 	return server
 }
 
 func newDatabase(t testing.TB, m pgtestdb.Migrator) string {
 	t.Helper()
-	b := env.use(t)
-	server := env.get(t, &env.postgres, func(ctx context.Context) (instance, error) {
-		i, err := b.startPostgres(ctx)
-		if err == nil {
-			env.report("PostgreSQL " + postgresVersion(ctx, i.url()) + " " + b.name())
-		}
-		return i, err
-	})
-	config, err := pgtestdbConfig(server.url())
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
-	return pgtestdb.Custom(t, config, m).URL()
-}
-
-// pgtestdbConfig takes a server's URL apart.
-func pgtestdbConfig(raw string) (pgtestdb.Config, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return pgtestdb.Config{}, fmt.Errorf("server's URL: %w", err)
-	}
+	u, err := url.Parse(sharedPostgres(t).url)
+	require.NoError(t, err)
 	password, _ := u.User.Password()
 	// A test makes the user of a service that cannot change the schema.
 	role := pgtestdb.Role{Username: pgtestdb.DefaultRoleUsername, Password: pgtestdb.DefaultRolePassword, Capabilities: "CREATEROLE"}
-	return pgtestdb.Config{
+	return pgtestdb.Custom(t, pgtestdb.Config{
 		TestRole:   &role,
 		DriverName: "pgx", Host: u.Hostname(), Port: u.Port(), User: u.User.Username(), Password: password,
 		Database: strings.TrimPrefix(u.Path, "/"), Options: u.RawQuery,
 		// A test about broken connections may leave one behind at the server; leaks on our side are
 		// goleak's to find.
 		ForceTerminateConnections: true,
-	}, nil
+	}, m).URL()
 }
 
 // postgresVersion returns a version such as "17.2", or "(unknown version)".
-func postgresVersion(ctx context.Context, url string) string {
-	conn, err := pgx.Connect(ctx, url)
+func postgresVersion(ctx context.Context, addr string) string {
+	conn, err := pgx.Connect(ctx, localserver.PostgresURL(addr))
 	if err != nil {
 		return "(unknown version)"
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ") // "15.18 (Debian 15.18-0+deb12u1)"
 	return version
+}
+
+// migrator applies the embedded migrations to pgtestdb's template. It uses golang-migrate itself
+// and not internal/postgres, whose own tests need this package.
+type migrator struct{}
+
+// Hash changes when any migration does.
+func (migrator) Hash() (string, error) { return common.HashDirs(db.FS, "*.sql", "migrations") }
+
+// Migrate brings an empty database to the newest version.
+func (migrator) Migrate(_ context.Context, database *sql.DB, _ pgtestdb.Config) error {
+	source, err := iofs.New(db.FS, "migrations")
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	driver, err := migratepgx.WithInstance(database, &migratepgx.Config{})
+	if err != nil {
+		return fmt.Errorf("prepare the migration: %w", err)
+	}
+	m, err := migrate.NewWithInstance("iofs", source, "pgx5", driver)
+	if err != nil {
+		return fmt.Errorf("prepare the migration: %w", err)
+	}
+	upErr := m.Up()
+	sourceErr, databaseErr := m.Close()
+	if err := errors.Join(upErr, sourceErr, databaseErr); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
 }

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // Fault is what becomes of the answer to one request. The request itself always reaches the server:
@@ -29,16 +32,14 @@ type Proxy struct {
 	// Addr is the host:port to connect to instead of the server's.
 	Addr string
 
-	target   string
-	listener net.Listener
-	running  sync.WaitGroup
+	target  string
+	running sync.WaitGroup
 
 	mu          sync.Mutex
 	links       map[*link]bool
 	roundTrips  int
 	plans       []plan
 	partitioned bool
-	closed      bool
 }
 
 // plan is a fault for the next request that contains match.
@@ -51,12 +52,23 @@ type plan struct {
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("testenv: start a proxy: %v", err)
-	}
-	p := &Proxy{Addr: listener.Addr().String(), target: target, listener: listener, links: map[*link]bool{}}
-	p.running.Go(p.accept)
-	t.Cleanup(p.close)
+	require.NoError(t, err, "testenv: start a proxy")
+	p := &Proxy{Addr: listener.Addr().String(), target: target, links: map[*link]bool{}}
+	ctx, end := context.WithCancel(context.Background())
+	p.running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			p.running.Go(func() { p.serve(ctx, client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		end()
+		p.running.Wait()
+	})
 	return p
 }
 
@@ -105,83 +117,49 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
-		l.close()
+		l.end()
 	}
 }
 
-func (p *Proxy) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	_ = p.listener.Close()
-	p.Cut()
-	p.running.Wait()
-}
-
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.running.Go(func() { p.serve(client) })
-	}
-}
-
-// serve carries one connection until either side ends it.
-func (p *Proxy) serve(client net.Conn) {
-	server, err := (&net.Dialer{Timeout: localserver.ProbeTimeout}).DialContext(context.Background(), "tcp", p.target)
+// serve carries one connection until either side or the context ends it.
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
+	defer func() { _ = client.Close() }()
+	server, err := (&net.Dialer{Timeout: localserver.ProbeTimeout}).DialContext(ctx, "tcp", p.target)
 	if err != nil {
-		_ = client.Close()
 		return
 	}
-	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{})}
-	if !p.add(l) {
-		l.close()
-		return
-	}
+	ctx, end := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
+	defer stop()
+	l := &link{proxy: p, ctx: ctx, end: end}
+	p.mu.Lock()
+	p.links[l] = true
+	p.mu.Unlock()
 	var pumps sync.WaitGroup
 	pumps.Go(func() { l.pump(client, server, l.request) })
 	pumps.Go(func() { l.pump(server, client, l.reply) })
 	pumps.Wait()
+	_ = server.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)
 }
 
-func (p *Proxy) add(l *link) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.links[l] = true
-	}
-	return !p.closed
-}
-
 // link is one connection through the proxy.
 type link struct {
-	proxy          *Proxy
-	client, server net.Conn
-	closeOnce      sync.Once
-	ended          chan struct{} // closed by close
+	proxy *Proxy
+	ctx   context.Context // of the connection
+	end   func()
 
 	// Guarded by proxy.mu:
 	asked bool  // the client sent something that was not answered yet
 	fault Fault // of the answer to come
 }
 
-func (l *link) close() {
-	l.closeOnce.Do(func() {
-		close(l.ended)
-		_ = l.client.Close()
-		_ = l.server.Close()
-	})
-}
-
 // pump copies from one side to the other what pass lets through, until an end or an error, and then
 // closes both.
 func (l *link) pump(from io.Reader, to io.Writer, pass func([]byte) bool) {
-	defer l.close()
+	defer l.end()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -219,17 +197,12 @@ func (l *link) request(data []byte) (pass bool) {
 func (l *link) reply([]byte) (pass bool) {
 	fault, pass := l.takeFault()
 	if fault.Cut {
-		l.close()
+		l.end()
 	}
 	if fault.Delay > 0 {
-		timer := time.NewTimer(fault.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-l.ended:
-		}
+		_ = wait.Pause(l.ctx, fault.Delay)
 	}
-	return pass && !fault.Lose
+	return pass && !fault.Lose && !fault.Cut
 }
 
 // takeFault counts the round trip that an answer ends.

@@ -2,19 +2,34 @@ package testenv
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
 // room.
 const redisDatabases = 4096
 
-var lastDatabase atomic.Int64
+var (
+	redisKind = kind{
+		Kind: localserver.Redis, version: redisVersion, port: "6379/tcp",
+		command: []string{
+			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
+		},
+	}
+	sharedRedis  = shared(redisKind, localserver.Config{})
+	lastDatabase atomic.Int64
+)
 
 // Redis returns the URL of an empty Redis database of its own, such as redis://127.0.0.1:40123/0.
 // Where processes serve, it is a server of its own, started in some 30 ms; where containers do, a
@@ -24,55 +39,68 @@ func Redis(t testing.TB) string {
 	t.Helper()
 	b := env.use(t)
 	if b.name() == "native" {
-		return newRedisServer(t, b).URL
+		return newServer(t, b, redisKind, localserver.Config{}).URL
 	}
-	server := env.get(t, &env.redis, func(ctx context.Context) (instance, error) {
-		i, err := b.startRedis(ctx)
-		if err == nil {
-			reportRedis(ctx, b, i)
-		}
-		return i, err
-	})
+	server := sharedRedis(t)
 	number := lastDatabase.Add(1)
-	if number >= redisDatabases {
-		t.Fatalf("testenv: more than %d tests asked for a Redis database", redisDatabases-1)
-	}
-	return strings.TrimSuffix(server.url(), "/0") + "/" + strconv.FormatInt(number, 10)
+	require.Less(t, number, int64(redisDatabases), "testenv: too many tests asked for a Redis database")
+	return strings.TrimSuffix(server.url, "/0") + "/" + strconv.FormatInt(number, 10)
 }
 
 // RedisServer starts a server for this test alone, which the test may stop. Settings are as on the
 // command line: "--maxmemory", "1mb".
 func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newRedisServer(t, env.outageBackend(t), settings...)
+	return newServer(t, env.outageBackend(t), redisKind, localserver.Config{Settings: settings})
 }
 
-func newRedisServer(t testing.TB, b backend, settings ...string) *Server {
+// nativeRedis starts a process for this test alone, whatever serves the other tests: servers that
+// tell each other and their clients where they are can't be behind a container's published ports.
+func nativeRedis(t testing.TB, cfg localserver.Config) *Server {
 	t.Helper()
-	return newServer(t, func(ctx context.Context) (instance, error) {
-		i, err := b.startRedis(ctx, settings...)
-		if err == nil {
-			reportRedis(ctx, b, i)
+	_, err := programs.Redis.Find()
+	require.NoError(t, err, "testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server")
+	env.use(t)
+	return newServer(t, native{}, redisKind, cfg)
+}
+
+// Do sends a command to the server, which must be a Redis, over a connection of its own. It fails
+// the test on an error.
+func (s *Server) Do(args ...any) {
+	s.t.Helper()
+	_, err := s.ask(context.Background(), args...)
+	require.NoErrorf(s.t, err, "testenv: %v at %s", args, s.Addr)
+}
+
+func (s *Server) ask(ctx context.Context, args ...any) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
+	defer cancel()
+	answer, err := localserver.AskRedis(ctx, s.Addr, args...)
+	return strings.ReplaceAll(fmt.Sprint(answer), "\r", ""), err
+}
+
+func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':')+1:] }
+
+// awaitLines waits until the server's answer to a command such as INFO has all of these lines, such
+// as "role:master".
+func (s *Server) awaitLines(command []any, lines ...string) {
+	s.t.Helper()
+	err := wait.For(context.Background(), readyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+		text, err := s.ask(ctx, command...)
+		for _, line := range lines {
+			if err == nil && !slices.Contains(strings.Split(text, "\n"), line) {
+				err = fmt.Errorf("no line %q in %s", line, text)
+			}
 		}
-		return i, err
+		return err
 	})
-}
-
-func reportRedis(ctx context.Context, b backend, i instance) {
-	env.report("Redis " + redisVersion(ctx, i.addr()) + " " + b.name())
-}
-
-// redisClient makes a client without the library's own retries.
-func redisClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
+	require.NoErrorf(s.t, err, "testenv: %v at %s", command, s.Addr)
 }
 
 // redisVersion returns a version such as "7.0.15", or "(unknown version)".
 func redisVersion(ctx context.Context, addr string) string {
-	client := redisClient(addr)
-	defer func() { _ = client.Close() }()
-	info, _ := client.Info(ctx, "server").Result()
-	for line := range strings.Lines(info) {
+	info, _ := localserver.AskRedis(ctx, addr, "INFO", "server")
+	for line := range strings.Lines(fmt.Sprint(info)) {
 		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
 			return strings.TrimSpace(version)
 		}

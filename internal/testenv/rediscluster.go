@@ -58,7 +58,7 @@ func newClusterNode(t testing.TB, pair keyPair) (node *Server, bus, tlsAddr stri
 	t.Helper()
 	tlsPort := pickPort(t)
 	bus = pickPort(t)
-	node = nativeRedis(t, localserver.RedisConfig{Settings: append(pair.settings(tlsPort),
+	node = nativeRedis(t, localserver.Config{Settings: append(pair.settings(tlsPort),
 		"--tls-cluster", "yes", // so that it tells clients with TLS of ports with TLS
 		"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 	)})

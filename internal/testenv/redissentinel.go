@@ -2,13 +2,12 @@ package testenv
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -33,14 +32,14 @@ type ReplicatedRedis struct {
 	Primary, Replica *Server
 	Sentinels        []*Server
 
-	replicaAddr string // as the Sentinels tell it
+	replicaPort string // as the Sentinels tell it
 }
 
 // RedisSentinel starts one for this test alone, which takes some seconds. It consists of processes
 // in any case.
 func RedisSentinel(t testing.TB) *ReplicatedRedis {
 	t.Helper()
-	return newReplicatedRedis(t, "redis", "", func() (string, []string) { return "", nil })
+	return newReplicatedRedis(t, nil)
 }
 
 // RedisSentinelTLS is RedisSentinel with TLS on all connections, those between the servers
@@ -48,20 +47,18 @@ func RedisSentinel(t testing.TB) *ReplicatedRedis {
 func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
 	t.Helper()
 	pair := newKeyPair(t)
-	return newReplicatedRedis(t, "rediss", "?ca_file="+pair.certificate, func() (port string, settings []string) {
-		port = pickPort(t)
-		return port, append(pair.settings(port), "--tls-replication", "yes")
-	})
+	return newReplicatedRedis(t, &pair)
 }
 
-// newReplicatedRedis asks listen for each server's port, if it is not its own, and for the settings
-// that come with it.
-func newReplicatedRedis(t testing.TB, scheme, query string, listen func() (port string, settings []string)) *ReplicatedRedis {
+// newReplicatedRedis uses TLS if there is a key pair.
+func newReplicatedRedis(t testing.TB, pair *keyPair) *ReplicatedRedis {
 	t.Helper()
-	start := func(cfg localserver.RedisConfig) (*Server, string) {
-		port, settings := listen()
-		cfg.Settings = append(settings, cfg.Settings...)
-		server := nativeRedis(t, cfg)
+	start := func(cfg localserver.Config) (server *Server, port string) {
+		if pair != nil {
+			port = pickPort(t)
+			cfg.Settings = slices.Concat(pair.settings(port), []string{"--tls-replication", "yes"}, cfg.Settings)
+		}
+		server = nativeRedis(t, cfg)
 		return server, cmp.Or(port, server.port())
 	}
 	settings := []string{
@@ -70,20 +67,23 @@ func newReplicatedRedis(t testing.TB, scheme, query string, listen func() (port 
 	}
 	r := &ReplicatedRedis{}
 	var primaryPort, replicaPort string
-	r.Primary, primaryPort = start(localserver.RedisConfig{Settings: settings})
-	r.Replica, replicaPort = start(localserver.RedisConfig{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
-	r.replicaAddr = "127.0.0.1:" + replicaPort
+	r.Primary, primaryPort = start(localserver.Config{Settings: settings})
+	r.Replica, replicaPort = start(localserver.Config{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
+	r.replicaPort = replicaPort
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "master_link_status:up")
 	var addrs []string
 	for range 3 {
-		sentinel, port := start(localserver.RedisConfig{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
+		sentinel, port := start(localserver.Config{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
 		r.Sentinels, addrs = append(r.Sentinels, sentinel), append(addrs, "127.0.0.1:"+port)
 	}
 	for _, sentinel := range r.Sentinels {
 		sentinel.awaitLines([]any{"INFO", "sentinel"},
 			"master0:name="+sentinelMaster+",status=ok,address=127.0.0.1:"+primaryPort+",slaves=1,sentinels=3")
 	}
-	r.URL = scheme + "+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster + query
+	r.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+	if pair != nil {
+		r.URL = "rediss" + strings.TrimPrefix(r.URL, "redis") + "?ca_file=" + pair.certificate
+	}
 	return r
 }
 
@@ -98,21 +98,7 @@ func (r *ReplicatedRedis) CutReplication() {
 func (r *ReplicatedRedis) AwaitPromotion() {
 	r.Primary.t.Helper()
 	for _, sentinel := range r.Sentinels {
-		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-		err := wait.Until(ctx, localserver.PollInterval, func(ctx context.Context) error {
-			answer, err := sentinel.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster)
-			if err != nil {
-				return err
-			}
-			if addr, ok := answer.([]any); !ok || len(addr) != 2 || fmt.Sprint(addr[0], ":", addr[1]) != r.replicaAddr {
-				return fmt.Errorf("the primary is %v", answer)
-			}
-			return nil
-		})
-		cancel()
-		if err != nil {
-			r.Primary.t.Fatalf("testenv: await the promotion of %s: %v", r.Replica.Addr, err)
-		}
+		sentinel.awaitLines([]any{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster}, "[127.0.0.1 "+r.replicaPort+"]")
 	}
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "role:master")
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/oncepay/oncepay/internal/localserver"
 )
 
@@ -23,26 +25,21 @@ import (
 // process in any case.
 func RedisTLS(t testing.TB) *Server {
 	t.Helper()
-	return redisTLS(t, false)
+	return redisTLS(t, newKeyPair(t), "")
 }
 
 // RedisMutualTLS is RedisTLS for clients with a certificate alone, which its URL names, too.
 func RedisMutualTLS(t testing.TB) *Server {
 	t.Helper()
-	return redisTLS(t, true)
+	pair := newKeyPair(t)
+	return redisTLS(t, pair, "&cert_file="+pair.certificate+"&key_file="+pair.key, "--tls-auth-clients", "yes")
 }
 
-func redisTLS(t testing.TB, mutual bool) *Server {
+func redisTLS(t testing.TB, pair keyPair, query string, settings ...string) *Server {
 	t.Helper()
-	pair, port := newKeyPair(t), pickPort(t)
-	settings := pair.settings(port)
-	url := "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate
-	if mutual {
-		settings = append(settings, "--tls-auth-clients", "yes")
-		url += "&cert_file=" + pair.certificate + "&key_file=" + pair.key
-	}
-	server := nativeRedis(t, localserver.RedisConfig{Settings: settings})
-	server.URL = url
+	port := pickPort(t)
+	server := nativeRedis(t, localserver.Config{Settings: append(pair.settings(port), settings...)})
+	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate + query
 	return server
 }
 
@@ -61,48 +58,31 @@ func (p keyPair) settings(port string) []string {
 func pickPort(t testing.TB) string {
 	t.Helper()
 	port, err := localserver.HoldPort(0)
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(port.Release)
 	return strconv.Itoa(port.Number)
 }
 
 func newKeyPair(t testing.TB) keyPair {
 	t.Helper()
-	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
-	if err == nil {
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		err = os.Chmod(dir, 0o755) // the server may run as another user
-	}
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	dir, err := makeDir()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755)) // the server may run as another user
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "oncepay test"}, NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
+	require.NoError(t, err)
+	write := func(name, kind string, content []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o644))
+		return path
 	}
-	pair := keyPair{certificate: filepath.Join(dir, "certificate.pem"), key: filepath.Join(dir, "key.pem")}
-	writePEM(t, pair.certificate, "CERTIFICATE", public)
-	writePEM(t, pair.key, "PRIVATE KEY", secret)
-	return pair
-}
-
-func writePEM(t testing.TB, path, kind string, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o644); err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
+	return keyPair{certificate: write("certificate.pem", "CERTIFICATE", public), key: write("key.pem", "PRIVATE KEY", secret)}
 }

@@ -17,15 +17,18 @@ package testenv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 const (
@@ -43,47 +46,38 @@ const (
 	readyTimeout = time.Minute
 )
 
-// Option changes what Main does.
-type Option func(*options)
-
-type options struct {
-	leaks     bool
-	leakRules []goleak.Option
-}
+// Option is a further check of Main's, after tests that have passed.
+type Option func() error
 
 // NoLeaks makes Main fail when goroutines are left after the tests have passed and the servers have
 // stopped.
 func NoLeaks(rules ...goleak.Option) Option {
-	return func(o *options) { o.leaks, o.leakRules = true, rules }
+	return func() error { return goleak.Find(rules...) }
 }
 
 // Main runs the tests of a package, stops the servers they started, says which kind served them,
 // and exits.
 func Main(m *testing.M, opts ...Option) {
-	var o options
-	for _, set := range opts {
-		set(&o)
-	}
-	os.Exit(run(m, o))
-}
-
-func run(m *testing.M, o options) int {
-	env.managed = true
+	env.isManaged = true
 	code := m.Run()
-	if err := env.close(); err != nil {
-		fmt.Fprintln(os.Stderr, "testenv: stop the servers:", err)
-		code = max(code, 1)
-	}
-	if served := env.served(); served != "" {
-		fmt.Println("testenv:", served)
-	}
-	if code == 0 && o.leaks {
-		if err := goleak.Find(o.leakRules...); err != nil {
-			fmt.Fprintln(os.Stderr, "goleak: errors on successful test run:", err)
-			return 1
+	note := func(what string, err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, what, err)
+			code = max(code, 1)
 		}
 	}
-	return code
+	for _, end := range slices.Backward(env.ends) {
+		note("testenv: stop the servers:", end())
+	}
+	for _, check := range opts {
+		if code == 0 {
+			note("testenv: errors on successful test run:", check())
+		}
+	}
+	if env.served != nil {
+		fmt.Println("testenv:", strings.Join(env.served, ", "))
+	}
+	os.Exit(code)
 }
 
 // env is the one environment of a test binary. It is global because servers are shared by tests
@@ -92,58 +86,51 @@ var env environment
 
 // environment starts what the tests ask for, once.
 type environment struct {
-	managed bool // Main runs and will clean up
+	isManaged bool // Main runs and will clean up
 
 	chooseOnce sync.Once
 	backend    backend
 	chooseErr  error
 
-	postgres, redis shared
-
-	mu       sync.Mutex
-	versions []string // what served, in order of first use
+	mu     sync.Mutex
+	ends   []func() error // of what was started for all tests; the last one is ended first
+	served []string       // such as "Redis 7.0.15 native", in order of first use
 }
 
-// shared is a server that several tests use side by side.
-type shared struct {
-	once     sync.Once
-	instance instance
-	err      error
-}
-
-// backend starts servers of one kind.
+// backend starts servers in one way.
 type backend interface {
 	name() string
-	startPostgres(ctx context.Context) (instance, error)
-	startRedis(ctx context.Context, settings ...string) (instance, error)
-	close() error
+	start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error)
+}
+
+// kind is a kind of server, as a process or as a container.
+type kind struct {
+	localserver.Kind
+	version func(ctx context.Context, addr string) string
+
+	port    string   // of the container
+	command []string // in the container; settings follow
+	env     map[string]string
 }
 
 // instance is one running server.
-type instance interface {
-	addr() string
-	url() string
-	stop(ctx context.Context) error
-	start(ctx context.Context) error // after stop; at the same address
-	pause(ctx context.Context) error
-	resume(ctx context.Context) error
-	remove() error // stops it and leaves nothing behind
+type instance struct {
+	addr, url     string
+	stop, pause   func(context.Context) error
+	start, resume func(context.Context) error // start: at the same address
+	remove        func() error                // stops it and leaves nothing behind
 }
 
 // use returns the backend, deciding at the first call.
 func (e *environment) use(t testing.TB) backend {
 	t.Helper()
-	if !e.managed {
-		t.Fatal("testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
-	}
+	require.True(t, e.isManaged, "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
 	e.chooseOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), decideTimeout)
 		defer cancel()
 		e.backend, e.chooseErr = choose(ctx, os.Getenv("TESTENV"))
 	})
-	if e.chooseErr != nil {
-		t.Fatalf("testenv: %v", e.chooseErr)
-	}
+	require.NoError(t, e.chooseErr, "testenv")
 	return e.backend
 }
 
@@ -183,46 +170,87 @@ func (e *environment) outageBackend(t testing.TB) backend {
 	return b
 }
 
-func (e *environment) get(t testing.TB, s *shared, start func(context.Context) (instance, error)) instance {
-	t.Helper()
-	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-		defer cancel()
-		s.instance, s.err = start(ctx)
+// start starts a server, and remembers what served.
+func (e *environment) start(b backend, kind kind, cfg localserver.Config) (*instance, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	i, err := b.start(ctx, kind, cfg)
+	if err != nil {
+		return nil, err
+	}
+	served := kind.Program.Name + " " + kind.version(ctx, i.addr) + " " + b.name()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.served, served) {
+		e.served = append(e.served, served)
+	}
+	return i, nil
+}
+
+// shared returns a function that returns a server which the tests share, starting it at the first
+// call.
+func shared(kind kind, cfg localserver.Config) func(t testing.TB) *instance {
+	start := sync.OnceValues(func() (*instance, error) {
+		i, err := env.start(env.backend, kind, cfg)
+		if err == nil {
+			env.atEnd(i.remove)
+		}
+		return i, err
 	})
-	if s.err != nil {
-		t.Fatalf("testenv: %v", s.err)
+	return func(t testing.TB) *instance {
+		t.Helper()
+		env.use(t)
+		i, err := start()
+		require.NoError(t, err, "testenv")
+		return i
 	}
-	return s.instance
 }
 
-// report remembers what served, such as "Redis 7.0.15 native".
-func (e *environment) report(line string) {
+func (e *environment) atEnd(end func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, known := range e.versions {
-		if known == line {
-			return
-		}
-	}
-	e.versions = append(e.versions, line)
+	e.ends = append(e.ends, end)
 }
 
-func (e *environment) served() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return strings.Join(e.versions, ", ")
+// Server is a database server of one test, which may stop and pause it. Its methods fail the test
+// on an error and must be called from the test's own goroutine.
+type Server struct {
+	// URL is what a client connects with; it stays the same over Stop and Start.
+	URL string
+	// Addr is the server's host:port.
+	Addr string
+
+	t        testing.TB
+	instance *instance
 }
 
-func (e *environment) close() error {
-	var errs []error
-	for _, s := range []*shared{&e.postgres, &e.redis} {
-		if s.instance != nil {
-			errs = append(errs, s.instance.remove())
-		}
-	}
-	if e.backend != nil {
-		errs = append(errs, e.backend.close())
-	}
-	return errors.Join(errs...)
+// newServer starts a server that ends with the test.
+func newServer(t testing.TB, b backend, kind kind, cfg localserver.Config) *Server {
+	t.Helper()
+	i, err := env.start(b, kind, cfg)
+	require.NoError(t, err, "testenv")
+	t.Cleanup(func() { require.NoError(t, i.remove(), "testenv: remove a server") })
+	return &Server{URL: i.url, Addr: i.addr, t: t, instance: i}
+}
+
+// Stop ends the server: connections break, new ones are refused. PostgreSQL keeps its data, Redis
+// loses everything.
+func (s *Server) Stop() { s.t.Helper(); do(s.t, "stop "+s.Addr, s.instance.stop) }
+
+// Start starts the server again after Stop, at the same address, and waits until it answers.
+func (s *Server) Start() { s.t.Helper(); do(s.t, "start "+s.Addr, s.instance.start) }
+
+// Pause freezes the server: connections stay open and nothing is answered. For PostgreSQL only the
+// main process is frozen, so that new connections hang while those at hand go on.
+func (s *Server) Pause() { s.t.Helper(); do(s.t, "pause "+s.Addr, s.instance.pause) }
+
+// Resume lets the server go on after Pause.
+func (s *Server) Resume() { s.t.Helper(); do(s.t, "resume "+s.Addr, s.instance.resume) }
+
+// do fails the test unless a step succeeds.
+func do(t testing.TB, what string, step func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	require.NoError(t, step(ctx), "testenv: "+what)
 }

@@ -1,6 +1,9 @@
 package tiers
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Verdict is what a comparison of tiers says.
 type Verdict string
@@ -21,37 +24,32 @@ type Finding struct {
 
 // Findings compares the tiers with each other. A tier that could not be asked, or that the key has
 // nothing to do with, is compared with nothing.
-func (v View) Findings() []Finding {
-	var all []Finding
-	for _, compare := range []func(View) (Finding, bool){oneAnswer, oneCharge, moneyStored, announcedOnce} {
-		if finding, ok := compare(v); ok {
-			all = append(all, finding)
-		}
+func (v View) Findings() (all []Finding) {
+	add := func(promise string, compare func(View) (Verdict, string)) {
+		verdict, text := compare(v)
+		all = append(all, Finding{promise, verdict, text})
+	}
+	if v.asked("Redis", "PostgreSQL") && (v.Record != nil || v.Authority != nil) {
+		add("One key has one answer, and PostgreSQL has it.", oneAnswer)
+	}
+	if v.Payment != nil && v.asked("provider") {
+		add("One key has at most one charge.", oneCharge)
+		add("An outcome that is unknown is never reported as a failure.", moneyStored)
+	}
+	if v.Payment != nil && v.Payment.Status != "processing" {
+		add("Every effect is announced by one event.", announcedOnce)
 	}
 	return all
 }
 
 // asked reports whether the tiers answered.
 func (v View) asked(names ...string) bool {
-	for _, name := range names {
-		if v.Errors[name] != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return v.Errors[name] != "" })
 }
 
 // oneAnswer compares the accelerator with the authority.
-func oneAnswer(v View) (Finding, bool) {
-	const promise = "One key has one answer, and PostgreSQL has it."
-	if !v.asked("Redis", "PostgreSQL") || (v.Record == nil && v.Authority == nil) {
-		return Finding{}, false
-	}
-	verdict, text := compareAnswers(v.Record, v.Authority)
-	return Finding{promise, verdict, text}, true
-}
-
-func compareAnswers(record *Record, row *Authority) (Verdict, string) {
+func oneAnswer(v View) (Verdict, string) {
+	record, row := v.Record, v.Authority
 	switch {
 	case record == nil:
 		return Pending, "Redis does not know the key. The next retry asks PostgreSQL, which costs one more round trip and changes no outcome."
@@ -74,21 +72,16 @@ func compareAnswers(record *Record, row *Authority) (Verdict, string) {
 }
 
 // oneCharge counts the effects at the provider.
-func oneCharge(v View) (Finding, bool) {
-	const promise = "One key has at most one charge."
-	if v.Payment == nil || !v.asked("provider") {
-		return Finding{}, false
-	}
-	n := v.charged()
-	asked := 0
+func oneCharge(v View) (Verdict, string) {
+	asked, n := 0, v.charged()
 	for _, charge := range v.Charges {
 		asked += charge.Attempts
 	}
 	text := fmt.Sprintf("The provider was asked %s and took the money %s.", times(asked), times(n))
 	if n > 1 {
-		return Finding{promise, Differ, text}, true
+		return Differ, text
 	}
-	return Finding{promise, Agree, text}, true
+	return Agree, text
 }
 
 // charged counts the charges that succeeded.
@@ -102,29 +95,21 @@ func (v View) charged() (n int) {
 }
 
 // moneyStored compares the payment with the charge.
-func moneyStored(v View) (Finding, bool) {
-	const promise = "An outcome that is unknown is never reported as a failure."
-	if v.Payment == nil || !v.asked("provider") {
-		return Finding{}, false
-	}
+func moneyStored(v View) (Verdict, string) {
 	charged := v.charged() > 0
 	switch {
 	case v.Payment.Status == "processing" && charged:
-		return Finding{promise, Pending, "The provider has charged, and the outcome is not stored yet. A retry, a provider event or the reconciler stores it."}, true
+		return Pending, "The provider has charged, and the outcome is not stored yet. A retry, a provider event or the reconciler stores it."
 	case v.Payment.Status == "processing":
-		return Finding{promise, Pending, "The payment is processing."}, true
+		return Pending, "The payment is processing."
 	case (v.Payment.Status == "succeeded") != charged:
-		return Finding{promise, Differ, fmt.Sprintf("The payment is %s, and the provider took the money %s.", v.Payment.Status, times(v.charged()))}, true
+		return Differ, fmt.Sprintf("The payment is %s, and the provider took the money %s.", v.Payment.Status, times(v.charged()))
 	}
-	return Finding{promise, Agree, fmt.Sprintf("The payment is %s, settled by attempt %d. The provider says the same.", v.Payment.Status, v.Payment.Attempt)}, true
+	return Agree, fmt.Sprintf("The payment is %s, settled by attempt %d. The provider says the same.", v.Payment.Status, v.Payment.Attempt)
 }
 
 // announcedOnce counts the events of what the payment came to.
-func announcedOnce(v View) (Finding, bool) {
-	const promise = "Every effect is announced by one event."
-	if v.Payment == nil || v.Payment.Status == "processing" {
-		return Finding{}, false
-	}
+func announcedOnce(v View) (Verdict, string) {
 	wanted, n, published := "payment."+v.Payment.Status, 0, true
 	for _, event := range v.Events {
 		if event.Type == wanted {
@@ -134,11 +119,11 @@ func announcedOnce(v View) (Finding, bool) {
 	}
 	switch {
 	case n == 0 || (n > 1 && v.Payment.Status == "succeeded"):
-		return Finding{promise, Differ, fmt.Sprintf("The outbox has %s %s.", wanted, times(n))}, true
+		return Differ, fmt.Sprintf("The outbox has %s %s.", wanted, times(n))
 	case !published:
-		return Finding{promise, Pending, wanted + " is in the outbox, and not yet in the stream."}, true
+		return Pending, wanted + " is in the outbox, and not yet in the stream."
 	}
-	return Finding{promise, Agree, wanted + " is in the outbox once, and in the stream."}, true
+	return Agree, wanted + " is in the outbox once, and in the stream."
 }
 
 func times(n int) string {

@@ -2,7 +2,6 @@ package tiers
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -10,8 +9,8 @@ import (
 )
 
 const (
-	authorityQuery = `SELECT account_id::text, operation, status, fingerprint, coalesce(resource, '/v1/payments/' || resource_id, ''),
-	coalesce(response_status, 0), response_body, created_at, completed_at, expires_at
+	authorityQuery = `SELECT account_id::text, operation, status, encode(fingerprint, 'hex'), coalesce(resource, '/v1/payments/' || resource_id, ''),
+	coalesce(response_status, 0), coalesce(encode(sha256(response_body), 'hex'), ''), created_at, completed_at, expires_at
 FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1`
 
 	paymentQuery = `SELECT p.id::text, o.id::text, o.status, p.status, k.attempt, p.amount, p.currency, p.provider_id
@@ -30,20 +29,22 @@ FROM outbox e WHERE '/v1/orders/' || e.subject = $1 ORDER BY e.id LIMIT 20`
 
 // readPostgres fills in what the authority has, all of it as of one moment.
 func readPostgres(ctx context.Context, url string, view *View) error {
-	return inPostgres(ctx, url, func(ctx context.Context, tx pgx.Tx) error {
-		row, err := readAuthority(ctx, tx, view.Key)
-		if err != nil || row == nil {
+	return inPostgres(ctx, url, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if view.Authority, err = readRow[Authority](ctx, tx, authorityQuery, view.Key); err != nil || view.Authority == nil {
 			return err
 		}
-		view.Authority = row
-		order := row.Resource
-		if view.Payment, err = readPayment(ctx, tx, row.Resource, view.Key); err != nil {
+		order := view.Authority.Resource
+		if view.Payment, err = readRow[Payment](ctx, tx, paymentQuery, order, view.Key); err != nil {
 			return err
 		}
 		if view.Payment != nil {
 			order = "/v1/orders/" + view.Payment.Order
 		}
-		view.Events, err = readEvents(ctx, tx, order)
+		rows, err := tx.Query(ctx, eventsQuery, order)
+		if err != nil {
+			return fmt.Errorf("read the events: %w", err)
+		}
+		view.Events, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
 		return err
 	})
 }
@@ -62,46 +63,17 @@ func inPostgres(ctx context.Context, url string, read func(context.Context, pgx.
 	})
 }
 
-func readAuthority(ctx context.Context, tx pgx.Tx, key string) (*Authority, error) {
-	var row Authority
-	var fingerprint, body []byte
-	err := tx.QueryRow(ctx, authorityQuery, key).Scan(&row.Account, &row.Operation, &row.Status, &fingerprint, &row.Resource,
-		&row.ResponseStatus, &body, &row.CreatedAt, &row.CompletedAt, &row.ExpiresAt)
+// readRow reads a query's only row into the fields in their order; nil: there is none.
+func readRow[T any](ctx context.Context, tx pgx.Tx, query string, args ...any) (*T, error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	row, err := pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[T])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the key's row: %w", err)
-	}
-	row.Fingerprint = hex.EncodeToString(fingerprint)
-	if body != nil {
-		row.BodyHash = hashOf(body)
-	}
-	return &row, nil
-}
-
-func readPayment(ctx context.Context, tx pgx.Tx, path, key string) (*Payment, error) {
-	var p Payment
-	err := tx.QueryRow(ctx, paymentQuery, path, key).Scan(&p.ID, &p.Order, &p.OrderStatus, &p.Status, &p.Attempt, &p.Amount, &p.Currency, &p.Charge)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the payment: %w", err)
-	}
-	return &p, nil
-}
-
-func readEvents(ctx context.Context, tx pgx.Tx, order string) ([]Event, error) {
-	rows, err := tx.Query(ctx, eventsQuery, order)
-	if err != nil {
-		return nil, fmt.Errorf("read the events: %w", err)
-	}
-	events, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
-	if err != nil {
-		return nil, fmt.Errorf("read the events: %w", err)
-	}
-	return events, nil
+	return row, err
 }
 
 // Stream is how far the events are.

@@ -46,7 +46,7 @@ func middleware(ctx context.Context, b *bench) (map[string]any, error) {
 	if printed, err := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, printed)
 	}
-	redis, err := localserver.StartRedis(ctx, localserver.RedisConfig{DieWithParent: true})
+	redis, err := localserver.Redis.Start(ctx, localserver.Config{DieWithParent: true})
 	if err != nil {
 		return nil, err
 	}

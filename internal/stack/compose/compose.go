@@ -103,7 +103,7 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 	if err := d.run(ctx, program, args...); err != nil {
 		return err
 	}
-	_ = exec.CommandContext(ctx, "docker", "image", "rm", "--force", d.image(), d.toolsImage()).Run() // absent after an aborted start
+	_ = docker(ctx, "image", "rm", "--force", d.image(), d.toolsImage()) // absent after an aborted start
 	return d.pruneImages(ctx)
 }
 

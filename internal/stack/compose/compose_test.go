@@ -25,6 +25,6 @@ func TestComposeFile_HasOurPortsAndImages(t *testing.T) {
 		require.Contains(t, file, fmt.Sprintf(`"127.0.0.1:${%s:-%d}:%d"`, variable, stack.Port(name), stack.Port(name)))
 	}
 	for _, i := range images {
-		require.Contains(t, file, fmt.Sprintf("${%s:-%s}", i.variable, i.official))
+		require.Contains(t, file, fmt.Sprintf("${%s:-%s}", i.Variable, i.Official))
 	}
 }

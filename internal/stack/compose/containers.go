@@ -48,9 +48,6 @@ func (d *Driver) containers(ctx context.Context) (map[string]container, error) {
 // isHealthy reports what the container's healthcheck says.
 func (c container) isHealthy() bool { return strings.Contains(c.Status, "(healthy)") }
 
-// isDone reports whether a container that runs once has succeeded.
-func (c container) isDone() bool { return strings.HasPrefix(c.Status, "Exited (0)") }
-
 // allHealthy fails as long as a service is not.
 func (d *Driver) allHealthy(ctx context.Context) error {
 	containers, err := d.containers(ctx)
@@ -68,9 +65,9 @@ func (d *Driver) allHealthy(ctx context.Context) error {
 	return nil
 }
 
-// docker runs a docker command on a service's container, unless that is in one of the states in
+// control runs a docker command on a service's container, unless that is in one of the states in
 // which there is nothing to do.
-func (d *Driver) docker(ctx context.Context, service string, doneIn []string, args ...string) error {
+func (d *Driver) control(ctx context.Context, service string, doneIn []string, args ...string) error {
 	containers, err := d.containers(ctx)
 	if err != nil {
 		return err
@@ -82,11 +79,7 @@ func (d *Driver) docker(ctx context.Context, service string, doneIn []string, ar
 	if slices.Contains(doneIn, one.State) {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, "docker", append(args, one.ID)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("docker %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return nil
+	return docker(ctx, append(args, one.ID)...)
 }
 
 // ended are the states of a container without a process.
@@ -94,27 +87,27 @@ var ended = []string{"exited", "created", "dead"}
 
 // Start starts a container that does not run.
 func (d *Driver) Start(ctx context.Context, service string) error {
-	return d.docker(ctx, service, []string{deployment.Running, deployment.Paused}, "start")
+	return d.control(ctx, service, []string{deployment.Running, deployment.Paused}, "start")
 }
 
 // Stop ends a container in order.
 func (d *Driver) Stop(ctx context.Context, service string) error {
-	return d.docker(ctx, service, ended, "stop", "--time", strconv.Itoa(int(deployment.StopGrace.Seconds())))
+	return d.control(ctx, service, ended, "stop", "--time", strconv.Itoa(int(deployment.StopGrace.Seconds())))
 }
 
 // Kill ends a container at once.
 func (d *Driver) Kill(ctx context.Context, service string) error {
-	return d.docker(ctx, service, ended, "kill")
+	return d.control(ctx, service, ended, "kill")
 }
 
 // Pause freezes a container.
 func (d *Driver) Pause(ctx context.Context, service string) error {
-	return d.docker(ctx, service, []string{deployment.Paused}, "pause")
+	return d.control(ctx, service, []string{deployment.Paused}, "pause")
 }
 
 // Resume lets a paused container go on.
 func (d *Driver) Resume(ctx context.Context, service string) error {
-	return d.docker(ctx, service, []string{deployment.Running}, "unpause")
+	return d.control(ctx, service, []string{deployment.Running}, "unpause")
 }
 
 // Conditions tells of every service whether its container runs.

@@ -1,13 +1,15 @@
 package compose
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 const (
@@ -23,14 +25,10 @@ const (
 	pullTimeout = 10 * time.Minute
 )
 
-// image is one that we don't build: the variable that docker-compose.yml takes it from, the
-// official one, and the stand-in that scripts/airgap-images.sh makes.
-type image struct{ variable, official, airgap string }
-
-var images = []image{
-	{"POSTGRES_IMAGE", "postgres:17.6", "oncepay-airgap/postgres:17"},
-	{"REDIS_IMAGE", "redis:8.2.1", "oncepay-airgap/redis:8"},
-	{"NGINX_IMAGE", "nginx:1.26.3", "oncepay-airgap/nginx:1.26"},
+var images = []localserver.Image{
+	localserver.Postgres.Image,
+	localserver.Redis.Image,
+	{Variable: "NGINX_IMAGE", Official: "nginx:1.26.3", Airgap: "oncepay-airgap/nginx:1.26"},
 }
 
 // Available reports whether a Docker engine answers and has or gets the images, with the reason.
@@ -43,7 +41,7 @@ func Available(ctx context.Context) (ok bool, why string) {
 		return false, err.Error()
 	}
 	for _, i := range images {
-		if chosen[i.variable] == i.airgap {
+		if chosen[i.Variable] == i.Airgap {
 			return true, "a Docker engine answers; no registry does, so the images are the stand-ins of scripts/airgap-images.sh"
 		}
 	}
@@ -75,19 +73,19 @@ func chooseImages(ctx context.Context) (map[string]string, error) {
 	chosen := map[string]string{}
 	reachable := registryCheck(ctx)
 	for _, i := range images {
-		configured := os.Getenv(i.variable)
+		configured := os.Getenv(i.Variable)
 		switch {
 		case configured != "":
-			chosen[i.variable] = configured
+			chosen[i.Variable] = configured
 			if !isLocal(ctx, configured) && !reachable(configured) {
-				return nil, fmt.Errorf("the image %s (%s) is not here and cannot be pulled", configured, i.variable)
+				return nil, fmt.Errorf("the image %s (%s) is not here and cannot be pulled", configured, i.Variable)
 			}
-		case isLocal(ctx, i.official) || reachable(i.official):
-			chosen[i.variable] = i.official
-		case isLocal(ctx, i.airgap):
-			chosen[i.variable] = i.airgap
+		case isLocal(ctx, i.Official) || reachable(i.Official):
+			chosen[i.Variable] = i.Official
+		case isLocal(ctx, i.Airgap):
+			chosen[i.Variable] = i.Airgap
 		default:
-			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", i.official)
+			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", i.Official)
 		}
 	}
 	return chosen, nil
@@ -102,12 +100,9 @@ func isLocal(ctx context.Context, name string) bool {
 func registryCheck(ctx context.Context) func(name string) bool {
 	dead := false
 	return func(name string) bool {
-		if dead {
-			return false
-		}
 		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 		defer cancel()
-		dead = exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
+		dead = dead || exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
 		return !dead
 	}
 }
@@ -116,16 +111,23 @@ func registryCheck(ctx context.Context) func(name string) bool {
 func (d *Driver) pull(ctx context.Context, chosen map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	for _, i := range images {
-		name := chosen[i.variable]
+	for _, name := range chosen {
 		if isLocal(ctx, name) {
 			continue
 		}
 		t := d.Step("pull", "")
-		if out, err := exec.CommandContext(ctx, "docker", "pull", "--quiet", name).CombinedOutput(); err != nil {
-			return t.Failed(fmt.Errorf("docker pull %s: %w: %s", name, err, strings.TrimSpace(string(out))))
+		if err := t.End(name, docker(ctx, "pull", "--quiet", name)); err != nil {
+			return err
 		}
-		t.Done(name)
+	}
+	return nil
+}
+
+// docker runs a command to its end.
+func docker(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("docker %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(out))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,10 +24,10 @@ const healthTimeout = 10 * time.Second
 // Up starts what does not run or runs with other settings, and returns when everything is ready.
 func (d *Driver) Up(ctx context.Context) error {
 	program, err := findCompose(ctx)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", err, deployment.ErrNothingStarted)
+	var chosen map[string]string
+	if err == nil {
+		chosen, err = chooseImages(ctx)
 	}
-	chosen, err := chooseImages(ctx)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", err, deployment.ErrNothingStarted)
 	}
@@ -47,15 +46,22 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.writeOverride(); err != nil {
 		return err
 	}
-	return d.watched(ctx, func(ctx context.Context) error {
-		if err := d.resumeAll(ctx); err != nil {
-			return err
-		}
-		if err := d.run(ctx, program, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
-			return err
-		}
-		return wait.For(ctx, localserver.ReadyTimeout, lookInterval, d.allHealthy) // compose waits for what others depend on, but not for the last ones
-	})
+	begun := d.Step("compose", "up")
+	defer begun.Stop()
+	if err := d.resumeAll(ctx); err != nil {
+		return err
+	}
+	if err := d.run(ctx, program, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
+		return err
+	}
+	// compose waits for what others depend on, but not for the last ones
+	if err := wait.For(ctx, localserver.ReadyTimeout, lookInterval, d.allHealthy); err != nil {
+		return err
+	}
+	for _, name := range topology.Services {
+		begun.Part(name, d.Addr(name)).Done("ready")
+	}
+	return nil
 }
 
 // resumeAll wakes what a fault has left paused, which compose would leave so. Docker calls a
@@ -111,20 +117,17 @@ func (d *Driver) buildImages(ctx context.Context) error {
 		return err
 	}
 	t := d.Step("image", "")
-	log := d.LogPath("image")
-	build := []string{"docker", "build", "--label", "oncepay.project=" + d.project(), "--file", filepath.Join(d.Root, "Dockerfile.prebuilt")}
-	for _, image := range [][]string{{"--tag", d.image()}, {"--tag", d.toolsImage(), "--target", "tools"}} {
-		if err := localserver.RunLogged(ctx, log, slices.Concat(build, image, []string{d.BinDir()})); err != nil {
-			return t.Failed(err)
-		}
+	build := []string{"build", "--label", "oncepay.project=" + d.project(), "--file", filepath.Join(d.Root, "Dockerfile.prebuilt")}
+	err := docker(ctx, slices.Concat(build, []string{"--tag", d.image(), d.BinDir()})...)
+	if err == nil {
+		err = docker(ctx, slices.Concat(build, []string{"--tag", d.toolsImage(), "--target", "tools", d.BinDir()})...)
 	}
 	_ = d.pruneImages(ctx) // the ones that this build has replaced
-	t.Done(d.image())
-	return nil
+	return t.End(d.image(), err)
 }
 
 func (d *Driver) pruneImages(ctx context.Context) error {
-	return exec.CommandContext(ctx, "docker", "image", "prune", "--force", "--filter", "label=oncepay.project="+d.project()).Run()
+	return docker(ctx, "image", "prune", "--force", "--filter", "label=oncepay.project="+d.project())
 }
 
 // writeOverride sets the settings of --env for both replicas: compose can't take variables that the

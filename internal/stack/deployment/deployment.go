@@ -3,14 +3,13 @@
 package deployment
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -94,9 +93,6 @@ func (d *Deployment) Load() (err error) {
 // LogPath is the file that a service or a step writes to.
 func (d *Deployment) LogPath(name string) string { return filepath.Join(d.Dir, "logs", name+".log") }
 
-// modulePath is how we know the repository's root.
-const modulePath = "github.com/oncepay/oncepay"
-
 // findRoot walks up from the working directory to our go.mod.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
@@ -104,29 +100,15 @@ func findRoot() (string, error) {
 		return "", fmt.Errorf("find the repository: %w", err)
 	}
 	for {
-		if moduleOf(dir) == modulePath {
+		module, _ := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if bytes.HasPrefix(module, []byte("module github.com/oncepay/oncepay\n")) {
 			return dir, nil
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
+		if dir == filepath.Dir(dir) {
 			return "", errors.New("run this inside the oncepay repository")
 		}
-		dir = parent
+		dir = filepath.Dir(dir)
 	}
-}
-
-func moduleOf(dir string) string {
-	file, err := os.Open(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if name, ok := strings.CutPrefix(lines.Text(), "module "); ok {
-			return strings.TrimSpace(name)
-		}
-	}
-	return ""
 }
 
 // Interrupted reports whether the user pressed Ctrl-C, or the like.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +19,8 @@ import (
 // install for minutes.
 const lockTimeout = 15 * time.Minute
 
-// LockName is the lock file in a stack's folder. It also marks the folder as ours.
+// LockName is the file in a stack's folder that has the pid of the last command that locked the
+// folder. It also marks the folder as ours.
 const LockName = "stack.lock"
 
 // Claimed reports whether the folder is a stack's.
@@ -43,99 +44,66 @@ func (d *Deployment) Locked(ctx context.Context, do func(context.Context) error)
 // lockDir makes the stack's folder and waits until no other command works on it. If that takes
 // longer than a moment, waiting is called once, with the pid of the other command.
 func lockDir(ctx context.Context, dir string, waiting func(pid int)) (unlock func(), err error) {
-	var file *os.File
+	var folder *os.File
 	tries := 0
 	err = wait.For(ctx, lockTimeout, localserver.PollInterval, func(context.Context) error {
-		var holder int
-		if file, holder, err = tryLock(dir); err != nil {
+		if folder, err = tryLock(dir); err != nil {
 			return wait.Stop(err)
 		}
-		if tries++; tries == 50 && file == nil && waiting != nil {
+		if folder != nil {
+			return nil
+		}
+		content, _ := os.ReadFile(filepath.Join(dir, LockName))
+		holder, _ := strconv.Atoi(string(content))
+		if tries++; tries == 50 && waiting != nil {
 			waiting(holder)
 		}
-		if file == nil {
-			return fmt.Errorf("another stack command (pid %d) is at work", holder)
-		}
-		return nil
+		return fmt.Errorf("another stack command (pid %d) is at work", holder)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	return func() { _ = file.Close() }, nil
+	if err := claim(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), folder.Close())
+	}
+	return func() { _ = folder.Close() }, nil
 }
 
-// tryLock returns the locked file, or nil and the pid of the holder.
-func tryLock(dir string) (*os.File, int, error) {
-	path := filepath.Join(dir, LockName)
-	var file *os.File
-	err := claimDir(dir)
-	if err == nil {
-		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+// tryLock returns the locked folder, or nil if another command has it, or has just removed it.
+func tryLock(dir string) (folder *os.File, err error) {
+	if err = os.MkdirAll(dir, 0o755); err == nil {
+		folder, err = os.Open(dir)
 	}
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) {
-		return nil, 0, nil // a `down` has just removed the folder, perhaps while we made it (mkdir: file exists)
+		return nil, nil // a `down` has removed it since, perhaps while we made it (mkdir: file exists)
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		content, _ := os.ReadFile(path)
-		holder, _ := strconv.Atoi(strings.TrimSpace(string(content)))
-		return nil, holder, file.Close()
+		return nil, folder.Close()
 	}
-	if err != nil {
-		return nil, 0, errors.Join(err, file.Close())
+	locked, statErr := folder.Stat()
+	if err = errors.Join(err, statErr); err != nil {
+		return nil, errors.Join(err, folder.Close())
 	}
-	if !sameFile(file, path) { // a `down` removed the folder between our open and our lock
-		return nil, 0, file.Close()
+	if there, err := os.Stat(dir); err != nil || !os.SameFile(locked, there) {
+		return nil, folder.Close() // a `down` removed the folder between our open and our lock
 	}
-	err = errors.Join(file.Truncate(0), writePID(file))
-	return file, 0, err
+	return folder, nil
 }
 
-// claimDir makes the folder, or checks that it is one of ours: `down` removes it with everything in
-// it.
-func claimDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+// claim marks a locked folder as ours, if it is empty or was so: `down` removes it with everything
+// in it.
+func claim(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		return err
+	isLock := func(entry os.DirEntry) bool { return entry.Name() == LockName }
+	if len(entries) > 0 && !slices.ContainsFunc(entries, isLock) {
+		return errors.New("it holds files that are not a stack's: choose another --dir")
 	}
-	for _, entry := range entries {
-		if entry.Name() == LockName {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s holds files that are not a stack's: choose another --dir", dir)
+	return errors.Join(err, os.WriteFile(filepath.Join(dir, LockName), []byte(strconv.Itoa(os.Getpid())), 0o644))
 }
 
-// Remove removes the folder, which must be locked.
-func (d *Deployment) Remove() error { return removeLocked(d.Dir) }
-
-// removeLocked moves the folder away first, so that a command that waits for the lock makes a new
-// folder instead of meeting half of the old one.
-func removeLocked(dir string) error {
-	doomed := fmt.Sprintf("%s.removed-%d", dir, time.Now().UnixNano())
-	if err := os.Rename(dir, doomed); err != nil {
-		return err
-	}
-	err := os.RemoveAll(doomed)
-	if errors.Is(err, syscall.ENOTEMPTY) { // another process was just opening the lock in it
-		err = os.RemoveAll(doomed)
-	}
-	return err
-}
-
-func sameFile(file *os.File, path string) bool {
-	a, errA := file.Stat()
-	b, errB := os.Stat(path)
-	return errA == nil && errB == nil && os.SameFile(a, b)
-}
-
-func writePID(file *os.File) error {
-	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
-	return err
-}
+// Remove removes the folder, which must be locked. Commands that wait for the lock make a new one.
+func (d *Deployment) Remove() error { return os.RemoveAll(d.Dir) }

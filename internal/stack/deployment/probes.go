@@ -18,11 +18,7 @@ import (
 
 // Probe asks a service, over the address that everybody uses, whether it is ready.
 func (d *Deployment) Probe(ctx context.Context, service string) error {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
 	switch service {
-	case topology.Proxy:
-		return getOK(ctx, "http://"+d.Addr(topology.Proxy)+"/version")
 	case d.Primary():
 		return localserver.EnsureDatabase(ctx, d.Addr(service))
 	case d.StandbyServer():
@@ -31,34 +27,28 @@ func (d *Deployment) Probe(ctx context.Context, service string) error {
 		return sentinel.ProbeRedis(ctx, d.Topology, service)
 	case topology.Sentinel1, topology.Sentinel2, topology.Sentinel3:
 		return sentinel.Probe(ctx, d.Addr(service))
-	case topology.PSP:
-		return getOK(ctx, "http://"+d.Addr(topology.PSP)+"/healthz")
+	case topology.Proxy:
+		return ProbeURLs(ctx, "http://"+d.Addr(service)+"/version")
+	case topology.PSP, topology.Console:
+		return ProbeURLs(ctx, "http://"+d.Addr(service)+"/healthz")
 	case topology.Mail:
-		return getOK(ctx, "http://"+d.Ops(topology.Mail)+"/healthz")
-	case topology.Console:
-		return getOK(ctx, "http://"+d.Addr(topology.Console)+"/healthz")
+		return ProbeURLs(ctx, "http://"+d.Ops(service)+"/healthz")
 	case topology.API1, topology.API2:
-		return getOK(ctx, "http://"+d.Ops(service)+"/readyz")
-	case topology.Nginx:
-		return getOK(ctx, d.URL()+"/nginx/healthz") // its own, whatever the replicas do
+		return ProbeURLs(ctx, "http://"+d.Ops(service)+"/readyz")
+	default:
+		return ProbeURLs(ctx, d.URL()+"/nginx/healthz") // its own, whatever the replicas do
 	}
-	return fmt.Errorf("unknown service %q", service)
 }
 
 // ProbeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
 func (d *Deployment) ProbeDoor(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	return getOK(ctx, d.URL()+"/v1/products")
+	return ProbeURLs(ctx, d.URL()+"/v1/products")
 }
 
 // AskReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
 // be ready without some of them.
 func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	url := "http://" + d.Ops(name) + "/readyz"
-	code, text, err := get(ctx, url)
+	code, text, err := get(ctx, "http://"+d.Ops(name)+"/readyz")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +60,7 @@ func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []str
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, fmt.Errorf("GET %s: status %d: %w", url, code, err)
+		return nil, fmt.Errorf("%s answers with status %d: %w", name, code, err)
 	}
 	for _, server := range slices.Sorted(maps.Keys(answer.Checks)) {
 		if check := answer.Checks[server]; !check.OK {
@@ -83,17 +73,24 @@ func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []str
 	return missing, err
 }
 
-// getOK expects status 200.
-func getOK(ctx context.Context, url string) error {
-	code, text, err := get(ctx, url)
-	if err == nil && code != http.StatusOK {
-		err = fmt.Errorf("GET %s: status %d: %s", url, code, bytes.TrimSpace(text))
+// ProbeURLs asks URLs once each, and expects status 200.
+func ProbeURLs(ctx context.Context, urls ...string) error {
+	for _, url := range urls {
+		code, text, err := get(ctx, url)
+		if err != nil {
+			return err
+		}
+		if code != http.StatusOK {
+			return fmt.Errorf("GET %s: status %d: %s", url, code, bytes.TrimSpace(text))
+		}
 	}
-	return err
+	return nil
 }
 
 // get sends the demo account's key along, which only the API looks at.
 func get(ctx context.Context, url string) (code int, text []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, nil, err
@@ -107,16 +104,4 @@ func get(ctx context.Context, url string) (code int, text []byte, err error) {
 	defer func() { _ = resp.Body.Close() }()
 	text, err = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	return resp.StatusCode, text, err
-}
-
-// ProbeURLs asks URLs once each, for the healthchecks of containers that have no curl.
-func ProbeURLs(ctx context.Context, urls ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	for _, url := range urls {
-		if err := getOK(ctx, url); err != nil {
-			return err
-		}
-	}
-	return nil
 }

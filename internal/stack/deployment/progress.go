@@ -62,11 +62,16 @@ func (d *Deployment) NameWidth() int {
 // write: the lines of parallel steps don't mix.
 func (d *Deployment) Printf(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format, args...) }
 
-// Failed prints the line of a step that didn't work; the error itself comes later.
-func (t Step) Failed(err error) error {
-	if Interrupted(err) {
+// End is Done, or, if there is an error, prints that the step didn't work. The error itself comes
+// later.
+func (t Step) End(state string, err error) error {
+	switch {
+	case err == nil:
+		t.Done(state)
+		return nil
+	case Interrupted(err):
 		t.Done("interrupted")
-	} else {
+	default:
 		t.Done("FAILED")
 	}
 	return fmt.Errorf("%s: %w", t.name, err)

@@ -46,8 +46,8 @@ func TestLock_AllowsOneCommandAtATime(t *testing.T) {
 			}
 			most.Store(max(most.Load(), inside.Add(1)))
 			inside.Add(-1)
-			if i%2 == 0 { // like `down`: the others are waiting for a lock file that is no longer there
-				if err := removeLocked(dir); err != nil {
+			if i%2 == 0 { // like `down`: the others are waiting for a folder that is no longer there
+				if err := (&Deployment{Dir: dir}).Remove(); err != nil {
 					t.Error(err)
 				}
 			}

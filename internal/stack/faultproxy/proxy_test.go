@@ -11,6 +11,7 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	remote "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -21,13 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout bounds every wait of this package's tests.
 const testTimeout = 60 * time.Second
-
-func testContext(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // silence is how long we listen to be sure that nothing comes: loopback needs some 50 µs.
 const silence = 200 * time.Millisecond
@@ -56,7 +50,7 @@ func setupEdge(t testing.TB) edgeBundle {
 		}
 	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
-	f := Faults{control.Addr().String()}
+	f := Faults{remote.NewClient(control.Addr().String())}
 	return edgeBundle{edge: e, address: proxy.Listen, faults: f}
 }
 
@@ -109,15 +103,15 @@ func (c client) echo(line string, d time.Duration) (string, error) {
 
 func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	t.Parallel()
-	b, ctx := setupEdge(t), testContext(t)
+	b := setupEdge(t)
 	old := dial(t, b.address)
 	answer, err := old.echo("hello\n", testTimeout)
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", answer)
 
-	require.NoError(t, b.faults.Partition(ctx, b.edge))
-	require.NoError(t, b.faults.Partition(ctx, b.edge), "cutting twice is fine")
-	active, err := b.faults.Active(ctx)
+	require.NoError(t, b.faults.Partition(b.edge))
+	require.NoError(t, b.faults.Partition(b.edge), "cutting twice is fine")
+	active, err := b.faults.Active()
 	require.NoError(t, err)
 	require.Equal(t, []string{b.edge.String() + ": partition"}, active)
 
@@ -127,8 +121,8 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	_, err = fresh.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
 
-	require.NoError(t, b.faults.Heal(ctx, b.edge))
-	require.NoError(t, b.faults.Heal(ctx, b.edge), "healing twice is fine")
+	require.NoError(t, b.faults.Heal(b.edge))
+	require.NoError(t, b.faults.Heal(b.edge), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
 		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is
@@ -144,16 +138,16 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 
 func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	t.Parallel()
-	b, ctx := setupEdge(t), testContext(t)
+	b := setupEdge(t)
 	c := dial(t, b.address)
-	require.NoError(t, b.faults.Slow(ctx, b.edge, silence))
+	require.NoError(t, b.faults.Slow(b.edge, silence))
 	begun := time.Now()
 	_, err := c.echo("hello\n", testTimeout)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begun), silence)
 
-	require.NoError(t, b.faults.HealAll(ctx))
-	active, err := b.faults.Active(ctx)
+	require.NoError(t, b.faults.HealAll())
+	active, err := b.faults.Active()
 	require.NoError(t, err)
 	require.Empty(t, active)
 }

@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -49,7 +50,7 @@ func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
 
 // serveControl serves Toxiproxy's HTTP API on a listener, which it closes when ctx ends.
 func serveControl(ctx context.Context, server *toxiproxy.ApiServer, listener net.Listener) error {
-	control := &http.Server{Handler: server.Routes(), ReadHeaderTimeout: controlTimeout}
+	control := &http.Server{Handler: server.Routes(), ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
 	defer stop()
 	if err := control.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

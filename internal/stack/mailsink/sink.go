@@ -10,6 +10,7 @@ package mailsink
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -84,6 +86,26 @@ func Open(path string) (*Sink, error) {
 // Close releases the file.
 func (s *Sink) Close() error { return s.file.Close() }
 
+// Run runs the sink whose mails are in a file, which takes mails and lists them at two addresses
+// (host:port), until the context ends.
+func Run(ctx context.Context, mails, lists, file string) error {
+	sink, err := Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sink.Close() }()
+	var listen net.ListenConfig
+	taking, err := listen.Listen(ctx, "tcp", mails)
+	if err != nil {
+		return fmt.Errorf("listen for mails: %w", err)
+	}
+	listing, err := listen.Listen(ctx, "tcp", lists)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listen for lists of mails: %w", err), taking.Close())
+	}
+	return sink.Serve(ctx, taking, listing)
+}
+
 // Serve takes mails at one listener and lists them at the other, until the context ends. It closes
 // both.
 func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
@@ -91,19 +113,13 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	server.Domain, server.MaxMessageBytes, server.MaxRecipients = "mailsink", maxMail, 1
 	server.ReadTimeout, server.WriteTimeout, server.EnableSMTPUTF8 = timeout, timeout, true
 	web := &http.Server{Handler: s.routes(), ReadHeaderTimeout: timeout}
-	failed := make(chan error, 2)
-	var serving sync.WaitGroup
-	serving.Go(func() { failed <- server.Serve(mails) })
-	serving.Go(func() { failed <- web.Serve(lists) })
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
+	serving, ended := errgroup.WithContext(ctx)
+	serving.Go(func() error { return server.Serve(mails) })
+	serving.Go(func() error { return web.Serve(lists) })
+	<-ended.Done()
 	_, _ = server.Close(), web.Close()  // they have nothing that is not in the file
 	_, _ = mails.Close(), lists.Close() // a server that is closed before it serves knows no listener
-	serving.Wait()
-	if err != nil {
+	if err := serving.Wait(); ctx.Err() == nil {
 		return fmt.Errorf("serve mails: %w", err)
 	}
 	return nil
@@ -181,14 +197,12 @@ func (s *Sink) routes() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string][]Mail{"mails": mails})
 	})
-	full := func(full bool) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			s.SetFull(full)
-			w.WriteHeader(http.StatusNoContent)
-		}
+	full := func(w http.ResponseWriter, r *http.Request) {
+		s.SetFull(r.Method == http.MethodPut)
+		w.WriteHeader(http.StatusNoContent)
 	}
-	mux.HandleFunc("PUT /v1/full", full(true))
-	mux.HandleFunc("DELETE /v1/full", full(false))
+	mux.HandleFunc("PUT /v1/full", full)
+	mux.HandleFunc("DELETE /v1/full", full)
 	return mux
 }
 
@@ -225,11 +239,8 @@ func (s *session) Data(r io.Reader) error {
 		return errNoMail
 	}
 	decode := func(header string) string {
-		decoded, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get(header))
-		if err != nil {
-			return message.Header.Get(header)
-		}
-		return decoded
+		decoded, _ := new(mime.WordDecoder).DecodeHeader(message.Header.Get(header))
+		return cmp.Or(decoded, message.Header.Get(header))
 	}
 	return s.sink.add(Mail{MessageID: strings.Trim(message.Header.Get("Message-ID"), "<>"), To: decode("To"), Recipient: s.recipient,
 		Subject: decode("Subject"), Text: strings.ReplaceAll(string(text), "\r\n", "\n"), Received: time.Now().UTC()})

@@ -52,14 +52,11 @@ func (d *Driver) Start(ctx context.Context, name string) error {
 
 // Stop ends a service in order.
 func (d *Driver) Stop(ctx context.Context, name string) error {
-	return d.State.Service(name).Process.Stop(ctx, stopSignal(name), deployment.StopGrace)
-}
-
-func stopSignal(name string) syscall.Signal {
+	signal := syscall.SIGTERM
 	if slices.Contains(topology.PostgresPair, name) {
-		return syscall.SIGINT // fast shutdown: don't wait for clients
+		signal = syscall.SIGINT // fast shutdown: don't wait for clients
 	}
-	return syscall.SIGTERM
+	return d.State.Service(name).Process.Stop(ctx, signal, deployment.StopGrace)
 }
 
 // Kill ends a service at once.
@@ -104,8 +101,17 @@ var stopOrder = [][]string{
 // Down stops all services and removes what they have outside the stack's folder; with keepData not
 // the data of PostgreSQL.
 func (d *Driver) Down(ctx context.Context, keepData bool) error {
-	for _, group := range stopOrder {
-		if err := d.stopAll(ctx, group); err != nil {
+	for _, names := range stopOrder {
+		var stopping errgroup.Group
+		for _, name := range names {
+			stopping.Go(func() error {
+				if err := d.Stop(ctx, name); err != nil {
+					return fmt.Errorf("stop %s: %w", name, err)
+				}
+				return nil
+			})
+		}
+		if err := stopping.Wait(); err != nil {
 			return err
 		}
 	}
@@ -117,19 +123,6 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (d *Driver) stopAll(ctx context.Context, names []string) error {
-	var stopping errgroup.Group
-	for _, name := range names {
-		stopping.Go(func() error {
-			if err := d.Stop(ctx, name); err != nil {
-				return fmt.Errorf("stop %s: %w", name, err)
-			}
-			return nil
-		})
-	}
-	return stopping.Wait()
 }
 
 // Logs leaves the reading to tail(1), which follows files over a restart, too.

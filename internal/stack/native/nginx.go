@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,15 +30,12 @@ const nginxOptions = "daemon off; error_log stderr warn;"
 // method; and the rest.
 func (d *Driver) requests() (all [][]string, err error) {
 	text, err := os.ReadFile(filepath.Join(d.State.Service(topology.Nginx).Dir, requestLog))
-	if err != nil {
-		return nil, fmt.Errorf("read nginx's log of requests: %w", err)
-	}
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.SplitN(line, " ", 5); len(fields) == 5 { // the last line may be half written
 			all = append(all, fields)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
@@ -51,20 +49,17 @@ func (d *Driver) PassedOn() (n int, err error) {
 	return n, err
 }
 
-// digits makes milliseconds of "t=" and seconds with three decimals.
-var digits = strings.NewReplacer("t=", "", ".", "")
-
 // Started is when nginx read the header of each request, by request ID: the time that it tells the
 // replicas. It knows only requests that have ended.
 func (d *Driver) Started() (map[string]time.Time, error) {
 	requests, err := d.requests()
 	started := make(map[string]time.Time, len(requests))
 	for _, r := range requests {
-		milliseconds, err := strconv.ParseInt(digits.Replace(r[0]), 10, 64)
+		seconds, err := strconv.ParseFloat(strings.TrimPrefix(r[0], "t="), 64)
 		if err != nil {
 			return nil, fmt.Errorf("nginx's log of requests: %w", err)
 		}
-		started[r[1]] = time.UnixMilli(milliseconds)
+		started[r[1]] = time.UnixMilli(int64(math.Round(seconds * 1000)))
 	}
 	return started, err
 }
@@ -89,32 +84,19 @@ func renderNginx(conf string, t *topology.Topology) (string, error) {
 }
 
 // prepareNginx writes the configuration where the user that nginx runs as can read it.
-func prepareNginx(root, dir, log string, t *topology.Topology) (run localserver.Command, err error) {
-	program, err := programs.Nginx.Find()
+func prepareNginx(root, dir, log string, t *topology.Topology) (localserver.Command, error) {
+	run, err := localserver.Prepare(programs.Nginx, "nginx", dir)
 	if err != nil {
-		return run, err
-	}
-	user, err := localserver.Unprivileged()
-	if err != nil {
-		return run, err
-	}
-	if dir, _, err = localserver.ServerDir(dir, "nginx", user); err != nil {
 		return run, err
 	}
 	template, err := os.ReadFile(filepath.Join(root, nginxConf))
 	if err != nil {
 		return run, err
 	}
-	conf, err := renderNginx(string(template), t)
-	if err != nil {
+	if run.Content, err = renderNginx(string(template), t); err != nil {
 		return run, err
 	}
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
-		return run, err
-	}
-	return localserver.Command{
-		Path: program, Args: []string{"-p", dir, "-c", path, "-e", "stderr", "-g", nginxOptions},
-		Env: []string{localserver.ServerPath}, Dir: dir, Log: log, User: user, Content: conf,
-	}, nil
+	path := filepath.Join(run.Dir, "nginx.conf")
+	run.Log, run.Args = log, []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", nginxOptions}
+	return run, os.WriteFile(path, []byte(run.Content), 0o644)
 }

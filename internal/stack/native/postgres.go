@@ -27,19 +27,12 @@ func (d *Driver) databaseURL(replica string) string {
 	return localserver.ServiceURL(first+","+d.Via(replica, topology.PostgresStandby)) + "&target_session_attrs=read-write"
 }
 
-func (d *Driver) postgresConfig(name, dir string) localserver.PostgresConfig {
-	return localserver.PostgresConfig{Dir: dir, Port: d.Port(name), Fsync: true, Log: d.LogPath(name)}
-}
-
-func (d *Driver) preparePrimary(ctx context.Context, dir string) (localserver.Command, error) {
-	run, _, err := localserver.PostgresCommand(ctx, d.postgresConfig(d.Primary(), dir))
-	return run, err
-}
-
-func (d *Driver) prepareStandby(ctx context.Context, dir string) (localserver.Command, error) {
-	standby := d.StandbyServer()
-	run, _, err := localserver.StandbyCommand(ctx, d.postgresConfig(standby, dir), d.Via(standby, d.Primary()))
-	return run, err
+// postgresKind is that of a server of the pair, as it is now.
+func (d *Driver) postgresKind(name string) localserver.Kind {
+	if name == d.Primary() {
+		return localserver.Postgres
+	}
+	return localserver.Standby(d.Via(name, d.Primary()))
 }
 
 // ensureStandby brings up the standby, as a copy of the primary, and then has the primary wait for
@@ -54,11 +47,8 @@ func (d *Driver) ensureStandby(ctx context.Context) error {
 	if err := d.ensure(ctx, d.StandbyServer()); err != nil {
 		return err
 	}
-	if err := localserver.AwaitStandby(ctx, d.PostgresPrimary()); err != nil {
+	if err := localserver.AwaitStandby(ctx, d.PostgresPrimary()); err != nil || d.Postgres != topology.SyncStandby {
 		return err
-	}
-	if d.Postgres != topology.SyncStandby {
-		return nil
 	}
 	return localserver.WaitForStandbys(ctx, d.PostgresPrimary())
 }

@@ -45,10 +45,11 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.runStep(ctx, "seed"); err != nil {
 		return err
 	}
+	last := []string{topology.API1, topology.API2, topology.Nginx}
 	if d.Console {
-		return d.ensureAll(ctx, topology.API1, topology.API2, topology.Nginx, topology.Console)
+		last = append(last, topology.Console)
 	}
-	return d.ensureAll(ctx, topology.API1, topology.API2, topology.Nginx)
+	return d.ensure(ctx, last...)
 }
 
 // ensureStores brings up what the replicas depend on, and builds our programs meanwhile.
@@ -60,59 +61,50 @@ func (d *Driver) ensureStores(ctx context.Context) error {
 		if err := d.Build(ctx); err != nil {
 			return err
 		}
-		if d.Direct {
-			return d.ensureAll(ctx, topology.PSP, topology.Mail)
+		ours := []string{topology.PSP, topology.Mail}
+		if !d.Direct {
+			ours = append(ours, topology.Proxy)
 		}
-		return d.ensureAll(ctx, topology.Proxy, topology.PSP, topology.Mail)
+		return d.ensure(ctx, ours...)
 	})
 	return stores.Wait()
 }
 
-func (d *Driver) ensureAll(ctx context.Context, names ...string) error {
+// ensure leaves services that are well and have the right settings alone, and otherwise starts them
+// anew, all at once.
+func (d *Driver) ensure(ctx context.Context, names ...string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
-		group.Go(func() error { return d.ensure(ctx, name) })
+		group.Go(func() error {
+			t := d.Step(name, d.Addr(name))
+			state, err := d.ensureOne(ctx, name)
+			return t.End(state, err)
+		})
 	}
 	return group.Wait()
 }
 
-// ensure leaves a service that is well and has the right settings alone, and otherwise starts it
-// anew.
-func (d *Driver) ensure(ctx context.Context, name string) error {
-	t := d.Step(name, d.Addr(name))
+// ensureOne returns what it has come to.
+func (d *Driver) ensureOne(ctx context.Context, name string) (state string, err error) {
 	run, err := d.prepare(ctx, name)
 	if err != nil {
-		return t.Failed(err)
+		return "", err
 	}
 	known := d.State.Service(name)
 	if known.Process.Alive() {
 		_ = known.Process.Signal(syscall.SIGCONT)
-		if known.Settings == run.Digest() && d.isWell(ctx, name) {
-			t.Done("ready (was running)")
-			return nil
+		if known.Settings == run.Digest() && wait.For(ctx, keepTimeout, localserver.PollInterval, d.probe(name)) == nil {
+			return "ready (was running)", nil
 		}
 		if err := d.Stop(ctx, name); err != nil {
-			return t.Failed(err)
+			return "", err
 		}
 	}
-	if err := d.launch(ctx, name, run); err != nil {
-		return t.Failed(err)
-	}
-	t.Done("ready")
-	return nil
-}
-
-func (d *Driver) isWell(ctx context.Context, name string) bool {
-	return wait.For(ctx, keepTimeout, localserver.PollInterval, d.probe(name)) == nil
-}
-
-// launch starts a process and waits until it is ready.
-func (d *Driver) launch(ctx context.Context, name string, run localserver.Command) error {
 	exited, err := d.spawn(name, run)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return localserver.WithLog(localserver.AwaitReady(ctx, exited, d.probe(name)), run.Log)
+	return "ready", localserver.WithLog(localserver.AwaitReady(ctx, exited, d.probe(name)), run.Log)
 }
 
 func (d *Driver) probe(name string) func(context.Context) error {
@@ -135,9 +127,6 @@ func (d *Driver) spawn(name string, run localserver.Command) (exited <-chan stru
 // runStep runs one of oncepay's one-shot commands as a step.
 func (d *Driver) runStep(ctx context.Context, args ...string) error {
 	t := d.Step(args[0], "")
-	if _, err := d.Oncepay(ctx, args...); err != nil {
-		return t.Failed(err)
-	}
-	t.Done("done")
-	return nil
+	_, err := d.Oncepay(ctx, args...)
+	return t.End("done", err)
 }

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
+	"slices"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/topology"
@@ -24,13 +22,25 @@ const MasterName = "oncepay"
 // host and port: the fast end of what production uses, so that clients do not wait long for a
 // failover. Its name of forty digits stays the same over a restart, so that the others know it
 // again. See https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
-const Config = `bind 127.0.0.1
-port %[1]d
-sentinel myid %040[1]d
+const Config = `sentinel myid %040[1]d
 sentinel monitor %[2]s %[3]s 2
 sentinel down-after-milliseconds %[2]s 1000
 sentinel failover-timeout %[2]s 3000
 `
+
+// replicationUser is the name with which a replica logs in at its master, whichever of the two that
+// is. Switching the user off is what cuts them: the proxy cannot, because Sentinel points a replica
+// at the same address that it returns to clients.
+const replicationUser = "replication"
+
+// ReplicationArgs are the arguments with which both servers of the pair start.
+func ReplicationArgs() []string {
+	return []string{
+		"--user", replicationUser, "on", "nopass", "+psync", "+replconf", "+ping",
+		"--masteruser", replicationUser, "--masterauth", "any",
+		"--repl-diskless-sync-delay", "0", // there is one replica: no other to wait for
+	}
+}
 
 // URL is where a replica of the service finds the master.
 func URL(t *topology.Topology) string {
@@ -49,26 +59,13 @@ func Master(ctx context.Context, t *topology.Topology) (addr string, err error) 
 	}
 	var errs []error
 	for _, name := range topology.Sentinels {
-		addr, err := appointed(ctx, t.Addr(name))
-		if err == nil {
-			return addr, nil
+		answer, err := ask(ctx, t.Addr(name), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
+		if err == nil && len(answer) == 2 {
+			return net.JoinHostPort(answer[0], answer[1]), nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", name, err))
 	}
 	return "", fmt.Errorf("no sentinel tells who is master: %w", errors.Join(errs...))
-}
-
-// appointed asks a sentinel who is master.
-func appointed(ctx context.Context, sentinel string) (addr string, err error) {
-	err = askOnce(ctx, sentinel, func(ctx context.Context, client *redis.Client) error {
-		command := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
-		if err := client.Process(ctx, command); err != nil {
-			return err
-		}
-		addr = net.JoinHostPort(command.Val()[0], command.Val()[1])
-		return nil
-	})
-	return addr, err
 }
 
 // LikelyMaster is the server that Sentinel has appointed; without sentinels the one that takes
@@ -78,7 +75,7 @@ func LikelyMaster(ctx context.Context, t *topology.Topology) (addr string) {
 		return master
 	}
 	for _, name := range topology.RedisPair {
-		if info, err := replicationInfo(ctx, t.Addr(name)); err == nil && info["role"] == "master" {
+		if info, _ := replicationInfo(ctx, t.Addr(name)); info["role"] == "master" {
 			return t.Addr(name)
 		}
 	}
@@ -102,8 +99,8 @@ func Role(ctx context.Context, t *topology.Topology, name string) string {
 // replica that is connected to it.
 func ProbeRedis(ctx context.Context, t *topology.Topology, name string) error {
 	addr := t.Addr(name)
-	if err := localserver.PingRedis(ctx, addr); err != nil || !t.IsReplicated() {
-		return err
+	if !t.IsReplicated() {
+		return localserver.PingRedis(ctx, addr)
 	}
 	info, err := replicationInfo(ctx, addr)
 	if err != nil {
@@ -122,43 +119,80 @@ func ProbeRedis(ctx context.Context, t *topology.Topology, name string) error {
 
 // replicationInfo reads a server's INFO replication.
 func replicationInfo(ctx context.Context, addr string) (fields map[string]string, err error) {
+	lines, err := ask(ctx, addr, "INFO", "replication")
 	fields = map[string]string{}
-	err = askOnce(ctx, addr, func(ctx context.Context, client *redis.Client) error {
-		text, err := client.Info(ctx, "replication").Result()
-		for line := range strings.Lines(text) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-				fields[name] = value
-			}
-		}
-		return err
-	})
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = value
+	}
 	return fields, err
 }
 
 // Probe wants a sentinel that has found the two others and the replica: before, it could not
 // appoint a master.
 func Probe(ctx context.Context, addr string) error {
-	return askOnce(ctx, addr, func(ctx context.Context, client *redis.Client) error {
-		command := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", MasterName)
-		if err := client.Process(ctx, command); err != nil {
-			return err
+	fields, err := ask(ctx, addr, "SENTINEL", "MASTER", MasterName)
+	if err != nil {
+		return err
+	}
+	known := map[string]string{}
+	for pair := range slices.Chunk(fields, 2) {
+		known[pair[0]] = pair[len(pair)-1]
+	}
+	others, replicas := known["num-other-sentinels"], known["num-slaves"]
+	if others != fmt.Sprint(len(topology.Sentinels)-1) || replicas != "1" {
+		return fmt.Errorf("it knows of %s other sentinels and %s replicas", others, replicas)
+	}
+	return nil
+}
+
+// CutReplication keeps the replica from following the master, which goes on taking writes.
+func CutReplication(ctx context.Context, t *topology.Topology) error {
+	return tellServers(ctx, t, []any{"ACL", "SETUSER", replicationUser, "off"}, []any{"CLIENT", "KILL", "TYPE", "replica"})
+}
+
+// HealReplication lets the replica in again; it tries once a second.
+func HealReplication(ctx context.Context, t *topology.Topology) error {
+	return tellServers(ctx, t, []any{"ACL", "SETUSER", replicationUser, "on"})
+}
+
+// tellServers sends commands to both servers, as Sentinel may make either one the master. One that
+// does not answer is no error as long as it is not the master: it forgets them anyway when it
+// starts again.
+func tellServers(ctx context.Context, t *topology.Topology, commands ...[]any) error {
+	master, err := Master(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, name := range topology.RedisPair {
+		for _, command := range commands {
+			if _, told := ask(ctx, t.Addr(name), command...); told != nil && t.Addr(name) == master {
+				err = errors.Join(err, fmt.Errorf("%v: %w", command, told))
+			}
 		}
-		others, replicas := command.Val()["num-other-sentinels"], command.Val()["num-slaves"]
-		if others != strconv.Itoa(len(topology.Sentinels)-1) || replicas != "1" {
-			return fmt.Errorf("it knows of %s other sentinels and %s replicas", others, replicas)
-		}
-		return nil
+	}
+	return err
+}
+
+// ReplicationIsCut looks at both servers, too. One that is gone cuts no connection.
+func ReplicationIsCut(ctx context.Context, t *topology.Topology) bool {
+	return slices.ContainsFunc(topology.RedisPair, func(name string) bool {
+		users, _ := ask(ctx, t.Addr(name), "ACL", "LIST")
+		return slices.ContainsFunc(users, func(line string) bool { return strings.HasPrefix(line, "user "+replicationUser+" off ") })
 	})
 }
 
-// askOnce talks to a server over a connection of its own.
-func askOnce(ctx context.Context, addr string, talk func(context.Context, *redis.Client) error) error {
-	if err := localserver.PingRedis(ctx, addr); err != nil { // the client would log the refusal
-		return err
-	}
+// ask returns the elements of an answer, or its lines.
+func ask(ctx context.Context, addr string, command ...any) (lines []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true})
-	defer func() { _ = client.Close() }()
-	return talk(ctx, client)
+	answer, err := localserver.AskRedis(ctx, addr, command...)
+	list, ok := answer.([]any)
+	if !ok {
+		return strings.Split(strings.ReplaceAll(fmt.Sprint(answer), "\r", ""), "\n"), err
+	}
+	for _, one := range list {
+		lines = append(lines, fmt.Sprint(one))
+	}
+	return lines, err
 }

@@ -14,7 +14,7 @@ import (
 
 func server(t *testing.T) (addr string) {
 	t.Helper()
-	s, err := localserver.StartRedis(t.Context(), localserver.RedisConfig{DieWithParent: true})
+	s, err := localserver.Redis.Start(t.Context(), localserver.Config{DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	return s.Addr

@@ -158,7 +158,7 @@ func TestParse_ReadsALineOfTheLog(t *testing.T) {
 // The log is a real one here.
 func TestFollow_SurvivesARestart(t *testing.T) {
 	t.Parallel()
-	server, err := localserver.StartRedis(t.Context(), localserver.RedisConfig{DieWithParent: true})
+	server, err := localserver.Redis.Start(t.Context(), localserver.Config{DieWithParent: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	addr := server.Addr

@@ -1,0 +1,66 @@
+package tiers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// Mail is one that the mail server has.
+type Mail struct {
+	MessageID string `json:"message_id"`
+	To        string `json:"to"`
+	Subject   string `json:"subject"`
+	Text      string `json:"text"`
+}
+
+// NewestMails lists the last few mails, the newest first, of the mail sink at a base URL.
+func NewestMails(ctx context.Context, sink string) ([]Mail, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var list struct{ Mails []Mail }
+	err := get(ctx, sink+"/v1/mails?limit=6", &list)
+	slices.Reverse(list.Mails)
+	return list.Mails, err
+}
+
+// Charges is what the audit list of the provider at a base URL has of an order. It reads all pages.
+func Charges(ctx context.Context, provider, order string) (all []Charge, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	query := url.Values{"reference": {order}}
+	for {
+		var page struct {
+			Data       []Charge
+			NextCursor string `json:"next_cursor"`
+		}
+		if err := get(ctx, provider+"/v1/charges?"+query.Encode(), &page); err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Data...); page.NextCursor == "" {
+			return all, nil
+		}
+		query.Set("cursor", page.NextCursor)
+	}
+}
+
+// get reads JSON.
+func get(ctx context.Context, url string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask: %w", err)
+	}
+	req.Close = true // the next question comes in a second or never
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}
