@@ -116,23 +116,21 @@ func (s *Stack) checkAgainstWhatIsUp() error {
 
 // choose returns the driver of a new stack, with the reason.
 func (s *Stack) choose(ctx context.Context) (name, why string, err error) {
-	o := &s.options
-	for _, native := range []struct {
-		needed    bool
-		flag, why string
-	}{
-		{isReplicated(o.Postgres), "--postgres standby", "as PostgreSQL with a standby needs it"},
-		{isReplicated(o.Redis), "--redis sentinel", "as Redis with Sentinel needs it"},
-		{o.Direct && o.Driver == Compose, "--direct", ""},
-	} {
-		if native.needed && o.Driver == Compose {
-			return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", native.flag)
-		}
-		if native.needed {
-			return Native, native.why, nil
-		}
+	o, flag := &s.options, "" // that only the native driver can do
+	switch {
+	case isReplicated(o.Postgres):
+		flag, why = "--postgres standby", "as PostgreSQL with a standby needs it"
+	case isReplicated(o.Redis):
+		flag, why = "--redis sentinel", "as Redis with Sentinel needs it"
+	case o.Direct && o.Driver == Compose:
+		flag = "--direct"
 	}
-	if o.Driver != "" && o.Driver != Auto {
+	switch {
+	case flag != "" && o.Driver == Compose:
+		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", flag)
+	case flag != "":
+		return Native, why, nil
+	case o.Driver != "" && o.Driver != Auto:
 		return o.Driver, "as asked for", nil
 	}
 	ok, why := compose.Available(ctx)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,10 +29,9 @@ const (
 	lookInterval = 250 * time.Millisecond
 )
 
-// portVariables are how docker-compose.yml takes the published ports.
-var portVariables = map[string]string{
-	topology.Proxy: "PROXY_PORT", topology.Postgres: "POSTGRES_PORT", topology.Redis: "REDIS_PORT", topology.PSP: "PSPSIM_PORT", topology.Mail: "MAIL_PORT",
-	topology.API1: "API_1_PORT", topology.API2: "API_2_PORT", topology.Nginx: "NGINX_PORT",
+// portVariable is how docker-compose.yml takes the published port of a service, such as API_1_PORT.
+func portVariable(service, kind string) string {
+	return strings.ToUpper(strings.ReplaceAll(service, "-", "_")) + kind
 }
 
 // networkService is the one that publishes all ports.
@@ -56,19 +54,25 @@ func (d *Driver) toolsImage() string { return d.project() + "-tools:local" }
 func (d *Driver) overridePath() string { return filepath.Join(d.Dir, "compose.override.json") }
 
 // run runs docker compose on our project.
-func (d *Driver) run(ctx context.Context, program []string, args ...string) error {
+func (d *Driver) run(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, composeTimeout)
 	defer cancel()
-	cmd := d.command(ctx, program, args...)
+	cmd, err := d.command(ctx, args...)
+	if err != nil {
+		return err
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), errors.Join(err, ctx.Err()), out)
 	}
 	return nil
 }
 
-func (d *Driver) command(ctx context.Context, program []string, args ...string) *exec.Cmd {
-	all := append(slices.Clone(program), "--project-name", d.project(), "--project-directory", d.Root,
-		"--file", filepath.Join(d.Root, "docker-compose.yml"))
+func (d *Driver) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	all, err := findCompose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, "--project-name", d.project(), "--project-directory", d.Root, "--file", filepath.Join(d.Root, "docker-compose.yml"))
 	if localserver.IsFile(d.overridePath()) {
 		all = append(all, "--file", d.overridePath())
 	}
@@ -78,29 +82,25 @@ func (d *Driver) command(ctx context.Context, program []string, args ...string) 
 	for variable, name := range d.State.Data.Images {
 		cmd.Env = append(cmd.Env, variable+"="+name)
 	}
-	for name, variable := range portVariables {
-		cmd.Env = append(cmd.Env, variable+"="+strconv.Itoa(d.Port(name)))
+	for _, name := range topology.Services {
+		cmd.Env = append(cmd.Env, portVariable(name, "_PORT")+"="+strconv.Itoa(d.Port(name)))
 		if ops := d.OpsPort(name); ops != 0 {
-			cmd.Env = append(cmd.Env, strings.Replace(variable, "_PORT", "_OPS_PORT", 1)+"="+strconv.Itoa(ops))
+			cmd.Env = append(cmd.Env, portVariable(name, "_OPS_PORT")+"="+strconv.Itoa(ops))
 		}
 	}
 	// Ctrl-C reaches compose as an interrupt, so that it leaves no half-made container.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = deployment.StopGrace
-	return cmd
+	return cmd, nil
 }
 
 // Down removes the containers, the image and, unless keepData is set, the volumes.
 func (d *Driver) Down(ctx context.Context, keepData bool) error {
-	program, err := findCompose(ctx)
-	if err != nil {
-		return err
-	}
 	args := []string{"down", "--remove-orphans", "--timeout", strconv.Itoa(int(deployment.StopGrace.Seconds()))}
 	if !keepData {
 		args = append(args, "--volumes")
 	}
-	if err := d.run(ctx, program, args...); err != nil {
+	if err := d.run(ctx, args...); err != nil {
 		return err
 	}
 	_ = docker(ctx, "image", "rm", "--force", d.image(), d.toolsImage()) // absent after an aborted start
@@ -109,15 +109,14 @@ func (d *Driver) Down(ctx context.Context, keepData bool) error {
 
 // Logs writes to out what services have printed, and goes on until ctx ends when follow is set.
 func (d *Driver) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
-	program, err := findCompose(ctx)
-	if err != nil {
-		return err
-	}
 	args := []string{"logs", "--no-color"}
 	if follow {
 		args = append(args, "--follow")
 	}
-	cmd := d.command(ctx, program, append(args, services...)...)
+	cmd, err := d.command(ctx, append(args, services...)...)
+	if err != nil {
+		return err
+	}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("docker compose logs: %w", err)

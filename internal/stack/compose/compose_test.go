@@ -21,8 +21,8 @@ func TestComposeFile_HasOurPortsAndImages(t *testing.T) {
 	t.Parallel()
 	file := stacktest.RepoFile(t, "docker-compose.yml")
 	var stack topology.Topology
-	for name, variable := range portVariables {
-		require.Contains(t, file, fmt.Sprintf(`"127.0.0.1:${%s:-%d}:%d"`, variable, stack.Port(name), stack.Port(name)))
+	for _, name := range topology.Services {
+		require.Contains(t, file, fmt.Sprintf(`"127.0.0.1:${%s:-%d}:%d"`, portVariable(name, "_PORT"), stack.Port(name), stack.Port(name)))
 	}
 	for _, i := range images {
 		require.Contains(t, file, fmt.Sprintf("${%s:-%s}", i.Variable, i.Official))

@@ -33,9 +33,6 @@ var images = []localserver.Image{
 
 // Available reports whether a Docker engine answers and has or gets the images, with the reason.
 func Available(ctx context.Context) (ok bool, why string) {
-	if _, err := findCompose(ctx); err != nil {
-		return false, err.Error()
-	}
 	chosen, err := chooseImages(ctx)
 	if err != nil {
 		return false, err.Error()
@@ -67,9 +64,12 @@ func findCompose(ctx context.Context) ([]string, error) {
 	return nil, errors.New("a Docker engine answers, but there is neither docker compose nor docker-compose")
 }
 
-// chooseImages decides on every image: the one of the environment, the official one if it is here
-// or can be pulled, or the stand-in.
+// chooseImages decides on every image, if there is a compose to use them: the one of the
+// environment, the official one if it is here or can be pulled, or the stand-in.
 func chooseImages(ctx context.Context) (map[string]string, error) {
+	if _, err := findCompose(ctx); err != nil {
+		return nil, err
+	}
 	chosen := map[string]string{}
 	reachable := registryCheck(ctx)
 	for _, i := range images {

@@ -23,11 +23,7 @@ const healthTimeout = 10 * time.Second
 
 // Up starts what does not run or runs with other settings, and returns when everything is ready.
 func (d *Driver) Up(ctx context.Context) error {
-	program, err := findCompose(ctx)
-	var chosen map[string]string
-	if err == nil {
-		chosen, err = chooseImages(ctx)
-	}
+	chosen, err := chooseImages(ctx)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", err, deployment.ErrNothingStarted)
 	}
@@ -51,7 +47,7 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.resumeAll(ctx); err != nil {
 		return err
 	}
-	if err := d.run(ctx, program, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
+	if err := d.run(ctx, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
 		return err
 	}
 	// compose waits for what others depend on, but not for the last ones

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/stack/topology"
 )
@@ -41,64 +39,20 @@ func (d *Deployment) OncepayOf(name string) string {
 // Build compiles our programs, with these variables added to the environment.
 func (d *Deployment) Build(ctx context.Context, env ...string) error {
 	t := d.Step("build", "")
-	return t.End(strings.Join(d.programs(), ", "), d.build(ctx, t, env))
-}
-
-func (d *Deployment) build(ctx context.Context, t Step, env []string) error {
 	// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
-	// -v: the programs' packages are named as they are compiled.
 	// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-	args := []string{"build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
+	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + d.BuildTags, "-o", d.BinDir() + string(filepath.Separator)}
 	for _, name := range d.programs() {
 		args = append(args, "./cmd/"+name)
 	}
-	progress := &buildProgress{step: t, told: t.begun}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = d.Root, append(os.Environ(), env...)
-	cmd.Stdout, cmd.Stderr = progress, progress
-	err := cmd.Run()
-	if errors.Is(err, exec.ErrNotFound) {
-		return errors.New("the go command is not on PATH")
-	}
-	if err != nil {
-		return fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), progress.complaints.String())
-	}
-	return nil
-}
-
-// buildProgress reads what `go build -v` prints: a line for each module that is downloaded and for
-// each package that is compiled. It prints how many there were, every slowStep.
-type buildProgress struct {
-	step              Step
-	told              time.Time
-	line              bytes.Buffer
-	modules, packages int
-	// complaints are all other lines.
-	complaints strings.Builder
-}
-
-func (p *buildProgress) Write(printed []byte) (int, error) {
-	for _, b := range printed {
-		p.line.WriteByte(b)
-		if b == '\n' {
-			p.read(p.line.String())
-			p.line.Reset()
-		}
-	}
-	return len(printed), nil
-}
-
-func (p *buildProgress) read(line string) {
+	out, err := cmd.CombinedOutput()
 	switch {
-	case strings.HasPrefix(line, "go: downloading "):
-		p.modules++
-	case !strings.Contains(line, " "):
-		p.packages++
-	default:
-		p.complaints.WriteString(line)
+	case errors.Is(err, exec.ErrNotFound):
+		err = errors.New("the go command is not on PATH")
+	case err != nil:
+		err = fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}
-	if time.Since(p.told) >= slowStep {
-		p.told = time.Now()
-		p.step.Going(fmt.Sprintf("%d modules downloaded, %d packages compiled", p.modules, p.packages))
-	}
+	return t.End(strings.Join(d.programs(), ", "), err)
 }
