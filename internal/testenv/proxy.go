@@ -136,8 +136,12 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	p.links[l] = true
 	p.mu.Unlock()
 	var pumps sync.WaitGroup
-	pumps.Go(func() { l.pump(client, server, l.request) })
-	pumps.Go(func() { l.pump(server, client, l.reply) })
+	carry := func(from, to net.Conn, pass func([]byte) bool) {
+		_, _ = io.Copy(gate{to, pass}, from)
+		end()
+	}
+	pumps.Go(func() { carry(client, server, l.request) })
+	pumps.Go(func() { carry(server, client, l.reply) })
 	pumps.Wait()
 	_ = server.Close()
 	p.mu.Lock()
@@ -156,22 +160,17 @@ type link struct {
 	fault Fault // of the answer to come
 }
 
-// pump copies from one side to the other what pass lets through, until an end or an error, and then
-// closes both.
-func (l *link) pump(from io.Reader, to io.Writer, pass func([]byte) bool) {
-	defer l.end()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 && pass(buffer[:n]) {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+// gate lets data pass to one side, or swallows it.
+type gate struct {
+	to   io.Writer
+	pass func([]byte) bool
+}
+
+func (g gate) Write(data []byte) (int, error) {
+	if g.pass(data) {
+		return g.to.Write(data)
 	}
+	return len(data), nil
 }
 
 // request notes what the client sends, before the server has it.

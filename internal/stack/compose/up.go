@@ -43,21 +43,23 @@ func (d *Driver) Up(ctx context.Context) error {
 		return err
 	}
 	begun := d.Step("compose", "up")
-	defer begun.Stop()
+	if err := begun.End("ready", d.up(ctx)); err != nil {
+		return err
+	}
+	for _, name := range topology.Services {
+		d.Printf("  %-*s %-17s ready\n", d.NameWidth(), name, d.Addr(name))
+	}
+	return nil
+}
+
+func (d *Driver) up(ctx context.Context) error {
 	if err := d.resumeAll(ctx); err != nil {
 		return err
 	}
 	if err := d.run(ctx, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
 		return err
 	}
-	// compose waits for what others depend on, but not for the last ones
-	if err := wait.For(ctx, localserver.ReadyTimeout, lookInterval, d.allHealthy); err != nil {
-		return err
-	}
-	for _, name := range topology.Services {
-		begun.Part(name, d.Addr(name)).Done("ready")
-	}
-	return nil
+	return wait.For(ctx, localserver.ReadyTimeout, lookInterval, d.allHealthy) // compose waits for what others depend on, but not for the last ones
 }
 
 // resumeAll wakes what a fault has left paused, which compose would leave so. Docker calls a

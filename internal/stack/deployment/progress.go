@@ -36,34 +36,20 @@ func (d *Deployment) Step(name, where string) Step {
 	return t
 }
 
-// Part is a step of its own that began with this one.
-func (t Step) Part(name, where string) Step {
-	t.name, t.where = name, where
-	return t
-}
-
-// Stop ends the step without a line. It may be called more than once.
-func (t Step) Stop() { t.stop() }
-
-// Done prints the step's line.
-func (t Step) Done(state string) {
-	t.Stop()
-	t.d.Printf("  %-*s %-17s %-28s %5.1f s\n", t.d.NameWidth(), t.name, t.where, state, time.Since(t.begun).Seconds())
-}
-
-// End is Done, or, if there is an error, prints that the step didn't work. The error itself comes
-// later.
+// End prints the step's line, with the state or that it didn't work. The error itself comes later.
 func (t Step) End(state string, err error) error {
+	t.stop()
 	switch {
-	case err == nil:
-		t.Done(state)
-		return nil
 	case Interrupted(err):
-		t.Done("interrupted")
-	default:
-		t.Done("FAILED")
+		state = "interrupted"
+	case err != nil:
+		state = "FAILED"
 	}
-	return fmt.Errorf("%s: %w", t.name, err)
+	t.d.Printf("  %-*s %-17s %-28s %5.1f s\n", t.d.NameWidth(), t.name, t.where, state, time.Since(t.begun).Seconds())
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	return nil
 }
 
 // NameWidth is how much room the longest of the services' names takes.
