@@ -21,11 +21,13 @@ func Of(t *topology.Topology) Faults { return Faults{remote.NewClient(t.Addr(top
 
 // Partition cuts an edge; cutting it twice is fine.
 func (f Faults) Partition(e topology.Edge) error {
-	// A timeout of 0 swallows for as long as the toxic is there.
-	return errors.Join(
-		f.add(e, "partition-upstream", "timeout", "upstream", remote.Attributes{"timeout": 0}),
-		f.add(e, "partition-downstream", "timeout", "downstream", remote.Attributes{"timeout": 0}),
-	)
+	for _, direction := range []string{"upstream", "downstream"} {
+		// A timeout of 0 swallows for as long as the toxic is there.
+		if err := f.add(e, "partition-"+direction, "timeout", direction, remote.Attributes{"timeout": 0}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Slow delays every answer on an edge.
