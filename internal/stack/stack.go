@@ -208,44 +208,28 @@ func (s *Stack) RedisMaster(ctx context.Context) (addr string, err error) {
 	return sentinel.Master(ctx, s.Topology)
 }
 
-// native is the driver, if it is that one.
-func (s *Stack) native() (*native.Driver, error) {
+// onNative asks the native driver, if that is the driver.
+func onNative[T any](s *Stack, ask func(*native.Driver) (T, error)) (answer T, err error) {
 	driver, ok := s.driver.(*native.Driver)
 	if !ok {
-		return nil, switchboard.ErrNativeOnly
+		return answer, switchboard.ErrNativeOnly
 	}
-	return driver, nil
+	return ask(driver)
 }
 
 // Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
 // "1m", and returns what it printed. Only the native driver can.
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
-	driver, err := s.native()
-	if err != nil {
-		return "", err
-	}
-	return driver.Oncepay(ctx, args...)
+	return onNative(s, func(d *native.Driver) (string, error) { return d.Oncepay(ctx, args...) })
 }
 
 // PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
 // Only the native driver knows.
-func (s *Stack) PassedOn() (int, error) {
-	driver, err := s.native()
-	if err != nil {
-		return 0, err
-	}
-	return driver.PassedOn()
-}
+func (s *Stack) PassedOn() (int, error) { return onNative(s, (*native.Driver).PassedOn) }
 
 // Started is when nginx read the header of each request that has ended, by request ID. Only the
 // native driver knows.
-func (s *Stack) Started() (map[string]time.Time, error) {
-	driver, err := s.native()
-	if err != nil {
-		return nil, err
-	}
-	return driver.Started()
-}
+func (s *Stack) Started() (map[string]time.Time, error) { return onNative(s, (*native.Driver).Started) }
 
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was
 // built if the path is empty.

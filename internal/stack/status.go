@@ -64,10 +64,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 
 func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Condition) ServiceStatus {
 	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.State, ID: c.ID}
-	if s.IsReplicated() && (name == Redis || name == RedisReplica) {
-		status.Role = sentinel.Role(ctx, s.Topology, name)
-	}
 	switch {
+	case s.IsReplicated() && (name == Redis || name == RedisReplica):
+		status.Role = sentinel.Role(ctx, s.Topology, name)
 	case s.HasStandby() && name == s.Primary():
 		status.Role = "primary"
 	case s.HasStandby() && name == s.StandbyServer():

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/topology"
@@ -42,7 +41,6 @@ type ServiceState struct {
 	Process  localserver.Process `json:"process"`
 	Settings string              `json:"settings"`      // digest of everything it was started with
 	Dir      string              `json:"dir,omitempty"` // where its files are
-	Started  time.Time           `json:"started"`
 }
 
 func loadState(dir string) (*State, error) {

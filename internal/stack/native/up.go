@@ -117,7 +117,7 @@ func (d *Driver) spawn(name string, run localserver.Command) (exited <-chan stru
 	if err != nil {
 		return nil, err
 	}
-	service := deployment.ServiceState{Process: process, Settings: run.Digest(), Dir: run.Dir, Started: time.Now()}
+	service := deployment.ServiceState{Process: process, Settings: run.Digest(), Dir: run.Dir}
 	if err := d.State.SetService(name, service); err != nil {
 		return nil, errors.Join(err, process.Kill())
 	}
