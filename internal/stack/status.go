@@ -76,8 +76,13 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 		status.Remedy = s.remedy(name, c.State)
 		return status
 	}
-	missing, err := s.ask(ctx, name)
-	status.State, status.Why = "ready", strings.Join(missing, ", ")
+	status.State = "ready"
+	var err error
+	if slices.Contains(Replicas, name) {
+		status.Why, err = s.AskReplica(ctx, name)
+	} else {
+		err = s.Probe(ctx, name)
+	}
 	if err != nil {
 		status.State = "not ready"
 		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
@@ -97,13 +102,6 @@ func (s *Stack) remedy(name, state string) string {
 		return "up"
 	}
 	return "start " + name
-}
-
-func (s *Stack) ask(ctx context.Context, name string) (missing []string, err error) {
-	if slices.Contains(Replicas, name) {
-		return s.AskReplica(ctx, name)
-	}
-	return nil, s.Probe(ctx, name)
 }
 
 // PrintStatus writes Status as a table.

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
+	"net"
 	"strings"
 	"testing"
 
@@ -22,12 +22,15 @@ import (
 	"github.com/oncepay/oncepay/internal/localserver"
 )
 
+// database is the database, its owner and the owner's password, as localserver.PostgresURL has
+// them.
+const database = "oncepay"
+
 var (
 	postgresKind = kind{
 		Kind: localserver.Postgres, version: postgresVersion, port: "5432/tcp",
 		command: []string{"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200"},
-		// Database, owner and password are as localserver.PostgresURL has them.
-		env: map[string]string{"POSTGRES_USER": "oncepay", "POSTGRES_PASSWORD": "oncepay", "POSTGRES_DB": "oncepay"},
+		env:     map[string]string{"POSTGRES_USER": database, "POSTGRES_PASSWORD": database, "POSTGRES_DB": database},
 	}
 	postgresConfig = localserver.Config{Settings: localserver.NoSync}
 	sharedPostgres = shared(postgresKind, postgresConfig)
@@ -51,23 +54,20 @@ func EmptyPostgres(t testing.TB) string {
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
 	server := newServer(t, env.outageBackend(t), postgresKind, postgresConfig)
-	database, err := sql.Open("pgx", server.URL)
+	pool, err := sql.Open("pgx", server.URL)
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(migrator{}.Migrate(t.Context(), database, pgtestdb.Config{}), database.Close()))
+	require.NoError(t, errors.Join(migrator{}.Migrate(t.Context(), pool, pgtestdb.Config{}), pool.Close()))
 	return server
 }
 
 func newDatabase(t testing.TB, m pgtestdb.Migrator) string {
 	t.Helper()
-	u, err := url.Parse(sharedPostgres(t).url)
+	host, port, err := net.SplitHostPort(sharedPostgres(t).addr)
 	require.NoError(t, err)
-	password, _ := u.User.Password()
 	// A test makes the user of a service that cannot change the schema.
 	role := pgtestdb.Role{Username: pgtestdb.DefaultRoleUsername, Password: pgtestdb.DefaultRolePassword, Capabilities: "CREATEROLE"}
 	return pgtestdb.Custom(t, pgtestdb.Config{
-		TestRole:   &role,
-		DriverName: "pgx", Host: u.Hostname(), Port: u.Port(), User: u.User.Username(), Password: password,
-		Database: strings.TrimPrefix(u.Path, "/"), Options: u.RawQuery,
+		TestRole: &role, DriverName: "pgx", Host: host, Port: port, User: database, Password: database, Database: database, Options: "sslmode=disable",
 		// A test about broken connections may leave one behind at the server; leaks on our side are
 		// goleak's to find.
 		ForceTerminateConnections: true,
@@ -93,12 +93,12 @@ type migrator struct{}
 func (migrator) Hash() (string, error) { return common.HashDirs(db.FS, "*.sql", "migrations") }
 
 // Migrate brings an empty database to the newest version.
-func (migrator) Migrate(_ context.Context, database *sql.DB, _ pgtestdb.Config) error {
+func (migrator) Migrate(_ context.Context, pool *sql.DB, _ pgtestdb.Config) error {
 	source, err := iofs.New(db.FS, "migrations")
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
-	driver, err := migratepgx.WithInstance(database, &migratepgx.Config{})
+	driver, err := migratepgx.WithInstance(pool, &migratepgx.Config{})
 	if err != nil {
 		return fmt.Errorf("prepare the migration: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack/sentinel"
@@ -47,10 +48,10 @@ func (d *Deployment) ProbeDoor(ctx context.Context) error {
 
 // AskReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
 // be ready without some of them.
-func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []string, err error) {
+func (d *Deployment) AskReplica(ctx context.Context, name string) (missing string, err error) {
 	code, text, err := get(ctx, "http://"+d.Ops(name)+"/readyz")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var answer struct {
 		Status string
@@ -60,17 +61,17 @@ func (d *Deployment) AskReplica(ctx context.Context, name string) (missing []str
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, fmt.Errorf("%s answers with status %d: %w", name, code, err)
+		return "", fmt.Errorf("%s answers with status %d: %w", name, code, err)
 	}
 	for _, server := range slices.Sorted(maps.Keys(answer.Checks)) {
 		if check := answer.Checks[server]; !check.OK {
-			missing = append(missing, "without "+server+" ("+check.Error+")")
+			missing += ", without " + server + " (" + check.Error + ")"
 		}
 	}
 	if code != http.StatusOK {
 		err = errors.New(answer.Status)
 	}
-	return missing, err
+	return strings.TrimPrefix(missing, ", "), err
 }
 
 // ProbeURLs asks URLs once each, and expects status 200.
