@@ -120,7 +120,8 @@ func (k Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Server is a database server that was started by [Kind.Start].
+// Server is a database server that was started by [Kind.Start]. Its methods are for one goroutine at
+// a time.
 type Server struct {
 	// URL is what a client connects with: postgres://… or redis://….
 	URL string

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// composeTimeout bounds one run of docker compose; the slowest part is the wait for
-	// healthchecks.
-	composeTimeout = 3 * time.Minute
+	// composeTimeout bounds one run of docker compose; the slowest part is the pull of images that
+	// are not here yet, each of some 150 MB.
+	composeTimeout = 10 * time.Minute
 
 	// lookInterval is how often containers are looked at, which takes a command of its own.
 	lookInterval = 250 * time.Millisecond

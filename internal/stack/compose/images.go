@@ -20,9 +20,6 @@ const (
 	// registryTimeout bounds the question whether an image can be pulled; behind a firewall that
 	// drops packets it would take minutes.
 	registryTimeout = 8 * time.Second
-
-	// pullTimeout bounds one pull, some 150 MB.
-	pullTimeout = 10 * time.Minute
 )
 
 var images = []localserver.Image{
@@ -105,22 +102,6 @@ func registryCheck(ctx context.Context) func(name string) bool {
 		dead = dead || exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
 		return !dead
 	}
-}
-
-// pull gets the chosen images that are not here yet.
-func (d *Driver) pull(ctx context.Context, chosen map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
-	defer cancel()
-	for _, name := range chosen {
-		if isLocal(ctx, name) {
-			continue
-		}
-		t := d.Step("pull", "")
-		if err := t.End(name, docker(ctx, "pull", "--quiet", name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // docker runs a command to its end.

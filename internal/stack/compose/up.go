@@ -33,9 +33,6 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.checkAllPorts(ctx); err != nil {
 		return err
 	}
-	if err := d.pull(ctx, chosen); err != nil {
-		return err
-	}
 	if err := d.buildImages(ctx); err != nil {
 		return err
 	}
