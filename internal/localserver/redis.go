@@ -3,10 +3,12 @@ package localserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -40,23 +42,31 @@ func RedisURL(addr string) string { return "redis://" + addr + "/0" }
 
 // PingRedis asks whether a server answers.
 func PingRedis(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
-	defer cancel()
 	_, err := AskRedis(ctx, addr, "PING")
 	return err
 }
 
-// AskRedis sends one command over a connection of its own, and returns the answer in RESP2. It
-// never sends the command again.
-func AskRedis(ctx context.Context, addr string, command ...any) (any, error) {
+// AskRedis sends one command over a connection of its own, and returns the elements of the answer,
+// or the lines of a text. It never sends the command again, and waits for up to [ProbeTimeout].
+func AskRedis(ctx context.Context, addr string, command ...any) (lines []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr) // the client would log that it was refused
 	if err != nil {
 		return nil, err
 	}
 	client := redis.NewClient(&redis.Options{
 		Dialer:   func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-		PoolSize: 1, Protocol: 2, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
+		PoolSize: 1, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
 	})
 	defer func() { _, _ = client.Close(), conn.Close() }()
-	return client.Do(ctx, command...).Result()
+	answer, err := client.Do(ctx, command...).Result()
+	list, ok := answer.([]any)
+	if !ok {
+		return strings.Split(strings.ReplaceAll(fmt.Sprint(answer), "\r", ""), "\n"), err
+	}
+	for _, one := range list {
+		lines = append(lines, fmt.Sprint(one))
+	}
+	return lines, err
 }

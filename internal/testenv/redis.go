@@ -68,15 +68,8 @@ func nativeRedis(t testing.TB, cfg localserver.Config) *Server {
 // the test on an error.
 func (s *Server) Do(args ...any) {
 	s.t.Helper()
-	_, err := s.ask(context.Background(), args...)
+	_, err := localserver.AskRedis(context.Background(), s.Addr, args...)
 	require.NoErrorf(s.t, err, "testenv: %v at %s", args, s.Addr)
-}
-
-func (s *Server) ask(ctx context.Context, args ...any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	answer, err := localserver.AskRedis(ctx, s.Addr, args...)
-	return strings.ReplaceAll(fmt.Sprint(answer), "\r", ""), err
 }
 
 func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':')+1:] }
@@ -86,10 +79,10 @@ func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 func (s *Server) awaitLines(command []any, lines ...string) {
 	s.t.Helper()
 	err := wait.For(context.Background(), readyTimeout, localserver.PollInterval, func(ctx context.Context) error {
-		text, err := s.ask(ctx, command...)
+		answer, err := localserver.AskRedis(ctx, s.Addr, command...)
 		for _, line := range lines {
-			if err == nil && !slices.Contains(strings.Split(text, "\n"), line) {
-				err = fmt.Errorf("no line %q in %s", line, text)
+			if err == nil && !slices.Contains(answer, line) {
+				err = fmt.Errorf("no line %q in %q", line, answer)
 			}
 		}
 		return err
@@ -100,9 +93,9 @@ func (s *Server) awaitLines(command []any, lines ...string) {
 // redisVersion returns a version such as "7.0.15", or "(unknown version)".
 func redisVersion(ctx context.Context, addr string) string {
 	info, _ := localserver.AskRedis(ctx, addr, "INFO", "server")
-	for line := range strings.Lines(fmt.Sprint(info)) {
+	for _, line := range info {
 		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return strings.TrimSpace(version)
+			return version
 		}
 	}
 	return "(unknown version)"

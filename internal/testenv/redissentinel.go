@@ -98,7 +98,7 @@ func (r *ReplicatedRedis) CutReplication() {
 func (r *ReplicatedRedis) AwaitPromotion() {
 	r.Primary.t.Helper()
 	for _, sentinel := range r.Sentinels {
-		sentinel.awaitLines([]any{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster}, "[127.0.0.1 "+r.replicaPort+"]")
+		sentinel.awaitLines([]any{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster}, r.replicaPort)
 	}
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "role:master")
 }

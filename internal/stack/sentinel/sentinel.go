@@ -59,7 +59,7 @@ func Master(ctx context.Context, t *topology.Topology) (addr string, err error) 
 	}
 	var errs []error
 	for _, name := range topology.Sentinels {
-		answer, err := ask(ctx, t.Addr(name), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
+		answer, err := localserver.AskRedis(ctx, t.Addr(name), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
 		if err == nil && len(answer) == 2 {
 			return net.JoinHostPort(answer[0], answer[1]), nil
 		}
@@ -119,7 +119,7 @@ func ProbeRedis(ctx context.Context, t *topology.Topology, name string) error {
 
 // replicationInfo reads a server's INFO replication.
 func replicationInfo(ctx context.Context, addr string) (fields map[string]string, err error) {
-	lines, err := ask(ctx, addr, "INFO", "replication")
+	lines, err := localserver.AskRedis(ctx, addr, "INFO", "replication")
 	fields = map[string]string{}
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, ":")
@@ -131,7 +131,7 @@ func replicationInfo(ctx context.Context, addr string) (fields map[string]string
 // Probe wants a sentinel that has found the two others and the replica: before, it could not
 // appoint a master.
 func Probe(ctx context.Context, addr string) error {
-	fields, err := ask(ctx, addr, "SENTINEL", "MASTER", MasterName)
+	fields, err := localserver.AskRedis(ctx, addr, "SENTINEL", "MASTER", MasterName)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func tellServers(ctx context.Context, t *topology.Topology, commands ...[]any) e
 	}
 	for _, name := range topology.RedisPair {
 		for _, command := range commands {
-			if _, told := ask(ctx, t.Addr(name), command...); told != nil && t.Addr(name) == master {
+			if _, told := localserver.AskRedis(ctx, t.Addr(name), command...); told != nil && t.Addr(name) == master {
 				err = errors.Join(err, fmt.Errorf("%v: %w", command, told))
 			}
 		}
@@ -177,22 +177,7 @@ func tellServers(ctx context.Context, t *topology.Topology, commands ...[]any) e
 // ReplicationIsCut looks at both servers, too. One that is gone cuts no connection.
 func ReplicationIsCut(ctx context.Context, t *topology.Topology) bool {
 	return slices.ContainsFunc(topology.RedisPair, func(name string) bool {
-		users, _ := ask(ctx, t.Addr(name), "ACL", "LIST")
+		users, _ := localserver.AskRedis(ctx, t.Addr(name), "ACL", "LIST")
 		return slices.ContainsFunc(users, func(line string) bool { return strings.HasPrefix(line, "user "+replicationUser+" off ") })
 	})
-}
-
-// ask returns the elements of an answer, or its lines.
-func ask(ctx context.Context, addr string, command ...any) (lines []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
-	defer cancel()
-	answer, err := localserver.AskRedis(ctx, addr, command...)
-	list, ok := answer.([]any)
-	if !ok {
-		return strings.Split(strings.ReplaceAll(fmt.Sprint(answer), "\r", ""), "\n"), err
-	}
-	for _, one := range list {
-		lines = append(lines, fmt.Sprint(one))
-	}
-	return lines, err
 }

@@ -202,7 +202,7 @@ func (b Board) restart(ctx context.Context, args []string) error {
 func (b Board) flush(ctx context.Context, _ []string) error {
 	master, err := sentinel.Master(ctx, b.Topology)
 	if err == nil {
-		_, err = localserver.AskRedis(ctx, master, "FLUSHALL")
+		_, err = localserver.AskRedis(ctx, master, "FLUSHALL", "ASYNC") // the memory is freed later
 	}
 	return err
 }
