@@ -2,10 +2,6 @@ package stack
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/oncepay/oncepay/internal/stack/deployment"
 )
@@ -27,18 +23,8 @@ func (s *Stack) down(ctx context.Context, keepData bool) error {
 			return t.End("", err)
 		}
 		if keepData {
-			return t.End("stopped, data kept", s.dropAllBut(deployment.LockName, deployment.StateName, Postgres, PostgresStandby, deployment.ProviderData))
+			return t.End("stopped, data kept", s.DropAllBut(deployment.LockName, deployment.StateName, Postgres, PostgresStandby, deployment.ProviderData))
 		}
 	}
 	return t.End("all removed", s.Remove())
-}
-
-func (s *Stack) dropAllBut(keep ...string) error {
-	entries, err := os.ReadDir(s.Dir)
-	for _, entry := range entries {
-		if !slices.Contains(keep, entry.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
-		}
-	}
-	return err
 }

@@ -105,5 +105,22 @@ func claim(dir string) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, LockName), []byte(strconv.Itoa(os.Getpid())), 0o644))
 }
 
-// Remove removes the folder, which must be locked. Commands that wait for the lock make a new one.
-func (d *Deployment) Remove() error { return os.RemoveAll(d.Dir) }
+// Remove removes the folder, which must be locked. The mark goes last: if this is interrupted, the
+// folder is still known as ours.
+func (d *Deployment) Remove() error {
+	if err := d.DropAllBut(LockName); err != nil {
+		return err
+	}
+	return os.RemoveAll(d.Dir)
+}
+
+// DropAllBut removes what is in the folder, but not these entries.
+func (d *Deployment) DropAllBut(keep ...string) error {
+	entries, err := os.ReadDir(d.Dir)
+	for _, entry := range entries {
+		if !slices.Contains(keep, entry.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.Dir, entry.Name())))
+		}
+	}
+	return err
+}
