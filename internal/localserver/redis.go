@@ -24,10 +24,10 @@ var Redis = Kind{
 }
 
 // redisArgs are the settings that differ from the defaults (redis.conf).
-func redisArgs(_ context.Context, cfg Config, run Command) (args []string, err error) {
+func redisArgs(_ context.Context, cfg Config, run Command) (args []string, _ error) {
 	if cfg.ConfigFile != "" {
 		path := filepath.Join(run.Dir, "redis.conf")
-		if err = errors.Join(os.WriteFile(path, []byte(cfg.ConfigFile), 0o600), own(path, run.User)); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte(cfg.ConfigFile), 0o600), own(path, run.User)); err != nil {
 			return nil, err
 		}
 		args = append(args, path)
