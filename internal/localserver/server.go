@@ -120,8 +120,8 @@ func (k Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Server is a database server that was started by [Kind.Start]. Its methods are for one goroutine at
-// a time.
+// Server is a database server that was started by [Kind.Start]. One goroutine at a time may call
+// its methods.
 type Server struct {
 	// URL is what a client connects with: postgres://… or redis://….
 	URL string
