@@ -37,7 +37,13 @@ var (
 	errUnclaimable = fmt.Errorf("%w: the key's row is gone again, or the attempt's time is half an hour from the database's clock",
 		idempotency.ErrUnavailable)
 
+	// errNoMiddleware is of a request with a key that would be executed as if it had none.
+	errNoMiddleware = fmt.Errorf("%w: the request has an idempotency key, and came through no idempotency.Middleware", errMistake)
+
+	errNoAsk     = fmt.Errorf("%w: Provider.Ask is nil", errMistake)
+	errNoSettle  = fmt.Errorf("%w: a provider's function returned neither how to settle nor an error", errMistake)
 	errNoOutcome = fmt.Errorf("%w: a request must end with an outcome", errMistake)
+	errNoID      = fmt.Errorf("%w: Begun needs the ID of what was begun", errMistake)
 	errBegun     = fmt.Errorf("%w: Begun is for Begin, Operate and ServeProvider: nothing else settles it", errMistake)
 	errNotBegun  = fmt.Errorf("%w: what was begun at a provider ends with Done or Refused", errMistake)
 

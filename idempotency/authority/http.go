@@ -57,7 +57,8 @@ func WithLogger(log *slog.Logger) Option {
 }
 
 // Serve answers a request by [Keys.Once]. The request comes through an [idempotency.Middleware],
-// whose claim it takes.
+// whose claim it takes. A request with an [idempotency.HeaderKey] that came through none is not
+// executed: it gets 500.
 func (k *Keys) Serve(w http.ResponseWriter, r *http.Request, operation string, run Run) {
 	k.serve(w, r, operation, func(ctx context.Context, claim Claim) (Result, error) { return k.Once(ctx, claim, run) })
 }
@@ -86,7 +87,7 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, e
 		held.KeepFor(result.KeptFor)
 	}
 	if err != nil {
-		k.fail(w, r, problemOf(err))
+		k.fail(w, r, operation, problemOf(err))
 		return
 	}
 	for name, value := range result.Header {
@@ -112,16 +113,18 @@ func (k *Keys) claimOf(r *http.Request, operation string) (Claim, error) {
 	if held := idempotency.ClaimFrom(ctx); held != nil {
 		claim.Scope, claim.Key, claim.Fingerprint = held.Scope, held.Key, held.Fingerprint
 		claim.TTL, claim.TraceParent = held.TTL, held.TraceParent
+	} else if r.Header.Get(idempotency.HeaderKey) != "" {
+		return claim, errNoMiddleware
 	}
 	return claim, nil
 }
 
-func (k *Keys) fail(w http.ResponseWriter, r *http.Request, e *idempotency.Error) {
+func (k *Keys) fail(w http.ResponseWriter, r *http.Request, operation string, e *idempotency.Error) {
 	switch {
 	case e.Status == http.StatusServiceUnavailable: // a retry may help
-		k.http.log.WarnContext(r.Context(), "authority: request not answered", "code", e.Code, "error", e.Err)
+		k.http.log.WarnContext(r.Context(), "authority: request not decided", "operation", operation, "code", e.Code, "error", e.Err)
 	case e.Status >= http.StatusInternalServerError:
-		k.http.log.ErrorContext(r.Context(), "authority: request failed", "code", e.Code, "error", e.Err)
+		k.http.log.ErrorContext(r.Context(), "authority: request failed", "operation", operation, "code", e.Code, "error", e.Err)
 	}
 	k.http.writeError(w, r, e)
 }
@@ -135,6 +138,9 @@ func problemOf(err error) *idempotency.Error {
 		return own
 	case errors.As(err, &taken):
 		return taken.problem()
+	case errors.Is(err, ErrNoKey):
+		return &idempotency.Error{Status: http.StatusBadRequest, Code: idempotency.CodeKeyMissing, Err: err,
+			Message: idempotency.HeaderKey + " header is required"}
 	case errors.Is(err, ErrAbandoned):
 		return &idempotency.Error{Status: http.StatusServiceUnavailable, Code: CodeAbandoned, RetryAfter: retryHint, Err: err,
 			Message: "The client closed the connection before the request was executed. Nothing was done."}

@@ -67,8 +67,10 @@ func New(db DB, opts ...Option) *Keys {
 //
 // WithTable panics unless both names have at most 40 lower-case letters, digits and underscores.
 func WithTable(table, scope string) Option {
-	if !isPlain(table) || !isPlain(scope) {
-		panic(fmt.Sprintf("authority: %q or %q is not a plain name", table, scope))
+	for _, name := range []string{table, scope} {
+		if !isPlain(name) {
+			panic(fmt.Sprintf("authority: WithTable: %q is not a name of at most 40 lower-case letters, digits and underscores", name))
+		}
 	}
 	return func(k *Keys) { k.table, k.sql = table, newStatements(table, scope) }
 }

@@ -79,6 +79,9 @@ func (tx *Tx) keep(o Outcome, key keeper) error {
 	if !own && (o.answer.Status < 200 || o.answer.Status > 499) {
 		return fmt.Errorf("%w: an answer has a status from 200 to 499, not %d: return an error instead", errMistake, o.answer.Status)
 	}
+	if o.kind == begun && o.id == "" {
+		return errNoID // nothing would lead back to it
+	}
 	if o.kind == done || o.kind == refused {
 		var err error
 		if header, err = json.Marshal(o.answer.Header); err != nil {

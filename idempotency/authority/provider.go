@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,9 @@ type Provider struct {
 // begun, the provider is asked outside of any transaction, and the last transaction settles. A
 // retry goes on where an earlier attempt stopped. After [ErrUnknown], so does [Keys.Resume].
 func (k *Keys) Operate(ctx context.Context, claim Claim, begin Run, p Provider) (Result, error) {
+	if p.Ask == nil {
+		return Result{}, errNoAsk
+	}
 	attempt, result, err := k.Begin(ctx, claim, begin, nil)
 	if err != nil || attempt == nil {
 		return result, err
@@ -61,23 +65,35 @@ func (k *Keys) Operate(ctx context.Context, claim Claim, begin Run, p Provider) 
 
 // Resume takes what is due, at most limit operations of whatever kind, asks the provider for all of
 // it side by side, and returns how many it settled. Every replica calls it, once every few seconds.
-// An unknown outcome is no error.
+// An unknown outcome is logged, and no error. A panic of a provider's function is an error, and its
+// operation is due again later.
 //
 // What an attempt was taken for, and did not put off because its process died, is due 15 seconds
 // after the provider's Timeout. This goes for attempts of Resume, too.
 func (k *Keys) Resume(ctx context.Context, p Provider, limit int) (int, error) {
+	if p.Ask == nil {
+		return 0, errNoAsk
+	}
 	due, err := k.Due(ctx, cmp.Or(p.Timeout, DefaultTimeout)+settleGrace+graceMargin, limit)
 	errs := make([]error, len(due))
 	var settled atomic.Int64
 	var group sync.WaitGroup
 	for i, attempt := range due {
 		group.Go(func() {
+			defer func() {
+				if bug := recover(); bug != nil { // the next process would have it, too
+					errs[i] = fmt.Errorf("resume %s: %w: panic: %v\n%s", attempt.ID, errMistake, bug, debug.Stack())
+				}
+			}()
 			var taken *Taken
 			result, err := k.drive(ctx, attempt, p)
 			switch {
 			case err == nil && !result.Replayed:
 				settled.Add(1)
-			case errors.Is(err, ErrUnknown), errors.As(err, &taken), err == nil:
+			case errors.Is(err, ErrUnknown):
+				k.http.log.WarnContext(ctx, "authority: outcome still unknown", "operation", attempt.Operation, "id", attempt.ID,
+					"attempt", attempt.Number, "age", attempt.Age(), "error", err)
+			case errors.As(err, &taken), err == nil:
 			default:
 				errs[i] = fmt.Errorf("resume %s: %w", attempt.ID, err)
 			}
@@ -92,7 +108,10 @@ func (k *Keys) drive(ctx context.Context, a Attempt, p Provider) (Result, error)
 	settle, err := p.send(ctx, a)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
 	defer cancel()
-	if err == nil {
+	switch {
+	case err == nil && settle == nil:
+		err = errNoSettle
+	case err == nil:
 		return k.Settle(ctx, a, settle)
 	}
 	return k.unknown(ctx, a, err)
@@ -107,6 +126,8 @@ func (k *Keys) unknown(ctx context.Context, a Attempt, cause error) (Result, err
 	}
 	if errors.Is(cause, errHeld) {
 		err = k.Hold(ctx, a)
+		k.http.log.ErrorContext(ctx, "authority: operation held: a person has to find out, and settle it", "operation", a.Operation,
+			"id", a.ID, "age", a.Age(), "error", cause)
 	} else {
 		err = k.PutOff(ctx, a, pause(a.Number))
 	}

@@ -1,11 +1,13 @@
 package authority_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -223,4 +225,63 @@ func TestServeProvider_HoldsWhatNobodyCanFindOut(t *testing.T) {
 	})
 	require.NoError(t, err)
 	r.expect(1, "k", "a", 402, "declined", true)
+}
+
+// TestServe_RefusesAKeyThatNoMiddlewareTook: the request would be executed as if it had none.
+func TestServe_RefusesAKeyThatNoMiddlewareTook(t *testing.T) {
+	t.Parallel()
+	r := serve(t, makeNote)
+	log := new(bytes.Buffer)
+	handler := makeNote(authority.New(r.pool, authority.WithLogger(slog.New(slog.NewTextHandler(log, nil)))))
+	request := httptest.NewRequestWithContext(r.ctx, http.MethodPost, "/", strings.NewReader("a"))
+	request.Header.Set("Idempotency-Key", "k")
+	w := httptest.NewRecorder()
+	handler(w, request)
+	require.Equal(t, 500, w.Code, w.Body)
+	require.Zero(t, r.notes())
+	require.Contains(t, log.String(), "came through no idempotency.Middleware")
+	request.Header.Del("Idempotency-Key")
+	w = httptest.NewRecorder()
+	handler(w, request)
+	require.Equal(t, 201, w.Code, w.Body)
+}
+
+func TestServeProvider_NeedsAKey(t *testing.T) {
+	t.Parallel()
+	r := serve(t, pay(authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) { return nil, nil }}))
+	r.expect(0, "", "a", 400, idempotency.CodeKeyMissing, false)
+	require.Zero(t, r.notes())
+}
+
+// TestResume_OutlivesABugOfItsUser: a panic in a worker would end the process, and then the next
+// one.
+func TestResume_OutlivesABugOfItsUser(t *testing.T) {
+	t.Parallel()
+	r := serve(t, pay(authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) { return nil, nil }}))
+	r.expect(0, "k", "a", 503, authority.CodeUnknown, false)
+	log := new(bytes.Buffer)
+	keys := authority.New(r.pool, authority.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	due := func() {
+		_, err := r.pool.Exec(r.ctx, "UPDATE idempotency_keys SET due_at = now()")
+		require.NoError(t, err)
+	}
+	due()
+	_, err := keys.Resume(r.ctx, authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) { panic("a bug") }}, 9)
+	require.ErrorContains(t, err, "a bug")
+	due()
+	_, err = keys.Resume(r.ctx, authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) { return nil, nil }}, 9)
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "outcome still unknown")
+	require.Contains(t, log.String(), "id=payment-1")
+	due()
+	_, err = keys.Resume(r.ctx, authority.Provider{}, 9)
+	require.ErrorContains(t, err, "Ask is nil")
+	settled, err := keys.Resume(r.ctx, authority.Provider{Ask: func(context.Context, authority.Attempt) (authority.Run, error) {
+		return func(context.Context, *authority.Tx) (authority.Outcome, error) {
+			return authority.Done(authority.Answer{Status: 201, Body: []byte("paid")}), nil
+		}, nil
+	}}, 9)
+	require.NoError(t, err)
+	require.Equal(t, 1, settled)
+	r.expect(1, "k", "a", 201, "paid", true)
 }

@@ -66,6 +66,18 @@ func providerCases(run cases) {
 		require.Equal(b, 1, f.asked)
 		require.Len(b, f.charged, 1)
 	})
+	run("what was begun without an ID is refused", func(b *bench) {
+		f := newFake(b)
+		_, err := b.Operate(b.ctx, b.claim("k", "a"), b.noting("begun", authority.Begun("")), f.provider())
+		require.ErrorContains(b, err, "Begun needs the ID")
+		require.Zero(b, f.asked)
+		require.Zero(b, b.notes())
+	})
+	run("a provider without Ask begins nothing", func(b *bench) {
+		_, err := b.Operate(b.ctx, b.claim("k", "a"), b.beginning(), authority.Provider{})
+		require.ErrorContains(b, err, "Ask is nil")
+		require.Zero(b, b.notes())
+	})
 	run("an unknown outcome is asked for again under the same key", func(b *bench) {
 		f, claim := newFake(b), b.claim("k", "a")
 		f.silent = true
