@@ -7,9 +7,8 @@ type announcement struct{ kind, about string }
 const CustomerUpdated = "customer.updated"
 
 // announced checks that each change has exactly one event.
-func announced(b Books) []Violation {
+func announced(b Books) (found []Violation) {
 	want := changes(b)
-	var found []Violation
 	for _, e := range b.Events {
 		if e.Type == CustomerUpdated {
 			continue // no row tells how often it happened: the campaign compares it with the requests
@@ -64,8 +63,7 @@ func (e ProviderEvent) ActedAgain() bool { return e.Settled && e.Verdict != "set
 
 // providerEvents checks that an event that settled something says so: another verdict means that it
 // was acted on again when it arrived again.
-func providerEvents(b Books) []Violation {
-	var found []Violation
+func providerEvents(b Books) (found []Violation) {
 	for _, e := range b.ProviderEvents {
 		if e.ActedAgain() {
 			found = append(found, Broken(EachProviderEventOnce, "event %s settled something, and its verdict is %s", e.ID, e.Verdict))
@@ -73,6 +71,3 @@ func providerEvents(b Books) []Violation {
 	}
 	return found
 }
-
-// processing is the status of a payment or refund that is not settled: it has no event yet.
-const processing = "processing"

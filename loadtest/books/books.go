@@ -28,6 +28,7 @@ const (
 	NothingOpen           Rule = "no key in progress, no payment processing"
 	OneEventEach          Rule = "one event for each change"
 	EventsOnce            Rule = "each event has its effect once per group, in order"
+	EachMailed            Rule = "each order and payment is mailed under its event's ID"
 )
 
 // Violation is a broken promise with the evidence. Key is the one whose history shows it, if any.
@@ -77,7 +78,8 @@ type Books struct {
 	Pending          []string // Redis records in progress
 }
 
-// The rows, as far as the rules need them. Amounts are in minor units.
+// The rows, as far as the rules need them. Amounts are in minor units. The reader fills most of them
+// by the order of their fields.
 type (
 	// KeyRow is the authority's row of a key.
 	KeyRow struct {
@@ -138,6 +140,12 @@ type (
 		Row         string // the transaction that wrote its row last
 		Settled     bool   // a payment or refund was settled at the time at which it was recorded
 	}
+	// Confirmation is a row of order_confirmations, by the ID of its event.
+	Confirmation struct {
+		Event   string
+		Due     bool // the mail is not sent yet
+		Refused bool // for good, and the customer's address is such that a server may
+	}
 	// Stream is what was in the event stream between two losses of Redis.
 	Stream struct {
 		Since time.Time // the loss before it; older events may have been published before and after it
@@ -155,6 +163,14 @@ type (
 
 // Expired is the status of a key whose answer is no longer kept.
 const Expired = "expired"
+
+// Other statuses and types of events that several rules look for.
+const (
+	succeeded        = "succeeded"
+	processing       = "processing" // not settled: it has no event yet
+	orderPlaced      = "order.placed"
+	paymentSucceeded = "payment.succeeded"
+)
 
 // Succeeded says whether the key had its effect.
 func (k KeyRow) Succeeded() bool {

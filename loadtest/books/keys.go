@@ -13,7 +13,7 @@ const payOrder = "pay_order"
 
 // oneKeyPerEffect checks that each order, settled payment, refund, top-up and cancellation has
 // exactly one key.
-func oneKeyPerEffect(b Books) []Violation {
+func oneKeyPerEffect(b Books) (found []Violation) {
 	keys, cancels, parts := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, row := range b.Keys {
 		switch {
@@ -26,7 +26,6 @@ func oneKeyPerEffect(b Books) []Violation {
 			keys[row.Resource]++
 		}
 	}
-	var found []Violation
 	check := func(kind, id, parent string) {
 		n := keys[id]
 		if n == 0 && parts[parent] > 0 {
@@ -43,15 +42,11 @@ func oneKeyPerEffect(b Books) []Violation {
 			found = append(found, Broken(OneKeyPerEffect, "order %s is %s, and was cancelled by %d keys", o.ID, o.Status, cancels[o.ID]))
 		}
 	}
-	for _, p := range b.Payments {
-		if p.Status == "succeeded" {
-			check("payment", p.ID, "")
-		}
+	for _, p := range b.Paid() {
+		check("payment", p.ID, "")
 	}
-	for _, r := range b.Refunds {
-		if r.Status == "succeeded" {
-			check("refund", r.ID, r.Payment)
-		}
+	for _, r := range b.Refunded() {
+		check("refund", r.ID, r.Payment)
 	}
 	for _, t := range b.TopUps {
 		check("top-up", t.ID, t.Customer)
@@ -86,8 +81,7 @@ func (b Books) owners() map[string]KeyID {
 }
 
 // Unfinished finds what is not at its end: keys in progress, and payments and refunds processing.
-func Unfinished(b Books) []Violation {
-	var found []Violation
+func Unfinished(b Books) (found []Violation) {
 	for _, row := range b.Keys {
 		if row.Status == "in_progress" {
 			found = append(found, Broken(NothingOpen, "the authority's row is in progress").Of(row.KeyID))
@@ -97,12 +91,12 @@ func Unfinished(b Books) []Violation {
 		found = append(found, Broken(NothingOpen, "Redis record %s", name))
 	}
 	for _, p := range b.Payments {
-		if p.Status == "processing" {
+		if p.Status == processing {
 			found = append(found, Broken(NothingOpen, "payment %s is processing", p.ID))
 		}
 	}
 	for _, r := range b.Refunds {
-		if r.Status == "processing" {
+		if r.Status == processing {
 			found = append(found, Broken(NothingOpen, "refund %s is processing", r.ID))
 		}
 	}

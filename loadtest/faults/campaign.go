@@ -19,6 +19,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 const (
@@ -46,9 +47,10 @@ type campaign struct {
 	clients  *workload.Clients
 	witness  *witness.Witness // nil where Redis is more than one
 
-	phase      atomic.Value // string, for the progress
-	probes     atomic.Int64 // probes sent so far
-	losses     losses
+	phase      atomic.Value   // string, for the progress
+	probes     atomic.Int64   // probes sent so far
+	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
+	lostAt     time.Time      // the last one
 	runs       []faultRun
 	count      atomic.Int64
 	baseline   map[string]usage
@@ -64,12 +66,7 @@ type campaign struct {
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	ops := map[string]string{}
-	for _, replica := range stack.Replicas {
-		ops[replica] = st.Ops(replica)
-	}
-	target := fault.Target{Stack: st, Ops: ops, Has: cfg.has(), Base: cfg.Base}
-	c := &campaign{cfg: cfg, out: out, stack: st, target: target}
+	c := &campaign{cfg: cfg, out: out, stack: st}
 	var err error
 	if cfg.Redis == stack.Single {
 		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
@@ -94,13 +91,9 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 		endpoints[replica] = "http://" + st.Addr(replica)
 	}
 	c.wire = workload.NewWire(endpoints, c.journal)
-	c.losses.since = time.Now()
+	c.lostAt = c.wire.Began
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
-	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
-	c.target.Pay, c.target.PayQuickly = c.clients.Pay, c.clients.PayQuickly
-	c.target.LeaveUnfinished = c.clients.LeaveUnfinished
-	c.target.Flood, c.target.Knock = c.clients.Flood, c.clients.Knock
-	c.target.OpenSale, c.target.Sell, c.target.Restock = c.clients.OpenSale, c.clients.Sell, c.clients.Restock
+	c.target = fault.Target{Stack: st, Has: cfg.has(), Base: cfg.Base, Clients: c.clients}
 	return c, nil
 }
 
@@ -117,8 +110,10 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 // finishes alone, then the verdict.
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
-	stopProgress := c.showProgress()
-	defer stopProgress()
+	defer report.Progress(c.out, func() string {
+		return fmt.Sprintf("%4.0fs  faults %3d  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), c.count.Load(),
+			len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+	})()
 	if err := c.load(ctx); err != nil {
 		return err
 	}

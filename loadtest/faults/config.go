@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -39,7 +40,9 @@ type config struct {
 }
 
 func parseConfig(environ []string) (config, error) {
-	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: withoutEmpty(env.ToMap(environ))})
+	set := env.ToMap(environ)
+	maps.DeleteFunc(set, func(_, value string) bool { return value == "" })
+	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: set})
 	if err != nil {
 		return config{}, fmt.Errorf("read environment: %w", err)
 	}
@@ -65,10 +68,11 @@ func parseConfig(environ []string) (config, error) {
 }
 
 // has is what the stack has for faults.
-func (c config) has() []fault.Need {
-	needs := []fault.Need{fault.SingleRedis}
+func (c config) has() (needs []fault.Need) {
 	if c.Redis == stack.Sentinel {
-		needs = []fault.Need{fault.Sentinel}
+		needs = append(needs, fault.Sentinel)
+	} else {
+		needs = append(needs, fault.SingleRedis)
 	}
 	if c.Postgres == stack.SyncStandby {
 		needs = append(needs, fault.SyncStandby)
@@ -77,15 +81,6 @@ func (c config) has() []fault.Need {
 		needs = append(needs, fault.EarlierRelease)
 	}
 	return needs
-}
-
-func withoutEmpty(set map[string]string) map[string]string {
-	for name, value := range set {
-		if value == "" {
-			delete(set, name)
-		}
-	}
-	return set
 }
 
 // seeds are those of the runs.
@@ -98,25 +93,20 @@ func (c config) seeds() []uint64 {
 
 // command repeats the run.
 func (c config) command() string {
-	task := "test:faults"
+	task, faults := "test:faults", ""
 	if c.Base != "" {
 		task = "test:upgrade"
 	}
-	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
-	if c.other() {
-		again += " SYSTEM=" + c.System
-	}
 	if len(c.Faults) > 0 {
-		again += fmt.Sprintf(" FAULTS='%s'", strings.Join(c.Faults, ","))
+		faults = "'" + strings.Join(c.Faults, ",") + "'"
 	}
-	if c.Expiry == shortExpiry {
-		again += " EXPIRY=" + c.Expiry
-	}
-	if c.Redis != stack.Single {
-		again += " REDIS=" + c.Redis
-	}
-	if c.Postgres != stack.Single {
-		again += " POSTGRES=" + c.Postgres
+	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
+	for _, of := range []struct{ name, value, usual string }{
+		{"SYSTEM", c.System, ours}, {"FAULTS", faults, ""}, {"EXPIRY", c.Expiry, "long"}, {"REDIS", c.Redis, stack.Single}, {"POSTGRES", c.Postgres, stack.Single},
+	} {
+		if of.value != of.usual {
+			again += " " + of.name + "=" + of.value
+		}
 	}
 	return again
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,12 +42,11 @@ func (r *faultRun) breaks(damage fault.Damage) bool {
 	return !r.NotFired && slices.Contains(r.Breaks, damage)
 }
 
-// excused says whether a run that excuses the rule was in force at some moment of a period.
-func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {
-	return slices.ContainsFunc(runs, func(r faultRun) bool {
-		return slices.Contains(r.Excuses, rule) && r.Injected < to && r.Healed > from
-	})
-}
+// Took is the time from healing until the service was back.
+func (r faultRun) Took() time.Duration { return r.Recovered - r.Healed }
+
+// Class is the victim's name as a CSS class.
+func (r faultRun) Class() string { return strings.ToLower(string(r.Victim)) }
 
 // runFaults injects and heals until the time is over.
 func (c *campaign) runFaults(ctx context.Context) error {
@@ -72,7 +72,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	if err := c.inject(ctx, runs); err != nil {
 		return err
 	}
-	watch.begin(ctx, runs[0].Died)
+	watch.begin(ctx)
 	held := c.elapsed()
 	refused := c.refuseDuring(ctx, runs)
 	_ = wait.Pause(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
@@ -85,7 +85,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	c.enter("recovering")
 	refused.Wait()
 	recovered := c.awaitService(ctx)
-	measured := watch.end()
+	measured := watch.end(runs[0].Died)
 	for n, run := range runs {
 		r := &c.runs[first+n]
 		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
@@ -96,11 +96,15 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 			r.Death = measured
 		}
 	}
-	if losesRedis(runs) {
-		c.losses.since = time.Now()
+	if slices.ContainsFunc(runs, losesRedis) {
+		c.lostAt = time.Now()
 	}
 	return nil
 }
+
+// losesRedis says that consumers may not have had what is in the event stream. The campaign repairs
+// nothing: the service has to publish it again.
+func losesRedis(r *fault.Run) bool { return slices.Contains(r.Breaks, fault.RedisLoses) }
 
 // refusals is how many clients are refused while a replica is paused.
 const refusals = 16
@@ -122,10 +126,12 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 	}
 	for _, run := range runs {
 		c.enter(run.Label)
-		if slices.Contains(run.Breaks, fault.RedisLoses) {
-			if err := c.keepStream(ctx); err != nil {
+		if losesRedis(run) {
+			ids, err := read(ctx, c, books.Reader.Stream)
+			if err != nil {
 				return err
 			}
+			c.lost = append(c.lost, books.Stream{Since: c.lostAt, IDs: ids})
 		}
 		r := faultRun{
 			Name: run.Label, Kind: run.Name, Victim: run.Victim, Dies: run.Dies, Breaks: run.Breaks,
@@ -146,13 +152,15 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 }
 
 func (c *campaign) heal(ctx context.Context, runs []*fault.Run) error {
-	inOrder := func(a, b *fault.Run) int { return a.Rank() - b.Rank() }
-	runs = slices.SortedStableFunc(slices.Values(runs), inOrder)
+	runs = slices.SortedStableFunc(slices.Values(runs), func(a, b *fault.Run) int { return a.Rank - b.Rank })
 	var err error
 	for range healTries {
 		err = nil
 		for _, run := range runs {
-			err = errors.Join(err, ignoreNotRunning(run.Heal(ctx)))
+			// A paused process that another fault killed can't be resumed, and startAll starts it.
+			if failed := run.Heal(ctx); !errors.Is(failed, os.ErrProcessDone) {
+				err = errors.Join(err, failed)
+			}
 		}
 		if err == nil {
 			return c.startAll(ctx) // one that died of something else, such as a failpoint that fired late
@@ -161,24 +169,12 @@ func (c *campaign) heal(ctx context.Context, runs []*fault.Run) error {
 	return err
 }
 
-// ignoreNotRunning: a paused process that another fault killed can't be resumed, and startAll
-// starts it.
-func ignoreNotRunning(err error) error {
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
 // startAll starts whatever does not run.
 func (c *campaign) startAll(ctx context.Context) error {
 	services, _, err := c.stack.Status(ctx)
 	for _, service := range services {
-		if service.State == "stopped" {
-			err = errors.Join(err, c.stack.Do(ctx, "start", service.Name))
-		}
-		if service.State == "paused" {
-			err = errors.Join(err, c.stack.Do(ctx, "resume", service.Name))
+		if verb := map[string]string{"stopped": "start", "paused": "resume"}[service.State]; verb != "" {
+			err = errors.Join(err, c.stack.Do(ctx, verb, service.Name))
 		}
 	}
 	return err

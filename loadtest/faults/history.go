@@ -35,57 +35,68 @@ func writeHistory(out io.Writer, args []string) error {
 	if len(args) == 1 {
 		return writeMix(out, attempts)
 	}
-	histories := verify.History(attempts)
-	maps.Copy(histories, verify.Changes(attempts))
-	for id, history := range histories {
-		if !slices.Contains(args[1:], id.Key) { //nolint:gosec // there are at least two
-			continue
-		}
-		fmt.Fprintf(out, "%s of %s:\n", id.Key, id.Account)
-		for _, a := range sorted(history) {
-			fmt.Fprintln(out, " ", a)
+	for id, history := range histories(attempts) {
+		if slices.Contains(args[1:], id.Key) { //nolint:gosec // there are at least two
+			fmt.Fprintf(out, "%s of %s:\n%s", id.Key, id.Account, lines(history))
 		}
 	}
 	return nil
 }
 
-// writeMix counts keys and attempts by what they were for.
+// histories are the journal by key, and by the product or customer that is changed.
+func histories(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
+	all := verify.History(attempts)
+	maps.Copy(all, verify.Changes(attempts))
+	return all
+}
+
+// lines has one for each attempt, in order of time.
+func lines(history []journal.Attempt) (text string) {
+	for _, a := range slices.SortedFunc(slices.Values(history), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }) {
+		text += "  " + a.String() + "\n"
+	}
+	return text
+}
+
+// writeMix counts keys and attempts by what they were for, and attempts by their outcome.
 func writeMix(out io.Writer, attempts []journal.Attempt) error {
 	type part struct {
 		purpose   journal.Purpose
 		operation string
 	}
-	type count struct {
-		keys     map[books.KeyID]bool
-		attempts int
-		outcomes map[journal.Outcome]int
+	type keyOf struct {
+		part
+		books.KeyID
 	}
-	mix := map[part]*count{}
+	columns := []journal.Outcome{"KEYS", "ATTEMPTS", journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected,
+		journal.Expired, journal.LookedUp, journal.TurnedAway, journal.Unknown}
+	mix, seen := map[part]map[journal.Outcome]int{}, map[keyOf]bool{}
 	for _, a := range attempts {
 		p := part{a.Purpose, a.Operation}
 		if mix[p] == nil {
-			mix[p] = &count{keys: map[books.KeyID]bool{}, outcomes: map[journal.Outcome]int{}}
+			mix[p] = map[journal.Outcome]int{}
 		}
-		mix[p].keys[books.KeyID{Account: a.Account, Key: a.Key}] = true
-		mix[p].attempts++
-		mix[p].outcomes[a.Outcome()]++
+		if key := (keyOf{p, books.KeyID{Account: a.Account, Key: a.Key}}); !seen[key] {
+			seen[key] = true
+			mix[p]["KEYS"]++
+		}
+		mix[p]["ATTEMPTS"]++
+		mix[p][a.Outcome()]++
 	}
-	outcomes := []journal.Outcome{journal.Succeeded, journal.Refused, journal.Reused, journal.InProgress, journal.Rejected, journal.Expired, journal.LookedUp, journal.TurnedAway, journal.Unknown}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "PURPOSE\tOPERATION\tKEYS\tATTEMPTS")
-	for _, o := range outcomes {
-		fmt.Fprintf(table, "\t%s", o)
+	fmt.Fprint(table, "PURPOSE\tOPERATION")
+	for _, name := range columns {
+		fmt.Fprintf(table, "\t%s", name)
 	}
-	fmt.Fprintln(table)
 	inOrder := func(a, b part) int {
 		return cmp.Or(cmp.Compare(a.purpose, b.purpose), cmp.Compare(a.operation, b.operation))
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(mix), inOrder) {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d", p.purpose, p.operation, len(mix[p].keys), mix[p].attempts)
-		for _, o := range outcomes {
-			fmt.Fprintf(table, "\t%d", mix[p].outcomes[o])
+		fmt.Fprintf(table, "\n%s\t%s", p.purpose, p.operation)
+		for _, name := range columns {
+			fmt.Fprintf(table, "\t%d", mix[p][name])
 		}
-		fmt.Fprintln(table)
 	}
+	fmt.Fprintln(table)
 	return table.Flush()
 }

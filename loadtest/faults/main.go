@@ -88,11 +88,11 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if cfg.other() {
-		return c.compare(c.summarize(passedOn))
-	}
 	if err := c.report(c.summarize(passedOn)); err != nil {
 		return err
+	}
+	if cfg.other() { // what it does wrong is no failure; an inconclusive run is one
+		return errors.Join(c.unproved(), c.saveLogs())
 	}
 	if len(c.violations) > 0 {
 		return errors.Join(errBroken, c.saveLogs())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -52,23 +51,6 @@ func programsOf(ctx context.Context, cfg config) (map[string]string, error) {
 		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
 	}
 	return map[string]string{stack.API1: program, stack.API2: program}, nil
-}
-
-// compare reports the score of another system. What it does wrong is no failure; an inconclusive
-// run is one.
-func (c *campaign) compare(s summary) error {
-	c.printTable(s)
-	raw, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(c.cfg.Out, c.name()+".json")
-	if err := os.WriteFile(path, raw, 0o644); err != nil {
-		return err
-	}
-	score, _ := json.MarshalIndent(c.score, "", "  ")
-	fmt.Fprintf(c.out, "\nscore of %s: %s\n\nreport: %s\nagain:  %s\n", c.cfg.System, score, path, s.Command)
-	return errors.Join(c.unproved(), c.saveLogs())
 }
 
 // unproved says why a comparison is inconclusive.

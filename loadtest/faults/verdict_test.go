@@ -36,7 +36,7 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 // campaignOf has ten seconds of load, one attempt every tenth of a second, and one fault in the
 // middle.
 func campaignOf() (*campaign, []journal.Attempt) {
-	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second,
+	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second, baseline: map[string]usage{"api-1": {}, "api-2": {}},
 		runs: []faultRun{{Name: "kill api-1", Kind: "replica kill", Dies: "api-1", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}
 	var attempts []journal.Attempt
 	for at := time.Duration(0); at < c.stopped; at += time.Second / 10 {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -35,55 +33,40 @@ func (v versions) String() string {
 var number = regexp.MustCompile(`\d+(\.\d+)+`)
 
 // readVersions asks the stack that is up, and the programs.
-func readVersions(ctx context.Context, st *stack.Stack) (v versions, err error) {
-	v = versions{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
-	var errs [4]error
-	v.Postgres, errs[0] = postgresVersion(ctx, stack.PostgresURL(st.PostgresPrimary()))
-	v.Redis, errs[1] = redisVersion(ctx, st.Addr(stack.Redis))
-	v.Nginx, errs[2] = nginxVersion(ctx)
-	v.Oncepay, errs[3] = commit(ctx)
-	if err := errors.Join(errs[:]...); err != nil {
-		return v, fmt.Errorf("read versions: %w", err)
-	}
-	return v, nil
-}
-
-func postgresVersion(ctx context.Context, url string) (version string, err error) {
-	conn, err := pgx.Connect(ctx, url)
+func readVersions(ctx context.Context, st *stack.Stack) (versions, error) {
+	v := versions{Oncepay: commit(ctx), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+	conn, err := pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	if err != nil {
-		return "", err
+		return v, fmt.Errorf("read PostgreSQL's version: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	err = conn.QueryRow(ctx, "SHOW server_version").Scan(&version)
-	return number.FindString(version), err
-}
-
-func redisVersion(ctx context.Context, addr string) (string, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	v.Postgres = number.FindString(conn.PgConn().ParameterStatus("server_version"))
+	client := redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})
 	defer func() { _ = client.Close() }()
 	info, err := client.Info(ctx, "server").Result()
-	_, version, _ := strings.Cut(info, "redis_version:")
-	return number.FindString(version), err
-}
-
-func nginxVersion(ctx context.Context) (string, error) {
-	path, err := programs.Nginx.Find()
 	if err != nil {
-		return "", err
+		return v, fmt.Errorf("read Redis's version: %w", err)
 	}
-	printed, err := exec.CommandContext(ctx, path, "-v").CombinedOutput()
-	return number.FindString(string(printed)), err
+	_, info, _ = strings.Cut(info, "redis_version:")
+	v.Redis = number.FindString(info)
+	nginx, err := programs.Nginx.Find()
+	if err != nil {
+		return v, err
+	}
+	printed, err := exec.CommandContext(ctx, nginx, "-v").CombinedOutput()
+	v.Nginx = number.FindString(string(printed))
+	return v, err
 }
 
 // commit is HEAD's; a tree that is no checkout of git has none.
-func commit(ctx context.Context) (string, error) {
+func commit(ctx context.Context) string {
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
-		return "unknown", nil //nolint:nilerr // a release's tarball, say
+		return "unknown" // a release's tarball, say
 	}
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain").Output()
-	if len(bytes.TrimSpace(changed)) > 0 {
-		head = append(bytes.TrimSpace(head), '+')
+	name := strings.TrimSpace(string(head))
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain").Output(); err != nil || len(changed) > 0 {
+		name += "+"
 	}
-	return string(bytes.TrimSpace(head)), err
+	return name
 }

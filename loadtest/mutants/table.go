@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -21,33 +22,24 @@ func (t table) print(out io.Writer) {
 	for _, r := range t.results {
 		fmt.Fprintf(out, "%-26s %-9s %5.0fs %6d  %s\n", r.mutant.Name, r.verdict(), r.took.Seconds(), r.faults, r.evidence("; "))
 	}
-	fmt.Fprintf(out, "\n%s mutants of %s after %s\n", t.score(), t.commit, t.took.Round(time.Second))
+	mutants := t.count(func(r result) bool { return r.mutant.Patch != "" })
+	caught := t.count(func(r result) bool { return r.mutant.Patch != "" && r.caught() })
+	fmt.Fprintf(out, "\ncaught %d of %d mutants of %s after %s\n", caught, mutants, t.commit, t.took.Round(time.Second))
 }
 
-// score says how many were caught.
-func (t table) score() string {
-	caught, mutants := 0, 0
+// count counts results.
+func (t table) count(is func(result) bool) (n int) {
 	for _, r := range t.results {
-		if r.mutant.Patch == "" {
-			continue
-		}
-		mutants++
-		if r.caught() {
-			caught++
+		if is(r) {
+			n++
 		}
 	}
-	return fmt.Sprintf("caught %d of %d", caught, mutants)
+	return n
 }
 
 // verdict is nil when all mutants were caught and the controls passed.
 func (t table) verdict() error {
-	failed := 0
-	for _, r := range t.results {
-		if !r.passed() {
-			failed++
-		}
-	}
-	if failed > 0 {
+	if failed := t.count(func(r result) bool { return !r.passed() }); failed > 0 {
 		return fmt.Errorf("%d of %d did not end as they should", failed, len(t.results))
 	}
 	return nil
@@ -75,7 +67,11 @@ func (r result) evidence(separator string) string {
 	if r.err != nil {
 		return r.err.Error()
 	}
-	return joined(r.broken, separator)
+	var names []string
+	for _, rule := range r.broken {
+		names = append(names, string(rule))
+	}
+	return strings.Join(names, separator)
 }
 
 // markdown is the table for the repository.

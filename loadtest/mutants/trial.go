@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ func (l *lab) try(ctx context.Context, m mutant, offset int) result {
 		if err != nil {
 			mishaps++
 		}
-		l.say("%-26s %s", m.Name, r)
+		l.say("%-26s found %s after %s and %d faults", m.Name, cmp.Or(r.evidence("; "), "nothing"), r.took.Round(time.Second), r.faults)
 		done := r.caught() || ctx.Err() != nil || r.took+duration > l.cfg.Limit || mishaps == maxMishaps
 		if done || (m.Patch == "" && err == nil) {
 			return r
@@ -130,23 +131,4 @@ func (l *lab) campaignOn(ctx context.Context, m mutant, dir string, offset int, 
 		return found, fmt.Errorf("%w, see %s: %w", errNoVerdict, printed.Name(), errors.Join(broke, ctx.Err()))
 	}
 	return found, json.Unmarshal(raw, &found)
-}
-
-func (r result) String() string {
-	switch after := r.took.Round(time.Second); {
-	case r.err != nil:
-		return r.err.Error()
-	case r.caught():
-		return fmt.Sprintf("caught after %s: %s", after, joined(r.broken, "; "))
-	default:
-		return fmt.Sprintf("nothing found after %s and %d faults", after, r.faults)
-	}
-}
-
-func joined(rules []books.Rule, separator string) string {
-	names := make([]string, len(rules))
-	for i, rule := range rules {
-		names[i] = string(rule)
-	}
-	return strings.Join(names, separator)
 }

@@ -60,9 +60,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			defer client.CloseIdleConnections()
 			for n := sender; n < cfg.Requests && ctx.Err() == nil; n += senders {
 				r := g.request(n)
-				answer, found := exchange(ctx, client, spec, r)
+				status, wrong := exchange(ctx, client, spec, r)
 				mu.Lock()
-				report.add(r, answer, found, seen)
+				report.add(r, status, wrong, seen)
 				mu.Unlock()
 			}
 		})
@@ -71,18 +71,18 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, ctx.Err()
 }
 
-// add counts an answer; found is what is wrong with it, or empty.
-func (p *Report) add(r request, status int, found string, seen map[string]int) {
+// add counts an answer; wrong is nil, or what is wrong with it.
+func (p *Report) add(r request, status int, wrong error, seen map[string]int) {
 	p.Requests++
 	p.Statuses[status]++
-	if found == "" {
+	if wrong == nil {
 		return
 	}
 	p.Invalid++
-	kind := fmt.Sprint(r.endpoint, status, found[:min(len(found), sameKind)])
+	kind := fmt.Sprintf("%s%d%.*s", r.endpoint, status, sameKind, wrong)
 	if seen[kind]++; seen[kind] > maxShown {
 		return
 	}
 	p.Violations = append(p.Violations, books.Broken(verify.AnswersConform, "%s: %d to %s %s (%s): %s",
-		r.endpoint, status, r.method, r.target, r.change, found))
+		r.endpoint, status, r.method, r.target, r.change, wrong))
 }

@@ -6,17 +6,19 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
 )
 
 // request is one generated request.
 type request struct {
-	route          route
-	valid          bool   // openapi.yaml allows it
-	change         string // what makes it invalid
+	route          *routers.Route // nil: the path does not exist
+	valid          bool           // openapi.yaml allows it
+	change         string         // what makes it invalid
 	endpoint, base string
 	method, target string // the target is the path and the query
 	header         http.Header
@@ -49,8 +51,7 @@ func (g *generator) request(n int) request {
 		g.parameter(&r, p.Value)
 	}
 	if schema := bodySchema(r.route); schema != nil {
-		value := g.value("", schema)
-		r.body, _ = json.Marshal(value) // strings, numbers, maps and slices
+		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
 		r.header.Set("Content-Type", "application/json")
 	}
 	if r.route.Path == "/webhooks/psp" {
@@ -65,7 +66,7 @@ func (g *generator) request(n int) request {
 	return r
 }
 
-func bodySchema(r route) *openapi3.Schema {
+func bodySchema(r *routers.Route) *openapi3.Schema {
 	if r.Operation.RequestBody == nil {
 		return nil
 	}
@@ -73,7 +74,7 @@ func bodySchema(r route) *openapi3.Schema {
 }
 
 // path fills in the parameters of a path.
-func (g *generator) path(r route) string {
+func (g *generator) path(r *routers.Route) string {
 	path := basePath + r.Path
 	for _, p := range r.Operation.Parameters {
 		if p.Value.In == openapi3.ParameterInPath {
@@ -143,28 +144,22 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 	case schema.Pattern == "^[A-Z]{2}$":
 		return "DE"
 	}
-	alphabet := "abcdefghijklmnopqrstuvwxyzäöü"
+	alphabet, text := []rune("abcdefghijklmnopqrstuvwxyzäöü"), []rune{}
 	if schema.Pattern == printableASCII {
-		alphabet = "abcdefghijklmnopqrstuvwxyz"
+		alphabet = alphabet[:26]
 	}
-	longest := 40
+	longest := uint64(40)
 	if schema.MaxLength != nil {
-		longest = int(min(40, *schema.MaxLength))
+		longest = min(longest, *schema.MaxLength)
 	}
-	shortest := int(schema.MinLength)
-	return g.letters(alphabet, shortest+g.random.IntN(longest-shortest+1))
+	for range schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1) {
+		text = append(text, alphabet[g.random.IntN(len(alphabet))])
+	}
+	return string(text)
 }
 
 // printableASCII is the pattern of keys.
 const printableASCII = "^[ -~]*$"
-
-func (g *generator) letters(alphabet string, n int) string {
-	letters, text := []rune(alphabet), make([]rune, n)
-	for i := range text {
-		text[i] = letters[g.random.IntN(len(letters))]
-	}
-	return string(text)
-}
 
 // integer is small, so that sums stay within their own bounds.
 func (g *generator) integer(schema *openapi3.Schema) int64 {
@@ -191,7 +186,7 @@ func (g *generator) array(schema *openapi3.Schema) []any {
 func (g *generator) object(schema *openapi3.Schema) map[string]any {
 	object, names := map[string]any{}, sortedKeys(schema.Properties)
 	for _, name := range names {
-		if isRequired(schema, name) || g.chance(50) {
+		if slices.Contains(schema.Required, name) || g.chance(50) {
 			object[name] = g.value(name, schema.Properties[name].Value)
 		}
 	}

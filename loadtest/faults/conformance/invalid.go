@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // change is one way to make a request invalid. Where it does not apply it changes nothing.
@@ -40,20 +38,20 @@ var changes = []change{
 		r.method = []string{"PURGE", "TRACE", "OPTIONS", "DELETE", "LINK", "get"}[g.random.IntN(6)]
 	}},
 	{"unknown path", func(g *generator, r *request) {
-		r.route, r.target = route{}, []string{"/nowhere", "/v1", "/v1/nowhere", "/v2/orders", "/v1/orders/", "/v1//orders", "/%00"}[g.random.IntN(7)]
+		r.route, r.target = nil, []string{"/nowhere", "/v1", "/v1/nowhere", "/v2/orders", "/v1/orders/", "/v1//orders", "/%00"}[g.random.IntN(7)]
 	}},
 	{"bytes that are no UTF-8 in the path", func(_ *generator, r *request) {
-		r.target, r.route = "/v1/idempotency-keys/%ff%fe", route{}
+		r.target, r.route = "/v1/idempotency-keys/%ff%fe", nil
 	}},
 	{"card number in the path", func(_ *generator, r *request) {
-		r.target, r.route = "/v1/idempotency-keys/4242424242424242", route{}
+		r.target, r.route = "/v1/idempotency-keys/4242424242424242", nil
 	}},
 	{"bytes that are no UTF-8 in the query", addQuery("cursor=%ff")},
 	{"limit out of range", addQuery("limit=101")},
 	{"limit that is no number", addQuery("limit=ten")},
 	{"broken query", addQuery("limit=%zz&;")},
 	{"long path", func(g *generator, r *request) {
-		r.target, r.route = "/v1/products/"+strings.Repeat("a", 200+g.random.IntN(3000)), route{}
+		r.target, r.route = "/v1/products/"+strings.Repeat("a", 200+g.random.IntN(3000)), nil
 	}},
 	{"no body", func(_ *generator, r *request) { r.body = nil }},
 	{"half a body", func(g *generator, r *request) { r.body = r.body[:g.random.IntN(len(r.body)+1)] }},
@@ -156,10 +154,6 @@ func (g *generator) rawRequest(r request) request {
 	r.valid, r.change, r.method, r.target = false, raw.name, http.MethodPost, "(raw)"
 	r.raw = []byte(strings.NewReplacer("HOST", host, "KEY", g.cfg.APIKey).Replace(raw.text))
 	return r
-}
-
-func isRequired(schema *openapi3.Schema, name string) bool {
-	return slices.Contains(schema.Required, name)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -22,8 +22,11 @@ type Kind struct {
 	// excuses nothing is held to every promise.
 	Excuses []books.Rule
 
-	draw func(*Scheduler) *Run
+	draw draw
 }
+
+// draw makes a run, with choices from the scheduler's source.
+type draw = func(*Scheduler) *Run
 
 // Victim is the part of the stack that a kind breaks.
 type Victim string
@@ -66,14 +69,6 @@ const (
 	RelayRepeats    Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 
-// needs adds a need to kinds.
-func needs(need Need, kinds []Kind) []Kind {
-	for i := range kinds {
-		kinds[i].Needs = need
-	}
-	return kinds
-}
-
 // catalogue has every kind once.
 var catalogue = slices.Concat(replicaKinds, requestKinds, upgradeKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds, mailKinds,
 	networkKinds, clientKinds)
@@ -84,31 +79,33 @@ func kindsOf(target Target) []Kind {
 }
 
 // Kinds are the names of all kinds that a target can run.
-func Kinds(target Target) []string { return names(kindsOf(target)) }
-
-// Names are the names of all kinds.
-func Names() []string { return names(catalogue) }
-
-func names(kinds []Kind) []string {
-	list := make([]string, len(kinds))
-	for i, k := range kinds {
-		list[i] = k.Name
+func Kinds(target Target) (names []string) {
+	for _, k := range kindsOf(target) {
+		names = append(names, k.Name)
 	}
-	return list
+	return names
 }
 
-// choose finds kinds by name; no names choose all.
-func choose(kinds []Kind, only []string) ([]Kind, error) {
-	if len(only) == 0 {
-		return kinds, nil
-	}
-	var chosen []Kind
+// choose finds kinds of a target by name; no names choose all.
+func choose(target Target, only []string) (chosen []Kind, err error) {
+	kinds := kindsOf(target)
 	for _, name := range only {
 		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, names(kinds))
+			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, Kinds(target))
 		}
 		chosen = append(chosen, kinds[i])
 	}
+	if len(only) == 0 {
+		return kinds, nil
+	}
 	return chosen, nil
+}
+
+// each changes kinds that have something in common.
+func each(kinds []Kind, change func(*Kind)) []Kind {
+	for i := range kinds {
+		change(&kinds[i])
+	}
+	return kinds
 }

@@ -20,8 +20,6 @@ const (
 	fireTimeout = 6 * time.Second
 	// tick is how often a failpoint is checked.
 	tick = 50 * time.Millisecond
-	// opsTimeout bounds a call to an operations port.
-	opsTimeout = 5 * time.Second
 )
 
 // afterAcquire is where a request holds its key and its heartbeat has not begun.
@@ -63,27 +61,27 @@ func (s *Scheduler) dieAt(point string) *Run {
 		skip = s.random.IntN(5) // rarer
 	}
 	r := &Run{
-		Label: "kill " + replica + " " + point, Dies: replica, rank: 1, victims: []string{replica},
+		Label: "kill " + replica + " " + point, Dies: replica, Rank: 1, victims: []string{replica},
 		traffic: true,
 	}
 	r.inject = func(ctx context.Context) error {
-		err := s.arm(ctx, replica, fmt.Sprintf("%s?skip=%d", point, skip))
+		err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
 		if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
 			return err
 		}
 		r.Died = time.Now()
 		return until(ctx, func() bool {
 			looked := time.Now()
-			if s.lives(ctx, replica) {
+			lives := s.lives(ctx, replica)
+			if lives {
 				r.Died = looked
-				return false
 			}
-			return true
+			return !lives
 		})
 	}
 	r.heal = func(ctx context.Context) error {
-		_ = s.ops(ctx, http.MethodDelete, replica, "/failpoints") // a dead replica has none armed
-		return s.target.Stack.Do(ctx, "start", replica)
+		_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
+		return s.Stack.Do(ctx, "start", replica)
 	}
 	return r
 }
@@ -95,13 +93,13 @@ func (s *Scheduler) killRelay() *Run {
 		second = s.dieAt(afterPublish)
 	}
 	return &Run{
-		Label: "kill a relay " + afterPublish, rank: 1, victims: stack.Replicas, traffic: true,
+		Label: "kill a relay " + afterPublish, Rank: 1, victims: stack.Replicas, traffic: true,
 		inject: func(ctx context.Context) error {
 			err := first.inject(ctx)
 			if !errors.Is(err, ErrNotFired) {
 				return err
 			}
-			return errors.Join(s.ops(ctx, http.MethodDelete, first.Dies, "/failpoints"), second.inject(ctx))
+			return errors.Join(s.failpoint(ctx, http.MethodDelete, first.Dies, ""), second.inject(ctx))
 		},
 		heal: func(ctx context.Context) error { return errors.Join(first.heal(ctx), second.heal(ctx)) },
 	}
@@ -115,42 +113,22 @@ func (s *Scheduler) pauseRequest() *Run {
 		victims: []string{replica}, traffic: true,
 	}
 	if point == afterAcquire {
-		r.excuse(verify.LeaseKept) // nothing extends the lease yet
+		r.Excuses = []books.Rule{verify.LeaseKept} // nothing extends the lease yet
 	}
 	r.inject = func(ctx context.Context) error {
-		if err := s.arm(ctx, replica, point+"?pause="+pastLease.String()); err != nil {
+		if err := s.failpoint(ctx, http.MethodPost, replica, "/"+point+"?pause="+pastLease.String()); err != nil {
 			return err
 		}
-		return until(ctx, func() bool {
-			return s.ops(ctx, http.MethodGet, replica, "/failpoints/"+point) != nil
-		})
+		return until(ctx, func() bool { return s.failpoint(ctx, http.MethodGet, replica, "/"+point) != nil })
 	}
-	r.heal = func(ctx context.Context) error {
-		return s.ops(ctx, http.MethodDelete, replica, "/failpoints")
-	}
+	r.heal = func(ctx context.Context) error { return s.failpoint(ctx, http.MethodDelete, replica, "") }
 	return r
 }
 
-func (s *Scheduler) arm(ctx context.Context, replica, point string) error {
-	return s.ops(ctx, http.MethodPost, replica, "/failpoints/"+point)
-}
-
-func (s *Scheduler) ops(ctx context.Context, method, replica, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, opsTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.target.Ops[replica]+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	request.Close = true
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusNoContent {
-		err = fmt.Errorf("the operations port answers %s: was it built with failpoints?", answer.Status)
-	}
-	return errors.Join(err, answer.Body.Close())
+// failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
+func (s *Scheduler) failpoint(ctx context.Context, method, replica, point string) error {
+	_, err := call(ctx, method, s.Stack.Ops(replica), "/failpoints"+point, "")
+	return err
 }
 
 // until waits for a failpoint to fire.
@@ -165,7 +143,7 @@ func until(ctx context.Context, fired func() bool) error {
 
 // lives asks the operations port, which is open as long as the process runs.
 func (s *Scheduler) lives(ctx context.Context, replica string) bool {
-	conn, err := (&net.Dialer{Timeout: opsTimeout}).DialContext(ctx, "tcp", s.target.Ops[replica])
+	conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", s.Stack.Ops(replica))
 	if err != nil {
 		return false
 	}

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -17,7 +16,8 @@ const (
 
 // Scheduler draws runs. Not safe for concurrent use: a stack takes one command at a time.
 type Scheduler struct {
-	target Target
+	Target
+
 	random *rand.Rand
 	kinds  []Kind
 	bag    []Kind // what was not drawn in this round
@@ -26,11 +26,8 @@ type Scheduler struct {
 
 // NewScheduler draws by the seed, from the named kinds or else from all.
 func NewScheduler(target Target, seed uint64, only ...string) (*Scheduler, error) {
-	kinds, err := choose(kindsOf(target), only)
-	if err != nil {
-		return nil, err
-	}
-	return &Scheduler{target: target, random: rand.New(rand.NewPCG(seed, 7)), kinds: kinds}, nil
+	kinds, err := choose(target, only)
+	return &Scheduler{Target: target, random: rand.New(rand.NewPCG(seed, 7)), kinds: kinds}, err
 }
 
 // Draw returns a run, and sometimes others to be injected beside it, in this order, which break
@@ -46,10 +43,12 @@ func (s *Scheduler) Draw() []*Run {
 			runs = append(runs, beside)
 		}
 	}
-	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Compare(order(a), order(b)) })
+	late := map[bool]int{false: 1} // what needs no traffic
+	slices.SortStableFunc(runs, func(a, b *Run) int { return late[a.traffic] - late[b.traffic] })
 	return runs
 }
 
+// next takes a run out of this round.
 func (s *Scheduler) next() *Run {
 	s.fill()
 	k := s.bag[0]
@@ -60,8 +59,7 @@ func (s *Scheduler) next() *Run {
 // beside draws the next run if it fits to these, and returns nil otherwise.
 func (s *Scheduler) beside(runs []*Run) *Run {
 	s.fill()
-	k := s.bag[0]
-	r := s.make(k)
+	r := s.make(s.bag[0])
 	clash := func(other *Run) bool { return other.Name == r.Name || overlap(other.victims, r.victims) }
 	if slices.ContainsFunc(runs, clash) {
 		return nil
@@ -96,13 +94,6 @@ func (s *Scheduler) make(k Kind) *Run {
 
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(victim string) bool { return slices.Contains(b, victim) })
-}
-
-func order(r *Run) int {
-	if r.traffic {
-		return 0
-	}
-	return 1
 }
 
 // Pause draws the time between two draws.

@@ -83,9 +83,11 @@ func Changes(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
 
 // changesActOnce finds products and customers whose changes have no order in which each acts once,
 // in its time.
-func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Duration) []books.Violation {
-	ends, expired := endsOf(b), expiredOf(b)
-	var found []books.Violation
+func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Duration) (found []books.Violation) {
+	ends, expired := endsOf(b), map[string]bool{} // orders that have returned their stock without a request
+	for _, o := range b.Orders {
+		expired[o.ID] = o.Status == "expired"
+	}
 	for id, attempts := range Changes(attempts) {
 		operations := changesOf(attempts, expired, ends[id.Key])
 		if verdict := porcupine.CheckOperationsTimeout(things, operations, patience); verdict != porcupine.Ok {
@@ -112,15 +114,6 @@ func endsOf(b books.Books) map[string]thing {
 		}
 	}
 	return ends
-}
-
-// expiredOf are the orders that have returned their stock without a request.
-func expiredOf(b books.Books) map[string]bool {
-	orders := map[string]bool{}
-	for _, o := range b.Orders {
-		orders[o.ID] = o.Status == "expired"
-	}
-	return orders
 }
 
 // changesOf are the changes of one thing, with the time in which each acted. A customer is there

@@ -125,18 +125,16 @@ func (s *Score) addEffects(b books.Books, kept keyLedger) {
 	for _, o := range b.Orders {
 		effects[o.ID] = true
 	}
-	for _, p := range b.Payments {
-		effects[p.ID] = p.Status == "succeeded"
+	for _, p := range b.Paid() {
+		effects[p.ID] = true
 	}
-	for _, r := range b.Refunds {
-		effects[r.ID] = r.Status == "succeeded"
+	for _, r := range b.Refunded() {
+		effects[r.ID] = true
 	}
 	for _, t := range b.TopUps {
 		effects[t.ID] = true
 	}
-	for _, is := range effects {
-		s.Effects += one(is)
-	}
+	s.Effects = len(effects)
 	s.ExtraEffects = s.Effects
 	for _, rows := range kept.of {
 		n := 0
@@ -150,15 +148,14 @@ func (s *Score) addEffects(b books.Books, kept keyLedger) {
 
 func (s *Score) addCharges(b books.Books) {
 	paid, charged := map[string]bool{}, map[string]int{}
-	for _, p := range b.Payments {
-		paid[p.Order] = paid[p.Order] || p.Status == "succeeded"
+	for _, p := range b.Paid() {
+		paid[p.Order] = true
 	}
 	for _, c := range b.Charges {
-		if c.Status != "succeeded" {
-			continue
+		if c.Status == "succeeded" {
+			charged[c.Reference]++
+			s.ChargesWithoutPayment += one(!paid[c.Reference])
 		}
-		charged[c.Reference]++
-		s.ChargesWithoutPayment += one(!paid[c.Reference])
 	}
 	for _, n := range charged {
 		s.DoubleCharges += one(n > 1)

@@ -377,18 +377,6 @@ func TestRepeated_CountsEventsNotAppearances(t *testing.T) {
 	require.Equal(t, 2, b.Repeated())
 }
 
-func TestWatch_SeesContradictionsAtOnce(t *testing.T) {
-	t.Parallel()
-	w, r := verify.NewWatch(), healthy()
-	require.Zero(t, w.Look(r.attempts))
-	require.Zero(t, w.Look(r.attempts), "the same again")
-	other := attempt("key-o1", 30, 201, "another body")
-	r.attempts = append(r.attempts, attempt("key-o1", 29, 201, "body of o1"), other, other)
-	require.Equal(t, 1, w.Look(r.attempts))
-	r.attempts = append(r.attempts, attempt("key-no", 31, 201, "declined"))
-	require.Equal(t, 2, w.Look(r.attempts))
-}
-
 // Porcupine would need longer than the universe for this one: no verdict is no proof.
 func TestAll_TakesAnUndecidedCheckForAViolation(t *testing.T) {
 	t.Parallel()
