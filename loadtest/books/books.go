@@ -6,6 +6,7 @@ package books
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -44,6 +45,19 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s %s", v.Rule, v.D
 // Broken makes a violation.
 func Broken(rule Rule, format string, args ...any) Violation {
 	return Violation{Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+// differ compares what there should be with what there is, by an ID. Where there is nothing, it may
+// be missing. Owners are the keys whose histories show the violations, if any.
+func differ[N int | int64](rule Rule, what string, want, is map[string]N, owners map[string]KeyID) (found []Violation) {
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(is))
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if want[id] != is[id] {
+			found = append(found, Broken(rule, "%s %s: want %d, is %d", what, id, want[id], is[id]).Of(owners[id]))
+		}
+	}
+	return found
 }
 
 // KeyID is a key in its scope.

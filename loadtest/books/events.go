@@ -1,41 +1,27 @@
 package books
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // events checks that each event is published, that a subject's events first appear in order, and
 // that each has its effect once in each group that acts on it. The stream may repeat an event.
 func events(b Books) (found []Violation) {
-	confirmations, notices := maps.Clone(b.Confirmations), maps.Clone(b.WarehouseNotices)
-	effect := func(done map[string]int, e Event, what string) {
-		if n := done[e.Subject]; n != 1 {
-			found = append(found, Broken(EventsOnce, "order %s was %s %d times (event %s %s)", e.Subject, what, n, e.ID, e.Type))
-		}
-		delete(done, e.Subject)
-	}
+	placed, paid := map[string]int{}, map[string]int{}
 	for _, e := range b.Events {
 		if !e.Published {
 			found = append(found, Broken(EventsOnce, "event %s %s of %s was not published", e.ID, e.Type, e.Subject))
 		}
 		switch e.Type {
 		case orderPlaced:
-			effect(confirmations, e, "confirmed")
+			placed[e.Subject] = 1
 		case paymentSucceeded:
-			effect(notices, e, "notified to the warehouse")
+			paid[e.Subject] = 1
 		}
-	}
-	for order := range confirmations {
-		found = append(found, Broken(EventsOnce, "order %s was confirmed without an event", order))
-	}
-	for order := range notices {
-		found = append(found, Broken(EventsOnce, "the warehouse was notified of order %s without an event", order))
 	}
 	for _, s := range b.Streams {
 		found = append(found, s.inOrder(b.Events)...)
 	}
-	return append(found, b.unpublished()...)
+	return slices.Concat(found, b.unpublished(), differ(EventsOnce, "confirmations of order", placed, b.Confirmations, nil),
+		differ(EventsOnce, "notices to the warehouse of order", paid, b.WarehouseNotices, nil))
 }
 
 // trimmed is a length from which the relay may have removed entries that every group has had.
@@ -117,28 +103,24 @@ func mailed(b Books) (found []Violation) {
 	if b.Mails == nil {
 		return nil
 	}
-	rows, refused := map[string]int{}, map[string]bool{}
+	rows, refused, want := map[string]int{}, map[string]bool{}, map[string]int{}
 	for _, row := range b.Mailable {
 		rows[row.Event]++
 		refused[row.Event] = row.Refused
 	}
-	known := map[string]bool{}
 	for _, e := range b.Events {
 		if !e.hasMail() {
 			continue
 		}
-		known[e.ID] = true
-		if n := rows[e.ID]; n != 1 {
-			found = append(found, Broken(EachMailed, "event %s %s has %d confirmations", e.ID, e.Type, n))
-		}
+		want[e.ID] = 1
 		if b.Mails[e.ID] == 0 && !refused[e.ID] {
 			found = append(found, Broken(EachMailed, "event %s %s of %s has no mail", e.ID, e.Type, e.Subject))
 		}
 	}
 	for id := range b.Mails {
-		if !known[id] {
+		if want[id] == 0 {
 			found = append(found, Broken(EachMailed, "a mail has the Message-ID of no event: %s", id))
 		}
 	}
-	return found
+	return append(found, differ(EachMailed, "confirmations of event", want, rows, nil)...)
 }
