@@ -64,6 +64,9 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
+	if len(cfg.Seeds) == 0 {
+		cfg.Seeds = []uint64{cfg.Seed}
+	}
 	return cfg, nil
 }
 
@@ -81,14 +84,6 @@ func (c config) has() (needs []fault.Need) {
 		needs = append(needs, fault.EarlierRelease)
 	}
 	return needs
-}
-
-// seeds are those of the runs.
-func (c config) seeds() []uint64 {
-	if len(c.Seeds) > 0 {
-		return c.Seeds
-	}
-	return []uint64{c.Seed}
 }
 
 // command repeats the run.

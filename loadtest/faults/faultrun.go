@@ -15,8 +15,12 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 )
 
-// healTries are for a service that another fault keeps from starting.
-const healTries = 3
+const (
+	// refusals is how many clients are refused by the other replica while one is paused.
+	refusals = 16
+	// healTries are for a service that another fault keeps from starting.
+	healTries = 3
+)
 
 // faultRun is a run of a fault as it happened. Times are since the campaign began.
 type faultRun struct {
@@ -74,7 +78,12 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	}
 	watch.begin(ctx)
 	held := c.elapsed()
-	refused := c.refuseDuring(ctx, runs)
+	var refused sync.WaitGroup
+	for _, run := range runs {
+		if run.Pauses != "" {
+			refused.Go(func() { c.clients.RefuseDuring(ctx, run.Pauses, refusals) })
+		}
+	}
 	_ = wait.Pause(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
 	healing := c.elapsed()
 	// Also after Ctrl-C: a stack that was kept for inspection should be whole.
@@ -105,20 +114,6 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 // losesRedis says that consumers may not have had what is in the event stream. The campaign repairs
 // nothing: the service has to publish it again.
 func losesRedis(r *fault.Run) bool { return slices.Contains(r.Breaks, fault.RedisLoses) }
-
-// refusals is how many clients are refused while a replica is paused.
-const refusals = 16
-
-// refuseDuring has clients refused by the other replica while one is paused.
-func (c *campaign) refuseDuring(ctx context.Context, runs []*fault.Run) *sync.WaitGroup {
-	var group sync.WaitGroup
-	for _, run := range runs {
-		if run.Pauses != "" {
-			group.Go(func() { c.clients.RefuseDuring(ctx, run.Pauses, refusals) })
-		}
-	}
-	return &group
-}
 
 func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 	for _, run := range runs {

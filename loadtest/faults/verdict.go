@@ -200,7 +200,11 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
 		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
 	}
-	if c.relayRepeats() && c.books.Repeated() == 0 {
+	repeats := false // a relay died after it had published, and Redis has lost nothing since
+	for _, r := range c.runs {
+		repeats = r.breaks(fault.RelayRepeats) || repeats && !r.breaks(fault.RedisLoses)
+	}
+	if repeats && c.books.Repeated() == 0 {
 		complain("a relay died between publishing and advancing, and yet no event is in the stream twice")
 	}
 	if len(c.baseline) < len(stack.Replicas) {
@@ -232,13 +236,4 @@ func (c *campaign) countMet(attempts []journal.Attempt) (met, hits map[string]in
 		}
 	}
 	return met, hits
-}
-
-// relayRepeats says whether a relay died after it had published, and Redis has lost nothing since.
-func (c *campaign) relayRepeats() bool {
-	repeats := false
-	for _, r := range c.runs {
-		repeats = r.breaks(fault.RelayRepeats) || repeats && !r.breaks(fault.RedisLoses)
-	}
-	return repeats
 }

@@ -23,10 +23,10 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 	cfg, err = parseConfig([]string{"SEED=7", "FAULTS=replica kill,redis flush"})
 	require.NoError(t, err)
 	require.Contains(t, cfg.command(), "SEED=7 DURATION=2m0s CLIENTS=64 FAULTS='replica kill,redis flush'")
-	require.Equal(t, []uint64{7}, cfg.seeds())
+	require.Equal(t, []uint64{7}, cfg.Seeds)
 	cfg, err = parseConfig([]string{"SEEDS=1,2,3"})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1, 2, 3}, cfg.seeds())
+	require.Equal(t, []uint64{1, 2, 3}, cfg.Seeds)
 	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "FAULTS=earthquake"} {
 		_, err := parseConfig([]string{wrong})
 		require.Error(t, err, wrong)

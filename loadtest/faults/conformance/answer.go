@@ -50,13 +50,6 @@ func readSpec() (*spec, error) {
 	return s, nil
 }
 
-func newClient() *http.Client {
-	return &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
 // exchange sends a request once and returns the status, and what is wrong with the answer.
 func exchange(ctx context.Context, client *http.Client, s *spec, r request) (status int, wrong error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -56,7 +57,10 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	for sender := range senders {
 		group.Go(func() {
 			g := generator{spec: spec, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
-			client := newClient()
+			client := &http.Client{
+				Transport:     &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true},
+				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			}
 			defer client.CloseIdleConnections()
 			for n := sender; n < cfg.Requests && ctx.Err() == nil; n += senders {
 				r := g.request(n)

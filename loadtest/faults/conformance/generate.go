@@ -50,7 +50,8 @@ func (g *generator) request(n int) request {
 	for _, p := range r.route.Operation.Parameters {
 		g.parameter(&r, p.Value)
 	}
-	if schema := bodySchema(r.route); schema != nil {
+	if r.route.Operation.RequestBody != nil {
+		schema := r.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
 		r.header.Set("Content-Type", "application/json")
 	}
@@ -64,13 +65,6 @@ func (g *generator) request(n int) request {
 		g.invalidate(&r)
 	}
 	return r
-}
-
-func bodySchema(r *routers.Route) *openapi3.Schema {
-	if r.Operation.RequestBody == nil {
-		return nil
-	}
-	return r.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
 // path fills in the parameters of a path.
@@ -111,10 +105,21 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 		return schema.Enum[g.random.IntN(len(schema.Enum))]
 	case schema.Type.Is(openapi3.TypeString):
 		return g.text(name, schema)
-	case schema.Type.Is(openapi3.TypeInteger):
-		return g.integer(schema)
+	case schema.Type.Is(openapi3.TypeInteger): // small, so that sums stay within their own bounds
+		smallest, largest := int64(0), int64(100)
+		if schema.Min != nil {
+			smallest = int64(*schema.Min)
+		}
+		if schema.Max != nil {
+			largest = min(largest, int64(*schema.Max))
+		}
+		return smallest + g.random.Int64N(largest-smallest+1)
 	case schema.Type.Is(openapi3.TypeArray):
-		return g.array(schema)
+		list := make([]any, max(1, schema.MinItems)) // one: items of an order have different SKUs
+		for i := range list {
+			list[i] = g.value("", schema.Items.Value)
+		}
+		return list
 	case schema.Type.Is(openapi3.TypeObject):
 		return g.object(schema)
 	}
@@ -160,26 +165,6 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 
 // printableASCII is the pattern of keys.
 const printableASCII = "^[ -~]*$"
-
-// integer is small, so that sums stay within their own bounds.
-func (g *generator) integer(schema *openapi3.Schema) int64 {
-	smallest, largest := int64(0), int64(100)
-	if schema.Min != nil {
-		smallest = int64(*schema.Min)
-	}
-	if schema.Max != nil {
-		largest = min(largest, int64(*schema.Max))
-	}
-	return smallest + g.random.Int64N(largest-smallest+1)
-}
-
-func (g *generator) array(schema *openapi3.Schema) []any {
-	list := make([]any, max(1, schema.MinItems)) // one: items of an order have different SKUs
-	for i := range list {
-		list[i] = g.value("", schema.Items.Value)
-	}
-	return list
-}
 
 // object has its required members, and the others half of the time, one at least where there must
 // be one. A card has a token, and a wallet none.
