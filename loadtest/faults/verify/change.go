@@ -71,14 +71,12 @@ func only(t thing, is bool) []any {
 
 // Changes is the journal by the product or customer that is changed. Its ID stands for a key.
 func Changes(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	all := map[books.KeyID][]journal.Attempt{}
-	for _, a := range attempts {
-		if a.Change != nil {
-			id := books.KeyID{Account: a.Account, Key: a.Change.Of}
-			all[id] = append(all[id], a)
+	return by(attempts, func(a journal.Attempt) (of string, ok bool) {
+		if a.Change == nil {
+			return "", false
 		}
-	}
-	return all
+		return a.Change.Of, true
+	})
 }
 
 // changesActOnce finds products and customers whose changes have no order in which each acts once,

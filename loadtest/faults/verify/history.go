@@ -23,27 +23,27 @@ type key struct {
 	row      books.KeyRow // zero: there is none
 }
 
-// History is the journal by key, without look-ups and requests that have none.
-func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	keys := map[books.KeyID][]journal.Attempt{}
+// by groups attempts; those that have no group are left out.
+func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok bool)) map[books.KeyID][]journal.Attempt {
+	groups := map[books.KeyID][]journal.Attempt{}
 	for _, a := range attempts {
-		if a.LookUp == nil && a.Key != "" {
-			id := books.KeyID{Account: a.Account, Key: a.Key}
-			keys[id] = append(keys[id], a)
+		if key, ok := group(a); ok {
+			id := books.KeyID{Account: a.Account, Key: key}
+			groups[id] = append(groups[id], a)
 		}
 	}
-	return keys
+	return groups
+}
+
+// History is the journal by key, without look-ups and requests that have none.
+func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
+	return by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp == nil && a.Key != "" })
 }
 
 func keysOf(attempts []journal.Attempt, b books.Books) (all []key) {
-	rows, lookUps := map[books.KeyID]books.KeyRow{}, map[books.KeyID][]journal.Attempt{}
+	rows, lookUps := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp != nil })
 	for _, row := range b.Keys {
 		rows[row.KeyID] = row
-	}
-	for _, a := range attempts {
-		if id := (books.KeyID{Account: a.Account, Key: a.Key}); a.LookUp != nil {
-			lookUps[id] = append(lookUps[id], a)
-		}
 	}
 	for id, attempts := range History(attempts) {
 		all = append(all, key{id, attempts, lookUps[id], rows[id]})

@@ -169,12 +169,16 @@ const knocks = 20 * time.Millisecond
 // Knock has size strangers send requests with unknown API keys to nginx and past it, a new key each
 // time, until ctx ends. It returns how many were refused. What they send is not in the journal.
 func (c *Clients) Knock(ctx context.Context, _ string, size int) (refused int) {
-	pool := &http.Transport{DialContext: elsewhere().DialContext, MaxIdleConnsPerHost: size}
+	var dialer net.Dialer
+	if runtime.GOOS == "linux" { // another address of this machine: bounds for each address are then those of the strangers alone
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	}
+	pool := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: size}
 	defer pool.CloseIdleConnections()
 	client := &http.Client{Transport: pool, Timeout: answerTimeout}
 	return sideBySide(size, func(n int) (refused int) {
 		for ctx.Err() == nil {
-			if c.knock(ctx, client, c.wire.Endpoints[endpoints[n%len(endpoints)]]) {
+			if knock(ctx, client, c.wire.Endpoints[endpoints[n%len(endpoints)]]) {
 				refused++
 			}
 			_ = wait.Pause(ctx, knocks)
@@ -184,7 +188,7 @@ func (c *Clients) Knock(ctx context.Context, _ string, size int) (refused int) {
 }
 
 // knock sends one request of a stranger, and reports whether it was refused.
-func (c *Clients) knock(ctx context.Context, client *http.Client, endpoint string) (refused bool) {
+func knock(ctx context.Context, client *http.Client, endpoint string) (refused bool) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/v1/orders", nil)
 	if err != nil {
 		panic(err) // our own endpoints
@@ -197,15 +201,6 @@ func (c *Clients) knock(ctx context.Context, client *http.Client, endpoint strin
 	_, _ = io.Copy(io.Discard, answer.Body)
 	_ = answer.Body.Close()
 	return answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusTooManyRequests
-}
-
-// elsewhere dials from another address of this machine, if it has one without being asked: bounds
-// for each address are then those of the strangers alone.
-func elsewhere() *net.Dialer {
-	if runtime.GOOS != "linux" {
-		return &net.Dialer{}
-	}
-	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 }
 
 // halves are what unfinished requests ask for: both of the bounds that nginx has.

@@ -13,20 +13,23 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// The mix: what clients do, in parts of a hundred.
-const (
-	buys        = 42 // an order, its payment, and sometimes a refund
-	storms      = 6  // several orders at once for the last units of a product
-	topUps      = 8  // money into a wallet
-	hangUps     = 4  // an order whose client closes the connection
-	bursts      = 14 // one order from several places at once
-	reuses      = 8  // another request with a key that was used
-	refusals    = 2  // an order that is refused, and whose older copies must not act
-	patient     = 2  // a top-up from several places, each of which waits for the answer
-	twoAccounts = 8  // one key in two accounts
-	trades      = 4  // changes of a product's stock while others order it
-	renames     = 2  // changes of a customer's name
-)
+// mix is what clients do, in parts of a hundred.
+var mix = []struct {
+	size int
+	do   func(*action, context.Context, string)
+}{
+	{42, (*action).buy},           // an order, its payment, and sometimes a refund
+	{6, (*action).storm},          // several orders at once for the last units of a product
+	{8, (*action).topUp},          // money into a wallet
+	{4, (*action).hangUp},         // an order whose client closes the connection
+	{14, (*action).burstOfOrders}, // one order from several places at once
+	{8, (*action).reuse},          // another request with a key that was used
+	{2, (*action).refuse},         // an order that is refused, and whose older copies must not act
+	{2, (*action).waitPatiently},  // a top-up from several places, each of which waits for the answer
+	{8, (*action).shareKey},       // one key in two accounts
+	{4, (*action).trade},          // changes of a product's stock while others order it
+	{2, (*action).rename},         // changes of a customer's name
+}
 
 const (
 	// maxBurst is how many send something at once; two at least.
@@ -59,13 +62,9 @@ func (a *action) act(ctx context.Context) {
 		account = a.shop.Accounts[1]
 	}
 	draw := a.random.IntN(100)
-	for _, part := range []struct {
-		size int
-		do   func(context.Context, string)
-	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse},
-		{refusals, a.refuse}, {patient, a.waitPatiently}, {twoAccounts, a.shareKey}, {trades, a.trade}, {renames, a.rename}} {
+	for _, part := range mix {
 		if draw -= part.size; draw < 0 {
-			part.do(ctx, account)
+			part.do(a, ctx, account)
 			return
 		}
 	}
