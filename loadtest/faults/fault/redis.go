@@ -34,7 +34,7 @@ var redisKinds = each([]Kind{
 	{Name: "redis records damaged", Excuses: []books.Rule{}, draw: (*Scheduler).damageRecords},
 	{Name: "redis script flush", Excuses: []books.Rule{}, draw: redisCommand("SCRIPT", "FLUSH")},
 	{Name: "redis out of memory", draw: configured("maxmemory", "1", "0")},
-	// As with a full disk (MISCONF): reads are answered, and every write is refused, a deletion too.
+	// As with a full disk (MISCONF): reads are answered, and each write is refused, a deletion too.
 	{Name: "redis refuses writes", Needs: SingleRedis, draw: configured("min-replicas-to-write", "1", "0")},
 }, func(k *Kind) {
 	if k.Victim = Redis; k.Excuses == nil {
