@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,8 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 // maxHistories bounds how many keys are printed in full, and maxShown how many violations of a
@@ -146,6 +150,45 @@ func thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}
+
+// writeHistory shows what a journal holds of some keys: every attempt, in order.
+func writeHistory(out io.Writer, args []string) error {
+	if len(args) < 2 {
+		return errors.New("history needs a journal and keys")
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	attempts, err := journal.Read(file)
+	if errors.Is(err, journal.ErrTorn) {
+		fmt.Fprintln(out, err) // and the rest is good
+	} else if err != nil {
+		return err
+	}
+	for id, history := range histories(attempts) {
+		if slices.Contains(args[1:], id.Key) {
+			fmt.Fprintf(out, "%s of %s:\n%s", id.Key, id.Account, lines(history))
+		}
+	}
+	return nil
+}
+
+// histories are the journal by key, and by the product or customer that is changed.
+func histories(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
+	all := verify.History(attempts)
+	maps.Copy(all, verify.Changes(attempts))
+	return all
+}
+
+// lines has one for each attempt, in order of time.
+func lines(history []journal.Attempt) (text string) {
+	for _, a := range slices.SortedFunc(slices.Values(history), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }) {
+		text += "  " + a.String() + "\n"
 	}
 	return text
 }
