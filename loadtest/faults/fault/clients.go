@@ -54,14 +54,12 @@ type gather = func(c *workload.Clients, ctx context.Context, name string, size i
 // gathering counts the requests that more clients send while it lasts.
 func gathering(size int, gather gather) draw {
 	return func(s *Scheduler) *Run {
-		r := &Run{Counts: true}
-		name := fmt.Sprint(s.random.Uint32())
+		r := &Run{Counts: true, gathered: fmt.Sprint(s.random.Uint32())}
 		var group sync.WaitGroup
 		stop := func() {}
 		r.inject = func(ctx context.Context) error {
-			var gathered context.Context
-			gathered, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
-			group.Go(func() { r.Hits += gather(s.Clients, gathered, name, size) })
+			ctx, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
+			group.Go(func() { r.Hits += gather(s.Clients, ctx, r.gathered, size) })
 			return nil
 		}
 		r.heal = func(context.Context) error {
@@ -87,20 +85,8 @@ func (s *Scheduler) slowPayments() *Run {
 // flashSale has many buyers order the few units of a product at once. It counts those who were told
 // whether they got one.
 func (s *Scheduler) flashSale() *Run {
-	r := &Run{Counts: true, victims: []string{stack.Postgres}}
-	name := fmt.Sprint(s.random.Uint32())
-	told := make(chan int, 1)
-	r.prepare = func(ctx context.Context) error { return s.Clients.OpenSale(ctx, name) }
-	r.inject = func(ctx context.Context) error {
-		go func() {
-			defer close(told)
-			told <- s.Clients.Sell(ctx, name, buyers)
-		}()
-		return nil
-	}
-	r.heal = func(context.Context) error {
-		r.Hits += <-told
-		return nil
-	}
+	r := gathering(buyers, (*workload.Clients).Sell)(s)
+	r.victims = []string{stack.Postgres}
+	r.prepare = func(ctx context.Context) error { return s.Clients.OpenSale(ctx, r.gathered) }
 	return r
 }

@@ -58,6 +58,8 @@ type Run struct {
 	heal    step
 	victims []string // services that another run must leave alone
 	master  string   // the Redis that was master; set by prepare
+	// gathered is the name of the clients that a run gathers, which their keys have.
+	gathered string
 	// traffic says that it needs requests that reach their replicas, so it is injected first.
 	traffic bool
 }
