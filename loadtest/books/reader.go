@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,7 +79,13 @@ func (r Reader) tables(ctx context.Context, s *snapshot, b *Books) {
 		LEFT JOIN payments p ON 'payment-' || p.id = subject
 		LEFT JOIN refunds f ON 'refund-' || f.id = subject
 		LEFT JOIN payments r ON r.id = f.payment_id`)
-	b.Products = r.ours(names, rows[Product](ctx, s, `SELECT account_id::text, sku, 0::bigint, stock, version, false FROM products`))
+	for _, p := range rows[Product](ctx, s, `SELECT account_id::text, sku, 0::bigint, stock, version, false FROM products`) {
+		if opening, ours := r.Opening[names[p.Account]]; ours {
+			stock, known := opening[p.SKU]
+			p.Opening, p.Restocked = stock, !known
+			b.Products = append(b.Products, p)
+		}
+	}
 	b.Events = rows[Event](ctx, s, `SELECT event_id::text, subject::text, type, created_at, id <= (SELECT position FROM outbox_cursor),
 		coalesce(data->>'refund_id', data->>'payment_id', data->>'top_up_id', data->>'order_id', data->>'customer_id', '') FROM outbox ORDER BY id`)
 	b.Confirmations = byID[int](ctx, s, `SELECT order_id::text, count(*) FROM order_confirmations WHERE type = 'order.placed' GROUP BY order_id`)
@@ -120,16 +125,6 @@ func keys(ctx context.Context, s *snapshot, names map[string]string) []KeyRow {
 		all = append(all, row.KeyRow)
 	}
 	return all
-}
-
-// ours are the products of the campaign's accounts.
-func (r Reader) ours(names map[string]string, products []Product) []Product {
-	products = slices.DeleteFunc(products, func(p Product) bool { return r.Opening[names[p.Account]] == nil })
-	for i, p := range products {
-		stock, known := r.Opening[names[p.Account]][p.SKU]
-		products[i].Opening, products[i].Restocked = stock, !known
-	}
-	return products
 }
 
 // snapshot is a transaction that is read until the first error.

@@ -222,11 +222,11 @@ func (c *campaign) runFaults(ctx context.Context) error {
 // back.
 func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	first := len(c.runs)
-	watch := c.watchDeath(ctx, runs)
+	died, deathMeasured := c.watchDeath(ctx, runs)
 	if err := c.inject(ctx, runs); err != nil {
 		return err
 	}
-	watch.begin(ctx)
+	died()
 	held := c.elapsed()
 	var refused sync.WaitGroup
 	for _, run := range runs {
@@ -244,7 +244,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	c.enter("recovering")
 	refused.Wait()
 	recovered := c.awaitService(ctx)
-	measured := watch.end(runs[0].Died)
+	measured := deathMeasured(runs[0].Died)
 	for n, run := range runs {
 		r := &c.runs[first+n]
 		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion

@@ -102,25 +102,16 @@ type death struct {
 	Decided time.Duration `json:"decided"` // until the last of them was answered
 }
 
-// deathWatch measures one. A nil watch does nothing.
-type deathWatch struct {
-	*campaign
-	stop  context.CancelFunc
-	group sync.WaitGroup
-
-	mu       sync.Mutex
-	answers  []time.Duration // to the payments that were running
-	lastFail time.Duration   // the answer of nginx that was not as it should be; 0: none
-}
-
 // watchDeath starts payments at a replica that is to be killed, if no other fault runs beside.
-func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) *deathWatch {
+// Begin is called after the death. End waits for the last answers; it returns nil when nothing was
+// measured.
+func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (begin func(), end func(died time.Time) *death) {
 	if len(runs) != 1 || runs[0].Dies == "" {
-		return nil
+		return func() {}, func(time.Time) *death { return nil }
 	}
-	w := &deathWatch{campaign: c}
-	slow := map[string]any{"method": map[string]any{"type": "card", "token": runningToken}}
-	for range runningPayments {
+	var group sync.WaitGroup
+	answers := make([]time.Duration, runningPayments)
+	for i := range answers {
 		placed := c.insist(ctx, c.probe("order", "/orders", map[string]any{
 			"customer_id": c.shop.Customers[accounts[0]][0],
 			"items":       []any{map[string]any{"sku": "faults-pen", "quantity": 1}},
@@ -128,57 +119,43 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) *deathWatc
 		if placed.Resource == "" {
 			continue
 		}
-		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments", slow)
+		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": map[string]any{"type": "card", "token": runningToken}})
 		payment.Via = runs[0].Dies
-		w.group.Go(func() {
-			answer := w.insist(ctx, payment)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.answers = append(w.answers, answer.Return)
-		})
+		group.Go(func() { answers[i] = c.insist(ctx, payment).Return })
 	}
 	_ = wait.Pause(ctx, runningFor)
-	return w
-}
-
-// begin is called after the death.
-func (w *deathWatch) begin(ctx context.Context) {
-	if w != nil {
-		watching, stop := context.WithCancel(ctx)
-		w.stop = stop
-		w.group.Go(func() { w.probeNginx(ctx, watching) })
-	}
-}
-
-// end waits for the last answers; it returns nil when nothing was measured.
-func (w *deathWatch) end(died time.Time) *death {
-	if w == nil {
-		return nil
-	}
-	w.stop()
-	w.group.Wait()
-	at := died.Sub(w.wire.Began)
-	d := &death{Nginx: max(0, w.lastFail-at)}
-	for _, answer := range w.answers {
-		if took := answer - at; took > 0 { // or it was answered before
-			d.Keys++
-			d.Decided = max(d.Decided, took)
+	watching, stop := context.WithCancel(ctx)
+	failed := time.Duration(0)
+	begin = func() { group.Go(func() { failed = c.probeNginx(ctx, watching, &group) }) }
+	end = func(died time.Time) *death {
+		stop()
+		group.Wait()
+		at := died.Sub(c.wire.Began)
+		d := &death{Nginx: max(0, failed-at)}
+		for _, answer := range answers {
+			if took := answer - at; took > 0 { // or it was answered before
+				d.Keys++
+				d.Decided = max(d.Decided, took)
+			}
 		}
+		return d
 	}
-	return d
+	return begin, end
 }
 
-// probeNginx sends top-ups through nginx until the end of the watch, each with a new key.
-func (w *deathWatch) probeNginx(ctx, watching context.Context) {
-	for pauses := error(nil); pauses == nil; pauses = wait.Pause(watching, askAgain) {
-		r := w.topUp()
-		answer := w.wire.Once(ctx, r, 1)
+// probeNginx sends top-ups through nginx as long as it is watched, each with a new key. It returns
+// when the last answer came that was missing, late or a failure, or 0.
+func (c *campaign) probeNginx(ctx, watching context.Context, group *sync.WaitGroup) (failed time.Duration) {
+	for pause := error(nil); pause == nil; pause = wait.Pause(watching, askAgain) {
+		r := c.topUp()
+		answer := c.wire.Once(ctx, r, 1)
 		succeeded := answer.Outcome() == journal.Succeeded
 		if !succeeded {
-			w.group.Go(func() { w.insist(ctx, r) }) // so that its key is decided
+			group.Go(func() { c.insist(ctx, r) }) // so that its key is decided
 		}
 		if !succeeded || answer.Return-answer.Invoke > late {
-			w.lastFail = answer.Return
+			failed = answer.Return
 		}
 	}
+	return failed
 }

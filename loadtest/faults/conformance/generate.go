@@ -45,7 +45,7 @@ func (g *generator) request(n int) request {
 	}
 	r.route = g.spec.routes[g.random.IntN(len(g.spec.routes))]
 	r.method = r.route.Method
-	r.target = g.path(r.route)
+	r.target = basePath + r.route.Path
 	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
 	for _, p := range r.route.Operation.Parameters {
 		g.parameter(&r, p.Value)
@@ -67,25 +67,16 @@ func (g *generator) request(n int) request {
 	return r
 }
 
-// path fills in the parameters of a path.
-func (g *generator) path(r *routers.Route) string {
-	path := basePath + r.Path
-	for _, p := range r.Operation.Parameters {
-		if p.Value.In == openapi3.ParameterInPath {
-			value := url.PathEscape(fmt.Sprint(g.value(p.Value.Name, p.Value.Schema.Value)))
-			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", value)
-		}
-	}
-	return path
-}
-
-// parameter adds a query or header parameter, the optional ones half of the time.
+// parameter fills in one of the path, or adds one to the query or the header, the optional ones half
+// of the time.
 func (g *generator) parameter(r *request, p *openapi3.Parameter) {
 	if !p.Required && g.chance(50) {
 		return
 	}
 	value := fmt.Sprint(g.value(p.Name, p.Schema.Value))
 	switch p.In {
+	case openapi3.ParameterInPath:
+		r.target = strings.ReplaceAll(r.target, "{"+p.Name+"}", url.PathEscape(value))
 	case openapi3.ParameterInHeader:
 		r.header.Set(p.Name, value)
 	case openapi3.ParameterInQuery:
