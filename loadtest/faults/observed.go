@@ -105,8 +105,7 @@ func movedWithoutRedis(attempts []journal.Attempt, runs []faultRun) (found []boo
 			within := r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing
 			moves := a.Operation == "payment" || a.Operation == "refund" || a.Operation == "top-up"
 			if within && moves && a.Outcome() == journal.Succeeded {
-				found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).
-					Of(books.KeyID{Account: a.Account, Key: a.Key}))
+				found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
 			}
 		}
 	}
@@ -128,7 +127,7 @@ func unserved(attempts []journal.Attempt, releases []witness.Release, runs []fau
 		at, ok := released[a.Key]
 		if a.Purpose == journal.HangUp && a.Error != "" && ok && at-a.Return <= promptly && !excused(verify.HangUpServed, runs, a.Invoke, at) {
 			found = append(found, books.Broken(verify.HangUpServed, "its client hung up at %.3fs, and its key was released at %.3fs",
-				a.Return.Seconds(), at.Seconds()).Of(books.KeyID{Account: a.Account, Key: a.Key}))
+				a.Return.Seconds(), at.Seconds()).Of(a.ID()))
 		}
 	}
 	return found
@@ -187,7 +186,7 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 		if a.Outcome() != journal.Succeeded {
 			continue
 		}
-		id := books.KeyID{Account: a.Account, Key: a.Key}
+		id := a.ID()
 		if first, known := answered[id]; !known || a.Return < first {
 			answered[id] = a.Return
 		}
@@ -200,7 +199,7 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 			"%d orders were served beside payments that waited, and %d of as many clients at the other replica", beside, elsewhere))
 	}
 	again := func(a journal.Attempt) bool {
-		first, known := answered[books.KeyID{Account: a.Account, Key: a.Key}]
+		first, known := answered[a.ID()]
 		return a.Key != "" && a.LookUp == nil && known && first < a.Invoke
 	}
 	nginx := func(a journal.Attempt) bool { return a.Via == "nginx" }

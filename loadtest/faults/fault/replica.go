@@ -163,23 +163,15 @@ var points = []string{
 	afterAcquire, "before-provider", "after-provider", "before-commit", "after-commit", "before-complete",
 }
 
-var requestKinds = append(deaths(), Kind{
-	Name: "request pause", Victim: Replicas, Excuses: []books.Rule{verify.HangUpServed},
-	draw: (*Scheduler).pauseRequest,
-})
+var requestKinds = each(append(deaths(),
+	Kind{Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted, draw: (*Scheduler).killRelay},
+	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, draw: (*Scheduler).pauseRequest},
+), func(k *Kind) { k.Victim = Replicas })
 
 // deaths are one kind for each point, so that each is drawn in every round.
-func deaths() []Kind {
-	var kinds []Kind
-	for _, point := range slices.Concat(points, []string{afterPublish}) {
-		k := Kind{
-			Name: "kill " + point, Victim: Replicas, Excuses: interrupted,
-			draw: func(s *Scheduler) *Run { return s.dieAt(point) },
-		}
-		if point == afterPublish {
-			k.Breaks, k.draw = []Damage{RelayRepeats}, (*Scheduler).killRelay
-		}
-		kinds = append(kinds, k)
+func deaths() (kinds []Kind) {
+	for _, point := range points {
+		kinds = append(kinds, Kind{Name: "kill " + point, Excuses: interrupted, draw: func(s *Scheduler) *Run { return s.dieAt(point) }})
 	}
 	return kinds
 }

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 // Attempt is a client attempt (docs/glossary.md): one request on the wire.
@@ -137,6 +139,9 @@ var retryable = map[string]bool{
 	"newer_attempt_refused": true,
 }
 
+// ID is the attempt's key in its scope.
+func (a Attempt) ID() books.KeyID { return books.KeyID{Account: a.Account, Key: a.Key} }
+
 // Outcome classifies the attempt.
 func (a Attempt) Outcome() Outcome {
 	switch {
@@ -169,8 +174,11 @@ func (a Attempt) RefusedForNow() bool {
 	return a.Status < http.StatusInternalServerError && retryable[a.Code]
 }
 
+// Kept says that the answer is kept under the key: it is the end of the request.
+func (o Outcome) Kept() bool { return o == Succeeded || o == Refused }
+
 // Decided says that no retry can change what the client knows now.
-func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused || o == Expired }
+func (o Outcome) Decided() bool { return o.Kept() || o == Reused || o == Expired }
 
 func (a Attempt) String() string {
 	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,

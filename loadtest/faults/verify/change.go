@@ -172,7 +172,7 @@ func requests(attempts []journal.Attempt) []journal.Attempt {
 		one := ofKey[0]
 		one.Error, one.Return = "never decided", math.MaxInt64
 		for _, a := range ofKey {
-			if o := a.Outcome(); (o == journal.Succeeded || o == journal.Refused) && a.Return < one.Return {
+			if a.Outcome().Kept() && a.Return < one.Return {
 				one = a
 			}
 		}

@@ -109,7 +109,7 @@ var model = porcupine.Model{
 func (k key) oneHistory(patience time.Duration) string {
 	var operations []porcupine.Operation
 	for _, a := range k.attempts {
-		if o := a.Outcome(); o != journal.Succeeded && o != journal.Refused && o != journal.Reused {
+		if !a.Outcome().Kept() && a.Outcome() != journal.Reused {
 			continue // it may or may not have been executed: nothing to place
 		}
 		contested := slices.ContainsFunc(k.attempts, func(other journal.Attempt) bool {
@@ -230,12 +230,9 @@ func lookUpsAgree(k key) string {
 // contradicts says whether a look-up and a kept answer cannot both be right. Before the answer,
 // only a look-up that says that there is one can be wrong.
 func contradicts(l, a journal.Attempt) bool {
-	if o := a.Outcome(); o != journal.Succeeded && o != journal.Refused {
-		return false
-	}
 	after, before := a.Return < l.Invoke, l.Return < a.Invoke
 	answered := l.LookUp.State != "" && l.LookUp.State != "in_progress"
-	return after && !answered || (after || before) && answered && l.LookUp.Status != a.Status
+	return a.Outcome().Kept() && (after && !answered || (after || before) && answered && l.LookUp.Status != a.Status)
 }
 
 // onlyTurnedAway says whether no attempt of a key was let in.

@@ -199,6 +199,9 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	c.wire.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
+	if err != nil {
+		a.Error = err.Error()
+	}
 	c.wire.inFlight.Add(-1)
 	a.Return = time.Since(c.wire.Began)
 	c.wire.Journal.Add(a)
@@ -223,16 +226,13 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	}
 	answer, err := pool.RoundTrip(q)
 	if err != nil {
-		a.Error = err.Error()
 		return nil, err
 	}
 	enterHeader(a, answer)
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if err != nil {
-		err = fmt.Errorf("the answer broke off: %w", err)
-		a.Error = err.Error()
-		return nil, err
+		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
 	enterBody(a, body)
 	answer.Body = io.NopCloser(bytes.NewReader(body))
