@@ -73,14 +73,6 @@ func (c *campaign) writeEvidence(out io.Writer, s summary) {
 	}
 }
 
-// overview is many runs on one page.
-type overview struct {
-	Runs       []summary
-	Total      summary  // sums, and the worst of each figure
-	Versions   []string // that occur
-	NotCovered []string
-}
-
 //go:embed overview.md.tmpl report.txt.tmpl
 var texts embed.FS
 
@@ -97,7 +89,12 @@ func writeOverview(out io.Writer, paths []string) error {
 	if len(paths) == 0 {
 		return errors.New("usage: go run ./loadtest/faults summary REPORT.json …")
 	}
-	var runs []summary
+	page := struct {
+		Runs       []summary
+		Total      summary  // sums, and the worst of each figure
+		Versions   []string // that occur
+		NotCovered []string
+	}{Total: summary{Effects: map[string]int{}, Kinds: map[string]tally{}}, NotCovered: notCovered}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -107,31 +104,26 @@ func writeOverview(out io.Writer, paths []string) error {
 		if err := json.Unmarshal(raw, &run); err != nil {
 			return fmt.Errorf("%s is no report: %w", path, err)
 		}
-		runs = append(runs, run)
+		page.Runs = append(page.Runs, run)
 	}
-	return pages.ExecuteTemplate(out, "overview.md.tmpl", overviewOf(runs))
-}
-
-func overviewOf(runs []summary) overview {
-	slices.SortStableFunc(runs, func(a, b summary) int { return a.Date.Compare(b.Date) })
-	o := overview{Runs: runs, Total: summary{Effects: map[string]int{}, Kinds: map[string]tally{}}, NotCovered: notCovered}
-	t := &o.Total
-	for _, run := range runs {
-		t.add(run)
-		if v := run.Versions.String(); !slices.Contains(o.Versions, v) {
-			o.Versions = append(o.Versions, v)
+	slices.SortStableFunc(page.Runs, func(a, b summary) int { return a.Date.Compare(b.Date) })
+	total := &page.Total
+	for _, run := range page.Runs {
+		total.add(run)
+		if v := run.Versions.String(); !slices.Contains(page.Versions, v) {
+			page.Versions = append(page.Versions, v)
 		}
 		for i, p := range run.Promises {
-			if i == len(t.Promises) {
-				t.Promises = append(t.Promises, promise{Rule: p.Rule})
+			if i == len(total.Promises) {
+				total.Promises = append(total.Promises, promise{Rule: p.Rule})
 			}
-			t.Promises[i].Broken += p.Broken
+			total.Promises[i].Broken += p.Broken
 		}
-		t.NotDrawn = append(t.NotDrawn, run.NotDrawn...)
+		total.NotDrawn = append(total.NotDrawn, run.NotDrawn...)
 	}
-	slices.Sort(t.NotDrawn)
-	t.NotDrawn = slices.DeleteFunc(slices.Compact(t.NotDrawn), func(kind string) bool { return t.Kinds[kind].Faults > 0 })
-	return o
+	slices.Sort(total.NotDrawn)
+	total.NotDrawn = slices.DeleteFunc(slices.Compact(total.NotDrawn), func(kind string) bool { return total.Kinds[kind].Faults > 0 })
+	return pages.ExecuteTemplate(out, "overview.md.tmpl", page)
 }
 
 // Slowest is the slowest recovery.
