@@ -67,8 +67,8 @@ func (g *generator) request(n int) request {
 	return r
 }
 
-// parameter fills in one of the path, or adds one to the query or the header, the optional ones half
-// of the time.
+// parameter fills in one of the path, or adds one to the query or the header, the optional ones
+// half of the time.
 func (g *generator) parameter(r *request, p *openapi3.Parameter) {
 	if !p.Required && g.chance(50) {
 		return
