@@ -28,7 +28,8 @@ func oneKeyPerEffect(b Books) []Violation {
 	}
 	want, cancelled := map[string]int{}, map[string]int{}
 	effect := func(id, parent string) {
-		if want[id] = 1; keys[id] == 0 && parts[parent] > 0 {
+		want[id] = 1
+		if keys[id] == 0 && parts[parent] > 0 {
 			keys[id] = 1
 			parts[parent]--
 		}

@@ -80,7 +80,8 @@ func ledger(b Books) (found []Violation) {
 		want[t.ID] = t.Amount
 	}
 	for _, t := range b.Transactions {
-		if entered[t.Subject] += t.Volume; t.Sum != 0 {
+		entered[t.Subject] += t.Volume
+		if t.Sum != 0 {
 			found = append(found, Broken(LedgerBalances, "transaction %s of %s: sum %d", t.ID, t.Subject, t.Sum).Of(owners[t.Subject]))
 		}
 	}

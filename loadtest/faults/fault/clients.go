@@ -77,8 +77,8 @@ func (s *Scheduler) slowPayments() *Run {
 	one := s.random.IntN(len(stack.Replicas))
 	return gathering(payers, func(c *workload.Clients, ctx context.Context, name string, size int) int {
 		bystanders := make(chan int, 1)
-		go func() { bystanders <- c.PayQuickly(ctx, name+"-bystander", stack.Replicas[1-one], size) }()
-		return c.Pay(ctx, name, stack.Replicas[one], size) + <-bystanders
+		go func() { bystanders <- c.Pay(ctx, name+"-bystander", stack.Replicas[1-one], size, true) }()
+		return c.Pay(ctx, name, stack.Replicas[one], size, false) + <-bystanders
 	})(s)
 }
 

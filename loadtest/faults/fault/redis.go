@@ -37,7 +37,8 @@ var redisKinds = each([]Kind{
 	// As with a full disk (MISCONF): reads are answered, and each write is refused, a deletion too.
 	{Name: "redis refuses writes", Needs: SingleRedis, draw: configured("min-replicas-to-write", "1", "0")},
 }, func(k *Kind) {
-	if k.Victim = Redis; k.Excuses == nil {
+	k.Victim = Redis
+	if k.Excuses == nil {
 		k.Excuses = redisUnreachable
 	}
 })

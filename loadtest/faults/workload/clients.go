@@ -51,7 +51,11 @@ func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
 
 // Run shops until ctx ends, and returns when every client has its last answer.
 func (c *Clients) Run(ctx context.Context) {
-	sideBySide(c.n, func(i int) int { c.shopper(i).shopUntil(ctx); return 0 })
+	var group sync.WaitGroup
+	for i := range c.n {
+		group.Go(func() { c.shopper(i).shopUntil(ctx) })
+	}
+	group.Wait()
 }
 
 // Finish retries the requests that are not decided, until all are or ctx ends. What a client left

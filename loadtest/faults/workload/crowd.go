@@ -71,18 +71,13 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
 // paymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
-// were.
-func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.payers(ctx, name, replica, size, journal.SlowPayer, slowPayment, 0)
-}
-
-// PayQuickly is Pay with a card that the provider charges at once. The clients wait for as long as
-// those of Pay, so the replica has the same work. What it turns away is too much for the machine.
-func (c *Clients) PayQuickly(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.payers(ctx, name, replica, size, journal.Bystander, quickPayment, paymentTakes)
-}
-
-func (c *Clients) payers(ctx context.Context, name, replica string, size int, purpose journal.Purpose, token string, pause time.Duration) (sent int) {
+// were. Quickly, the provider charges the card at once, and the clients wait for as long as those
+// others, so the replica has the same work: what it turns away is too much for the machine.
+func (c *Clients) Pay(ctx context.Context, name, replica string, size int, quickly bool) (sent int) {
+	purpose, token, pause := journal.SlowPayer, slowPayment, time.Duration(0)
+	if quickly {
+		purpose, token, pause = journal.Bystander, quickPayment, paymentTakes
+	}
 	return c.gather(ctx, name, size, purpose, func(ctx context.Context, a *action, r Request) int {
 		if a.n == 0 {
 			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))

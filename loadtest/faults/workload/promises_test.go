@@ -136,7 +136,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Pay(ctx, "one", api2, 5)
+	sent := c.Pay(ctx, "one", api2, 5, false)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
@@ -148,13 +148,13 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
-func TestPayQuickly_PaysWithAnotherCard(t *testing.T) {
+func TestPay_QuicklyIsWithAnotherCard(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.PayQuickly(ctx, "one", api2, 5)
+	sent := c.Pay(ctx, "one", api2, 5, true)
 	require.GreaterOrEqual(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
