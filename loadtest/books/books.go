@@ -49,12 +49,12 @@ func Broken(rule Rule, format string, args ...any) Violation {
 
 // differ compares what there should be with what there is, by an ID. Where there is nothing, it may
 // be missing. Owners are the keys whose histories show the violations, if any.
-func differ[N int | int64](rule Rule, what string, want, is map[string]N, owners map[string]KeyID) (found []Violation) {
+func differ[V comparable](rule Rule, what string, want, is map[string]V, owners map[string]KeyID) (found []Violation) {
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(is))
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		if want[id] != is[id] {
-			found = append(found, Broken(rule, "%s %s: want %d, is %d", what, id, want[id], is[id]).Of(owners[id]))
+			found = append(found, Broken(rule, "%s %s: want %+v, is %+v", what, id, want[id], is[id]).Of(owners[id]))
 		}
 	}
 	return found

@@ -15,12 +15,20 @@ func (b Books) Refunded() []Refund {
 	return slices.DeleteFunc(slices.Clone(b.Refunds), func(r Refund) bool { return r.Status != succeeded })
 }
 
+// movements are how often something was moved, and how much in all.
+type movements struct {
+	times int
+	sum   int64
+}
+
+func (m movements) and(amount int64) movements { return movements{m.times + 1, m.sum + amount} }
+
 // charges matches the provider's charges with the card payments that succeeded, by order.
 func charges(b Books) []Violation {
-	want := map[string]int64{}
+	want := map[string]movements{}
 	for _, p := range b.Paid() {
 		if p.Method == "card" {
-			want[p.Order] = p.Amount
+			want[p.Order] = movements{1, p.Amount}
 		}
 	}
 	return differ(OneCharge, "charged for order", want, moved(b.Charges), b.owners())
@@ -31,24 +39,24 @@ func providerRefunds(b Books) []Violation {
 	for _, p := range b.Payments {
 		card[p.ID] = p.Method == "card"
 	}
-	want := map[string]int64{}
+	want := map[string]movements{}
 	for _, r := range b.Refunded() {
 		if card[r.Payment] {
-			want[r.ID] = r.Amount
+			want[r.ID] = movements{1, r.Amount}
 		}
 	}
 	return differ(OneRefund, "given back for refund", want, moved(b.ProviderRefunds), b.owners())
 }
 
-// moved is how much the provider moved, by reference: twice as much if it did so twice.
-func moved(list []Charge) map[string]int64 {
-	sums := map[string]int64{}
+// moved is what the provider moved, by reference.
+func moved(list []Charge) map[string]movements {
+	all := map[string]movements{}
 	for _, c := range list {
 		if c.Status == succeeded {
-			sums[c.Reference] += c.Amount
+			all[c.Reference] = all[c.Reference].and(c.Amount)
 		}
 	}
-	return sums
+	return all
 }
 
 func declines(b Books) (found []Violation) {
@@ -69,18 +77,18 @@ func declines(b Books) (found []Violation) {
 // ledger checks that each movement of money has one balanced transaction, and that there is no
 // other.
 func ledger(b Books) (found []Violation) {
-	want, entered, owners := map[string]int64{}, map[string]int64{}, b.owners()
+	want, entered, owners := map[string]movements{}, map[string]movements{}, b.owners()
 	for _, p := range b.Paid() {
-		want[p.ID] = p.Amount
+		want[p.ID] = movements{1, p.Amount}
 	}
 	for _, r := range b.Refunded() {
-		want[r.ID] = r.Amount
+		want[r.ID] = movements{1, r.Amount}
 	}
 	for _, t := range b.TopUps {
-		want[t.ID] = t.Amount
+		want[t.ID] = movements{1, t.Amount}
 	}
 	for _, t := range b.Transactions {
-		entered[t.Subject] += t.Volume
+		entered[t.Subject] = entered[t.Subject].and(t.Volume)
 		if t.Sum != 0 {
 			found = append(found, Broken(LedgerBalances, "transaction %s of %s: sum %d", t.ID, t.Subject, t.Sum).Of(owners[t.Subject]))
 		}

@@ -231,6 +231,10 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 		"second charge": {books.OneCharge, func(r *run) {
 			r.books.Charges = append(r.books.Charges, books.Charge{ID: "ch_3", Reference: "o1", Status: "succeeded", Amount: 200})
 		}},
+		"charge in two halves": {books.OneCharge, func(r *run) {
+			r.books.Charges[0].Amount = 100
+			r.books.Charges = append(r.books.Charges, r.books.Charges[0])
+		}},
 		"payment without a charge": {books.OneCharge, func(r *run) { r.books.Charges = nil }},
 		"charge of another amount": {books.OneCharge, func(r *run) { r.books.Charges[0].Amount = 199 }},
 		"refund without the money": {books.OneRefund, func(r *run) { r.books.ProviderRefunds = nil }},
