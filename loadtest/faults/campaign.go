@@ -49,7 +49,7 @@ type campaign struct {
 	shop     *workload.Shop
 	versions versions
 	clients  *workload.Clients
-	witness  *witness.Witness // nil where Redis is more than one
+	witness  *witness.Witness // sees nothing where Redis is more than one
 
 	phase      atomic.Value   // string, for the progress
 	probes     atomic.Int64   // probes sent so far
@@ -70,7 +70,7 @@ type campaign struct {
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	c := &campaign{cfg: cfg, out: out, stack: st}
+	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
 	var err error
 	if cfg.Redis == stack.Single {
 		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {

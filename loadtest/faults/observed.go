@@ -27,9 +27,6 @@ func (c *campaign) observed(ctx context.Context, attempts []journal.Attempt) ([]
 	}
 	found := slices.Concat(deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.runs) }))
-	if c.witness == nil {
-		return append(found, overloads(attempts, c.books, nil, c.runs)...), nil
-	}
 	writes, losses := c.witness.Found()
 	return slices.Concat(found, foreignWrites(writes, c.wire.Began), lostLeases(losses, c.runs, c.wire.Began),
 		unserved(attempts, c.witness.Releases(), c.runs, c.wire.Began), overloads(attempts, c.books, c.witness.Releases(), c.runs)), nil

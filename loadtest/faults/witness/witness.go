@@ -49,7 +49,7 @@ type Release struct {
 	Record string
 }
 
-// Witness is safe for concurrent use.
+// Witness has seen nothing while it is zero. It is safe for concurrent use.
 type Witness struct {
 	mu        sync.Mutex
 	records   map[string]*record
