@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// stream is where events are published (`oncepay:events`, see the outbox).
-	stream = "oncepay:events"
+	// EventStream is where events are published (see the outbox).
+	EventStream = "oncepay:events"
 	// recordPrefix begins the Redis keys of records.
 	recordPrefix = "idempotency:"
 )
@@ -22,7 +22,7 @@ const (
 func (r Reader) Stream(ctx context.Context) ([]string, error) {
 	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
 	defer func() { _ = client.Close() }()
-	messages, err := client.XRange(ctx, stream, "-", "+").Result()
+	messages, err := client.XRange(ctx, EventStream, "-", "+").Result()
 	if err != nil {
 		return nil, fmt.Errorf("read the stream: %w", err)
 	}

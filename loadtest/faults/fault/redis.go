@@ -178,15 +178,12 @@ func (s *Scheduler) failoverWithLoss() *Run {
 	return r
 }
 
-// stream is where events are published.
-const stream = "oncepay:events"
-
 // missing counts the events in the master's stream that are not in its replica's.
 func missing(ctx context.Context, replica, master string) (int, error) {
 	behind := redis.NewClient(&redis.Options{Addr: replica})
 	ahead := redis.NewClient(&redis.Options{Addr: master})
 	defer func() { _, _ = behind.Close(), ahead.Close() }()
-	last, err := behind.XRevRangeN(ctx, stream, "+", "-", 1).Result()
+	last, err := behind.XRevRangeN(ctx, books.EventStream, "+", "-", 1).Result()
 	if err != nil {
 		return 0, err
 	}
@@ -194,7 +191,7 @@ func missing(ctx context.Context, replica, master string) (int, error) {
 	if len(last) > 0 {
 		after = "(" + last[0].ID
 	}
-	events, err := ahead.XRange(ctx, stream, after, "+").Result()
+	events, err := ahead.XRange(ctx, books.EventStream, after, "+").Result()
 	return len(events), err
 }
 
