@@ -123,9 +123,6 @@ const (
 	stuckAfter = fault.Lease + 10*time.Second
 )
 
-// errBlind says that a campaign found nothing wrong with a system that protects nothing.
-var errBlind = errors.New("nothing happened twice without any protection: this campaign is inconclusive")
-
 // other says that a run is a comparison: what goes wrong is counted.
 func (c config) other() bool { return c.System != ours }
 
@@ -148,16 +145,4 @@ func programsOf(ctx context.Context, cfg config) (map[string]string, error) {
 		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
 	}
 	return map[string]string{stack.API1: program, stack.API2: program}, nil
-}
-
-// unproved says why a comparison is inconclusive.
-func (c *campaign) unproved() error {
-	var errs []error
-	for _, v := range c.violations {
-		errs = append(errs, errors.New(v.String()))
-	}
-	if c.cfg.System == control && c.score.DoubledKeys == 0 {
-		errs = append(errs, errBlind)
-	}
-	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -236,4 +237,19 @@ func (c *campaign) countMet(attempts []journal.Attempt) (met, hits map[string]in
 		}
 	}
 	return met, hits
+}
+
+// errBlind says that a campaign found nothing wrong with a system that protects nothing.
+var errBlind = errors.New("nothing happened twice without any protection: this campaign is inconclusive")
+
+// unproved says why a comparison is inconclusive.
+func (c *campaign) unproved() error {
+	var errs []error
+	for _, v := range c.violations {
+		errs = append(errs, errors.New(v.String()))
+	}
+	if c.cfg.System == control && c.score.DoubledKeys == 0 {
+		errs = append(errs, errBlind)
+	}
+	return errors.Join(errs...)
 }
