@@ -1,38 +1,23 @@
 package books
 
-// announcement is a type of event and the ID of what it tells of.
-type announcement struct{ kind, about string }
-
 // CustomerUpdated is the event of a changed customer.
 const CustomerUpdated = "customer.updated"
 
 // announced checks that each change has exactly one event.
 func announced(b Books) []Violation {
-	want := changes(b)
-	var found []Violation
+	events := map[string]int{}
 	for _, e := range b.Events {
-		if e.Type == CustomerUpdated {
-			continue // no row tells how often it happened: the campaign compares it with the requests
-		}
-		a := announcement{e.Type, e.About}
-		if want[a] == 0 {
-			found = append(found, Broken(OneEventEach, "event %s: %s of %s, which did not happen or was announced before", e.ID, e.Type, e.About))
-			continue
-		}
-		want[a]--
-	}
-	for a, n := range want {
-		if n > 0 {
-			found = append(found, Broken(OneEventEach, "%s of %s has no event", a.kind, a.about))
+		if e.Type != CustomerUpdated { // no row tells how often it happened: the campaign compares it with the requests
+			events[e.Type+" "+e.About]++
 		}
 	}
-	return found
+	return differ(OneEventEach, "events", changes(b), events, nil)
 }
 
 // changes counts what the rows say has happened.
-func changes(b Books) map[announcement]int {
-	all := map[announcement]int{}
-	happened := func(kind, about string) { all[announcement{kind, about}]++ }
+func changes(b Books) map[string]int {
+	all := map[string]int{}
+	happened := func(kind, about string) { all[kind+" "+about]++ }
 	for customer := range b.Wallets {
 		happened("customer.created", customer)
 	}
@@ -40,7 +25,7 @@ func changes(b Books) map[announcement]int {
 		happened("wallet.topped_up", t.ID)
 	}
 	for _, o := range b.Orders {
-		happened("order.placed", o.ID)
+		happened(orderPlaced, o.ID)
 		if o.Status == "cancelled" || o.Status == "expired" {
 			happened("order."+o.Status, o.ID)
 		}
@@ -64,8 +49,7 @@ func (e ProviderEvent) ActedAgain() bool { return e.Settled && e.Verdict != "set
 
 // providerEvents checks that an event that settled something says so: another verdict means that it
 // was acted on again when it arrived again.
-func providerEvents(b Books) []Violation {
-	var found []Violation
+func providerEvents(b Books) (found []Violation) {
 	for _, e := range b.ProviderEvents {
 		if e.ActedAgain() {
 			found = append(found, Broken(EachProviderEventOnce, "event %s settled something, and its verdict is %s", e.ID, e.Verdict))
@@ -73,6 +57,3 @@ func providerEvents(b Books) []Violation {
 	}
 	return found
 }
-
-// processing is the status of a payment or refund that is not settled: it has no event yet.
-const processing = "processing"

@@ -6,6 +6,7 @@ package books
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ const (
 	NothingOpen           Rule = "no key in progress, no payment processing"
 	OneEventEach          Rule = "one event for each change"
 	EventsOnce            Rule = "each event has its effect once per group, in order"
+	EachMailed            Rule = "each order and payment is mailed under its event's ID"
 )
 
 // Violation is a broken promise with the evidence. Key is the one whose history shows it, if any.
@@ -43,6 +45,19 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s %s", v.Rule, v.D
 // Broken makes a violation.
 func Broken(rule Rule, format string, args ...any) Violation {
 	return Violation{Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+// differ compares what there should be with what there is, by an ID. Where there is nothing, it may
+// be missing. Owners are the keys whose histories show the violations, if any.
+func differ[V comparable](rule Rule, what string, want, is map[string]V, owners map[string]KeyID) (found []Violation) {
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(is))
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if want[id] != is[id] {
+			found = append(found, Broken(rule, "%s %s: want %+v, is %+v", what, id, want[id], is[id]).Of(owners[id]))
+		}
+	}
+	return found
 }
 
 // KeyID is a key in its scope.
@@ -77,7 +92,8 @@ type Books struct {
 	Pending          []string // Redis records in progress
 }
 
-// The rows, as far as the rules need them. Amounts are in minor units.
+// The rows, as far as the rules need them. Amounts are in minor units. The reader fills most of
+// them by the order of their fields.
 type (
 	// KeyRow is the authority's row of a key.
 	KeyRow struct {
@@ -138,6 +154,12 @@ type (
 		Row         string // the transaction that wrote its row last
 		Settled     bool   // a payment or refund was settled at the time at which it was recorded
 	}
+	// Confirmation is a row of order_confirmations, by the ID of its event.
+	Confirmation struct {
+		Event   string
+		Due     bool // the mail is not sent yet
+		Refused bool // for good, and the customer's address is such that a server may
+	}
 	// Stream is what was in the event stream between two losses of Redis.
 	Stream struct {
 		Since time.Time // the loss before it; older events may have been published before and after it
@@ -155,6 +177,14 @@ type (
 
 // Expired is the status of a key whose answer is no longer kept.
 const Expired = "expired"
+
+// Other statuses and types of events that several rules look for.
+const (
+	succeeded        = "succeeded"
+	processing       = "processing" // not settled: it has no event yet
+	orderPlaced      = "order.placed"
+	paymentSucceeded = "payment.succeeded"
+)
 
 // Succeeded says whether the key had its effect.
 func (k KeyRow) Succeeded() bool {

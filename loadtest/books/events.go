@@ -1,71 +1,58 @@
 package books
 
-import "maps"
+import "slices"
 
 // events checks that each event is published, that a subject's events first appear in order, and
 // that each has its effect once in each group that acts on it. The stream may repeat an event.
-func events(b Books) []Violation {
-	var found []Violation
-	confirmations, notices := maps.Clone(b.Confirmations), maps.Clone(b.WarehouseNotices)
-	effect := func(done map[string]int, e Event, what string) {
-		if n := done[e.Subject]; n != 1 {
-			found = append(found, Broken(EventsOnce, "order %s was %s %d times (event %s %s)", e.Subject, what, n, e.ID, e.Type))
-		}
-		delete(done, e.Subject)
-	}
+func events(b Books) (found []Violation) {
+	placed, paid := map[string]int{}, map[string]int{}
 	for _, e := range b.Events {
 		if !e.Published {
 			found = append(found, Broken(EventsOnce, "event %s %s of %s was not published", e.ID, e.Type, e.Subject))
 		}
 		switch e.Type {
-		case "order.placed":
-			effect(confirmations, e, "confirmed")
-		case "payment.succeeded":
-			effect(notices, e, "notified to the warehouse")
+		case orderPlaced:
+			placed[e.Subject] = 1
+		case paymentSucceeded:
+			paid[e.Subject] = 1
 		}
-	}
-	for order := range confirmations {
-		found = append(found, Broken(EventsOnce, "order %s was confirmed without an event", order))
-	}
-	for order := range notices {
-		found = append(found, Broken(EventsOnce, "the warehouse was notified of order %s without an event", order))
 	}
 	for _, s := range b.Streams {
 		found = append(found, s.inOrder(b.Events)...)
 	}
-	return append(found, b.unpublished()...)
+	return slices.Concat(found, b.unpublished(), differ(EventsOnce, "confirmations of order", placed, b.Confirmations, nil),
+		differ(EventsOnce, "notices to the warehouse of order", paid, b.WarehouseNotices, nil))
 }
 
 // trimmed is a length from which the relay may have removed entries that every group has had.
 const trimmed = 50_000
 
 // unpublished finds events that are in no stream, if Redis has lost nothing.
-func (b Books) unpublished() []Violation {
+func (b Books) unpublished() (found []Violation) {
 	if len(b.Streams) != 1 || len(b.Streams[0].IDs) >= trimmed {
 		return nil
 	}
-	there := map[string]bool{}
-	for _, id := range b.Streams[0].IDs {
-		there[id] = true
-	}
-	var found []Violation
+	there := b.Streams[0].positions()
 	for _, e := range b.Events {
-		if e.Published && !there[e.ID] {
+		if _, ok := there[e.ID]; e.Published && !ok {
 			found = append(found, Broken(EventsOnce, "event %s %s of %s is in no stream", e.ID, e.Type, e.Subject))
 		}
 	}
 	return found
 }
 
-// inOrder looks only at events that cannot have been published before the stream began.
-func (s Stream) inOrder(events []Event) []Violation {
-	var found []Violation
-	position := map[string]int{}
-	for i, id := range s.IDs {
-		if _, seen := position[id]; !seen {
-			position[id] = i
-		}
+// positions are where events come first.
+func (s Stream) positions() map[string]int {
+	first := map[string]int{}
+	for i, id := range slices.Backward(s.IDs) {
+		first[id] = i
 	}
+	return first
+}
+
+// inOrder looks only at events that cannot have been published before the stream began.
+func (s Stream) inOrder(events []Event) (found []Violation) {
+	position := s.positions()
 	last := map[string]Event{}
 	for _, e := range events { // in the order of what happened
 		at, ok := position[e.ID]
@@ -80,20 +67,22 @@ func (s Stream) inOrder(events []Event) []Violation {
 	return found
 }
 
-// Consumed says whether every event is published and has had its effects; until then it is too
-// early for the check of events.
+// Consumed says whether every event is published and has had its effects, and no mail is waiting;
+// until then it is too early for the check of events.
 func (b Books) Consumed() bool {
-	for _, e := range b.Events {
-		if !e.Published || e.Type == "order.placed" && b.Confirmations[e.Subject] == 0 || e.Type == "payment.succeeded" && b.WarehouseNotices[e.Subject] == 0 {
-			return false
-		}
+	rows, due := map[string]bool{}, false
+	for _, row := range b.Mailable {
+		rows[row.Event] = true
+		due = due || row.Due
 	}
-	return b.Mails == nil || b.areMailed()
+	return !due && !slices.ContainsFunc(b.Events, func(e Event) bool {
+		return !e.Published || e.Type == orderPlaced && b.Confirmations[e.Subject] == 0 ||
+			e.Type == paymentSucceeded && b.WarehouseNotices[e.Subject] == 0 || b.Mails != nil && e.hasMail() && !rows[e.ID]
+	})
 }
 
 // Repeated counts the events that are in a stream more than once.
-func (b Books) Repeated() int {
-	n := 0
+func (b Books) Repeated() (n int) {
 	for _, s := range b.Streams {
 		seen := map[string]int{}
 		for _, id := range s.IDs {
@@ -103,4 +92,35 @@ func (b Books) Repeated() int {
 		}
 	}
 	return n
+}
+
+// hasMail says whether an event is confirmed by a mail.
+func (e Event) hasMail() bool { return e.Type == orderPlaced || e.Type == paymentSucceeded }
+
+// mailed checks that each confirmation was sent at least once, under the ID of its event, and that
+// no mail has another one. It checks nothing where the mails were not read.
+func mailed(b Books) (found []Violation) {
+	if b.Mails == nil {
+		return nil
+	}
+	rows, refused, want := map[string]int{}, map[string]bool{}, map[string]int{}
+	for _, row := range b.Mailable {
+		rows[row.Event]++
+		refused[row.Event] = row.Refused
+	}
+	for _, e := range b.Events {
+		if !e.hasMail() {
+			continue
+		}
+		want[e.ID] = 1
+		if b.Mails[e.ID] == 0 && !refused[e.ID] {
+			found = append(found, Broken(EachMailed, "event %s %s of %s has no mail", e.ID, e.Type, e.Subject))
+		}
+	}
+	for id := range b.Mails {
+		if want[id] == 0 {
+			found = append(found, Broken(EachMailed, "a mail has the Message-ID of no event: %s", id))
+		}
+	}
+	return append(found, differ(EachMailed, "confirmations of event", want, rows, nil)...)
 }

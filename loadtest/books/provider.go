@@ -6,68 +6,40 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // ProviderList reads the provider's own list of "charges" or "refunds", page by page.
-func ProviderList(ctx context.Context, client *http.Client, base, what string) ([]Charge, error) {
-	var all []Charge
-	query := url.Values{}
-	for {
-		page, next, err := readPage(ctx, client, base+"/v1/"+what+"?"+query.Encode())
-		if err != nil {
+func ProviderList(ctx context.Context, client *http.Client, base, what string) (all []Charge, err error) {
+	for query := (url.Values{}); ; {
+		var page struct {
+			Data       []Charge
+			NextCursor string `json:"next_cursor"`
+		}
+		if err := ask(ctx, client, http.MethodGet, base+"/v1/"+what+"?"+query.Encode(), &page); err != nil {
 			return nil, fmt.Errorf("list the provider's %s: %w", what, err)
 		}
-		if all = append(all, page...); next == "" {
+		if all = append(all, page.Data...); page.NextCursor == "" {
 			return all, nil
 		}
-		query.Set("cursor", next)
+		query.Set("cursor", page.NextCursor)
 	}
-}
-
-func readPage(ctx context.Context, client *http.Client, url string) (page []Charge, next string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, "", err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return nil, "", fmt.Errorf("answered %s", answer.Status)
-	}
-	var list struct {
-		Data       []Charge
-		NextCursor string `json:"next_cursor"`
-	}
-	err = json.NewDecoder(answer.Body).Decode(&list)
-	return list.Data, list.NextCursor, err
 }
 
 // ReplayEvents has the provider send the events of an order's charges and refunds once more, and
 // fails unless each is accepted.
 func ReplayEvents(ctx context.Context, base, order string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/webhooks/replay?reference="+url.QueryEscape(order), http.NoBody)
-	if err != nil {
-		return fmt.Errorf("replay the events of order %s: %w", order, err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("replay the events of order %s: %w", order, err)
-	}
-	defer func() { _ = answer.Body.Close() }()
 	var sent struct {
 		Data []struct {
 			ID     string
 			Status int
 		}
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&sent); err != nil {
-		return fmt.Errorf("replay the events of order %s: read the answer %s: %w", order, answer.Status, err)
+	if err := ask(ctx, http.DefaultClient, http.MethodPost, base+"/v1/webhooks/replay?reference="+url.QueryEscape(order), &sent); err != nil {
+		return fmt.Errorf("replay the events of order %s: %w", order, err)
 	}
 	if len(sent.Data) == 0 {
-		return fmt.Errorf("replay the events of order %s: answered %s, and no event", order, answer.Status)
+		return fmt.Errorf("replay the events of order %s: there is none", order)
 	}
 	for _, event := range sent.Data {
 		if event.Status/100 != 2 {
@@ -75,4 +47,39 @@ func ReplayEvents(ctx context.Context, base, order string) error {
 		}
 	}
 	return nil
+}
+
+// mails counts the mails that the server has, by the event in their Message-ID.
+func mails(ctx context.Context, base string) (map[string]int, error) {
+	var list struct {
+		Mails []struct {
+			MessageID string `json:"message_id"`
+		}
+	}
+	if err := ask(ctx, http.DefaultClient, http.MethodGet, base+"/v1/mails?limit=0", &list); err != nil {
+		return nil, fmt.Errorf("list the mails: %w", err)
+	}
+	count := map[string]int{}
+	for _, mail := range list.Mails {
+		event, _, _ := strings.Cut(mail.MessageID, "@")
+		count[event]++
+	}
+	return count, nil
+}
+
+// ask sends a request without a body, and decodes its answer.
+func ask(ctx context.Context, client *http.Client, method, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("answered %s", answer.Status)
+	}
+	return json.NewDecoder(answer.Body).Decode(into)
 }

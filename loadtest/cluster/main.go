@@ -72,11 +72,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	t, err := newTrial(ctx, cfg, out)
+	shop, err := workload.OpenShop(ctx, cfg.URL, []string{"sk_test_demo"})
 	if err != nil {
 		return err
 	}
-	defer t.wire.Close()
+	j := journal.NewWriter(io.Discard)
+	// One address for all: the Service chooses the replica.
+	wire := workload.NewWire(map[string]string{"nginx": cfg.URL, "api-1": cfg.URL, "api-2": cfg.URL}, j)
+	defer wire.Close()
+	t := &trial{cfg: cfg, out: out, shop: shop, journal: j, wire: wire, clients: workload.NewClients(wire, shop, 1, 1), memory: &peaks{}}
 	if err := t.load(ctx); err != nil {
 		return err
 	}
@@ -93,20 +97,6 @@ type trial struct {
 	clients *workload.Clients
 	lost    time.Time // when Redis lost its stream; zero: never
 	memory  *peaks
-}
-
-func newTrial(ctx context.Context, cfg config, out io.Writer) (*trial, error) {
-	shop, err := workload.OpenShop(ctx, cfg.URL, []string{"sk_test_demo"})
-	if err != nil {
-		return nil, err
-	}
-	j := journal.NewWriter(io.Discard)
-	// One address for all: the Service chooses the replica.
-	wire := workload.NewWire(map[string]string{"nginx": cfg.URL, "api-1": cfg.URL, "api-2": cfg.URL}, j)
-	return &trial{
-		cfg: cfg, out: out, shop: shop, journal: j, wire: wire,
-		clients: workload.NewClients(wire, shop, 1, 1), memory: &peaks{},
-	}, nil
 }
 
 // load takes the steps while clients shop, and shows what they noticed of each.

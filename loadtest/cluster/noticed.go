@@ -25,7 +25,7 @@ func noticed(name string, attempts []journal.Attempt, from, until time.Duration)
 			continue
 		}
 		count++
-		touched[books.KeyID{Account: a.Account, Key: a.Key}] = true
+		touched[a.ID()] = true
 		if kind := failure(a); kind != "" {
 			if kinds[kind]++; first == 0 || a.Invoke < first {
 				first = a.Invoke
@@ -54,9 +54,7 @@ func took(all []journal.Attempt) time.Duration {
 	return max(0, ended-began)
 }
 
-func final(a journal.Attempt) bool {
-	return a.Outcome() == journal.Succeeded || a.Outcome() == journal.Refused
-}
+func final(a journal.Attempt) bool { return a.Outcome().Kept() }
 
 // failure names why an attempt has no answer of the service, or "".
 func failure(a journal.Attempt) string {

@@ -28,39 +28,71 @@ const (
 // step changes the cluster, and returns when it is whole again.
 type step struct {
 	name string
-	do   func(context.Context) error
+	do   action
 }
 
+type action func(context.Context) error
+
 func (t *trial) steps() []step {
+	update := then(commands("rollout restart deployment/oncepay"), whole)
 	quick := []step{
 		{"rolling update", update},
-		{"`kill -9` of a replica", t.kill},
+		{"`kill -9` of a replica", then(t.kill, whole)},
 	}
 	if !t.cfg.all {
 		return quick
 	}
 	return append(quick, []step{
-		{"`kubectl delete --force` of a replica", t.deleteByForce},
-		{"`kubectl drain` of the node", drain},
-		{"PostgreSQL replaced", replaced("statefulset/postgres", "pod/postgres-0")},
-		{"PostgreSQL away for a minute", away("statefulset/postgres", "app.kubernetes.io/name=postgres")},
-		{"Redis replaced", t.losesRedis(replaced("deployment/redis", "pod", "--selector", "app.kubernetes.io/name=redis"))},
-		{"Redis away for a minute", t.losesRedis(away("deployment/redis", "app.kubernetes.io/name=redis"))},
+		{"`kubectl delete --force` of a replica", then(t.deleteByForce, whole)},
+		{"`kubectl drain` of the node", then(drain, whole)},
+		{"PostgreSQL replaced", replaced("statefulset/postgres", "postgres")},
+		{"PostgreSQL away for a minute", away("statefulset/postgres", "postgres")},
+		{"Redis replaced", t.losesRedis(replaced("deployment/redis", "redis"))},
+		{"Redis away for a minute", t.losesRedis(away("deployment/redis", "redis"))},
 		{fmt.Sprintf("%d orders a second until there are four replicas", t.cfg.Limit), t.limit(atMost)},
 		{"rolling update of these four, at the same rate", t.limit(update)},
 	}...)
 }
 
-func update(ctx context.Context) error {
-	if _, err := kubectl(ctx, "rollout", "restart", "deployment/oncepay"); err != nil {
-		return err
+// then does one thing after the other, until one fails.
+func then(actions ...action) action {
+	return func(ctx context.Context) error {
+		for _, do := range actions {
+			if err := do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return whole(ctx)
+}
+
+// commands are those of kubectl, with spaces between their words.
+func commands(lines ...string) action {
+	var all []action
+	for _, line := range lines {
+		all = append(all, func(ctx context.Context) error {
+			_, err := kubectl(ctx, strings.Fields(line)...)
+			return err
+		})
+	}
+	return then(all...)
+}
+
+// replaced deletes a server's pod, and waits for the next one.
+func replaced(of, name string) action {
+	return then(commands("delete pod --selector app.kubernetes.io/name="+name, "rollout status "+of+" --timeout=120s"), whole)
+}
+
+func away(of, name string) action {
+	return then(
+		commands("scale "+of+" --replicas=0", "wait --for=delete pod --selector=app.kubernetes.io/name="+name+" --timeout=120s"),
+		func(ctx context.Context) error { return wait.Pause(ctx, absence) },
+		commands("scale "+of+" --replicas=1", "rollout status "+of+" --timeout=120s"), whole)
 }
 
 // whole waits until all replicas are ready, and no other is left.
 func whole(ctx context.Context) error {
-	if _, err := kubectl(ctx, "rollout", "status", "deployment/oncepay", "--timeout=180s"); err != nil {
+	if err := commands("rollout status deployment/oncepay --timeout=180s")(ctx); err != nil {
 		return err
 	}
 	return wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
@@ -69,13 +101,10 @@ func whole(ctx context.Context) error {
 			return err
 		}
 		pods, err := kubectl(ctx, "get", "pods", "--selector="+replicas, "--output=name")
-		if err != nil {
-			return err
+		if n := len(strings.Fields(pods)); err == nil && state != fmt.Sprintf("%d %d", n, n) {
+			err = fmt.Errorf("%d pods for %s replicas", n, state)
 		}
-		if n := len(strings.Fields(pods)); state != fmt.Sprintf("%d %d", n, n) {
-			return fmt.Errorf("%d pods for %s replicas", n, state)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -94,24 +123,21 @@ func (t *trial) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	container, err := kubectl(ctx, "get", "pod", pod, "--output=jsonpath={.status.containerStatuses[0].containerID}")
+	const status = "--output=jsonpath={.status.containerStatuses[0]."
+	container, err := kubectl(ctx, "get", "pod", pod, status+"containerID}")
 	if err != nil {
 		return err
 	}
 	if _, err := command(ctx, "ctr", "tasks", "kill", "--signal=SIGKILL", strings.TrimPrefix(container, "containerd://")); err != nil {
 		return err
 	}
-	err = wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
-		restarts, err := kubectl(ctx, "get", "pod", pod, "--output=jsonpath={.status.containerStatuses[0].restartCount}")
+	return wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
+		restarts, err := kubectl(ctx, "get", "pod", pod, status+"restartCount}")
 		if err == nil && restarts == "0" {
 			err = fmt.Errorf("%s was not restarted", pod)
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return whole(ctx)
 }
 
 func (t *trial) deleteByForce(ctx context.Context) error {
@@ -119,10 +145,7 @@ func (t *trial) deleteByForce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := kubectl(ctx, "delete", "pod", pod, "--force", "--grace-period=0"); err != nil {
-		return err
-	}
-	return whole(ctx)
+	return commands("delete pod " + pod + " --force --grace-period=0")(ctx)
 }
 
 // drain evicts both replicas. The node takes no new pod, so the second one stays, as the disruption
@@ -132,63 +155,25 @@ func drain(ctx context.Context) error {
 	defer cancel()
 	drained := make(chan error, 1)
 	go func() {
-		_, err := kubectl(draining, "drain", "node", "--pod-selector="+replicas, "--ignore-daemonsets")
-		drained <- err
+		drained <- commands("drain node --pod-selector=" + replicas + " --ignore-daemonsets")(draining)
 	}()
 	_ = wait.Pause(ctx, 20*time.Second)
 	left, err := kubectl(ctx, "get", "deployment/oncepay", "--output=jsonpath={.status.readyReplicas}")
 	if err == nil && left != "1" {
 		err = fmt.Errorf("%s replicas are left, and the budget demands one", left)
 	}
-	if _, uncordoned := kubectl(ctx, "uncordon", "node"); err == nil {
-		err = uncordoned
-	}
-	if err != nil {
+	uncordon := commands("uncordon node")
+	if err := errors.Join(err, uncordon(ctx)); err != nil {
 		return err
 	}
 	if err := <-drained; err != nil {
 		return err
 	}
-	if _, err := kubectl(ctx, "uncordon", "node"); err != nil {
-		return err
-	}
-	return whole(ctx)
-}
-
-// replaced deletes a server's pod, and waits for the next one.
-func replaced(of string, pods ...string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if _, err := kubectl(ctx, append([]string{"delete"}, pods...)...); err != nil {
-			return err
-		}
-		if _, err := kubectl(ctx, "rollout", "status", of, "--timeout=120s"); err != nil {
-			return err
-		}
-		return whole(ctx)
-	}
-}
-
-func away(of, pods string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if _, err := kubectl(ctx, "scale", of, "--replicas=0"); err != nil {
-			return err
-		}
-		if _, err := kubectl(ctx, "wait", "--for=delete", "pod", "--selector="+pods, "--timeout=120s"); err != nil {
-			return err
-		}
-		_ = wait.Pause(ctx, absence)
-		if _, err := kubectl(ctx, "scale", of, "--replicas=1"); err != nil {
-			return err
-		}
-		if _, err := kubectl(ctx, "rollout", "status", of, "--timeout=120s"); err != nil {
-			return err
-		}
-		return whole(ctx)
-	}
+	return uncordon(ctx)
 }
 
 // losesRedis notes when Redis was whole again: events of before may not be in its stream.
-func (t *trial) losesRedis(do func(context.Context) error) func(context.Context) error {
+func (t *trial) losesRedis(do action) action {
 	return func(ctx context.Context) error {
 		defer func() { t.lost = time.Now() }()
 		return do(ctx)
@@ -196,7 +181,7 @@ func (t *trial) losesRedis(do func(context.Context) error) func(context.Context)
 }
 
 // limit has more clients order while it does something.
-func (t *trial) limit(do func(context.Context) error) func(context.Context) error {
+func (t *trial) limit(do action) action {
 	return func(ctx context.Context) error {
 		more, stop := context.WithCancel(ctx)
 		ordered := make(chan struct{})
@@ -212,13 +197,10 @@ func (t *trial) limit(do func(context.Context) error) func(context.Context) erro
 func atMost(ctx context.Context) error {
 	err := wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
 		counts, err := kubectl(ctx, "get", "deployment/oncepay", "--output=jsonpath={.status.readyReplicas}")
-		if err != nil {
-			return err
+		if n, _ := strconv.Atoi(counts); err == nil && n < 4 {
+			err = fmt.Errorf("%s replicas", counts)
 		}
-		if n, _ := strconv.Atoi(counts); n < 4 {
-			return fmt.Errorf("%s replicas", counts)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -232,7 +214,7 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	output, err := exec.CommandContext(ctx, name, args...).Output()
-	if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output returns it as it is
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(failed.Stderr)))
 	}
 	return strings.TrimSpace(string(output)), err
@@ -246,10 +228,7 @@ type peaks struct{ of map[string]int64 }
 func (p *peaks) watch(ctx context.Context) {
 	p.of = map[string]int64{}
 	for wait.Pause(ctx, 2*time.Second) == nil {
-		text, err := kubectl(ctx, "get", "--raw", "/apis/metrics.k8s.io/v1beta1/namespaces/oncepay-development/pods")
-		if err != nil {
-			continue // the next one
-		}
+		text, _ := kubectl(ctx, "get", "--raw", "/apis/metrics.k8s.io/v1beta1/namespaces/oncepay-development/pods")
 		var list struct {
 			Items []struct {
 				Containers []struct {
@@ -258,9 +237,7 @@ func (p *peaks) watch(ctx context.Context) {
 				}
 			}
 		}
-		if json.Unmarshal([]byte(text), &list) != nil {
-			continue
-		}
+		_ = json.Unmarshal([]byte(text), &list) // or the next time
 		for _, pod := range list.Items {
 			for _, c := range pod.Containers {
 				used, _ := strconv.ParseInt(c.Usage.Memory, 10, 64)

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 const (
@@ -44,11 +49,12 @@ type campaign struct {
 	shop     *workload.Shop
 	versions versions
 	clients  *workload.Clients
-	witness  *witness.Witness // nil where Redis is more than one
+	witness  *witness.Witness // sees nothing where Redis is more than one
 
-	phase      atomic.Value // string, for the progress
-	probes     atomic.Int64 // probes sent so far
-	losses     losses
+	phase      atomic.Value   // string, for the progress
+	probes     atomic.Int64   // probes sent so far
+	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
+	lostAt     time.Time      // the last one
 	runs       []faultRun
 	count      atomic.Int64
 	baseline   map[string]usage
@@ -64,12 +70,7 @@ type campaign struct {
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	ops := map[string]string{}
-	for _, replica := range stack.Replicas {
-		ops[replica] = st.Ops(replica)
-	}
-	target := fault.Target{Stack: st, Ops: ops, Has: cfg.has(), Base: cfg.Base}
-	c := &campaign{cfg: cfg, out: out, stack: st, target: target}
+	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
 	var err error
 	if cfg.Redis == stack.Single {
 		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
@@ -94,13 +95,9 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 		endpoints[replica] = "http://" + st.Addr(replica)
 	}
 	c.wire = workload.NewWire(endpoints, c.journal)
-	c.losses.since = time.Now()
+	c.lostAt = c.wire.Began
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
-	c.target.Crowd, c.target.Storm = c.clients.Crowd, c.clients.Storm
-	c.target.Pay, c.target.PayQuickly = c.clients.Pay, c.clients.PayQuickly
-	c.target.LeaveUnfinished = c.clients.LeaveUnfinished
-	c.target.Flood, c.target.Knock = c.clients.Flood, c.clients.Knock
-	c.target.OpenSale, c.target.Sell, c.target.Restock = c.clients.OpenSale, c.clients.Sell, c.clients.Restock
+	c.target = fault.Target{Stack: st, Has: cfg.has(), Base: cfg.Base, Clients: c.clients}
 	return c, nil
 }
 
@@ -117,8 +114,10 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 // finishes alone, then the verdict.
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
-	stopProgress := c.showProgress()
-	defer stopProgress()
+	defer report.Progress(c.out, func() string {
+		return fmt.Sprintf("%4.0fs  faults %3d  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), c.count.Load(),
+			len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+	})()
 	if err := c.load(ctx); err != nil {
 		return err
 	}
@@ -165,3 +164,163 @@ func (c *campaign) finish(ctx context.Context, everything bool) {
 }
 
 func (c *campaign) enter(phase string) { c.phase.Store(phase) }
+
+const (
+	// refusals is how many clients are refused by the other replica while one is paused.
+	refusals = 16
+	// healTries are for a service that another fault keeps from starting.
+	healTries = 3
+)
+
+// faultRun is a run of a fault as it happened. Times are since the campaign began.
+type faultRun struct {
+	Name      string         `json:"name"`
+	Kind      string         `json:"kind"`
+	Victim    fault.Victim   `json:"victim"`
+	Injected  time.Duration  `json:"injected"`
+	Held      time.Duration  `json:"held"`      // in force from here
+	Healing   time.Duration  `json:"healing"`   // to here at least
+	Healed    time.Duration  `json:"healed"`    // and not after this
+	Recovered time.Duration  `json:"recovered"` // when every endpoint answered again; 0: not checked
+	InFlight  int            `json:"in_flight"` // requests that it overlapped
+	Hits      *int           `json:"hits,omitempty"`
+	Dies      string         `json:"dies,omitempty"` // the replica that died alone
+	Death     *death         `json:"death,omitempty"`
+	Promotion time.Duration  `json:"promotion,omitempty"` // how long Sentinel took to promote the other server
+	Breaks    []fault.Damage `json:"breaks,omitempty"`
+	Excuses   []books.Rule   `json:"excuses,omitempty"`
+	NotFired  bool           `json:"not_fired,omitempty"`
+}
+
+func (r *faultRun) breaks(damage fault.Damage) bool {
+	return !r.NotFired && slices.Contains(r.Breaks, damage)
+}
+
+// Took is the time from healing until the service was back.
+func (r faultRun) Took() time.Duration { return r.Recovered - r.Healed }
+
+// Class is the victim's name as a CSS class.
+func (r faultRun) Class() string { return strings.ToLower(string(r.Victim)) }
+
+// runFaults injects and heals until the time is over.
+func (c *campaign) runFaults(ctx context.Context) error {
+	scheduler, err := fault.NewScheduler(c.target, c.cfg.Seed, c.cfg.Faults...)
+	if err != nil {
+		return err
+	}
+	for end := c.elapsed() + c.cfg.Duration; (c.elapsed() < end || !scheduler.RolledBack()) && ctx.Err() == nil; {
+		if err := c.runTogether(ctx, scheduler.Draw()); err != nil {
+			return err
+		}
+		c.enter("between faults")
+		_ = wait.Pause(ctx, scheduler.Pause(c.cfg.Shortest, c.cfg.Longest))
+	}
+	return c.startAll(ctx)
+}
+
+// runTogether injects faults side by side, holds them, heals them and waits until the service is
+// back.
+func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
+	first := len(c.runs)
+	died, deathMeasured := c.watchDeath(ctx, runs)
+	if err := c.inject(ctx, runs); err != nil {
+		return err
+	}
+	died()
+	held := c.elapsed()
+	var refused sync.WaitGroup
+	for _, run := range runs {
+		if run.Pauses != "" {
+			refused.Go(func() { c.clients.RefuseDuring(ctx, run.Pauses, refusals) })
+		}
+	}
+	_ = wait.Pause(ctx, slices.MaxFunc(runs, func(a, b *fault.Run) int { return cmp.Compare(a.Hold, b.Hold) }).Hold)
+	healing := c.elapsed()
+	// Also after Ctrl-C: a stack that was kept for inspection should be whole.
+	if err := c.heal(context.WithoutCancel(ctx), runs); err != nil {
+		return err
+	}
+	healed := c.elapsed()
+	c.enter("recovering")
+	refused.Wait()
+	recovered := c.awaitService(ctx)
+	measured := deathMeasured(runs[0].Died)
+	for n, run := range runs {
+		r := &c.runs[first+n]
+		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
+		if run.Counts {
+			r.Hits = &run.Hits
+		}
+		if !r.NotFired {
+			r.Death = measured
+		}
+	}
+	if slices.ContainsFunc(runs, losesRedis) {
+		c.lostAt = time.Now()
+	}
+	return nil
+}
+
+// losesRedis says that consumers may not have had what is in the event stream. The campaign repairs
+// nothing: the service has to publish it again.
+func losesRedis(r *fault.Run) bool { return slices.Contains(r.Breaks, fault.RedisLoses) }
+
+func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
+	for _, run := range runs {
+		run.Prepare(ctx)
+	}
+	for _, run := range runs {
+		c.enter(run.Label)
+		if losesRedis(run) {
+			ids, err := read(ctx, c, books.Reader.Stream)
+			if err != nil {
+				return err
+			}
+			c.lost = append(c.lost, books.Stream{Since: c.lostAt, IDs: ids})
+		}
+		r := faultRun{
+			Name: run.Label, Kind: run.Name, Victim: run.Victim, Dies: run.Dies, Breaks: run.Breaks,
+			Excuses: run.Excuses, Injected: c.elapsed(),
+		}
+		if err := run.Inject(ctx); err != nil {
+			// Beside another fault it may be impossible: what is dead can't be paused. It then
+			// breaks nothing, and does not count.
+			if !errors.Is(err, fault.ErrNotFired) && len(runs) == 1 {
+				return err
+			}
+			r.NotFired = true
+		}
+		c.runs = append(c.runs, r)
+		c.count.Add(1)
+	}
+	return nil
+}
+
+func (c *campaign) heal(ctx context.Context, runs []*fault.Run) error {
+	runs = slices.SortedStableFunc(slices.Values(runs), func(a, b *fault.Run) int { return a.Rank - b.Rank })
+	var err error
+	for range healTries {
+		err = nil
+		for _, run := range runs {
+			// A paused process that another fault killed can't be resumed, and startAll starts it.
+			if failed := run.Heal(ctx); !errors.Is(failed, os.ErrProcessDone) {
+				err = errors.Join(err, failed)
+			}
+		}
+		if err == nil {
+			return c.startAll(ctx) // one that died of something else, such as a failpoint that fired late
+		}
+	}
+	return err
+}
+
+// startAll starts whatever does not run.
+func (c *campaign) startAll(ctx context.Context) error {
+	services, _, err := c.stack.Status(ctx)
+	for _, service := range services {
+		if verb := map[string]string{"stopped": "start", "paused": "resume"}[service.State]; verb != "" {
+			err = errors.Join(err, c.stack.Do(ctx, verb, service.Name))
+		}
+	}
+	return err
+}

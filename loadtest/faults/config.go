@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,7 +44,9 @@ type config struct {
 }
 
 func parseConfig(environ []string) (config, error) {
-	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: withoutEmpty(env.ToMap(environ))})
+	set := env.ToMap(environ)
+	maps.DeleteFunc(set, func(_, value string) bool { return value == "" })
+	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: set})
 	if err != nil {
 		return config{}, fmt.Errorf("read environment: %w", err)
 	}
@@ -61,14 +68,18 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
+	if len(cfg.Seeds) == 0 {
+		cfg.Seeds = []uint64{cfg.Seed}
+	}
 	return cfg, nil
 }
 
 // has is what the stack has for faults.
-func (c config) has() []fault.Need {
-	needs := []fault.Need{fault.SingleRedis}
+func (c config) has() (needs []fault.Need) {
 	if c.Redis == stack.Sentinel {
-		needs = []fault.Need{fault.Sentinel}
+		needs = append(needs, fault.Sentinel)
+	} else {
+		needs = append(needs, fault.SingleRedis)
 	}
 	if c.Postgres == stack.SyncStandby {
 		needs = append(needs, fault.SyncStandby)
@@ -79,44 +90,59 @@ func (c config) has() []fault.Need {
 	return needs
 }
 
-func withoutEmpty(set map[string]string) map[string]string {
-	for name, value := range set {
-		if value == "" {
-			delete(set, name)
-		}
-	}
-	return set
-}
-
-// seeds are those of the runs.
-func (c config) seeds() []uint64 {
-	if len(c.Seeds) > 0 {
-		return c.Seeds
-	}
-	return []uint64{c.Seed}
-}
-
 // command repeats the run.
 func (c config) command() string {
-	task := "test:faults"
+	task, faults := "test:faults", ""
 	if c.Base != "" {
 		task = "test:upgrade"
 	}
-	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
-	if c.other() {
-		again += " SYSTEM=" + c.System
-	}
 	if len(c.Faults) > 0 {
-		again += fmt.Sprintf(" FAULTS='%s'", strings.Join(c.Faults, ","))
+		faults = "'" + strings.Join(c.Faults, ",") + "'"
 	}
-	if c.Expiry == shortExpiry {
-		again += " EXPIRY=" + c.Expiry
-	}
-	if c.Redis != stack.Single {
-		again += " REDIS=" + c.Redis
-	}
-	if c.Postgres != stack.Single {
-		again += " POSTGRES=" + c.Postgres
+	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
+	for _, of := range []struct{ name, value, usual string }{
+		{"SYSTEM", c.System, ours}, {"FAULTS", faults, ""}, {"EXPIRY", c.Expiry, "long"}, {"REDIS", c.Redis, stack.Single}, {"POSTGRES", c.Postgres, stack.Single},
+	} {
+		if of.value != of.usual {
+			again += " " + of.name + "=" + of.value
+		}
 	}
 	return again
+}
+
+// The systems that this package knows: the one that is verified, and the one that protects nothing.
+// loadtest/others has the others.
+const ours, control = "oncepay", "none"
+
+const (
+	// failpoints is the build tag of replicas that can be made to die at an instruction.
+	failpoints = "failpoints"
+	// othersModule makes the replicas' program of the other systems.
+	othersModule = "loadtest/others"
+	// stuckAfter is for how long a key may be in progress: our lease, and patience.
+	stuckAfter = fault.Lease + 10*time.Second
+)
+
+// other says that a run is a comparison: what goes wrong is counted.
+func (c config) other() bool { return c.System != ours }
+
+// programsOf are the programs that run in place of the oncepay that the stack builds: an earlier
+// release at first, or another system, which is built.
+func programsOf(ctx context.Context, cfg config) (map[string]string, error) {
+	if !cfg.other() && cfg.Base == "" {
+		return nil, nil
+	}
+	if !cfg.other() {
+		return map[string]string{stack.API1: cfg.Base, stack.API2: cfg.Base, stack.Oncepay: cfg.Base}, nil
+	}
+	program, err := filepath.Abs(filepath.Join(cfg.Out, "others"))
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-tags", failpoints, "-o", program, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, output)
+	}
+	return map[string]string{stack.API1: program, stack.API2: program}, nil
 }

@@ -8,8 +8,8 @@
 //
 // See config for the variables, and README.md for how to read and repeat a violation. It ends with
 // a non-zero status on any violation, and when the run was inconclusive. The second form writes a
-// page of Markdown about many runs, the third shows the attempts of some keys, or without keys what
-// clients did in all. What no run covers is listed in page.go.
+// page of Markdown about many runs, the third shows the attempts of some keys. What no run covers
+// is listed in page.go.
 package main
 
 import (
@@ -43,13 +43,13 @@ func main() {
 }
 
 func command(ctx context.Context, args, environ []string, out io.Writer) error {
-	if len(args) > 0 && args[0] == "summary" {
+	switch {
+	case len(args) == 0:
+	case args[0] == "summary":
 		return writeOverview(out, args[1:])
-	}
-	if len(args) > 0 && args[0] == "history" {
+	case args[0] == "history":
 		return writeHistory(out, args[1:])
-	}
-	if len(args) > 0 {
+	default:
 		return fmt.Errorf("unknown arguments %q: nothing, summary and some reports, or history, a journal and some keys", args)
 	}
 	cfg, err := parseConfig(environ)
@@ -57,12 +57,10 @@ func command(ctx context.Context, args, environ []string, out io.Writer) error {
 		return err
 	}
 	var errs []error
-	for _, seed := range cfg.seeds() {
-		if ctx.Err() != nil {
-			break
+	for _, cfg.Seed = range cfg.Seeds {
+		if ctx.Err() == nil {
+			errs = append(errs, run(ctx, cfg, out))
 		}
-		cfg.Seed = seed
-		errs = append(errs, run(ctx, cfg, out))
 	}
 	return errors.Join(errs...)
 }
@@ -72,7 +70,12 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	fmt.Fprintf(out, "faults on %s: seed %d, %d clients, %s\n", cfg.System, cfg.Seed, cfg.Clients, cfg.Duration)
 	st, err := bringUp(ctx, cfg, out)
 	if st != nil && !cfg.Keep {
-		defer func() { err = errors.Join(err, takeDown(ctx, st, out)) }()
+		defer func() {
+			fmt.Fprintln(out, "taking the stack down")
+			downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
+			defer cancel()
+			err = errors.Join(err, st.Down(downCtx, false))
+		}()
 	}
 	if err != nil {
 		return err
@@ -88,11 +91,11 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if cfg.other() {
-		return c.compare(c.summarize(passedOn))
-	}
 	if err := c.report(c.summarize(passedOn)); err != nil {
 		return err
+	}
+	if cfg.other() { // what it does wrong is no failure; an inconclusive run is one
+		return errors.Join(c.unproved(), c.saveLogs())
 	}
 	if len(c.violations) > 0 {
 		return errors.Join(errBroken, c.saveLogs())
@@ -127,13 +130,6 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 		return st, fmt.Errorf("bring the stack up: %w", err)
 	}
 	return st, nil
-}
-
-func takeDown(ctx context.Context, st *stack.Stack, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
-	defer cancel()
-	fmt.Fprintln(out, "taking the stack down")
-	return st.Down(ctx, false)
 }
 
 // saveLogs keeps what the services printed before the stack's folder goes.

@@ -4,20 +4,35 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
 	// askAgain is how often a probe is repeated: often, so that it measures the service and not its
-	// own pauses.
-	askAgain = 100 * time.Millisecond
-	// probeBudget bounds the wait for a probe whose key is not decided; that is a violation by
-	// then.
+	// own pauses. A slower answer than late counts as none while a replica's death is measured.
+	askAgain, late = 100 * time.Millisecond, time.Second
+	// probeBudget bounds the wait for a probe whose key is not decided, and for a service that is
+	// not back; both are violations by then.
 	probeBudget = 30 * time.Second
+	// backWithin is the promised time until the service answers again after a fault, and
+	// nginxWithin that for requests to nginx after the death of a replica. decidedWithin is the
+	// promise for the keys that it held.
+	backWithin, nginxWithin = 10 * time.Second, 5 * time.Second
+	decidedWithin           = fault.Lease + 2*time.Second
+	// slack allows for idle connections and the runtime's own goroutines.
+	slackGoroutines, slackConnections = 60, 20
+	// runningPayments have been running for runningFor when their replica is killed. The provider
+	// takes a second for them, and again where it had not been asked yet: that is part of the time
+	// in which they are decided.
+	runningPayments, runningFor, runningToken = 4, 400 * time.Millisecond, "tok_slow_1s"
 )
 
 // probe is a request of the campaign itself, to nginx unless the caller changes that.
@@ -27,7 +42,7 @@ func (c *campaign) probe(operation, path string, body any) workload.Request {
 		panic(err) // strings and integers
 	}
 	return workload.Request{Account: accounts[0], Key: fmt.Sprintf("faults-probe-%d", c.probes.Add(1)), Operation: operation,
-		Path: path, Body: raw, Client: -1, Via: "nginx", Purpose: journal.Probe}
+		Path: path, Body: raw, Client: -1, Via: stack.Nginx, Purpose: journal.Probe}
 }
 
 // topUp moves money, which needs a replica, Redis and PostgreSQL.
@@ -43,7 +58,104 @@ func (c *campaign) insist(ctx context.Context, r workload.Request) (a journal.At
 		if a = c.wire.Once(ctx, r, n); a.Outcome().Decided() || ctx.Err() != nil {
 			return a
 		}
-		r.Via = "nginx"
+		r.Via = stack.Nginx
 		_ = wait.Pause(ctx, askAgain)
 	}
+}
+
+// awaitService sends a top-up to every endpoint, and returns the time when all had answered.
+func (c *campaign) awaitService(ctx context.Context) time.Duration {
+	looking, cancel := context.WithTimeout(ctx, probeBudget)
+	defer cancel()
+	for _, endpoint := range []string{stack.API1, stack.API2, stack.Nginx} {
+		r := c.topUp()
+		r.Via = endpoint
+		for n := 1; c.wire.Once(looking, r, n).Outcome() != journal.Succeeded; n++ {
+			if looking.Err() != nil {
+				c.insist(context.WithoutCancel(ctx), r) // so that its key is decided; the violation stands
+				return c.elapsed()
+			}
+			_ = wait.Pause(looking, askAgain)
+		}
+	}
+	return c.elapsed()
+}
+
+// usage is what a replica holds.
+type usage struct{ goroutines, connections, waiters float64 }
+
+// measure reads the replicas' metrics; one that does not answer is missing.
+func (c *campaign) measure(ctx context.Context) map[string]usage {
+	all := map[string]usage{}
+	for _, name := range stack.Replicas {
+		if metrics, err := shop.Metrics(ctx, "http://"+c.stack.Ops(name)); err == nil {
+			all[name] = usage{metrics["go_goroutines"], metrics["postgres_pool_acquired_connections"], metrics["idempotency_waiters"]}
+		}
+	}
+	return all
+}
+
+// death is what the end of a replica costs clients that don't pause.
+type death struct {
+	Nginx   time.Duration `json:"nginx"`   // until the last answer of nginx that was missing, late or a failure
+	Keys    int           `json:"keys"`    // payments that were running there
+	Decided time.Duration `json:"decided"` // until the last of them was answered
+}
+
+// watchDeath starts payments at a replica that is to be killed, if no other fault runs beside.
+// Begin is called after the death. End waits for the last answers; it returns nil when nothing was
+// measured.
+func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (begin func(), end func(died time.Time) *death) {
+	if len(runs) != 1 || runs[0].Dies == "" {
+		return func() {}, func(time.Time) *death { return nil }
+	}
+	var group sync.WaitGroup
+	answers := make([]time.Duration, runningPayments)
+	for i := range answers {
+		placed := c.insist(ctx, c.probe("order", "/orders", map[string]any{
+			"customer_id": c.shop.Customers[accounts[0]][0],
+			"items":       []any{map[string]any{"sku": "faults-pen", "quantity": 1}},
+		}))
+		if placed.Resource == "" {
+			continue
+		}
+		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": map[string]any{"type": "card", "token": runningToken}})
+		payment.Via = runs[0].Dies
+		group.Go(func() { answers[i] = c.insist(ctx, payment).Return })
+	}
+	_ = wait.Pause(ctx, runningFor)
+	watching, stop := context.WithCancel(ctx)
+	failed := time.Duration(0)
+	begin = func() { group.Go(func() { failed = c.probeNginx(ctx, watching, &group) }) }
+	end = func(died time.Time) *death {
+		stop()
+		group.Wait()
+		at := died.Sub(c.wire.Began)
+		d := &death{Nginx: max(0, failed-at)}
+		for _, answer := range answers {
+			if took := answer - at; took > 0 { // or it was answered before
+				d.Keys++
+				d.Decided = max(d.Decided, took)
+			}
+		}
+		return d
+	}
+	return begin, end
+}
+
+// probeNginx sends top-ups through nginx as long as it is watched, each with a new key. It returns
+// when the last answer came that was missing, late or a failure, or 0.
+func (c *campaign) probeNginx(ctx, watching context.Context, group *sync.WaitGroup) (failed time.Duration) {
+	for pause := error(nil); pause == nil; pause = wait.Pause(watching, askAgain) {
+		r := c.topUp()
+		answer := c.wire.Once(ctx, r, 1)
+		succeeded := answer.Outcome() == journal.Succeeded
+		if !succeeded {
+			group.Go(func() { c.insist(ctx, r) }) // so that its key is decided
+		}
+		if !succeeded || answer.Return-answer.Invoke > late {
+			failed = answer.Return
+		}
+	}
+	return failed
 }

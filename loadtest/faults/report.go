@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,10 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
+	"time"
 
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/timeline"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
@@ -21,13 +24,12 @@ import (
 // rule.
 const maxHistories, maxShown = 5, 5
 
-// report prints the verdict and writes the report files.
+// report prints the figures and writes the report files. What another system does wrong is counted
+// and no failure, so that its page has no verdict.
 func (c *campaign) report(s summary) error {
-	c.printTable(s)
-	c.printVerdicts(s)
-	var evidence strings.Builder
-	c.writeEvidence(&evidence, s)
-	fmt.Fprint(c.out, evidence.String())
+	if err := pages.ExecuteTemplate(c.out, "report.txt.tmpl", s); err != nil {
+		return err
+	}
 	raw, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
@@ -36,60 +38,20 @@ func (c *campaign) report(s summary) error {
 	if err := os.WriteFile(base+".json", raw, 0o644); err != nil {
 		return err
 	}
+	if c.cfg.other() {
+		score, _ := json.MarshalIndent(c.score, "", "  ")
+		fmt.Fprintf(c.out, "\nscore of %s: %s\n\nreport: %s.json\nagain:  %s\n", s.System, score, base, s.Command)
+		return nil
+	}
+	var evidence strings.Builder
+	c.writeEvidence(&evidence, s)
+	fmt.Fprintf(c.out, "%s\nreport: %s.html, .json and .journal\nagain:  %s\n", &evidence, base, s.Command)
 	page, err := os.Create(base + ".html")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = page.Close() }()
-	fmt.Fprintf(c.out, "\nreport: %s.html, .json and .journal\nagain:  %s\n", base, s.Command)
-	return timeline.Write(page, c.page(s, evidence.String()))
-}
-
-func (c *campaign) printTable(s summary) {
-	fmt.Fprintf(c.out, "\n%-38s %6s %10s %6s %10s\n", "FAULT", "RUNS", "IN FLIGHT", "HITS", "BACK AFTER")
-	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
-		t := s.Kinds[kind]
-		fmt.Fprintf(c.out, "%-38s %6d %10d %6s %9.1fs\n", kind, t.Faults, t.InFlight, orNothing(t.Hits), t.Slowest.Seconds())
-	}
-	fmt.Fprintf(c.out, "\n%d faults, %d attempts (%.0f/s), %d keys\n", s.Faults, s.Attempts, float64(s.Attempts)/s.Duration.Seconds(), s.Keys)
-	for _, name := range slices.Sorted(maps.Keys(s.Effects)) {
-		fmt.Fprintf(c.out, "  %-20s %7d\n", name, s.Effects[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Outcomes)) {
-		fmt.Fprintf(c.out, "  answers: %-11s %7d\n", name, s.Outcomes[name])
-	}
-	fmt.Fprintf(c.out, "nginx passed %d POSTs on to the other replica\n", s.PassedOn)
-	fmt.Fprintf(c.out, "%d changes were sent without a key; %d of them got no answer, and may have acted once or not at all\n", s.Keyless.Sent, s.Keyless.Unanswered)
-	fmt.Fprintf(c.out, "%d refusals are excused: nginx read the copy that acted only after the attempt that was refused had been sent\n", s.ReadLate)
-	fmt.Fprintf(c.out, "%d provider events were delivered again and changed nothing: another transaction settled in the same microsecond\n", s.SameTime)
-	fmt.Fprintf(c.out, "%d events are in the stream more than once\n", s.Republished)
-	fmt.Fprintf(c.out, "%d generated requests: %d answers that openapi.yaml does not describe\n", s.Generated.Requests, s.Generated.Invalid)
-	if s.Failovers > 0 {
-		fmt.Fprintf(c.out, "%d failovers of Redis: Sentinel promoted the other server within %.1fs, and the time to recover begins then\n",
-			s.Failovers, s.Promotion.Seconds())
-	}
-	fmt.Fprintf(c.out, "%d deaths of a replica were measured: nginx answered again within %.1fs,\n  and %d running payments were decided within %.1fs\n",
-		s.Deaths, s.Death.Nginx.Seconds(), s.Death.Keys, s.Death.Decided.Seconds())
-	fmt.Fprintf(c.out, "%d keys of other clients lost an attempt to a death; the slowest was decided %.1fs later, its client's pauses included\n",
-		s.Interrupted.Keys, s.Interrupted.Slowest.Seconds())
-}
-
-func orNothing(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
-}
-
-func (c *campaign) printVerdicts(s summary) {
-	fmt.Fprintf(c.out, "\n%-56s VERDICT\n", "PROMISE")
-	for _, p := range s.Promises {
-		verdict := "kept"
-		if p.Broken > 0 {
-			verdict = fmt.Sprintf("BROKEN %d times", p.Broken)
-		}
-		fmt.Fprintf(c.out, "%-56s %s\n", p.Rule, verdict)
-	}
+	return drawPage(page, s, c.journal.Attempts(), evidence.String())
 }
 
 // writeEvidence shows some violations of each rule, and the full histories of some keys.
@@ -100,22 +62,125 @@ func (c *campaign) writeEvidence(out io.Writer, s summary) {
 			fmt.Fprintln(out, "VIOLATION", v)
 		}
 	}
-	attempts, printed := c.journal.Attempts(), map[books.KeyID]bool{}
-	histories := verify.History(attempts)
-	maps.Copy(histories, verify.Changes(attempts))
+	all, printed := histories(c.journal.Attempts()), map[books.KeyID]bool{}
 	for _, v := range s.Violations {
 		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {
 			continue
 		}
 		printed[id] = true
-		fmt.Fprintf(out, "\nhistory of %s of %s (%s):\n", v.Key, v.Account, v.Rule)
-		for _, a := range sorted(histories[id]) {
-			fmt.Fprintln(out, " ", a)
-		}
+		fmt.Fprintf(out, "\nhistory of %s of %s (%s):\n%s", v.Key, v.Account, v.Rule, lines(all[id]))
 	}
 }
 
-func sorted(attempts []journal.Attempt) []journal.Attempt {
-	return slices.SortedFunc(slices.Values(attempts), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+//go:embed overview.md.tmpl report.txt.tmpl
+var texts embed.FS
+
+// pages are the report of a campaign as text, and the overview.
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"seconds": func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) },
+	"round":   func(d time.Duration) string { return d.Round(time.Second).String() },
+	"perHour": func(n int, d time.Duration) string { return thousands(int(float64(n) / max(d.Hours(), 1e-9))) },
+	"n":       thousands,
+}).ParseFS(texts, "*.tmpl"))
+
+// writeOverview reads the JSON reports of some runs and writes one page of Markdown about them all.
+func writeOverview(out io.Writer, paths []string) error {
+	if len(paths) == 0 {
+		return errors.New("usage: go run ./loadtest/faults summary REPORT.json …")
+	}
+	page := struct {
+		Runs       []summary
+		Total      summary  // sums, and the worst of each figure
+		Versions   []string // that occur
+		NotCovered []string
+	}{Total: summary{Effects: map[string]int{}, Kinds: map[string]tally{}}, NotCovered: notCovered}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var run summary
+		if err := json.Unmarshal(raw, &run); err != nil {
+			return fmt.Errorf("%s is no report: %w", path, err)
+		}
+		page.Runs = append(page.Runs, run)
+	}
+	slices.SortStableFunc(page.Runs, func(a, b summary) int { return a.Date.Compare(b.Date) })
+	total := &page.Total
+	for _, run := range page.Runs {
+		total.add(run)
+		if v := run.Versions.String(); !slices.Contains(page.Versions, v) {
+			page.Versions = append(page.Versions, v)
+		}
+		for i, p := range run.Promises {
+			if i == len(total.Promises) {
+				total.Promises = append(total.Promises, promise{Rule: p.Rule})
+			}
+			total.Promises[i].Broken += p.Broken
+		}
+		total.NotDrawn = append(total.NotDrawn, run.NotDrawn...)
+	}
+	slices.Sort(total.NotDrawn)
+	total.NotDrawn = slices.DeleteFunc(slices.Compact(total.NotDrawn), func(kind string) bool { return total.Kinds[kind].Faults > 0 })
+	return pages.ExecuteTemplate(out, "overview.md.tmpl", page)
+}
+
+// Slowest is the slowest recovery.
+func (s summary) Slowest() (slowest time.Duration) {
+	for _, t := range s.Kinds {
+		slowest = max(slowest, t.Slowest)
+	}
+	return slowest
+}
+
+// Rate is the attempts per second.
+func (s summary) Rate() float64 { return float64(s.Attempts) / s.Duration.Seconds() }
+
+// thousands sets a space between groups of three digits.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}
+
+// writeHistory shows what a journal holds of some keys: every attempt, in order.
+func writeHistory(out io.Writer, args []string) error {
+	if len(args) < 2 {
+		return errors.New("history needs a journal and keys")
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	attempts, err := journal.Read(file)
+	if errors.Is(err, journal.ErrTorn) {
+		fmt.Fprintln(out, err) // and the rest is good
+	} else if err != nil {
+		return err
+	}
+	for id, history := range histories(attempts) {
+		if slices.Contains(args[1:], id.Key) {
+			fmt.Fprintf(out, "%s of %s:\n%s", id.Key, id.Account, lines(history))
+		}
+	}
+	return nil
+}
+
+// histories are the journal by key, and by the product or customer that is changed.
+func histories(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
+	all := verify.History(attempts)
+	maps.Copy(all, verify.Changes(attempts))
+	return all
+}
+
+// lines has one for each attempt, in order of time.
+func lines(history []journal.Attempt) (text string) {
+	for _, a := range slices.SortedFunc(slices.Values(history), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }) {
+		text += "  " + a.String() + "\n"
+	}
+	return text
 }

@@ -1,9 +1,20 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oncepay/oncepay/internal/programs"
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/conformance"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
@@ -67,6 +78,9 @@ type promise struct {
 	Broken int        `json:"broken"`
 }
 
+// Text is what pages call it.
+func (p promise) Text() books.Rule { return p.Rule }
+
 // tally is what a kind of fault amounted to.
 type tally struct {
 	Faults   int           `json:"faults"`
@@ -75,12 +89,62 @@ type tally struct {
 	Slowest  time.Duration `json:"slowest_recovery"`
 }
 
+// plus adds tallies.
+func (t tally) plus(o tally) tally {
+	return tally{t.Faults + o.Faults, t.InFlight + o.InFlight, t.Hits + o.Hits, max(t.Slowest, o.Slowest)}
+}
+
+// figures are what a fault run adds to a summary.
+func (r faultRun) figures() (s summary) {
+	if r.NotFired {
+		return s
+	}
+	t := tally{Faults: 1, InFlight: r.InFlight, Slowest: r.Took()}
+	if r.Hits != nil {
+		t.Hits = *r.Hits
+	}
+	s.Faults, s.Kinds, s.Promotion = 1, map[string]tally{r.Kind: t}, r.Promotion
+	if r.Promotion > 0 {
+		s.Failovers = 1
+	}
+	if r.Death != nil {
+		s.Deaths, s.Death = 1, *r.Death
+	}
+	return s
+}
+
+// add adds the figures of a fault run, or of another campaign: sums, and the worst of what is
+// measured.
+func (s *summary) add(o summary) {
+	s.Duration += o.Duration
+	s.Faults += o.Faults
+	s.Attempts += o.Attempts
+	s.Keys += o.Keys
+	for what, n := range o.Effects {
+		s.Effects[what] += n
+	}
+	s.PassedOn += o.PassedOn
+	s.Keyless.Sent += o.Keyless.Sent
+	s.Keyless.Unanswered += o.Keyless.Unanswered
+	s.Republished += o.Republished
+	s.ReadLate += o.ReadLate
+	s.SameTime += o.SameTime
+	s.Failovers += o.Failovers
+	s.Promotion = max(s.Promotion, o.Promotion)
+	s.Deaths += o.Deaths
+	s.Death = death{max(s.Death.Nginx, o.Death.Nginx), s.Death.Keys + o.Death.Keys, max(s.Death.Decided, o.Death.Decided)}
+	for kind, t := range o.Kinds {
+		s.Kinds[kind] = s.Kinds[kind].plus(t)
+	}
+	s.Violations = append(s.Violations, o.Violations...)
+}
+
 func (c *campaign) summarize(passedOn int) summary {
 	attempts := c.journal.Attempts()
 	s := summary{System: c.cfg.System, Score: c.score, Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC().Truncate(time.Second), Versions: c.versions, Clients: c.cfg.Clients,
 		Duration: c.stopped, Attempts: len(attempts), Keys: len(verify.History(attempts)), Effects: effects(c.books), Outcomes: map[journal.Outcome]int{},
 		PassedOn: passedOn, ReadLate: c.readLate, SameTime: c.sameMicrosecond, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
-		Runs: c.runs, Violations: c.violations, Generated: c.generated}
+		Runs: c.runs, Violations: c.violations, Generated: c.generated, Interrupted: interruptedBy(attempts, c.runs)}
 	for _, a := range attempts {
 		s.Outcomes[a.Outcome()]++
 		if a.Key == "" && a.Change.Kind != journal.Get {
@@ -91,107 +155,112 @@ func (c *campaign) summarize(passedOn int) summary {
 		}
 	}
 	for _, r := range c.runs {
-		s.add(r)
+		s.add(r.figures())
 	}
 	for _, kind := range fault.Kinds(c.target) {
 		if s.Kinds[kind].Faults == 0 {
 			s.NotDrawn = append(s.NotDrawn, kind)
 		}
 	}
-	s.Interrupted = interruptedBy(attempts, c.runs)
-	broken := map[books.Rule]int{}
-	for _, v := range c.violations {
-		broken[v.Rule]++
-	}
 	for _, rule := range verify.Rules {
-		s.Promises = append(s.Promises, promise{rule, broken[rule]})
+		broken := slices.DeleteFunc(slices.Clone(c.violations), func(v books.Violation) bool { return v.Rule != rule })
+		s.Promises = append(s.Promises, promise{rule, len(broken)})
 	}
 	return s
 }
 
-// add counts a run with its kind.
-func (s *summary) add(r faultRun) {
-	if r.NotFired {
-		return
-	}
-	s.Faults++
-	t := s.Kinds[r.Kind]
-	t.Faults++
-	t.InFlight += r.InFlight
-	t.Slowest = max(t.Slowest, r.Recovered-r.Healed)
-	if r.Hits != nil {
-		t.Hits += *r.Hits
-	}
-	s.Kinds[r.Kind] = t
-	if r.Promotion > 0 {
-		s.Failovers++
-		s.Promotion = max(s.Promotion, r.Promotion)
-	}
-	if r.Death != nil {
-		s.Deaths++
-		s.Death.Nginx = max(s.Death.Nginx, r.Death.Nginx)
-		s.Death.Keys += r.Death.Keys
-		s.Death.Decided = max(s.Death.Decided, r.Death.Decided)
-	}
-}
-
 // effects counts what succeeded.
 func effects(b books.Books) map[string]int {
-	count := map[string]int{"orders": len(b.Orders), "top-ups": len(b.TopUps), "ledger transactions": len(b.Transactions), "events": len(b.Events)}
+	count := map[string]int{"orders": len(b.Orders), "payments": len(b.Paid()), "refunds": len(b.Refunded()), "top-ups": len(b.TopUps),
+		"ledger transactions": len(b.Transactions), "events": len(b.Events)}
 	for _, p := range b.Products {
 		count["changes of products"] += int(p.Version)
 	}
-	for _, p := range b.Payments {
-		count["payments"] += succeeded(p.Status)
-	}
-	for _, r := range b.Refunds {
-		count["refunds"] += succeeded(r.Status)
-	}
 	for _, ch := range b.Charges {
-		count["charges"] += succeeded(ch.Status)
+		if ch.Status == "succeeded" {
+			count["charges"]++
+		}
 	}
 	return count
 }
 
-func succeeded(status string) int {
-	if status == "succeeded" {
-		return 1
-	}
-	return 0
-}
-
-// interruptedBy finds the keys that lost an attempt to the death of a replica.
+// interruptedBy finds the keys that lost an attempt to the death of a replica, and whose clients
+// tried again soon.
 func interruptedBy(attempts []journal.Attempt, runs []faultRun) (all interrupted) {
-	decided := map[books.KeyID]time.Duration{}
-	for _, a := range attempts {
-		id := books.KeyID{Account: a.Account, Key: a.Key}
-		if at, known := decided[id]; a.Outcome().Decided() && (!known || a.Return < at) {
-			decided[id] = a.Return
-		}
-	}
-	seen, histories := map[books.KeyID]bool{}, verify.History(attempts)
-	for _, r := range runs {
-		if r.NotFired || r.Dies == "" {
-			continue
-		}
-		for _, a := range attempts {
-			id := books.KeyID{Account: a.Account, Key: a.Key}
-			overlaps := a.Invoke <= r.Healed && a.Return >= r.Injected
-			if a.Outcome() != journal.Unknown || !overlaps || seen[id] || decided[id] < a.Return {
-				continue
+	for _, ofKey := range verify.History(attempts) {
+		var decided time.Duration
+		for _, a := range ofKey {
+			if a.Outcome().Decided() && (decided == 0 || a.Return < decided) {
+				decided = a.Return
 			}
-			if !asked(histories[id], a.Return) {
-				continue // its client had left
+		}
+		lost := slices.IndexFunc(ofKey, func(a journal.Attempt) bool {
+			died := func(r faultRun) bool {
+				return !r.NotFired && r.Dies != "" && a.Invoke <= r.Healed && a.Return >= r.Injected
 			}
-			seen[id] = true
+			again := func(b journal.Attempt) bool { return b.Invoke > a.Return && b.Invoke < a.Return+soon }
+			return a.Outcome() == journal.Unknown && decided >= a.Return && slices.ContainsFunc(runs, died) && slices.ContainsFunc(ofKey, again)
+		})
+		if lost >= 0 {
 			all.Keys++
-			all.Slowest = max(all.Slowest, decided[id]-a.Return)
+			all.Slowest = max(all.Slowest, decided-ofKey[lost].Return)
 		}
 	}
 	return all
 }
 
-// asked says whether a client tried again soon.
-func asked(attempts []journal.Attempt, since time.Duration) bool {
-	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool { return a.Invoke > since && a.Invoke < since+soon })
+// versions are of everything that a result depends on.
+type versions struct {
+	Oncepay  string `json:"oncepay"` // the commit; + when files differ from it
+	Go       string `json:"go"`
+	Postgres string `json:"postgres"`
+	Redis    string `json:"redis"`
+	Nginx    string `json:"nginx"`
+	System   string `json:"system"`
+	CPUs     int    `json:"cpus"`
+}
+
+func (v versions) String() string {
+	return fmt.Sprintf("oncepay %s, %s, PostgreSQL %s, Redis %s, nginx %s, %s, %d CPUs", v.Oncepay, v.Go, v.Postgres, v.Redis, v.Nginx, v.System, v.CPUs)
+}
+
+var number = regexp.MustCompile(`\d+(\.\d+)+`)
+
+// readVersions asks the stack that is up, and the programs.
+func readVersions(ctx context.Context, st *stack.Stack) (versions, error) {
+	v := versions{Oncepay: commit(ctx), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+	conn, err := pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
+	if err != nil {
+		return v, fmt.Errorf("read PostgreSQL's version: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	v.Postgres = number.FindString(conn.PgConn().ParameterStatus("server_version"))
+	client := redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})
+	defer func() { _ = client.Close() }()
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return v, fmt.Errorf("read Redis's version: %w", err)
+	}
+	_, info, _ = strings.Cut(info, "redis_version:")
+	v.Redis = number.FindString(info)
+	nginx, err := programs.Nginx.Find()
+	if err != nil {
+		return v, err
+	}
+	printed, err := exec.CommandContext(ctx, nginx, "-v").CombinedOutput()
+	v.Nginx = number.FindString(string(printed))
+	return v, err
+}
+
+// commit is HEAD's; a tree that is no checkout of git has none.
+func commit(ctx context.Context) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=10", "HEAD").Output()
+	if err != nil {
+		return "unknown" // a release's tarball, say
+	}
+	name := strings.TrimSpace(string(head))
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain").Output(); err != nil || len(changed) > 0 {
+		name += "+"
+	}
+	return name
 }

@@ -23,10 +23,10 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 	cfg, err = parseConfig([]string{"SEED=7", "FAULTS=replica kill,redis flush"})
 	require.NoError(t, err)
 	require.Contains(t, cfg.command(), "SEED=7 DURATION=2m0s CLIENTS=64 FAULTS='replica kill,redis flush'")
-	require.Equal(t, []uint64{7}, cfg.seeds())
+	require.Equal(t, []uint64{7}, cfg.Seeds)
 	cfg, err = parseConfig([]string{"SEEDS=1,2,3"})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1, 2, 3}, cfg.seeds())
+	require.Equal(t, []uint64{1, 2, 3}, cfg.Seeds)
 	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "FAULTS=earthquake"} {
 		_, err := parseConfig([]string{wrong})
 		require.Error(t, err, wrong)
@@ -36,7 +36,7 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 // campaignOf has ten seconds of load, one attempt every tenth of a second, and one fault in the
 // middle.
 func campaignOf() (*campaign, []journal.Attempt) {
-	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second,
+	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, stopped: 10 * time.Second, baseline: map[string]usage{"api-1": {}, "api-2": {}},
 		runs: []faultRun{{Name: "kill api-1", Kind: "replica kill", Dies: "api-1", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}
 	var attempts []journal.Attempt
 	for at := time.Duration(0); at < c.stopped; at += time.Second / 10 {
@@ -134,4 +134,21 @@ func TestInconclusive_WantsARepeatedEventAfterARelayDied(t *testing.T) {
 	c.books.Streams = nil
 	c.runs = append(c.runs, faultRun{Name: "redis flush", Kind: "redis flush", Breaks: []fault.Damage{fault.RedisLoses}, Injected: 7 * time.Second, Healed: 8 * time.Second})
 	require.Empty(t, c.inconclusive(attempts))
+}
+
+func TestUnproved_FailsACampaignThatSeesNothingWithoutProtection(t *testing.T) {
+	t.Parallel()
+	blind := campaign{cfg: config{System: control}}
+	require.ErrorIs(t, blind.unproved(), errBlind)
+
+	for _, c := range []*campaign{
+		{cfg: config{System: control}, score: verify.Score{DoubledKeys: 1}},
+		{cfg: config{System: "setnx"}},
+		{cfg: config{System: "setnx"}, score: verify.Score{DoubledKeys: 1, LostAnswers: 3}},
+	} {
+		require.NoError(t, c.unproved(), "what others do wrong is counted, and no failure")
+	}
+
+	idle := campaign{cfg: config{System: "setnx"}, violations: []books.Violation{{Rule: verify.Conclusive, Detail: "no fault ran"}}}
+	require.ErrorContains(t, idle.unproved(), "no fault ran")
 }

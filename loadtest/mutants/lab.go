@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,7 +36,7 @@ func openLab(ctx context.Context, cfg config, out io.Writer) (l *lab, err error)
 	if l.cfg.Out, err = filepath.Abs(cfg.Out); err != nil {
 		return nil, err
 	}
-	commit, err := command(ctx, ".", "git", "rev-parse", "--short", "HEAD")
+	commit, err := command(ctx, ".", "", "git", "rev-parse", "--short", "HEAD")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (l *lab) buildCampaign(ctx context.Context) error {
 		return err
 	}
 	l.campaign = filepath.Join(l.dir, "campaign")
-	_, err = command(ctx, head, "go", "build", "-o", l.campaign, "./loadtest/faults")
+	_, err = command(ctx, head, "", "go", "build", "-o", l.campaign, "./loadtest/faults")
 	return err
 }
 
@@ -94,34 +93,29 @@ func (l *lab) tryAll(ctx context.Context, mutants []mutant) []result {
 // tree copies the commit and applies the mutant's patch.
 func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	dir = filepath.Join(l.dir, m.Name)
-	archive := dir + ".tar"
-	if _, err = command(ctx, ".", "git", "archive", "--format=tar", "--output="+archive, l.commit); err != nil {
-		return dir, err
-	}
-	defer func() { err = errors.Join(err, os.Remove(archive)) }()
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return dir, err
 	}
-	if _, err = command(ctx, dir, "tar", "-xf", archive); err != nil || m.Patch == "" {
+	archive, err := command(ctx, ".", "", "git", "archive", "--format=tar", l.commit)
+	if err != nil {
 		return dir, err
 	}
-	if _, err = feed(ctx, dir, m.Patch, "git", "apply"); err != nil {
+	if _, err = command(ctx, dir, archive, "tar", "-x"); err != nil || m.Patch == "" {
+		return dir, err
+	}
+	if _, err = command(ctx, dir, m.Patch, "git", "apply"); err != nil {
 		return dir, fmt.Errorf("%w: %w", errNotApplied, err)
 	}
 	// As the stack builds, which then finds all but the linking done.
-	if _, err = command(ctx, dir, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
+	if _, err = command(ctx, dir, "", "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim"); err != nil {
 		return dir, fmt.Errorf("%w: %w", errNotCompiled, err)
 	}
 	return dir, nil
 }
 
-// command runs a program to its end and returns what it printed, which is also in its error.
-func command(ctx context.Context, dir, program string, args ...string) (string, error) {
-	return feed(ctx, dir, "", program, args...)
-}
-
-// feed is command, with something to read.
-func feed(ctx context.Context, dir, input, program string, args ...string) (string, error) {
+// command runs a program to its end, with something to read, and returns what it printed, which is
+// also in its error.
+func command(ctx context.Context, dir, input, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
 	printed, err := cmd.CombinedOutput()

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,11 +40,7 @@ type config struct {
 
 func parseConfig(environ []string) (config, error) {
 	set := env.ToMap(environ)
-	for name, value := range set {
-		if value == "" {
-			delete(set, name)
-		}
-	}
+	maps.DeleteFunc(set, func(_, value string) bool { return value == "" })
 	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: set})
 	if err != nil {
 		return config{}, fmt.Errorf("read environment: %w", err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -56,13 +57,16 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	for sender := range senders {
 		group.Go(func() {
 			g := generator{spec: spec, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
-			client := newClient()
+			client := &http.Client{
+				Transport:     &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true},
+				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			}
 			defer client.CloseIdleConnections()
 			for n := sender; n < cfg.Requests && ctx.Err() == nil; n += senders {
 				r := g.request(n)
-				answer, found := exchange(ctx, client, spec, r)
+				status, wrong := exchange(ctx, client, spec, r)
 				mu.Lock()
-				report.add(r, answer, found, seen)
+				report.add(r, status, wrong, seen)
 				mu.Unlock()
 			}
 		})
@@ -71,18 +75,18 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, ctx.Err()
 }
 
-// add counts an answer; found is what is wrong with it, or empty.
-func (p *Report) add(r request, status int, found string, seen map[string]int) {
+// add counts an answer; wrong is nil, or what is wrong with it.
+func (p *Report) add(r request, status int, wrong error, seen map[string]int) {
 	p.Requests++
 	p.Statuses[status]++
-	if found == "" {
+	if wrong == nil {
 		return
 	}
 	p.Invalid++
-	kind := fmt.Sprint(r.endpoint, status, found[:min(len(found), sameKind)])
+	kind := fmt.Sprintf("%s%d%.*s", r.endpoint, status, sameKind, wrong)
 	if seen[kind]++; seen[kind] > maxShown {
 		return
 	}
 	p.Violations = append(p.Violations, books.Broken(verify.AnswersConform, "%s: %d to %s %s (%s): %s",
-		r.endpoint, status, r.method, r.target, r.change, found))
+		r.endpoint, status, r.method, r.target, r.change, wrong))
 }

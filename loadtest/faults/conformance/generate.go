@@ -6,17 +6,19 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
 )
 
 // request is one generated request.
 type request struct {
-	route          route
-	valid          bool   // openapi.yaml allows it
-	change         string // what makes it invalid
+	route          *routers.Route // nil: the path does not exist
+	valid          bool           // openapi.yaml allows it
+	change         string         // what makes it invalid
 	endpoint, base string
 	method, target string // the target is the path and the query
 	header         http.Header
@@ -43,14 +45,14 @@ func (g *generator) request(n int) request {
 	}
 	r.route = g.spec.routes[g.random.IntN(len(g.spec.routes))]
 	r.method = r.route.Method
-	r.target = g.path(r.route)
+	r.target = basePath + r.route.Path
 	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
 	for _, p := range r.route.Operation.Parameters {
 		g.parameter(&r, p.Value)
 	}
-	if schema := bodySchema(r.route); schema != nil {
-		value := g.value("", schema)
-		r.body, _ = json.Marshal(value) // strings, numbers, maps and slices
+	if r.route.Operation.RequestBody != nil {
+		schema := r.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
 		r.header.Set("Content-Type", "application/json")
 	}
 	if r.route.Path == "/webhooks/psp" {
@@ -65,32 +67,16 @@ func (g *generator) request(n int) request {
 	return r
 }
 
-func bodySchema(r route) *openapi3.Schema {
-	if r.Operation.RequestBody == nil {
-		return nil
-	}
-	return r.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
-}
-
-// path fills in the parameters of a path.
-func (g *generator) path(r route) string {
-	path := basePath + r.Path
-	for _, p := range r.Operation.Parameters {
-		if p.Value.In == openapi3.ParameterInPath {
-			value := url.PathEscape(fmt.Sprint(g.value(p.Value.Name, p.Value.Schema.Value)))
-			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", value)
-		}
-	}
-	return path
-}
-
-// parameter adds a query or header parameter, the optional ones half of the time.
+// parameter fills in one of the path, or adds one to the query or the header, the optional ones
+// half of the time.
 func (g *generator) parameter(r *request, p *openapi3.Parameter) {
 	if !p.Required && g.chance(50) {
 		return
 	}
 	value := fmt.Sprint(g.value(p.Name, p.Schema.Value))
 	switch p.In {
+	case openapi3.ParameterInPath:
+		r.target = strings.ReplaceAll(r.target, "{"+p.Name+"}", url.PathEscape(value))
 	case openapi3.ParameterInHeader:
 		r.header.Set(p.Name, value)
 	case openapi3.ParameterInQuery:
@@ -110,10 +96,21 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 		return schema.Enum[g.random.IntN(len(schema.Enum))]
 	case schema.Type.Is(openapi3.TypeString):
 		return g.text(name, schema)
-	case schema.Type.Is(openapi3.TypeInteger):
-		return g.integer(schema)
+	case schema.Type.Is(openapi3.TypeInteger): // small, so that sums stay within their own bounds
+		smallest, largest := int64(0), int64(100)
+		if schema.Min != nil {
+			smallest = int64(*schema.Min)
+		}
+		if schema.Max != nil {
+			largest = min(largest, int64(*schema.Max))
+		}
+		return smallest + g.random.Int64N(largest-smallest+1)
 	case schema.Type.Is(openapi3.TypeArray):
-		return g.array(schema)
+		list := make([]any, max(1, schema.MinItems)) // one: items of an order have different SKUs
+		for i := range list {
+			list[i] = g.value("", schema.Items.Value)
+		}
+		return list
 	case schema.Type.Is(openapi3.TypeObject):
 		return g.object(schema)
 	}
@@ -143,55 +140,29 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 	case schema.Pattern == "^[A-Z]{2}$":
 		return "DE"
 	}
-	alphabet := "abcdefghijklmnopqrstuvwxyzäöü"
+	alphabet, text := []rune("abcdefghijklmnopqrstuvwxyzäöü"), []rune{}
 	if schema.Pattern == printableASCII {
-		alphabet = "abcdefghijklmnopqrstuvwxyz"
+		alphabet = alphabet[:26]
 	}
-	longest := 40
+	longest := uint64(40)
 	if schema.MaxLength != nil {
-		longest = int(min(40, *schema.MaxLength))
+		longest = min(longest, *schema.MaxLength)
 	}
-	shortest := int(schema.MinLength)
-	return g.letters(alphabet, shortest+g.random.IntN(longest-shortest+1))
-}
-
-// printableASCII is the pattern of keys.
-const printableASCII = "^[ -~]*$"
-
-func (g *generator) letters(alphabet string, n int) string {
-	letters, text := []rune(alphabet), make([]rune, n)
-	for i := range text {
-		text[i] = letters[g.random.IntN(len(letters))]
+	for range schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1) {
+		text = append(text, alphabet[g.random.IntN(len(alphabet))])
 	}
 	return string(text)
 }
 
-// integer is small, so that sums stay within their own bounds.
-func (g *generator) integer(schema *openapi3.Schema) int64 {
-	smallest, largest := int64(0), int64(100)
-	if schema.Min != nil {
-		smallest = int64(*schema.Min)
-	}
-	if schema.Max != nil {
-		largest = min(largest, int64(*schema.Max))
-	}
-	return smallest + g.random.Int64N(largest-smallest+1)
-}
-
-func (g *generator) array(schema *openapi3.Schema) []any {
-	list := make([]any, max(1, schema.MinItems)) // one: items of an order have different SKUs
-	for i := range list {
-		list[i] = g.value("", schema.Items.Value)
-	}
-	return list
-}
+// printableASCII is the pattern of keys.
+const printableASCII = "^[ -~]*$"
 
 // object has its required members, and the others half of the time, one at least where there must
 // be one. A card has a token, and a wallet none.
 func (g *generator) object(schema *openapi3.Schema) map[string]any {
 	object, names := map[string]any{}, sortedKeys(schema.Properties)
 	for _, name := range names {
-		if isRequired(schema, name) || g.chance(50) {
+		if slices.Contains(schema.Required, name) || g.chance(50) {
 			object[name] = g.value(name, schema.Properties[name].Value)
 		}
 	}

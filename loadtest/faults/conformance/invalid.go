@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // change is one way to make a request invalid. Where it does not apply it changes nothing.
@@ -37,23 +35,19 @@ var changes = []change{
 	{"control characters in the request ID", setHeader("X-Request-ID", "a\tb")},
 	{"HEAD", func(_ *generator, r *request) { r.method, r.body = http.MethodHead, nil }},
 	{"unknown method", func(g *generator, r *request) {
-		r.method = []string{"PURGE", "TRACE", "OPTIONS", "DELETE", "LINK", "get"}[g.random.IntN(6)]
+		r.method = g.pick("PURGE", "TRACE", "OPTIONS", "DELETE", "LINK", "get")
 	}},
 	{"unknown path", func(g *generator, r *request) {
-		r.route, r.target = route{}, []string{"/nowhere", "/v1", "/v1/nowhere", "/v2/orders", "/v1/orders/", "/v1//orders", "/%00"}[g.random.IntN(7)]
+		r.route, r.target = nil, g.pick("/nowhere", "/v1", "/v1/nowhere", "/v2/orders", "/v1/orders/", "/v1//orders", "/%00")
 	}},
-	{"bytes that are no UTF-8 in the path", func(_ *generator, r *request) {
-		r.target, r.route = "/v1/idempotency-keys/%ff%fe", route{}
-	}},
-	{"card number in the path", func(_ *generator, r *request) {
-		r.target, r.route = "/v1/idempotency-keys/4242424242424242", route{}
-	}},
+	{"bytes that are no UTF-8 in the path", setPath("/v1/idempotency-keys/%ff%fe")},
+	{"card number in the path", setPath("/v1/idempotency-keys/4242424242424242")},
 	{"bytes that are no UTF-8 in the query", addQuery("cursor=%ff")},
 	{"limit out of range", addQuery("limit=101")},
 	{"limit that is no number", addQuery("limit=ten")},
 	{"broken query", addQuery("limit=%zz&;")},
 	{"long path", func(g *generator, r *request) {
-		r.target, r.route = "/v1/products/"+strings.Repeat("a", 200+g.random.IntN(3000)), route{}
+		r.target, r.route = "/v1/products/"+strings.Repeat("a", 200+g.random.IntN(3000)), nil
 	}},
 	{"no body", func(_ *generator, r *request) { r.body = nil }},
 	{"half a body", func(g *generator, r *request) { r.body = r.body[:g.random.IntN(len(r.body)+1)] }},
@@ -75,11 +69,17 @@ var changes = []change{
 		o[name] = []any{true, "x", 1.5, []any{}, map[string]any{}, -1, json.Number("9007199254740993")}[g.random.IntN(7)]
 	})},
 	{"a number out of range", onMember(func(g *generator, o map[string]any, name string) {
-		o[name] = json.Number([]string{"0", "-1", "1e13", "1e400", "9223372036854775808", "0.1", "-0"}[g.random.IntN(7)])
+		o[name] = json.Number(g.pick("0", "-1", "1e13", "1e400", "9223372036854775808", "0.1", "-0"))
 	})},
 	{"a text out of range", onMember(func(g *generator, o map[string]any, name string) {
-		o[name] = []string{"", strings.Repeat("x", 300), "\x00", "4242 4242 4242 4242", "\u2028"}[g.random.IntN(5)]
+		o[name] = g.pick("", strings.Repeat("x", 300), "\x00", "4242 4242 4242 4242", "\u2028")
 	})},
+}
+
+func (g *generator) pick(texts ...string) string { return texts[g.random.IntN(len(texts))] }
+
+func setPath(target string) func(*generator, *request) {
+	return func(_ *generator, r *request) { r.target, r.route = target, nil }
 }
 
 func setKey(key string) func(*generator, *request) {
@@ -156,10 +156,6 @@ func (g *generator) rawRequest(r request) request {
 	r.valid, r.change, r.method, r.target = false, raw.name, http.MethodPost, "(raw)"
 	r.raw = []byte(strings.NewReplacer("HOST", host, "KEY", g.cfg.APIKey).Replace(raw.text))
 	return r
-}
-
-func isRequired(schema *openapi3.Schema, name string) bool {
-	return slices.Contains(schema.Required, name)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

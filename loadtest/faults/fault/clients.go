@@ -7,17 +7,21 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
-var clientKinds = []Kind{
-	{Name: "overload", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).overload},
-	{Name: "retry storm", Victim: Clients, Breaks: []Damage{Overloads}, draw: (*Scheduler).retryStorm},
-	{Name: "slow payments", Victim: Clients, Breaks: []Damage{PaymentsWait}, draw: (*Scheduler).slowPayments},
-	{Name: "unfinished requests", Victim: Clients, Breaks: []Damage{StaysUnfinished}, draw: (*Scheduler).unfinishedRequests},
-	{Name: "greedy account", Victim: Clients, Breaks: []Damage{AccountFloods}, draw: (*Scheduler).greedyAccount},
-	{Name: "flood of strangers", Victim: Clients, Breaks: []Damage{StrangersFlood}, draw: (*Scheduler).floodOfStrangers},
-	{Name: "flash sale", Victim: Clients, draw: (*Scheduler).flashSale},
-}
+var clientKinds = each([]Kind{
+	{Name: "overload", Breaks: []Damage{Overloads}, draw: gathering(crowd, (*workload.Clients).Crowd)},
+	{Name: "retry storm", Breaks: []Damage{Overloads}, draw: gathering(storm, (*workload.Clients).Storm)},
+	{Name: "slow payments", Breaks: []Damage{PaymentsWait}, draw: lasting(payersStay, (*Scheduler).slowPayments)},
+	{
+		Name: "unfinished requests", Breaks: []Damage{StaysUnfinished},
+		draw: lasting(unfinishedStay, gathering(unfinished, (*workload.Clients).LeaveUnfinished)),
+	},
+	{Name: "greedy account", Breaks: []Damage{AccountFloods}, draw: lasting(floodStay, gathering(greedy, (*workload.Clients).Flood))},
+	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, draw: lasting(floodStay, gathering(strangers, (*workload.Clients).Knock))},
+	{Name: "flash sale", draw: (*Scheduler).flashSale},
+}, func(k *Kind) { k.Victim = Clients })
 
 const (
 	// crowd is how many clients order at once without pauses: far more than the replicas can serve.
@@ -44,82 +48,45 @@ const (
 	buyers = 60
 )
 
-// overload has a crowd order while it lasts.
-func (s *Scheduler) overload() *Run { return s.gathering(s.target.Crowd, crowd) }
+// gather has so many clients send requests under a name until ctx ends, and counts these.
+type gather = func(c *workload.Clients, ctx context.Context, name string, size int) int
 
-// retryStorm has clients repeat their orders while it lasts.
-func (s *Scheduler) retryStorm() *Run { return s.gathering(s.target.Storm, storm) }
+// gathering counts the requests that more clients send while it lasts.
+func gathering(size int, gather gather) draw {
+	return func(s *Scheduler) *Run {
+		r := &Run{Counts: true, gathered: fmt.Sprint(s.random.Uint32())}
+		var group sync.WaitGroup
+		stop := func() {}
+		r.inject = func(ctx context.Context) error {
+			ctx, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
+			group.Go(func() { r.Hits += gather(s.Clients, ctx, r.gathered, size) })
+			return nil
+		}
+		r.heal = func(context.Context) error {
+			stop()
+			group.Wait()
+			return nil
+		}
+		return r
+	}
+}
 
 // slowPayments has many clients pay slowly at one replica while it lasts, and as many pay quickly
 // at the other one.
 func (s *Scheduler) slowPayments() *Run {
 	one := s.random.IntN(len(stack.Replicas))
-	r := s.gathering(func(ctx context.Context, name string, size int) int {
+	return gathering(payers, func(c *workload.Clients, ctx context.Context, name string, size int) int {
 		bystanders := make(chan int, 1)
-		go func() {
-			bystanders <- s.target.PayQuickly(ctx, name+"-bystander", stack.Replicas[1-one], size)
-		}()
-		return s.target.Pay(ctx, name, stack.Replicas[one], size) + <-bystanders
-	}, payers)
-	r.Hold = payersStay
-	return r
-}
-
-// unfinishedRequests has clients without an API key send half of a request while it lasts.
-func (s *Scheduler) unfinishedRequests() *Run {
-	r := s.gathering(func(ctx context.Context, _ string, size int) int { return s.target.LeaveUnfinished(ctx, size) }, unfinished)
-	r.Hold = unfinishedStay
-	return r
-}
-
-// greedyAccount has clients of one account order while it lasts.
-func (s *Scheduler) greedyAccount() *Run {
-	r := s.gathering(s.target.Flood, greedy)
-	r.Hold = floodStay
-	return r
-}
-
-// floodOfStrangers has clients with unknown API keys send requests while it lasts.
-func (s *Scheduler) floodOfStrangers() *Run {
-	r := s.gathering(func(ctx context.Context, _ string, size int) int { return s.target.Knock(ctx, size) }, strangers)
-	r.Hold = floodStay
-	return r
-}
-
-// gathering counts the requests.
-func (s *Scheduler) gathering(gather func(context.Context, string, int) int, size int) *Run {
-	r := &Run{Counts: true}
-	name := fmt.Sprint(s.random.Uint32())
-	var group sync.WaitGroup
-	stop := func() {}
-	r.inject = func(ctx context.Context) error {
-		var gathered context.Context
-		gathered, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
-		group.Go(func() { r.Hits += gather(gathered, name, size) })
-		return nil
-	}
-	r.heal = func(context.Context) error {
-		stop()
-		group.Wait()
-		return nil
-	}
-	return r
+		go func() { bystanders <- c.Pay(ctx, name+"-bystander", stack.Replicas[1-one], size, true) }()
+		return c.Pay(ctx, name, stack.Replicas[one], size, false) + <-bystanders
+	})(s)
 }
 
 // flashSale has many buyers order the few units of a product at once. It counts those who were told
 // whether they got one.
 func (s *Scheduler) flashSale() *Run {
-	r := &Run{Counts: true, victims: []string{stack.Postgres}}
-	name := fmt.Sprint(s.random.Uint32())
-	var group sync.WaitGroup
-	r.prepare = func(ctx context.Context) error { return s.target.OpenSale(ctx, name) }
-	r.inject = func(ctx context.Context) error {
-		group.Go(func() { r.Hits += s.target.Sell(ctx, name, buyers) })
-		return nil
-	}
-	r.heal = func(context.Context) error {
-		group.Wait()
-		return nil
-	}
+	r := gathering(buyers, (*workload.Clients).Sell)(s)
+	r.victims = []string{stack.Postgres}
+	r.prepare = func(ctx context.Context) error { return s.Clients.OpenSale(ctx, r.gathered) }
 	return r
 }

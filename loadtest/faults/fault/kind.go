@@ -5,8 +5,11 @@ package fault
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"time"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
@@ -22,8 +25,11 @@ type Kind struct {
 	// excuses nothing is held to every promise.
 	Excuses []books.Rule
 
-	draw func(*Scheduler) *Run
+	draw draw
 }
+
+// draw makes a run, with choices from the scheduler's source.
+type draw = func(*Scheduler) *Run
 
 // Victim is the part of the stack that a kind breaks.
 type Victim string
@@ -66,14 +72,6 @@ const (
 	RelayRepeats    Damage = "a relay publishes twice" // it died after publishing, before advancing
 )
 
-// needs adds a need to kinds.
-func needs(need Need, kinds []Kind) []Kind {
-	for i := range kinds {
-		kinds[i].Needs = need
-	}
-	return kinds
-}
-
 // catalogue has every kind once.
 var catalogue = slices.Concat(replicaKinds, requestKinds, upgradeKinds, redisKinds, sentinelKinds, postgresKinds, standbyKinds, providerKinds, mailKinds,
 	networkKinds, clientKinds)
@@ -84,31 +82,128 @@ func kindsOf(target Target) []Kind {
 }
 
 // Kinds are the names of all kinds that a target can run.
-func Kinds(target Target) []string { return names(kindsOf(target)) }
-
-// Names are the names of all kinds.
-func Names() []string { return names(catalogue) }
-
-func names(kinds []Kind) []string {
-	list := make([]string, len(kinds))
-	for i, k := range kinds {
-		list[i] = k.Name
+func Kinds(target Target) (names []string) {
+	for _, k := range kindsOf(target) {
+		names = append(names, k.Name)
 	}
-	return list
+	return names
 }
 
-// choose finds kinds by name; no names choose all.
-func choose(kinds []Kind, only []string) ([]Kind, error) {
-	if len(only) == 0 {
-		return kinds, nil
-	}
-	var chosen []Kind
+// choose finds kinds of a target by name; no names choose all.
+func choose(target Target, only []string) (chosen []Kind, err error) {
+	kinds := kindsOf(target)
 	for _, name := range only {
 		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, names(kinds))
+			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, Kinds(target))
 		}
 		chosen = append(chosen, kinds[i])
 	}
+	if len(only) == 0 {
+		return kinds, nil
+	}
 	return chosen, nil
 }
+
+// each changes kinds that have something in common.
+func each(kinds []Kind, change func(*Kind)) []Kind {
+	for i := range kinds {
+		change(&kinds[i])
+	}
+	return kinds
+}
+
+const (
+	// secondIn and thirdIn: one of secondIn draws has a second run, and one of thirdIn of those a
+	// third.
+	secondIn, thirdIn = 3, 4
+)
+
+// Scheduler draws runs. Not safe for concurrent use: a stack takes one command at a time.
+type Scheduler struct {
+	Target
+
+	random *rand.Rand
+	kinds  []Kind
+	bag    []Kind // what was not drawn in this round
+	swaps  int    // replicas replaced by one of the other release, so far
+}
+
+// NewScheduler draws by the seed, from the named kinds or else from all.
+func NewScheduler(target Target, seed uint64, only ...string) (*Scheduler, error) {
+	kinds, err := choose(target, only)
+	return &Scheduler{Target: target, random: rand.New(rand.NewPCG(seed, 7)), kinds: kinds}, err
+}
+
+// Draw returns a run, and sometimes others to be injected beside it, in this order, which break
+// other services. Each kind is drawn as often as its weight says, in random order, before the next
+// round.
+func (s *Scheduler) Draw() []*Run {
+	runs := []*Run{s.next()}
+	for _, in := range []int{secondIn, thirdIn} {
+		if s.random.IntN(in) != 0 {
+			break
+		}
+		if beside := s.beside(runs); beside != nil {
+			runs = append(runs, beside)
+		}
+	}
+	late := map[bool]int{false: 1} // what needs no traffic
+	slices.SortStableFunc(runs, func(a, b *Run) int { return late[a.traffic] - late[b.traffic] })
+	return runs
+}
+
+// next takes a run out of this round.
+func (s *Scheduler) next() *Run {
+	s.fill()
+	k := s.bag[0]
+	s.bag = s.bag[1:]
+	return s.make(k)
+}
+
+// beside draws the next run if it fits to these, and returns nil otherwise.
+func (s *Scheduler) beside(runs []*Run) *Run {
+	s.fill()
+	r := s.make(s.bag[0])
+	clash := func(other *Run) bool { return other.Name == r.Name || overlap(other.victims, r.victims) }
+	if slices.ContainsFunc(runs, clash) {
+		return nil
+	}
+	s.bag = s.bag[1:]
+	return r
+}
+
+func (s *Scheduler) fill() {
+	if len(s.bag) > 0 {
+		return
+	}
+	for _, k := range s.kinds {
+		s.bag = append(s.bag, slices.Repeat([]Kind{k}, max(1, k.Weight))...)
+	}
+	s.random.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
+}
+
+// make draws a run of a kind, which adds what it has drawn to what the kind says.
+func (s *Scheduler) make(k Kind) *Run {
+	r := k.draw(s)
+	k.Excuses = slices.Concat(k.Excuses, r.Excuses)
+	r.Kind = k
+	if r.Label == "" {
+		r.Label = k.Name
+	}
+	if r.Hold == 0 {
+		r.Hold = shortHold + time.Duration(s.random.Int64N(int64(longHold-shortHold)))
+	}
+	return r
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(victim string) bool { return slices.Contains(b, victim) })
+}
+
+// Pause draws the time between two draws.
+func (s *Scheduler) Pause(shortest, longest time.Duration) time.Duration {
+	return shortest + time.Duration(s.random.Int64N(int64(longest-shortest)))
+}
+
+func (s *Scheduler) replica() string { return stack.Replicas[s.random.IntN(len(stack.Replicas))] }

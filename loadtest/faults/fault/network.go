@@ -3,44 +3,52 @@ package fault
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-var networkKinds = []Kind{
+var networkKinds = each([]Kind{
 	{
-		Name: "redis cut off from one replica", Victim: Network, Needs: SingleRedis,
-		Excuses: redisUnreachable, draw: (*Scheduler).cutRedisOff,
+		Name: "redis cut off from one replica", Needs: SingleRedis, Excuses: redisUnreachable,
+		draw: func(s *Scheduler) *Run { return s.partition(s.replica(), stack.Redis) },
 	},
 	{
-		Name: "nginx cut off from one replica", Victim: Network,
-		Excuses: []books.Rule{verify.WaitedFor, verify.ReplicaAvailable}, draw: (*Scheduler).cutNginxOff,
+		Name: "nginx cut off from one replica", Excuses: nginxCutOff,
+		draw: func(s *Scheduler) *Run { return s.partition(stack.Nginx, s.replica()) },
 	},
-	{Name: "slow link", Victim: Network, draw: (*Scheduler).slowLink},
-	{
-		Name: "answers cut in half", Victim: Network,
-		Excuses: []books.Rule{verify.WaitedFor, verify.ReplicaAvailable}, draw: (*Scheduler).cutNginxAnswers,
-	},
-	{Name: "inner answers cut in half", Victim: Network, draw: (*Scheduler).cutInnerAnswers},
+	{Name: "slow link", draw: (*Scheduler).slowLink},
+	{Name: "answers cut in half", Excuses: nginxCutOff, draw: (*Scheduler).cutNginxAnswers},
+	{Name: "inner answers cut in half", draw: (*Scheduler).cutInnerAnswers},
+}, func(k *Kind) { k.Victim = Network })
+
+// nginxCutOff are the promises that need nginx's connections to the replicas.
+var nginxCutOff = []books.Rule{verify.WaitedFor, verify.ReplicaAvailable}
+
+// link does something to the connections from one service to another.
+func (s *Scheduler) link(label, verb, from, to string, args ...string) *Run {
+	command := slices.Concat([]string{from, to}, args)
+	return &Run{Label: label, inject: s.do(verb, command...), heal: s.do("heal", from, to)}
 }
 
-func (s *Scheduler) cutRedisOff() *Run { return s.partition(s.replica(), stack.Redis) }
-
-func (s *Scheduler) cutNginxOff() *Run { return s.partition(stack.Nginx, s.replica()) }
-
 func (s *Scheduler) partition(from, to string) *Run {
-	return &Run{
-		Label: "cut " + from + " from " + to, inject: s.do("partition", from, to),
-		heal: s.do("heal", from, to),
+	return s.link("cut "+from+" from "+to, "partition", from, to)
+}
+
+// slowAnswers delays a service's answers to one replica, by so many milliseconds at least.
+func slowAnswers(name, service string, least int) draw {
+	return func(s *Scheduler) *Run {
+		replica, delay := s.replica(), time.Duration(least+s.random.IntN(3000))*time.Millisecond
+		return s.link(fmt.Sprintf("%s answers %s after %s", name, replica, delay), "slow", replica, service, delay.String())
 	}
 }
 
 // stores are the services whose links a run may slow down or cut; Sentinel's servers are not behind
 // the proxy.
 func (s *Scheduler) stores(others ...string) []string {
-	if s.target.has(Sentinel) {
+	if s.has(Sentinel) {
 		return others
 	}
 	return slices.Concat(others, []string{stack.Redis})
@@ -48,35 +56,22 @@ func (s *Scheduler) stores(others ...string) []string {
 
 // unreliable are the promises that need answers from a store in time.
 func unreliable(store string) []books.Rule {
-	switch store {
-	case stack.Redis:
-		return redisUnreachable
-	case stack.Postgres:
-		return []books.Rule{verify.HangUpServed}
-	}
-	return nil
+	return map[string][]books.Rule{stack.Redis: redisUnreachable, stack.Postgres: postgresUnreachable}[store]
 }
 
 func (s *Scheduler) slowLink() *Run {
 	delays := map[string]string{stack.Postgres: "150ms", stack.Nginx: "500ms", stack.Redis: "80ms"}
 	links := s.stores(stack.Postgres, stack.Nginx)
 	replica, link := s.replica(), links[s.random.IntN(len(links))]
-	r := &Run{
-		Label: "slow " + replica + " and " + link, inject: s.do("slow", replica, link, delays[link]),
-		heal: s.do("heal", replica, link),
-	}
-	r.excuse(unreliable(link)...)
+	r := s.link("slow "+replica+" and "+link, "slow", replica, link, delays[link])
+	r.Excuses = unreliable(link)
 	return r
 }
 
 // cutNginxAnswers closes connections to a replica in the middle of an answer.
 func (s *Scheduler) cutNginxAnswers() *Run {
 	replica := s.replica()
-	return &Run{
-		Label:  "cut answers of " + replica,
-		inject: s.do("cut", stack.Nginx, replica, fmt.Sprint(200+s.random.IntN(1500))),
-		heal:   s.do("heal", stack.Nginx, replica),
-	}
+	return s.link("cut answers of "+replica, "cut", stack.Nginx, replica, fmt.Sprint(200+s.random.IntN(1500)))
 }
 
 // cutInnerAnswers closes a replica's connections to its stores or its provider in the middle of an
@@ -88,10 +83,7 @@ func (s *Scheduler) cutInnerAnswers() *Run {
 	if link == stack.Redis {
 		bytes = 160 + bytes%250 // its greeting has 150, most of its answers have 5
 	}
-	r := &Run{
-		Label:  "cut answers of " + link + " to " + replica,
-		inject: s.do("cut", replica, link, fmt.Sprint(bytes)), heal: s.do("heal", replica, link),
-	}
-	r.excuse(unreliable(link)...)
+	r := s.link("cut answers of "+link+" to "+replica, "cut", replica, link, fmt.Sprint(bytes))
+	r.Excuses = unreliable(link)
 	return r
 }

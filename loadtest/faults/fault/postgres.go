@@ -2,11 +2,14 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -14,28 +17,13 @@ import (
 // postgresUnreachable are the promises that need PostgreSQL to answer.
 var postgresUnreachable = []books.Rule{verify.HangUpServed}
 
-var postgresKinds = []Kind{
-	{
-		Name: "postgres pause", Victim: PostgreSQL, Excuses: postgresUnreachable,
-		draw: process("pause", stack.Postgres, "resume"),
-	},
-	{
-		Name: "postgres crash", Victim: PostgreSQL, Excuses: postgresUnreachable,
-		draw: process("crash", stack.Postgres, "start"),
-	},
-	{
-		Name: "postgres silent", Victim: PostgreSQL, Excuses: postgresUnreachable,
-		draw: (*Scheduler).silencePostgres,
-	},
-	{
-		Name: "postgres table locked", Victim: PostgreSQL, Excuses: postgresUnreachable,
-		draw: (*Scheduler).lockTable,
-	},
-	{
-		Name: "postgres table locked for long", Victim: PostgreSQL, Excuses: postgresUnreachable,
-		draw: (*Scheduler).lockTableForLong,
-	},
-}
+var postgresKinds = each([]Kind{
+	{Name: "postgres pause", draw: process("pause", stack.Postgres, "resume")},
+	{Name: "postgres crash", draw: process("crash", stack.Postgres, "start")},
+	{Name: "postgres silent", draw: (*Scheduler).silencePostgres},
+	{Name: "postgres table locked", draw: (*Scheduler).lockTable},
+	{Name: "postgres table locked for long", draw: lasting(forLong, (*Scheduler).lockWallets)},
+}, func(k *Kind) { k.Victim, k.Excuses = PostgreSQL, postgresUnreachable })
 
 // silencePostgres drops every packet on the way to the database, as a broken switch does.
 func (s *Scheduler) silencePostgres() *Run {
@@ -52,10 +40,11 @@ func (s *Scheduler) lockTable() *Run {
 // than two handlers' deadlines: clients that wait for each other's answers wait for all of it.
 const forLong = 20 * time.Second
 
-// lockTableForLong makes top-ups take longer than any client but a patient one waits.
-func (s *Scheduler) lockTableForLong() *Run {
+// lockWallets makes top-ups wait; for long, they take longer than any client but a patient one
+// waits.
+func (s *Scheduler) lockWallets() *Run {
 	r := s.lock("wallets")
-	r.Label, r.Hold = "lock wallets for long", forLong
+	r.Label += " for long"
 	return r
 }
 
@@ -64,7 +53,7 @@ func (s *Scheduler) lock(table string) *Run {
 	return &Run{
 		Label: "lock " + table, victims: []string{stack.Postgres},
 		inject: func(ctx context.Context) (err error) {
-			conn, err = pgx.Connect(ctx, stack.PostgresURL(s.target.Stack.PostgresPrimary()))
+			conn, err = pgx.Connect(ctx, stack.PostgresURL(s.Stack.PostgresPrimary()))
 			if err != nil {
 				return err
 			}
@@ -78,4 +67,56 @@ func (s *Scheduler) lock(table string) *Run {
 			return nil
 		},
 	}
+}
+
+// givenUp is longer than any transaction may take: who waits for a commit has given up by then.
+const givenUp = 7 * time.Second
+
+// failedOver are the promises that a failover of PostgreSQL suspends while it lasts: it does not
+// answer, and records in Redis of before are not believed, so that requests lose their leases.
+var failedOver = slices.Concat(postgresUnreachable, redisUnreachable)
+
+// standbyKinds promote the standby, which has every commit that was answered. The former primary
+// then becomes the standby.
+var standbyKinds = each([]Kind{
+	{Name: "postgres promote", Weight: failovers, Excuses: failedOver, draw: (*Scheduler).promote},
+	{Name: "postgres promote after the standby was cut off", Excuses: failedOver, draw: (*Scheduler).promoteCutOff},
+	{Name: "postgres standby pause", Excuses: postgresUnreachable, draw: (*Scheduler).pauseStandby},
+}, func(k *Kind) { k.Victim, k.Needs = PostgreSQL, SyncStandby })
+
+// promote ends the primary at once.
+func (s *Scheduler) promote() *Run {
+	r := &Run{Hold: shortHold, victims: []string{stack.Postgres}}
+	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "promote", stack.Postgres) }
+	r.heal = func(ctx context.Context) error {
+		if !s.Stack.Ended {
+			return nil // there was no promotion
+		}
+		return s.Stack.Do(ctx, "follow", stack.Postgres) // the former primary becomes the standby
+	}
+	return r
+}
+
+// promoteCutOff ends the primary when commits have waited for the standby for so long that their
+// clients have given up, and sent their requests again. Nobody may have seen what the standby does
+// not have.
+func (s *Scheduler) promoteCutOff() *Run {
+	r := s.promote()
+	promote := r.inject
+	r.inject = func(ctx context.Context) error {
+		if err := s.Stack.Do(ctx, "partition", stack.PostgresStandby, stack.Postgres); err != nil {
+			return err
+		}
+		cut := wait.Pause(ctx, givenUp)
+		return errors.Join(cut, promote(ctx), s.Stack.Do(ctx, "heal", stack.PostgresStandby, stack.Postgres))
+	}
+	return r
+}
+
+// pauseStandby holds all commits back.
+func (s *Scheduler) pauseStandby() *Run {
+	standby := func(verb string) step {
+		return func(ctx context.Context) error { return s.Stack.Do(ctx, verb, s.Stack.StandbyServer()) }
+	}
+	return &Run{victims: []string{stack.Postgres}, inject: standby("pause"), heal: standby("resume")}
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
 // Lease is the lease of the campaign's replicas: short, because pauses have to outlast it.
@@ -23,34 +27,10 @@ const (
 
 // Target is the stack that is broken.
 type Target struct {
-	Stack *stack.Stack
-	Ops   map[string]string // operations ports of the replicas, host:port
-	Has   []Need
-	Base  string // program of the earlier release that both replicas run at first; empty: there is none
-	// Crowd and Storm have many clients order at once, under this name, until ctx ends, and return
-	// how many requests they sent. Those of a storm repeat theirs without a pause.
-	Crowd, Storm func(ctx context.Context, name string, size int) (sent int)
-	// Pay has many clients order and pay with a slow card at one replica, until ctx ends, and
-	// returns how many requests they sent.
-	Pay func(ctx context.Context, name, replica string, size int) (sent int)
-	// PayQuickly has as many clients do so at one replica with a card that is charged at once.
-	PayQuickly func(ctx context.Context, name, replica string, size int) (sent int)
-	// LeaveUnfinished has many clients send half of a request to nginx and wait, until ctx ends. It
-	// returns how many did.
-	LeaveUnfinished func(ctx context.Context, size int) (sent int)
-	// Flood has many clients of one account order without a pause, past nginx, until ctx ends, and
-	// returns how many requests they sent. Knock has strangers send requests with unknown API keys,
-	// and returns how many were refused.
-	Flood func(ctx context.Context, name string, size int) (sent int)
-	Knock func(ctx context.Context, size int) (refused int)
-	// OpenSale offers a few units of a product. Sell has many buyers order one of them at once, and
-	// returns how many were told whether they got it.
-	OpenSale func(ctx context.Context, name string) error
-	Sell     func(ctx context.Context, name string, buyers int) (told int)
-	// Restock has n products and customers change twice: through nginx, half of them without a
-	// key, and then through the replica that is not broken. It calls ready when the first changes
-	// are sent, and returns how many of those with a key took longer than patience.
-	Restock func(ctx context.Context, broken string, n int, patience time.Duration, ready func()) (passedOn int)
+	Stack   *stack.Stack
+	Has     []Need
+	Base    string            // program of the earlier release that both replicas run at first; empty: there is none
+	Clients *workload.Clients // that some kinds have do more
 }
 
 func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has, need) }
@@ -64,6 +44,7 @@ type Run struct {
 	// Pauses is the replica that is paused as a whole; empty: none.
 	Pauses string
 	Died   time.Time // when it did, or a moment before; set by Inject
+	Rank   int       // lower ones are healed first: a replica needs its stores
 	// Counts says that Hits is set: how many answers, events or requests the run met, by Heal.
 	Counts bool
 	Hits   int
@@ -71,12 +52,14 @@ type Run struct {
 	// set by Inject.
 	Promotion time.Duration
 
-	prepare func(context.Context) error // nil: nothing to wait for
-	unready bool                        // prepare failed
-	inject  func(context.Context) error
-	heal    func(context.Context) error
-	rank    int      // lower ones are healed first: a replica needs its stores
+	prepare step // nil: nothing to wait for
+	unready bool // prepare failed
+	inject  step
+	heal    step
 	victims []string // services that another run must leave alone
+	master  string   // the Redis that was master; set by prepare
+	// gathered is the name of the clients that a run gathers, which their keys have.
+	gathered string
 	// traffic says that it needs requests that reach their replicas, so it is injected first.
 	traffic bool
 }
@@ -107,12 +90,6 @@ func (r *Run) Heal(ctx context.Context) error {
 	return wrap("heal "+r.Label, r.heal(ctx))
 }
 
-// Rank orders the healing of several runs.
-func (r *Run) Rank() int { return r.rank }
-
-// excuse adds promises to those that the kind excuses, for this run alone.
-func (r *Run) excuse(rules ...books.Rule) { r.Excuses = slices.Concat(r.Excuses, rules) }
-
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -120,32 +97,79 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// do is a command of the stack's switchboard.
-func (s *Scheduler) do(verb string, args ...string) func(context.Context) error {
-	return func(ctx context.Context) error { return s.doNow(ctx, verb, args...) }
-}
-
-// doNow applies a command. PostgreSQL is the server that takes writes, whichever that is by then.
-func (s *Scheduler) doNow(ctx context.Context, verb string, args ...string) error {
-	st := s.target.Stack
-	args = slices.Clone(args)
-	for i, arg := range args {
-		if arg == stack.Postgres {
-			args[i] = st.Primary()
-		}
+// lasting has runs last for so long.
+func lasting(hold time.Duration, draw draw) draw {
+	return func(s *Scheduler) *Run {
+		r := draw(s)
+		r.Hold = hold
+		return r
 	}
-	return st.Do(ctx, verb, args...)
 }
 
-// onBoth is a command on both replicas' connections to a service.
-func (s *Scheduler) onBoth(verb, service string, args ...string) func(context.Context) error {
+// step is a part of injecting or healing.
+type step = func(context.Context) error
+
+// steps are taken one after the other, until one fails.
+func steps(all ...step) step {
+	return func(ctx context.Context) error {
+		for _, do := range all {
+			if err := do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// pause is a step that does nothing for so long.
+func pause(d time.Duration) step {
+	return func(ctx context.Context) error { return wait.Pause(ctx, d) }
+}
+
+// do is a command of the stack's switchboard. PostgreSQL is the server that takes writes, whichever
+// that is by then.
+func (s *Scheduler) do(verb string, args ...string) step {
+	return func(ctx context.Context) error {
+		now := slices.Clone(args)
+		if i := slices.Index(now, stack.Postgres); i >= 0 {
+			now[i] = s.Stack.Primary()
+		}
+		return s.Stack.Do(ctx, verb, now...)
+	}
+}
+
+// onBoth is a command on both replicas, or on their connections to a service.
+func (s *Scheduler) onBoth(verb string, service ...string) step {
 	return func(ctx context.Context) (err error) {
 		for _, replica := range stack.Replicas {
-			command := append([]string{replica, service}, args...)
-			err = errors.Join(err, s.doNow(ctx, verb, command...))
+			err = errors.Join(err, s.do(verb, slices.Concat([]string{replica}, service)...)(ctx))
 		}
 		return err
 	}
 }
 
 func nothing(context.Context) error { return nil }
+
+// callTimeout bounds a call to a service's own switches.
+const callTimeout = 5 * time.Second
+
+// call sends a request to a service's own switches: failpoints, or troubles that it makes itself.
+// Its connection does not outlive it.
+func call(ctx context.Context, method, addr, path, body string) (answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s %s of %s: answered %s", method, path, addr, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}

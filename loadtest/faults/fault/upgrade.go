@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -27,39 +26,34 @@ func (s *Scheduler) RolledBack() bool {
 // one, and so on. The schema is migrated before the first time, and stays. api-2 is killed, while
 // api-1 has the other release already, which then finishes what api-2 had begun.
 func (s *Scheduler) swapReplica() *Run {
-	st, replica, program, release := s.target.Stack, stack.Replicas[s.swaps%2], "", "this release"
+	st, replica, program, release := s.Stack, stack.Replicas[s.swaps%2], "", "this release"
 	if s.swaps%wayAndBack >= 2 {
-		program, release = s.target.Base, "the earlier release"
+		program, release = s.Base, "the earlier release"
 	}
-	r := &Run{Label: replica + " becomes " + release, rank: 1, victims: []string{replica}, heal: nothing}
+	r := &Run{Label: replica + " becomes " + release, Rank: 1, victims: []string{replica}, heal: nothing}
 	end := "stop"
 	if replica == stack.API2 {
 		end, r.Dies = "kill", replica
 	}
-	r.inject = func(ctx context.Context) error {
-		if s.swaps == 0 {
-			if err := s.migrate(ctx); err != nil {
-				return err
-			}
-		}
+	r.inject = steps(s.migrate, func(ctx context.Context) error {
 		if err := st.Use(ctx, replica, program); err != nil {
 			return err
 		}
 		s.swaps++
-		r.Died = time.Now()
-		if err := st.Do(ctx, end, replica); err != nil {
-			return err
-		}
-		return st.Do(ctx, "start", replica)
-	}
+		return s.end(r, end, replica)(ctx)
+	}, s.do("start", replica))
 	return r
 }
 
-// migrate brings the schema to this release's, while the earlier one serves.
+// migrate brings the schema to this release's before the first replica is replaced, while the
+// earlier one serves.
 func (s *Scheduler) migrate(ctx context.Context) error {
-	if err := s.target.Stack.Use(ctx, stack.Oncepay, ""); err != nil {
+	if s.swaps > 0 {
+		return nil
+	}
+	if err := s.Stack.Use(ctx, stack.Oncepay, ""); err != nil {
 		return err
 	}
-	_, err := s.target.Stack.Oncepay(ctx, "migrate", "up")
+	_, err := s.Stack.Oncepay(ctx, "migrate", "up")
 	return err
 }

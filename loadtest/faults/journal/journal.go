@@ -5,11 +5,14 @@ package journal
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 // Attempt is a client attempt (docs/glossary.md): one request on the wire.
@@ -136,6 +139,9 @@ var retryable = map[string]bool{
 	"newer_attempt_refused": true,
 }
 
+// ID is the attempt's key in its scope.
+func (a Attempt) ID() books.KeyID { return books.KeyID{Account: a.Account, Key: a.Key} }
+
 // Outcome classifies the attempt.
 func (a Attempt) Outcome() Outcome {
 	switch {
@@ -168,8 +174,11 @@ func (a Attempt) RefusedForNow() bool {
 	return a.Status < http.StatusInternalServerError && retryable[a.Code]
 }
 
+// Kept says that the answer is kept under the key: it is the end of the request.
+func (o Outcome) Kept() bool { return o == Succeeded || o == Refused }
+
 // Decided says that no retry can change what the client knows now.
-func (o Outcome) Decided() bool { return o == Succeeded || o == Refused || o == Reused || o == Expired }
+func (o Outcome) Decided() bool { return o.Kept() || o == Reused || o == Expired }
 
 func (a Attempt) String() string {
 	return fmt.Sprintf("%9.3f–%9.3fs client %2d %-7s #%d via %-5s by %-5s %s %s %d %s replay=%t %.8s %s %s %s", a.Invoke.Seconds(), a.Return.Seconds(), a.Client,
@@ -216,4 +225,32 @@ func (w *Writer) Close() error {
 		w.err = fmt.Errorf("write the journal: %w", err)
 	}
 	return w.err
+}
+
+// ErrTorn says that the last line is incomplete: the campaign was killed while it wrote. The lines
+// before it are good.
+var ErrTorn = errors.New("the journal's last line is torn")
+
+// Read returns the attempts of a journal, with ErrTorn all but the last. A bad line with others
+// after it is damage, and another error.
+func Read(in io.Reader) ([]Attempt, error) {
+	var attempts []Attempt
+	lines := bufio.NewReader(in)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return attempts, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return attempts, fmt.Errorf("line %d: %w", number, ErrTorn) // each ends with its line feed
+		}
+		if err != nil {
+			return attempts, fmt.Errorf("read the journal: %w", err)
+		}
+		var a Attempt
+		if err := json.Unmarshal(line, &a); err != nil {
+			return attempts, fmt.Errorf("read the journal, line %d: %w", number, err)
+		}
+		attempts = append(attempts, a)
+	}
 }

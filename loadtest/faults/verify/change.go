@@ -71,21 +71,21 @@ func only(t thing, is bool) []any {
 
 // Changes is the journal by the product or customer that is changed. Its ID stands for a key.
 func Changes(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	all := map[books.KeyID][]journal.Attempt{}
-	for _, a := range attempts {
-		if a.Change != nil {
-			id := books.KeyID{Account: a.Account, Key: a.Change.Of}
-			all[id] = append(all[id], a)
+	return by(attempts, func(a journal.Attempt) (of string, ok bool) {
+		if a.Change == nil {
+			return "", false
 		}
-	}
-	return all
+		return a.Change.Of, true
+	})
 }
 
 // changesActOnce finds products and customers whose changes have no order in which each acts once,
 // in its time.
-func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Duration) []books.Violation {
-	ends, expired := endsOf(b), expiredOf(b)
-	var found []books.Violation
+func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Duration) (found []books.Violation) {
+	ends, expired := endsOf(b), map[string]bool{} // orders that have returned their stock without a request
+	for _, o := range b.Orders {
+		expired[o.ID] = o.Status == "expired"
+	}
 	for id, attempts := range Changes(attempts) {
 		operations := changesOf(attempts, expired, ends[id.Key])
 		if verdict := porcupine.CheckOperationsTimeout(things, operations, patience); verdict != porcupine.Ok {
@@ -112,15 +112,6 @@ func endsOf(b books.Books) map[string]thing {
 		}
 	}
 	return ends
-}
-
-// expiredOf are the orders that have returned their stock without a request.
-func expiredOf(b books.Books) map[string]bool {
-	orders := map[string]bool{}
-	for _, o := range b.Orders {
-		orders[o.ID] = o.Status == "expired"
-	}
-	return orders
 }
 
 // changesOf are the changes of one thing, with the time in which each acted. A customer is there
@@ -181,7 +172,7 @@ func requests(attempts []journal.Attempt) []journal.Attempt {
 		one := ofKey[0]
 		one.Error, one.Return = "never decided", math.MaxInt64
 		for _, a := range ofKey {
-			if o := a.Outcome(); (o == journal.Succeeded || o == journal.Refused) && a.Return < one.Return {
+			if a.Outcome().Kept() && a.Return < one.Return {
 				one = a
 			}
 		}

@@ -3,16 +3,72 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/loadtest/books"
-
 	"github.com/anishathalye/porcupine"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
+
+// key is what is known of a client's key.
+type key struct {
+	books.KeyID
+
+	attempts []journal.Attempt
+	lookUps  []journal.Attempt
+	row      books.KeyRow // zero: there is none
+}
+
+// by groups attempts; those that have no group are left out.
+func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok bool)) map[books.KeyID][]journal.Attempt {
+	groups := map[books.KeyID][]journal.Attempt{}
+	for _, a := range attempts {
+		if key, ok := group(a); ok {
+			id := books.KeyID{Account: a.Account, Key: key}
+			groups[id] = append(groups[id], a)
+		}
+	}
+	return groups
+}
+
+// History is the journal by key, without look-ups and requests that have none.
+func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
+	return by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp == nil && a.Key != "" })
+}
+
+func keysOf(attempts []journal.Attempt, b books.Books) (all []key) {
+	rows, lookUps := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp != nil })
+	for _, row := range b.Keys {
+		rows[row.KeyID] = row
+	}
+	for id, attempts := range History(attempts) {
+		all = append(all, key{id, attempts, lookUps[id], rows[id]})
+	}
+	return all
+}
+
+// check applies a rule to each key. What it returns is the detail of a violation, or empty.
+func check(rule books.Rule, keys []key, broken func(key) string) (found []books.Violation) {
+	for _, k := range keys {
+		if detail := broken(k); detail != "" {
+			found = append(found, books.Violation{Rule: rule, Detail: detail}.Of(k.KeyID))
+		}
+	}
+	return found
+}
+
+// find returns the first attempt with one of these outcomes.
+func (k key) find(outcomes ...journal.Outcome) (a journal.Attempt, ok bool) {
+	i := slices.IndexFunc(k.attempts, func(a journal.Attempt) bool { return slices.Contains(outcomes, a.Outcome()) })
+	if i < 0 {
+		return a, false
+	}
+	return k.attempts[i], true
+}
 
 // state is what a key is to the model: nothing, or one request with one answer.
 type state struct {
@@ -47,143 +103,169 @@ var model = porcupine.Model{
 		}
 		return true, s
 	},
-	DescribeOperation: func(_, output any) string { return output.(journal.Attempt).String() },
 }
 
-// histories checks each key against the model; a check that does not end in time is a violation.
-func histories(keys map[books.KeyID][]journal.Attempt, patience time.Duration) []books.Violation {
-	var found []books.Violation
-	for id, attempts := range keys {
-		var operations []porcupine.Operation
-		for _, a := range attempts {
-			if o := a.Outcome(); o != journal.Succeeded && o != journal.Refused && o != journal.Reused {
-				continue // it may or may not have been executed: nothing to place
-			}
-			operations = append(operations, porcupine.Operation{ClientId: len(operations),
-				Input: call{a.Fingerprint, contested(attempts, a)}, Output: a, Call: int64(a.Invoke), Return: int64(a.Return)})
+// oneHistory checks a key against the model; a check that does not end in time is a violation.
+func (k key) oneHistory(patience time.Duration) string {
+	var operations []porcupine.Operation
+	for _, a := range k.attempts {
+		if !a.Outcome().Kept() && a.Outcome() != journal.Reused {
+			continue // it may or may not have been executed: nothing to place
 		}
-		if verdict := porcupine.CheckOperationsTimeout(model, operations, patience); verdict != porcupine.Ok {
-			found = append(found, books.Broken(OneHistory, "porcupine: %s, %s", verdict, answersOf(attempts)).Of(id))
-		}
+		contested := slices.ContainsFunc(k.attempts, func(other journal.Attempt) bool {
+			return other.Fingerprint != a.Fingerprint && other.Invoke < a.Return
+		})
+		operations = append(operations, porcupine.Operation{ClientId: len(operations),
+			Input: call{a.Fingerprint, contested}, Output: a, Call: int64(a.Invoke), Return: int64(a.Return)})
 	}
-	return found
-}
-
-func contested(attempts []journal.Attempt, a journal.Attempt) bool {
-	for _, other := range attempts {
-		if other.Fingerprint != a.Fingerprint && other.Invoke < a.Return {
-			return true
-		}
+	verdict := porcupine.CheckOperationsTimeout(model, operations, patience)
+	if verdict == porcupine.Ok {
+		return ""
 	}
-	return false
-}
-
-// answersOf counts the different answers.
-func answersOf(attempts []journal.Attempt) string {
-	count := map[string]int{}
-	for _, a := range attempts {
-		count[fmt.Sprintf("%s %d %s %.8s", a.Fingerprint, a.Status, a.Code, a.Body)]++
+	answers := map[string]int{}
+	for _, a := range k.attempts {
+		answers[fmt.Sprintf("%s %d %s %.8s", a.Fingerprint, a.Status, a.Code, a.Body)]++
 	}
-	return fmt.Sprint(count)
+	return fmt.Sprintf("porcupine: %s, %v", verdict, answers)
 }
 
 // answersKept checks that each 2xx has a completed row and each final 4xx a failed one, with the
 // same bytes.
-func answersKept(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
-	rows := map[books.KeyID]books.KeyRow{}
-	for _, row := range b.Keys {
-		rows[row.KeyID] = row
-	}
-	var found []books.Violation
-	for id, attempts := range keys {
-		row, ok := rows[id]
-		for _, a := range attempts {
-			want := map[journal.Outcome]string{journal.Succeeded: "completed", journal.Refused: "failed"}[a.Outcome()]
-			if want == "" || (want == "failed" && row.Succeeded()) { // the latter is another rule's
-				continue
-			}
-			if row.Status == books.Expired && row.ResponseStatus == a.Status {
-				continue // the bytes are gone, as they may be
-			}
-			if !ok || row.Status != want || row.ResponseStatus != a.Status || row.Body != a.Body {
-				found = append(found, books.Broken(AnswersKept, "seen %d %s %.8s, kept %s %d %.8s (row: %t)",
-					a.Status, a.Code, a.Body, row.Status, row.ResponseStatus, row.Body, ok).Of(id))
-				break
-			}
+func answersKept(k key) string {
+	for _, a := range k.attempts {
+		want := map[journal.Outcome]string{journal.Succeeded: "completed", journal.Refused: "failed"}[a.Outcome()]
+		if want == "" || (want == "failed" && k.row.Succeeded()) { // the latter is another rule's
+			continue
+		}
+		if k.row.Status == books.Expired && k.row.ResponseStatus == a.Status {
+			continue // the bytes are gone, as they may be
+		}
+		if k.row.Status != want || k.row.ResponseStatus != a.Status || k.row.Body != a.Body {
+			return fmt.Sprintf("seen %d %s %.8s, kept %q %d %.8s", a.Status, a.Code, a.Body, k.row.Status, k.row.ResponseStatus, k.row.Body)
 		}
 	}
-	return found
+	return ""
 }
 
-// reusedHaveAnAnswer finds keys that were called another request's although no answer is kept under
+// reusedForAReason finds keys that were called another request's although no answer is kept under
 // them: a 422 is final, and only a kept answer stops older copies of the request that got it.
-func reusedHaveAnAnswer(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
-	kept := map[books.KeyID]bool{}
-	for _, row := range b.Keys {
-		kept[row.KeyID] = row.ResponseStatus != 0
+func reusedForAReason(k key) string {
+	if a, reused := k.find(journal.Reused); reused && k.row.ResponseStatus == 0 {
+		return fmt.Sprintf("attempt %d got 422 at %.3fs, and no answer is kept", a.Number, a.Return.Seconds())
 	}
-	var found []books.Violation
-	for id, attempts := range keys {
-		reused := func(a journal.Attempt) bool { return a.Outcome() == journal.Reused }
-		if i := slices.IndexFunc(attempts, reused); i >= 0 && !kept[id] {
-			found = append(found, books.Broken(ReusedForAReason, "attempt %d got 422 at %.3fs, and no answer is kept",
-				attempts[i].Number, attempts[i].Return.Seconds()).Of(id))
-		}
-	}
-	return found
+	return ""
 }
 
-// refusedHaveNoEffect looks for a resource under a key that was refused.
-func refusedHaveNoEffect(keys map[books.KeyID][]journal.Attempt, b books.Books) []books.Violation {
-	done := map[books.KeyID]string{}
-	for _, row := range b.Keys {
-		if row.Succeeded() {
-			done[row.KeyID] = row.Resource
+// refusedHasNoEffect looks for a resource under a key that was refused.
+func refusedHasNoEffect(k key) string {
+	if a, refused := k.find(journal.Refused); refused && k.row.Succeeded() && k.row.Resource != "" {
+		return fmt.Sprintf("answered %d %s, and yet there is %s", a.Status, a.Code, k.row.Resource)
+	}
+	return ""
+}
+
+// apart is how much later one attempt has to be sent than another to be the later one for the
+// system, too: before that they race.
+const apart = 250 * time.Millisecond
+
+// refusalHolds finds keys whose latest attempt was refused without a kept answer, and that had an
+// effect: an older copy acted after its client had seen the refusal. The latest one was sent
+// clearly after all others.
+func refusalHolds(k key) string {
+	last := k.last()
+	racing := 0
+	for _, a := range k.attempts {
+		if a.Invoke > last.Invoke-apart {
+			racing++ // one of them is the last one itself
 		}
 	}
-	var found []books.Violation
-	for id, attempts := range keys {
-		for _, a := range attempts {
-			if resource := done[id]; a.Outcome() == journal.Refused && resource != "" {
-				found = append(found, books.Broken(RefusedNoEffect, "answered %d %s, and yet there is %s", a.Status, a.Code, resource).Of(id))
-				break
-			}
-		}
+	if racing > 1 || !k.row.Succeeded() || !last.RefusedForNow() {
+		return ""
 	}
-	return found
+	return fmt.Sprintf("the latest attempt was answered %d %s, and yet there is %s", last.Status, last.Code, k.row.Resource)
+}
+
+// last is the attempt that was sent last.
+func (k key) last() journal.Attempt {
+	return slices.MaxFunc(k.attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
 }
 
 // leaves has the purposes of clients that do not come back.
 var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: true, journal.HangUp: true, journal.Greedy: true}
 
 // decided finds keys whose clients never got to know their end, or lost it again: what was answered
-// once is answered again when the faults are over.
-func decided(keys map[books.KeyID][]journal.Attempt) []books.Violation {
-	var found []books.Violation
-	for id, attempts := range keys {
-		// A client whose request is meant to be refused knows that nothing was done; one that has
-		// corrected it does not.
-		last := slices.MaxFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
-		known := last.RefusedForNow() && slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
-			return a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
-		})
-		known = known || OnlyTurnedAway(attempts) && leaves[last.Purpose] // and knows that nothing was done
-		for _, a := range attempts {
-			o := a.Outcome()
-			known = known || o == journal.Succeeded || o == journal.Refused || o == journal.Expired
-		}
-		if !known || lostAgain(attempts) {
-			found = append(found, books.Broken(Decided, "after %d attempts: %d %s %s", len(attempts), last.Status, last.Code, last.Error).Of(id))
-		}
+// once is answered again when the faults are over. A client whose request is meant to be refused
+// knows that nothing was done; one that has corrected it does not.
+func decided(k key) string {
+	last := k.last()
+	known := last.RefusedForNow() && slices.ContainsFunc(k.attempts, func(a journal.Attempt) bool {
+		return a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
+	})
+	_, answered := k.find(journal.Succeeded, journal.Refused)
+	_, expired := k.find(journal.Expired)
+	known = known || answered || expired || onlyTurnedAway(k) && leaves[last.Purpose] // and knows that nothing was done
+	finishing := slices.DeleteFunc(slices.Clone(k.attempts), func(a journal.Attempt) bool { return a.Purpose != journal.Finishing })
+	again := slices.ContainsFunc(finishing, func(a journal.Attempt) bool { return a.Outcome().Decided() })
+	if known && (!answered || len(finishing) == 0 || again) {
+		return ""
 	}
-	return found
+	return fmt.Sprintf("after %d attempts: %d %s %s", len(k.attempts), last.Status, last.Code, last.Error)
 }
 
-// lostAgain says whether a client had its answer, and yet none of its last retries, after all
-// faults, got one.
-func lostAgain(attempts []journal.Attempt) bool {
-	last := func(a journal.Attempt) bool { return a.Purpose == journal.Finishing }
-	final := func(a journal.Attempt) bool { o := a.Outcome(); return o == journal.Succeeded || o == journal.Refused }
-	decided := func(a journal.Attempt) bool { return last(a) && a.Outcome().Decided() }
-	return slices.ContainsFunc(attempts, final) && slices.ContainsFunc(attempts, last) && !slices.ContainsFunc(attempts, decided)
+// lookUpsAgree compares each look-up with the answers before and after it.
+func lookUpsAgree(k key) string {
+	for _, l := range k.lookUps {
+		if l.Error != "" || l.Status != http.StatusOK && l.Status != http.StatusNotFound {
+			continue
+		}
+		if i := slices.IndexFunc(k.attempts, func(a journal.Attempt) bool { return contradicts(l, a) }); i >= 0 {
+			a := k.attempts[i]
+			return fmt.Sprintf("look-up at %.3fs: %q %d, answer from %.3fs to %.3fs: %d",
+				l.Invoke.Seconds(), l.LookUp.State, l.LookUp.Status, a.Invoke.Seconds(), a.Return.Seconds(), a.Status)
+		}
+	}
+	return ""
+}
+
+// contradicts says whether a look-up and a kept answer cannot both be right. Before the answer,
+// only a look-up that says that there is one can be wrong.
+func contradicts(l, a journal.Attempt) bool {
+	after, before := a.Return < l.Invoke, l.Return < a.Invoke
+	answered := l.LookUp.State != "" && l.LookUp.State != "in_progress"
+	return a.Outcome().Kept() && (after && !answered || (after || before) && answered && l.LookUp.Status != a.Status)
+}
+
+// onlyTurnedAway says whether no attempt of a key was let in.
+func onlyTurnedAway(k key) bool {
+	return !slices.ContainsFunc(k.attempts, func(a journal.Attempt) bool { return a.Outcome() != journal.TurnedAway })
+}
+
+// TurnedAwayLeftNothing finds traces of requests that were only turned away: a row in PostgreSQL,
+// or a record that Redis has held. Those that may have been sent twice on their way are left out.
+func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []string, sentTwice func(journal.Attempt) bool) []books.Violation {
+	held := map[string]bool{} // by key; those of campaigns are unique
+	for _, record := range records {
+		held[record] = true
+	}
+	return check(TurnedAwayClean, keysOf(attempts, b), func(k key) string {
+		if !held[k.Key] && k.row.Status == "" || !onlyTurnedAway(k) || slices.ContainsFunc(k.attempts, sentTwice) {
+			return ""
+		}
+		return fmt.Sprintf("turned away %d times, and yet its row is %q; Redis has held a record: %t", len(k.attempts), k.row.Status, held[k.Key])
+	})
+}
+
+// InProgressForAReason finds attempts that were answered 409 in progress although no other attempt
+// of their key had begun, except those that may have been sent twice on their way.
+func InProgressForAReason(attempts []journal.Attempt, sentTwice func(journal.Attempt) bool) []books.Violation {
+	return check(WaitedFor, keysOf(attempts, books.Books{}), func(k key) string {
+		for i, a := range k.attempts {
+			others := slices.Concat(k.attempts[:i], k.attempts[i+1:])
+			begun := func(other journal.Attempt) bool { return other.Invoke < a.Return }
+			if a.Outcome() == journal.InProgress && !sentTwice(a) && !slices.ContainsFunc(others, begun) {
+				return fmt.Sprintf("attempt %d is in progress at %s, and there is no other", a.Number, a.Via)
+			}
+		}
+		return ""
+	})
 }

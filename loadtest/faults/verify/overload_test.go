@@ -2,7 +2,6 @@ package verify_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,17 +30,6 @@ func TestTurnedAway_LeftNothing(t *testing.T) {
 	}
 	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, books.Books{}, []string{"b"}, once), "its second attempt was let in")
 	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, row, []string{"a"}, twice), "another copy of it may have acted")
-}
-
-func TestAnsweredAgain_CountsRequestsWithAnAnswer(t *testing.T) {
-	t.Parallel()
-	every := func(journal.Attempt) bool { return true }
-	attempts := []journal.Attempt{turnedAway("a", 1), attempt("a", 2, 201, "x"), turnedAway("a", 3), attempt("a", 4, 201, "x"),
-		attempt("b", 1, 503, "x"), turnedAway("b", 2)}
-	all, away := verify.AnsweredAgain(attempts, every)
-	require.Equal(t, [2]int{2, 1}, [2]int{all, away}, "what follows the first 201 of a")
-	all, _ = verify.AnsweredAgain(attempts, func(a journal.Attempt) bool { return a.Invoke > 3*time.Second })
-	require.Equal(t, 1, all)
 }
 
 func TestAll_LeavesAloneWhoeverWasTurnedAwayAndLeft(t *testing.T) {

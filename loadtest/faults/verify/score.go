@@ -34,7 +34,18 @@ type Score struct {
 
 // Count makes the score. A key that is said to be in progress for longer than stuckAfter is stuck.
 func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) Score {
-	kept := ledgerOfKeys(b)
+	kept := kept{map[books.KeyID][]books.KeyRow{}, map[string]string{}}
+	for _, row := range b.Keys {
+		if row.Status != "completed" {
+			continue
+		}
+		id := row.KeyID
+		id.Key, _, _ = strings.Cut(id.Key, ExecutionMark)
+		kept.of[id] = append(kept.of[id], row)
+		if row.Resource != "" { // products have no ID
+			kept.owner[row.Resource] = row.Account
+		}
+	}
 	var s Score
 	for id, attempts := range History(attempts) {
 		s.addKey(id, attempts, kept, stuckAfter)
@@ -44,34 +55,13 @@ func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) 
 	return s
 }
 
-// keyLedger is what was completed under the clients' keys.
-type keyLedger struct {
+// kept is what was completed under the clients' keys.
+type kept struct {
 	of    map[books.KeyID][]books.KeyRow
 	owner map[string]string // the account of a resource
 }
 
-func ledgerOfKeys(b books.Books) keyLedger {
-	l := keyLedger{map[books.KeyID][]books.KeyRow{}, map[string]string{}}
-	for _, row := range b.Keys {
-		if row.Status != "completed" {
-			continue
-		}
-		id := row.KeyID
-		id.Key, _, _ = strings.Cut(id.Key, ExecutionMark)
-		l.of[id] = append(l.of[id], row)
-		if row.Resource != "" { // products have no ID
-			l.owner[row.Resource] = row.Account
-		}
-	}
-	return l
-}
-
-// gave says whether an answer is one that was kept.
-func (l keyLedger) gave(id books.KeyID, a journal.Attempt) bool {
-	return slices.ContainsFunc(l.of[id], func(row books.KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status })
-}
-
-func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept keyLedger, stuckAfter time.Duration) {
+func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept kept, stuckAfter time.Duration) {
 	var lost, refused, foreign bool
 	bodies, requests := map[string]bool{}, map[string]bool{}
 	for _, a := range attempts {
@@ -81,7 +71,8 @@ func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept keyLedge
 			bodies[a.Fingerprint+a.Body] = true
 			owner := kept.owner[a.Resource]
 			foreign = foreign || (owner != "" && owner != id.Account)
-			lost = lost || (owner == "" && !kept.gave(id, a)) || refusedLater(attempts, a)
+			gave := func(row books.KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status }
+			lost = lost || (owner == "" && !slices.ContainsFunc(kept.of[id], gave)) || refusedLater(attempts, a)
 		case journal.Refused:
 			refused = true
 		}
@@ -120,23 +111,21 @@ func longestInProgress(attempts []journal.Attempt) time.Duration {
 	return longest
 }
 
-func (s *Score) addEffects(b books.Books, kept keyLedger) {
+func (s *Score) addEffects(b books.Books, kept kept) {
 	effects := map[string]bool{}
 	for _, o := range b.Orders {
 		effects[o.ID] = true
 	}
-	for _, p := range b.Payments {
-		effects[p.ID] = p.Status == "succeeded"
+	for _, p := range b.Paid() {
+		effects[p.ID] = true
 	}
-	for _, r := range b.Refunds {
-		effects[r.ID] = r.Status == "succeeded"
+	for _, r := range b.Refunded() {
+		effects[r.ID] = true
 	}
 	for _, t := range b.TopUps {
 		effects[t.ID] = true
 	}
-	for _, is := range effects {
-		s.Effects += one(is)
-	}
+	s.Effects = len(effects)
 	s.ExtraEffects = s.Effects
 	for _, rows := range kept.of {
 		n := 0
@@ -150,15 +139,14 @@ func (s *Score) addEffects(b books.Books, kept keyLedger) {
 
 func (s *Score) addCharges(b books.Books) {
 	paid, charged := map[string]bool{}, map[string]int{}
-	for _, p := range b.Payments {
-		paid[p.Order] = paid[p.Order] || p.Status == "succeeded"
+	for _, p := range b.Paid() {
+		paid[p.Order] = true
 	}
 	for _, c := range b.Charges {
-		if c.Status != "succeeded" {
-			continue
+		if c.Status == "succeeded" {
+			charged[c.Reference]++
+			s.ChargesWithoutPayment += one(!paid[c.Reference])
 		}
-		charged[c.Reference]++
-		s.ChargesWithoutPayment += one(!paid[c.Reference])
 	}
 	for _, n := range charged {
 		s.DoubleCharges += one(n > 1)

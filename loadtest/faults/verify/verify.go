@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"slices"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -46,30 +47,28 @@ var Rules = []books.Rule{
 	AnswersConform, Resources, Recovery, KeysRecovered, Decided, Conclusive,
 }
 
-// History is the journal by key, without look-ups and requests that have none.
-func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	keys := map[books.KeyID][]journal.Attempt{}
-	for _, a := range attempts {
-		if a.LookUp != nil || a.Key == "" {
-			continue
-		}
-		id := books.KeyID{Account: a.Account, Key: a.Key}
-		keys[id] = append(keys[id], a)
-	}
-	return keys
-}
-
 // All applies the rules that need only the journal and the books. Patience bounds the check of one
 // history.
 func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []books.Violation {
-	history := History(attempts)
-	var all []books.Violation
-	for _, found := range [][]books.Violation{
-		histories(history, patience), reusedHaveAnAnswer(history, b), answersKept(history, b), refusedHaveNoEffect(history, b),
-		refusalsHold(history, b), changesActOnce(attempts, b, patience), decided(history),
-		lookUpsAgree(attempts, history), books.Check(b),
-	} {
-		all = append(all, found...)
+	keys := keysOf(attempts, b)
+	return slices.Concat(
+		check(OneHistory, keys, func(k key) string { return k.oneHistory(patience) }), check(ReusedForAReason, keys, reusedForAReason),
+		check(AnswersKept, keys, answersKept), check(RefusedNoEffect, keys, refusedHasNoEffect), check(RefusalsHold, keys, refusalHolds),
+		changesActOnce(attempts, b, patience), check(Decided, keys, decided), check(LookUpsAgree, keys, lookUpsAgree), books.Check(b))
+}
+
+// redisSlack allows for the time between the reading of the two clocks.
+const redisSlack = 2 * time.Second
+
+// StaleRecords finds answers in Redis that outlive their row in PostgreSQL.
+func StaleRecords(records []books.Record) (found []books.Violation) {
+	for _, r := range records {
+		switch {
+		case !r.HasRow:
+			found = append(found, books.Broken(NoStaleRecord, "%s has no row", r.Name))
+		case r.Left > r.RowLeft+redisSlack:
+			found = append(found, books.Broken(NoStaleRecord, "%s is kept for %s, its row for %s", r.Name, r.Left, r.RowLeft))
+		}
 	}
-	return all
+	return found
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ type Release struct {
 	Record string
 }
 
-// Witness is safe for concurrent use.
+// Witness has seen nothing while it is zero. It is safe for concurrent use.
 type Witness struct {
 	mu        sync.Mutex
 	records   map[string]*record
@@ -86,14 +87,14 @@ func newWitness() *Witness {
 func (w *Witness) Found() ([]ForeignWrite, []Loss) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]ForeignWrite(nil), w.foreign...), append([]Loss(nil), w.losses...)
+	return slices.Clone(w.foreign), slices.Clone(w.losses)
 }
 
 // Releases are those so far.
 func (w *Witness) Releases() []Release {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Release(nil), w.releases...)
+	return slices.Clone(w.releases)
 }
 
 // forget is for a Redis that ended. The first commands of the next one are not seen.
@@ -125,15 +126,16 @@ func (w *Witness) see(c command) {
 		if len(c.args) < 3 || !strings.HasPrefix(c.args[1], prefix) {
 			return
 		}
-		if _, ifAbsent := c.option("nx"); ifAbsent && !c.script {
+		_, ifAbsent := c.option("nx")
+		_, ifThere := c.option("xx")
+		switch {
+		case ifAbsent && !c.script:
 			w.acquires(c)
-			return
-		}
-		if _, ifThere := c.option("xx"); ifThere && !c.script {
+		case ifThere && !c.script:
 			w.damages(c)
-			return
+		default:
+			w.writes(c, w.writer(c))
 		}
-		w.writes(c, w.writer(c))
 	case "del":
 		if len(c.args) == 2 && strings.HasPrefix(c.args[1], prefix) {
 			w.mustOwn(c, w.writer(c), "removes")

@@ -1,12 +1,18 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -16,6 +22,13 @@ const (
 	thinkTime = 250 * time.Millisecond
 	// finishers resolve what was left open side by side.
 	finishers = 16
+	// resend is the share of finished requests that are sent again, up to this many actions later.
+	resend, resendWithin = 0.10, 40
+	// waits is the share of duplicates that ask to wait for the answer (RFC 7240) instead of a 409.
+	waits = 0.25
+	// lookedUp is the share of requests whose key is looked up: while they run, or after their
+	// answer.
+	lookedUp = 0.10
 )
 
 // Clients are the campaign's. Make them by NewClients and let them Run.
@@ -53,23 +66,28 @@ func (c *Clients) Finish(ctx context.Context, everything bool) {
 		if len(undecided) == 0 || ctx.Err() != nil {
 			return
 		}
-		work := make(chan Request)
-		var group sync.WaitGroup
-		for i := range finishers {
-			group.Go(func() {
-				random := rand.New(rand.NewPCG(c.seed, uint64(i)))
-				for r := range work {
-					r.Via, r.Purpose = nginx, journal.Finishing
-					c.call(ctx, r, random)
-				}
+		var group errgroup.Group
+		group.SetLimit(finishers)
+		for i, r := range undecided {
+			r.Via, r.Purpose = nginx, journal.Finishing
+			group.Go(func() error {
+				c.call(ctx, r, rand.New(rand.NewPCG(c.seed, uint64(i))))
+				return nil
 			})
 		}
-		for _, r := range undecided {
-			work <- r
-		}
-		close(work)
-		group.Wait()
+		_ = group.Wait() // they return none
 	}
+}
+
+// sideBySide has n do something at the same time, and adds up what they return.
+func sideBySide(n int, do func(i int) int) (sum int) {
+	var total atomic.Int64
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { total.Add(int64(do(i))) })
+	}
+	group.Wait()
+	return int(total.Load())
 }
 
 // call sends a request until it is answered, and keeps it for Finish if it is not. One without a
@@ -90,4 +108,166 @@ func (c *Clients) abandon(ctx context.Context, r Request) journal.Outcome {
 	a := c.wire.Once(ctx, r, 1)
 	c.open.answered(r, a.Outcome())
 	return a.Outcome()
+}
+
+// shopper is one of the clients. It is not safe for concurrent use.
+type shopper struct {
+	*Clients
+	id    int
+	later []planned
+}
+
+// planned is a finished request that is to be sent again.
+type planned struct {
+	action int
+	seed   uint64 // of all that is random about it
+	Request
+}
+
+func (c *Clients) shopper(id int) *shopper { return &shopper{Clients: c, id: id} }
+
+// shopUntil does one thing after the other until ctx ends, and then sends again what is left to.
+func (c *shopper) shopUntil(ctx context.Context) {
+	working := context.WithoutCancel(ctx)
+	for n := 0; ctx.Err() == nil; n++ {
+		for _, p := range c.due(n) {
+			c.sendAgain(working, p)
+		}
+		one := c.action(n)
+		one.act(working)
+		_ = wait.Pause(ctx, time.Duration(one.random.Int64N(int64(thinkTime))))
+	}
+	for _, p := range c.later {
+		c.sendAgain(working, p)
+	}
+}
+
+// due takes out what is to be sent again by action n.
+func (c *shopper) due(n int) []planned {
+	var now []planned
+	c.later = slices.DeleteFunc(c.later, func(p planned) bool {
+		if p.action <= n {
+			now = append(now, p)
+		}
+		return p.action <= n
+	})
+	return now
+}
+
+// action is one of the things that a client does. All of its choices follow from its number and the
+// campaign's seed, however the actions before it went.
+type action struct {
+	*shopper
+	n      int
+	random *rand.Rand
+}
+
+func (c *shopper) action(n int) *action {
+	return &action{shopper: c, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(c.id)<<40|uint64(n)))}
+}
+
+// fork makes a source for one request: the number of its attempts is not known.
+func (a *action) fork() *rand.Rand {
+	return rand.New(rand.NewPCG(a.random.Uint64(), a.random.Uint64()))
+}
+
+// chance is true in this share of all cases.
+func (a *action) chance(share float64) bool { return a.random.Float64() < share }
+
+// do sends a request until it is answered.
+func (a *action) do(ctx context.Context, r Request) journal.Attempt {
+	random := a.fork()
+	a.finish(r)
+	looks, via := a.chance(lookedUp), randomEndpoint(a.random)
+	answer := a.call(ctx, r, random)
+	if looks {
+		a.wire.LookUp(ctx, r, via)
+	}
+	return answer
+}
+
+// finish draws whether a request is to be sent again when it is over, and when.
+func (a *action) finish(r Request) {
+	again, after, seed := a.chance(resend), 1+a.random.IntN(resendWithin), a.random.Uint64()
+	if again {
+		a.later = append(a.later, planned{a.n + after, seed, r})
+	}
+}
+
+func (c *shopper) sendAgain(ctx context.Context, p planned) {
+	random := rand.New(rand.NewPCG(p.seed, uint64(p.action)))
+	r := p.Request
+	r.Via, r.Purpose, r.Prefer = "", journal.Again, preference(random)
+	c.call(ctx, r, random)
+}
+
+// preference is what a duplicate asks for.
+func preference(random *rand.Rand) string {
+	if random.Float64() < waits {
+		return "wait=2"
+	}
+	return ""
+}
+
+// open holds the requests that are not decided yet. Decided ones are dropped: a campaign of hours
+// makes millions. The zero value is empty; it is safe for concurrent use.
+type open struct {
+	mu   sync.Mutex
+	keys map[books.KeyID]*openKey
+}
+
+type openKey struct {
+	requests map[string]Request // all that the key is used for, by their fingerprints
+	left     bool               // its client does not come back
+}
+
+func (o *open) add(r Request, left bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id := books.KeyID{Account: r.Account, Key: r.Key}
+	if o.keys == nil {
+		o.keys = map[books.KeyID]*openKey{}
+	}
+	if o.keys[id] == nil {
+		o.keys[id] = &openKey{requests: map[string]Request{}}
+	}
+	o.keys[id].requests[r.fingerprint()], o.keys[id].left = r, left
+}
+
+// answered takes in the outcome of a request. The key is decided when one of its requests has a
+// final answer; that the key belongs to another request decides only this one.
+func (o *open) answered(r Request, outcome journal.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id := books.KeyID{Account: r.Account, Key: r.Key}
+	switch key := o.keys[id]; {
+	case key == nil:
+	case outcome == journal.Succeeded, outcome == journal.Refused, outcome == journal.Expired:
+		delete(o.keys, id)
+	case outcome == journal.TurnedAway && key.left: // nothing was begun, and nobody asks for it any more
+		delete(o.keys, id)
+	case outcome == journal.Reused:
+		if delete(key.requests, r.fingerprint()); len(key.requests) == 0 {
+			delete(o.keys, id)
+		}
+	}
+}
+
+// list returns the open requests; those of clients that left only with everything.
+func (o *open) list(everything bool) []Request {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []Request
+	for _, key := range o.keys {
+		if key.left && !everything {
+			continue
+		}
+		for _, r := range key.requests {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Request) int {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Account, b.Account), slices.Compare(a.Body, b.Body))
+	})
+	return all
 }

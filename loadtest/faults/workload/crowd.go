@@ -3,10 +3,16 @@ package workload
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -65,25 +71,23 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
 // paymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
-// were.
-func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.payers(ctx, name, replica, size, journal.SlowPayer, slowPayment, 0)
-}
-
-// PayQuickly is Pay with a card that the provider charges at once. The clients wait for as long as
-// those of Pay, so the replica has the same work. What it turns away is too much for the machine.
-func (c *Clients) PayQuickly(ctx context.Context, name, replica string, size int) (sent int) {
-	return c.payers(ctx, name, replica, size, journal.Bystander, quickPayment, paymentTakes)
-}
-
-func (c *Clients) payers(ctx context.Context, name, replica string, size int, purpose journal.Purpose, token string, pause time.Duration) (sent int) {
+// were. Quickly, the provider charges the card at once, and the clients wait for as long as those
+// others, so the replica has the same work: what it turns away is too much for the machine.
+func (c *Clients) Pay(ctx context.Context, name, replica string, size int, quickly bool) (sent int) {
+	purpose, token, pause := journal.SlowPayer, slowPayment, time.Duration(0)
+	if quickly {
+		purpose, token, pause = journal.Bystander, quickPayment, paymentTakes
+	}
 	return c.gather(ctx, name, size, purpose, func(ctx context.Context, a *action, r Request) int {
-		placed := a.arrive(ctx, r, replica)
+		if a.n == 0 {
+			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
+		}
+		r.Via = replica
+		placed := a.call(ctx, r, a.fork())
 		if placed.Resource == "" {
 			return 1
 		}
-		card := map[string]any{"method": map[string]any{"type": "card", "token": token}}
-		payment := a.request(r.Account, "payment", "/orders/"+placed.Resource+"/payments", card)
+		payment := a.payment(r.Account, placed.Resource, card(token))
 		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
 		a.call(ctx, payment, a.fork())
 		_ = wait.Pause(ctx, pause)
@@ -91,13 +95,16 @@ func (c *Clients) payers(ctx context.Context, name, replica string, size int, pu
 	})
 }
 
-// arrive places an order at a replica, the first one within payersCome.
-func (a *action) arrive(ctx context.Context, r Request, replica string) journal.Attempt {
-	if a.n == 0 {
-		_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
-	}
-	r.Via = replica
-	return a.call(ctx, r, a.fork())
+// Flood has size more clients of one account order past nginx without a pause until ctx ends, and
+// returns how many orders they sent. They leave at once.
+func (c *Clients) Flood(ctx context.Context, name string, size int) (sent int) {
+	return c.gather(ctx, name, size, journal.Greedy, func(ctx context.Context, a *action, r Request) int {
+		r.Via = []string{api1, api2}[a.n%2]
+		if c.abandon(ctx, r) == journal.Unknown {
+			_ = wait.Pause(ctx, crowdPause)
+		}
+		return 1
+	})
 }
 
 // gather has each of the clients place one order after the other, and adds up what they sent.
@@ -108,20 +115,111 @@ func (c *Clients) gather(ctx context.Context, name string, size int, purpose jou
 	if purpose == journal.Greedy { // the one that shops less: its victims are most of the clients
 		account = c.shop.Accounts[1]
 	}
-	var requests atomic.Int64
+	return sideBySide(size, func(id int) (sent int) {
+		one := c.shopper(-1)
+		for n := 0; ctx.Err() == nil; n++ {
+			a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
+			r := a.order(account, a.ampleItems())
+			r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
+			r.Via, r.Purpose = nginx, purpose
+			sent += place(context.WithoutCancel(ctx), a, r)
+		}
+		return sent
+	})
+}
+
+// steadyClient is the number of the client that Steady's requests come from.
+const steadyClient = 1_000_000
+
+// Steady places orders at this rate a second until ctx ends, and pays each second one by card,
+// however long answers take. It returns when each request has its last answer. Calls may overlap.
+func (c *Clients) Steady(ctx context.Context, rate int) {
+	working := context.WithoutCancel(ctx)
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
 	var group sync.WaitGroup
-	for id := range size {
+	defer group.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		n := c.steady.Add(1)
 		group.Go(func() {
-			one := c.shopper(-1)
-			for n := 0; ctx.Err() == nil; n++ {
-				a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
-				r := a.order(account, a.ampleItems())
-				r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
-				r.Via, r.Purpose = nginx, purpose
-				requests.Add(int64(place(context.WithoutCancel(ctx), a, r)))
+			a := c.shopper(steadyClient).action(int(n))
+			account := a.shop.Accounts[0]
+			placed := a.call(working, a.order(account, a.ampleItems()), a.fork())
+			if placed.Resource != "" && n%2 == 0 {
+				a.call(working, a.payment(account, placed.Resource, card("tok_visa")), a.fork())
 			}
 		})
 	}
-	group.Wait()
-	return int(requests.Load())
+}
+
+// knocks is the pause of a stranger after an answer. Without one the strangers' own work would take
+// the processors that the replicas need on the same machine.
+const knocks = 20 * time.Millisecond
+
+// Knock has size strangers send requests with unknown API keys to nginx and past it, a new key each
+// time, until ctx ends. It returns how many were refused. What they send is not in the journal.
+func (c *Clients) Knock(ctx context.Context, _ string, size int) (refused int) {
+	var dialer net.Dialer
+	if runtime.GOOS == "linux" { // another address of this machine: bounds for each address are then those of the strangers alone
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	}
+	pool := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: size}
+	defer pool.CloseIdleConnections()
+	client := &http.Client{Transport: pool, Timeout: answerTimeout}
+	return sideBySide(size, func(n int) (refused int) {
+		for ctx.Err() == nil {
+			if knock(ctx, client, c.wire.Endpoints[endpoints[n%len(endpoints)]]) {
+				refused++
+			}
+			_ = wait.Pause(ctx, knocks)
+		}
+		return refused
+	})
+}
+
+// knock sends one request of a stranger, and reports whether it was refused.
+func knock(ctx context.Context, client *http.Client, endpoint string) (refused bool) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/v1/orders", nil)
+	if err != nil {
+		panic(err) // our own endpoints
+	}
+	q.Header.Set("Authorization", "Bearer sk_live_"+uuid.NewString())
+	answer, err := client.Do(q)
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusTooManyRequests
+}
+
+// halves are what unfinished requests ask for: both of the bounds that nginx has.
+var halves = []string{"/v1/orders", "/v1/orders/00000000-0000-0000-0000-000000000000/payments"}
+
+// LeaveUnfinished sends size requests to nginx without an API key and without the end of their
+// bodies, keeps their connections open until ctx ends, and returns how many it sent.
+func (c *Clients) LeaveUnfinished(ctx context.Context, _ string, size int) (sent int) {
+	at, err := url.Parse(c.wire.Endpoints[nginx])
+	if err != nil {
+		panic(err) // our own endpoint
+	}
+	return sideBySide(size, func(n int) (sent int) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
+		if err != nil {
+			return 0
+		}
+		defer func() { _ = conn.Close() }()
+		half := "POST " + halves[n%len(halves)] + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{"
+		if _, err := fmt.Fprint(conn, half); err != nil {
+			return 0
+		}
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		_, _ = io.Copy(io.Discard, conn) // until nginx or ctx ends it
+		return 1
+	})
 }

@@ -5,26 +5,31 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// The mix: what clients do, in parts of a hundred.
-const (
-	buys        = 42 // an order, its payment, and sometimes a refund
-	storms      = 6  // several orders at once for the last units of a product
-	topUps      = 8  // money into a wallet
-	hangUps     = 4  // an order whose client closes the connection
-	bursts      = 14 // one order from several places at once
-	reuses      = 8  // another request with a key that was used
-	refusals    = 2  // an order that is refused, and whose older copies must not act
-	patient     = 2  // a top-up from several places, each of which waits for the answer
-	twoAccounts = 8  // one key in two accounts
-	trades      = 4  // changes of a product's stock while others order it
-	renames     = 2  // changes of a customer's name
-)
+// mix is what clients do, in parts of a hundred.
+var mix = []struct {
+	size int
+	do   func(*action, context.Context, string)
+}{
+	{42, (*action).buy},           // an order, its payment, and sometimes a refund
+	{6, (*action).storm},          // several orders at once for the last units of a product
+	{8, (*action).topUp},          // money into a wallet
+	{4, (*action).hangUp},         // an order whose client closes the connection
+	{14, (*action).burstOfOrders}, // one order from several places at once
+	{8, (*action).reuse},          // another request with a key that was used
+	{2, (*action).refuse},         // an order that is refused, and whose older copies must not act
+	{2, (*action).waitPatiently},  // a top-up from several places, each of which waits for the answer
+	{8, (*action).shareKey},       // one key in two accounts
+	{4, (*action).trade},          // changes of a product's stock while others order it
+	{2, (*action).rename},         // changes of a customer's name
+}
 
 const (
 	// maxBurst is how many send something at once; two at least.
@@ -39,6 +44,12 @@ const (
 	// refundedTwice is the share of refunds beside which another one of the same payment is asked
 	// for.
 	refundedTwice = 0.30
+	// testsCards is the share of purchases in which somebody tries out cards, about as many as an
+	// order takes.
+	testsCards = 0.02
+	// patience is longer than a client may ask the server to wait, and the work that follows;
+	// waiting is how many send a request and wait for one answer.
+	patience, waiting = 45 * time.Second, 4
 	// soonest and latest are when a client hangs up: while its order is being placed, if it has
 	// luck.
 	soonest, latest = time.Millisecond, 25 * time.Millisecond
@@ -51,13 +62,9 @@ func (a *action) act(ctx context.Context) {
 		account = a.shop.Accounts[1]
 	}
 	draw := a.random.IntN(100)
-	for _, part := range []struct {
-		size int
-		do   func(context.Context, string)
-	}{{buys, a.buy}, {storms, a.storm}, {topUps, a.topUp}, {hangUps, a.hangUp}, {bursts, a.burstOfOrders}, {reuses, a.reuse},
-		{refusals, a.refuse}, {patient, a.waitPatiently}, {twoAccounts, a.shareKey}, {trades, a.trade}, {renames, a.rename}} {
+	for _, part := range mix {
 		if draw -= part.size; draw < 0 {
-			part.do(ctx, account)
+			part.do(a, ctx, account)
 			return
 		}
 	}
@@ -72,16 +79,27 @@ func (a *action) buy(ctx context.Context, account string) {
 	if a.chance(testsCards) {
 		method = a.testCards(ctx, account, placed.Resource)
 	}
-	payment := a.request(account, "payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": method})
+	payment := a.payment(account, placed.Resource, method)
 	var paid journal.Attempt
 	if a.chance(regretted) {
-		paid = a.payAndCancel(ctx, payment, a.cancel(account, placed.Resource))
+		paid = a.race(ctx, payment, a.cancel(account, placed.Resource))[0]
 	} else {
 		paid = a.sendAnyhow(ctx, payment)
 	}
 	if paid.Resource != "" && a.chance(refunded) {
 		a.giveBack(ctx, account, paid.Resource)
 	}
+}
+
+// testCards has cards of an order declined, one after the other. It returns the next one, whose
+// charge has to be looked up among those.
+func (a *action) testCards(ctx context.Context, account, order string) (next map[string]any) {
+	for i := range books.MaxDeclines - 3 + a.random.IntN(6) {
+		r := a.payment(account, order, card("tok_declined"))
+		r.Key += fmt.Sprintf("-declined-%d", i)
+		a.do(ctx, r)
+	}
+	return card("tok_charged_revoked")
 }
 
 // giveBack asks for a refund, or for two at once, which may be more than was paid.
@@ -93,11 +111,7 @@ func (a *action) giveBack(ctx context.Context, account, payment string) {
 	}
 	second := a.refund(account, payment)
 	second.Key += "-2"
-	first.Purpose, second.Purpose = journal.Race, journal.Race
-	first.Via, second.Via = api1, api2
-	a.finish(first)
-	a.finish(second)
-	a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
+	a.race(ctx, first, second)
 }
 
 // hangUp breaks the connection while an order may be being placed, and does not come back.
@@ -122,18 +136,13 @@ func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 	return a.do(ctx, r)
 }
 
-// payAndCancel has a payment and a cancellation of its order race each other, one of which wins.
-func (a *action) payAndCancel(ctx context.Context, payment, cancel Request) (paid journal.Attempt) {
-	payment.Purpose, cancel.Purpose = journal.Race, journal.Race
-	payment.Via, cancel.Via = api1, api2
-	a.finish(payment)
-	a.finish(cancel)
-	a.together(ctx, []Request{payment, cancel}, func(i int, is journal.Attempt) {
-		if i == 0 {
-			paid = is
-		}
-	})
-	return paid
+// race sends two requests about the same thing to the two replicas at once.
+func (a *action) race(ctx context.Context, first, second Request) []journal.Attempt {
+	first.Purpose, second.Purpose = journal.Race, journal.Race
+	first.Via, second.Via = api1, api2
+	a.finish(first)
+	a.finish(second)
+	return a.together(ctx, first, second)
 }
 
 // storm asks for the same scarce product in several requests at once, each with a key of its own.
@@ -146,20 +155,23 @@ func (a *action) storm(ctx context.Context, account string) {
 		a.finish(r)
 		requests[i] = r
 	}
-	won := make([]string, len(requests))
-	a.together(ctx, requests, func(i int, is journal.Attempt) { won[i] = is.Resource })
-	for i, order := range won {
-		if givesUp := a.chance(givenUp); order != "" && givesUp {
-			r := a.cancel(account, order)
+	for i, won := range a.together(ctx, requests...) {
+		if givesUp := a.chance(givenUp); won.Resource != "" && givesUp {
+			r := a.cancel(account, won.Resource)
 			r.Key = fmt.Sprintf("%s-%d", r.Key, i)
 			a.do(ctx, r)
 		}
 	}
 }
 
-func (a *action) topUp(ctx context.Context, account string) {
-	path := "/customers/" + a.customer(account) + "/top-ups"
-	a.do(ctx, a.request(account, "top-up", path, map[string]any{"amount": dollars(1 + a.random.Int64N(500))}))
+func (a *action) topUp(ctx context.Context, account string) { a.do(ctx, a.money(account)) }
+
+// waitPatiently has several places send one top-up through nginx, each of which asks for the
+// longest wait. However long that takes, it is no failure of a replica.
+func (a *action) waitPatiently(ctx context.Context, account string) {
+	r := a.money(account)
+	r.Via, r.Purpose, r.Prefer, r.Patience = nginx, journal.Patient, "wait=30", patience
+	a.together(ctx, slices.Repeat([]Request{r}, waiting)...)
 }
 
 func (a *action) burstOfOrders(ctx context.Context, account string) {
@@ -177,19 +189,13 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference(a.random)
 	}
 	a.finish(r)
-	answers := make([]journal.Attempt, len(places))
 	if a.chance(lookedUp) {
 		looking := make(chan struct{})
 		go func() { defer close(looking); a.wire.LookUp(ctx, r, nginx) }()
 		defer func() { <-looking }()
 	}
-	a.together(ctx, places, func(i int, is journal.Attempt) { answers[i] = is })
-	for _, is := range answers {
-		if is.Resource != "" {
-			return is
-		}
-	}
-	return answers[0]
+	answers := a.together(ctx, places...)
+	return answers[max(0, slices.IndexFunc(answers, func(is journal.Attempt) bool { return is.Resource != "" }))]
 }
 
 // reuse sends a request, and at the same time or after it another one with its key.
@@ -205,7 +211,7 @@ func (a *action) reuse(ctx context.Context, account string) {
 		a.contest(ctx, second)
 	default:
 		a.finish(first)
-		a.together(ctx, []Request{first, second}, func(int, journal.Attempt) {})
+		a.together(ctx, first, second)
 	}
 }
 
@@ -230,14 +236,16 @@ func (a *action) shareKey(ctx context.Context, _ string) {
 	}
 }
 
-// together sends requests side by side and tells of each answer, in no order.
-func (a *action) together(ctx context.Context, requests []Request, answered func(i int, is journal.Attempt)) {
+// together sends requests side by side, and returns their last answers.
+func (a *action) together(ctx context.Context, requests ...Request) []journal.Attempt {
+	answers := make([]journal.Attempt, len(requests))
 	var group sync.WaitGroup
 	for i, r := range requests {
 		random := a.fork()
-		group.Go(func() { answered(i, a.call(ctx, r, random)) })
+		group.Go(func() { answers[i] = a.call(ctx, r, random) })
 	}
 	group.Wait()
+	return answers
 }
 
 // request makes a new logical request, whose key tells who made it and what for.
@@ -252,6 +260,16 @@ func (a *action) request(account, operation, path string, body any) Request {
 
 func (a *action) order(account string, items []any) Request {
 	return a.request(account, "order", "/orders", map[string]any{"customer_id": a.customer(account), "items": items})
+}
+
+func (a *action) payment(account, order string, method map[string]any) Request {
+	return a.request(account, "payment", "/orders/"+order+"/payments", map[string]any{"method": method})
+}
+
+// money is put into a wallet.
+func (a *action) money(account string) Request {
+	path := "/customers/" + a.customer(account) + "/top-ups"
+	return a.request(account, "top-up", path, map[string]any{"amount": dollars(1 + a.random.Int64N(500))})
 }
 
 func (a *action) cancel(account, order string) Request {
@@ -278,6 +296,8 @@ func (a *action) method() map[string]any {
 	}
 	return card(tokens[a.random.IntN(len(tokens))])
 }
+
+func card(token string) map[string]any { return map[string]any{"type": "card", "token": token} }
 
 func (a *action) customer(account string) string {
 	all := a.shop.Customers[account]

@@ -136,7 +136,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Pay(ctx, "one", api2, 5)
+	sent := c.Pay(ctx, "one", api2, 5, false)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
@@ -148,13 +148,13 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	require.Empty(t, c.open.list(true), "all are answered")
 }
 
-func TestPayQuickly_PaysWithAnotherCard(t *testing.T) {
+func TestPay_QuicklyIsWithAnotherCard(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.PayQuickly(ctx, "one", api2, 5)
+	sent := c.Pay(ctx, "one", api2, 5, true)
 	require.GreaterOrEqual(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
@@ -174,7 +174,7 @@ func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, 10, c.LeaveUnfinished(ctx, 10))
+	require.Equal(t, 10, c.LeaveUnfinished(ctx, "", 10))
 	require.Error(t, ctx.Err(), "it lasted until then")
 	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
 	fake.mu.Lock()
@@ -216,7 +216,7 @@ func TestKnock_CountsWhatWasRefused(t *testing.T) {
 	t.Cleanup(wire.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, 3, clientsOf(wire, 1).Knock(ctx, 3))
+	require.Equal(t, 3, clientsOf(wire, 1).Knock(ctx, "", 3))
 	require.Error(t, ctx.Err(), "it lasted until then")
 	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
 	mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -59,17 +60,16 @@ func (a *action) laterSKU() string { return fmt.Sprintf("faults-later-%d-%d", a.
 // RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
 // while the other replica refuses. It returns when all of them have their last answer.
 func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
-	other := otherThan(paused)
-	var group sync.WaitGroup
-	for i := range n {
-		a := c.shopper(-2).action(int(c.refusals.Add(1)))
+	last := int(c.refusals.Add(int64(n)))
+	sideBySide(n, func(i int) int {
 		start := time.Time{}
 		if i%4 == 2 {
 			start = time.Now().Add(ahead)
 		}
-		group.Go(func() { a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], other, start) })
-	}
-	group.Wait()
+		a := c.shopper(-2).action(last - i)
+		a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan(paused), start)
+		return 0
+	})
 }
 
 // sendOlder sends a first copy. At a replica its client breaks the connection, and every second one
@@ -83,9 +83,6 @@ func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.Wai
 		return older
 	}
 	older.Go(func() { a.wire.Once(ctx, r, 1) })
-	select {
-	case <-time.After(hurried):
-	case <-ctx.Done():
-	}
+	_ = wait.Pause(ctx, hurried)
 	return older
 }

@@ -1,6 +1,6 @@
 package books
 
-func stock(b Books) []Violation {
+func stock(b Books) (found []Violation) {
 	type shelf struct{ account, sku string }
 	sold := map[shelf]int64{}
 	for _, o := range b.Orders {
@@ -11,7 +11,6 @@ func stock(b Books) []Violation {
 			sold[shelf{o.Account, sku}] += n
 		}
 	}
-	var found []Violation
 	for _, p := range b.Products {
 		if want := p.Opening - sold[shelf{p.Account, p.SKU}]; p.Stock < 0 || p.Stock != want && !p.Restocked {
 			found = append(found, Broken(StockMatches, "%s of %s: want %d, is %d", p.SKU, p.Account, want, p.Stock))
@@ -21,20 +20,15 @@ func stock(b Books) []Violation {
 }
 
 // orders compares an order's status with its payment and refunds.
-func orders(b Books) []Violation {
-	paid, refunded, of := map[string]int64{}, map[string]int64{}, map[string]int{}
-	for _, p := range b.Payments {
-		if p.Status == "succeeded" {
-			paid[p.Order] += p.Amount
-			of[p.Order]++
-		}
+func orders(b Books) (found []Violation) {
+	paid, refunded, of, owners := map[string]int64{}, map[string]int64{}, map[string]int{}, b.owners()
+	for _, p := range b.Paid() {
+		paid[p.Order] += p.Amount
+		of[p.Order]++
 	}
-	for _, r := range b.Refunds {
-		if r.Status == "succeeded" {
-			refunded[r.Order] += r.Amount
-		}
+	for _, r := range b.Refunded() {
+		refunded[r.Order] += r.Amount
 	}
-	found, owners := []Violation(nil), b.owners()
 	for _, o := range b.Orders {
 		fits := of[o.ID] == 1 && paid[o.ID] == o.Total
 		switch o.Status {
@@ -48,7 +42,8 @@ func orders(b Books) []Violation {
 			fits = of[o.ID] == 0
 		}
 		if !fits {
-			found = append(found, Broken(OrdersMatch, "order %s of %d is %s: %d payments of %d, refunds of %d", o.ID, o.Total, o.Status, of[o.ID], paid[o.ID], refunded[o.ID]).Of(owners[o.ID]))
+			found = append(found, Broken(OrdersMatch, "order %s of %d is %s: %d payments of %d, refunds of %d",
+				o.ID, o.Total, o.Status, of[o.ID], paid[o.ID], refunded[o.ID]).Of(owners[o.ID]))
 		}
 	}
 	return found

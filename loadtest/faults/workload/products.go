@@ -3,9 +3,12 @@ package workload
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
+	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
@@ -16,6 +19,12 @@ const (
 	changed = 3
 	// lookTwice is how often a merchant reads a product that others keep changing.
 	lookTwice = 2
+	// onOffer is how many units of its product a sale has.
+	onOffer = 5
+	// hasty is how long a client waits for one attempt, when nobody is to be kept waiting.
+	hasty = time.Second
+	// oldStock and newStock are what Restock says, one after the other.
+	oldStock, newStock = 11, 22
 )
 
 // trade has a merchant change the stock of a new product, one time after the other, while others
@@ -88,15 +97,15 @@ func (a *action) rename(ctx context.Context, account string) {
 	if customer == "" {
 		return
 	}
-	var group sync.WaitGroup
+	var requests []Request
 	for n := range changed {
-		r, random := a.name(account, customer, n+1), a.fork()
+		r := a.name(account, customer, n+1)
 		if n > 0 {
 			r = r.keyless()
 		}
-		group.Go(func() { a.call(ctx, r, random) })
+		requests = append(requests, r)
 	}
-	group.Wait()
+	a.together(ctx, requests...)
 }
 
 // shelf is the SKU of a product whose history is checked.
@@ -147,4 +156,94 @@ func (a *action) name(account, customer string, n int) Request {
 func (r Request) keyless() Request {
 	r.Key, r.Via, r.Patience = "", nginx, longer
 	return r
+}
+
+// Restock has n products and customers change side by side through nginx, half of them without a
+// key, and again with a key through the other replica than the broken one. It calls ready when all
+// are about to change, and returns how many answers under a key took longer than the patience, and
+// so came from a second copy of nginx's.
+func (c *Clients) Restock(ctx context.Context, broken string, n int, patience time.Duration, ready func()) (passedOn int) {
+	account, other := c.shop.Accounts[0], otherThan(broken)
+	last := int(c.restocks.Add(int64(n)))
+	var prepared sync.WaitGroup
+	prepared.Add(n)
+	told := make(chan struct{})
+	go func() { defer close(told); prepared.Wait(); ready() }()
+	defer func() { <-told }()
+	return sideBySide(n, func(i int) (slow int) {
+		a := c.shopper(-3).action(last - i)
+		first, second := a.put(account, a.shelf(), oldStock), a.put(account, a.shelf(), newStock)
+		if i%4 == 0 {
+			customer := a.newCustomer(ctx, account, other)
+			first, second = a.name(account, customer, 1), a.name(account, customer, 2)
+			second.Key += "-2"
+		}
+		first.Via, first.Patience, second.Via, second.Patience = nginx, longer, other, hasty
+		if i%4 < 2 {
+			first = first.keyless()
+		}
+		prepared.Done()
+		prepared.Wait()
+		if a.sell(ctx, first, other) > patience && first.Key != "" {
+			slow = 1
+		}
+		a.call(ctx, second, a.fork())
+		return slow
+	})
+}
+
+// sell sends a change. While it has no answer, somebody orders a unit of the product at the other
+// replica, if it is there already. It returns how long the answer took.
+func (a *action) sell(ctx context.Context, change Request, other string) (took time.Duration) {
+	order, random := a.take(change.Account, 0), a.fork()
+	order.Via = other
+	var answered sync.WaitGroup
+	answered.Go(func() {
+		is := a.call(ctx, change, random)
+		took = is.Return - is.Invoke
+	})
+	_ = wait.Pause(ctx, hurried)
+	if change.Operation != journal.Rename {
+		a.call(ctx, order, a.fork())
+		a.look(ctx, change.Account, other)
+		defer a.look(ctx, change.Account, other)
+	}
+	answered.Wait()
+	return took
+}
+
+func otherThan(replica string) string {
+	if replica == api1 {
+		return api2
+	}
+	return api1
+}
+
+func saleSKU(name string) string { return "faults-sale-" + name }
+
+// OpenSale creates the product of a sale with this name.
+func (c *Clients) OpenSale(ctx context.Context, name string) error {
+	a := c.shopper(-1).action(0)
+	r := a.put(c.shop.Accounts[0], saleSKU(name), onOffer)
+	r.Via, r.Patience = nginx, hasty
+	if answer := a.call(ctx, r, a.fork()); answer.Outcome() != journal.Succeeded {
+		return fmt.Errorf("open the sale: %s", answer)
+	}
+	return nil
+}
+
+// Sell has many buyers order a unit of the sale's product at once, each with a key of its own. It
+// returns how many of them were told whether they got one. Nobody pays.
+func (c *Clients) Sell(ctx context.Context, name string, buyers int) (told int) {
+	sku := saleSKU(name)
+	return sideBySide(buyers, func(id int) int {
+		a := &action{shopper: c.shopper(-1), random: rand.New(rand.NewPCG(c.seed, uint64(id)))}
+		r := a.order(c.shop.Accounts[0], []any{item(sku, 1)})
+		r.Key, r.Via, r.Purpose = fmt.Sprintf("%s-%d", sku, id), endpoints[id%len(endpoints)], journal.Sale
+		r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}
+		if c.call(context.WithoutCancel(ctx), r, a.random).Outcome().Decided() {
+			return 1
+		}
+		return 0
+	})
 }

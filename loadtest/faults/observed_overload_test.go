@@ -46,6 +46,23 @@ func TestOverloads_WantsRepeatedRequestsAnswered(t *testing.T) {
 	require.Empty(t, overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd, flush}), "another fault had just ended")
 }
 
+// What was turned away before the key had an answer, or has never got one, does not count.
+func TestOverloads_CountsRequestsThatHadAnAnswer(t *testing.T) {
+	t.Parallel()
+	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	early, none := repeated(50, 50), repeated(50, 50)
+	for i := range early {
+		early[i].Key, none[i].Key = "early "+early[i].Key, "none "+none[i].Key
+		if early[i].Status == 201 {
+			early[i].Invoke, early[i].Return, none[i].Status = 10*time.Second+2, 10*time.Second+3, 503
+		}
+	}
+	require.Empty(t, overloads(slices.Concat(early, none, repeated(100, 25)), books.Books{}, nil, []faultRun{crowd}))
+	found := overloads(slices.Concat(early, none, repeated(100, 26)), books.Books{}, nil, []faultRun{crowd})
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 26")
+}
+
 // slowPayers are orders in the tenth second that were served beside slow payments, and 200 at the
 // other replica. Others were turned away.
 func slowPayers(served int) (attempts []journal.Attempt) {

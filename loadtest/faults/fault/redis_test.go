@@ -10,6 +10,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
 func server(t *testing.T) (addr string) {
@@ -26,7 +27,7 @@ func TestMissing_CountsTheEventsThatAReplicaLacks(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: addr})
 		defer func() { _ = client.Close() }()
 		for _, id := range ids {
-			require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: id, Values: []string{"event_id", id}}).Err())
+			require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: books.EventStream, ID: id, Values: []string{"event_id", id}}).Err())
 		}
 	}
 	master, replica := server(t), server(t)

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/fault"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/faults/witness"
+)
+
+// observed applies the rules that need the times of the faults, or the logs of Redis and nginx.
+func (c *campaign) observed(ctx context.Context, attempts []journal.Attempt) ([]books.Violation, error) {
+	var log bytes.Buffer
+	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
+		return nil, fmt.Errorf("read nginx's log: %w", err)
+	}
+	found := slices.Concat(deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.runs),
+		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.runs) }))
+	writes, losses := c.witness.Found()
+	return slices.Concat(found, foreignWrites(writes, c.wire.Began), lostLeases(losses, c.runs, c.wire.Began),
+		unserved(attempts, c.witness.Releases(), c.runs, c.wire.Began), overloads(attempts, c.books, c.witness.Releases(), c.runs)), nil
+}
+
+// excused says whether a run that excuses the rule was in force at some moment of a period.
+func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {
+	return slices.ContainsFunc(runs, func(r faultRun) bool {
+		return slices.Contains(r.Excuses, rule) && r.Injected < to && r.Healed > from
+	})
+}
+
+// nginxRecovers is how long a broken connection between nginx and a replica may show after it was
+// healed.
+const nginxRecovers = 5 * time.Second
+
+// passedOn says whether nginx may have passed an attempt on, so that it meets its own first copy.
+func passedOn(a journal.Attempt, runs []faultRun) bool {
+	return a.Via == "nginx" && excused(verify.WaitedFor, runs, a.Invoke-nginxRecovers, a.Return)
+}
+
+// calledDead is a line of nginx's error log (ngx_log.c) about a replica that it takes out of use
+// for fail_timeout: it did not answer in time, closed the connection, or refused it. "no live
+// upstreams" is not among them: it says that all are busy (max_conns).
+var calledDead = regexp.MustCompile(`(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[\w+\] .*?` +
+	`(upstream timed out|upstream prematurely closed|connect\(\) failed|recv\(\) failed)`)
+
+// deadWithoutCause finds the moments at which nginx called a replica dead that no fault had broken.
+// It reads the log's times, which are whole seconds in the machine's time zone.
+func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.Location) (found []books.Violation) {
+	for _, line := range calledDead.FindAllStringSubmatch(log, -1) {
+		at, err := time.ParseInLocation("2006/01/02 15:04:05", line[1], zone)
+		since := at.Sub(began)
+		if err == nil && since >= 0 && !excused(verify.ReplicaAvailable, runs, since-nginxRecovers, since+time.Second) {
+			found = append(found, books.Broken(verify.ReplicaAvailable, "at %.0fs: %s", since.Seconds(), line[2]))
+		}
+	}
+	return found
+}
+
+// excuseLateReads takes out the violations of which nginx's log proves that no server could know
+// better, and counts them: nginx read the copy that acted only after the attempt that was refused
+// had been sent, so that its client alone calls it the older one. The row must have the time of
+// this copy: a time that a replica made up excuses nothing.
+func excuseLateReads(found []books.Violation, attempts []journal.Attempt, b books.Books, started map[string]time.Time, began time.Time,
+) (left []books.Violation, excused int) {
+	history, claimed := verify.History(attempts), map[books.KeyID]time.Time{}
+	for _, row := range b.Keys {
+		claimed[row.KeyID] = row.AttemptedAt
+	}
+	left = slices.DeleteFunc(found, func(v books.Violation) bool {
+		id := books.KeyID{Account: v.Account, Key: v.Key}
+		return v.Rule == verify.RefusalsHold && readLate(history[id], claimed[id], started, began)
+	})
+	return left, len(found) - len(left)
+}
+
+// readLate says whether the attempt that claimed a key was read after the last one had been sent.
+func readLate(attempts []journal.Attempt, claimed time.Time, started map[string]time.Time, began time.Time) bool {
+	sent := slices.MaxFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }).Invoke
+	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
+		at, logged := started[a.RequestID]
+		acted := logged && claimed.Sub(at).Abs() <= time.Millisecond // the replica cuts off a fraction
+		return a.Via == "nginx" && a.Invoke < sent && acted && at.Sub(began) >= sent
+	})
+}
+
+// movedWithoutRedis is money that moved while Redis was down: two attempts could have asked the
+// provider at once.
+func movedWithoutRedis(attempts []journal.Attempt, runs []faultRun) (found []books.Violation) {
+	for _, r := range runs {
+		for _, a := range attempts {
+			within := r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing
+			moves := a.Operation == "payment" || a.Operation == "refund" || a.Operation == "top-up"
+			if within && moves && a.Outcome() == journal.Succeeded {
+				found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
+			}
+		}
+	}
+	return found
+}
+
+// promptly is how soon a request ends that its client's hanging up has cancelled. One that fails by
+// itself has waited for longer: for a lock, for example, three seconds.
+const promptly = time.Second
+
+// unserved returns the attempts that ended with their client's connection: they released their key
+// promptly although no fault excuses it.
+func unserved(attempts []journal.Attempt, releases []witness.Release, runs []faultRun, began time.Time) (found []books.Violation) {
+	released := map[string]time.Duration{} // by key, the first time
+	for _, r := range slices.Backward(releases) {
+		released[keyOf(r.Record)] = r.At.Sub(began)
+	}
+	for _, a := range attempts {
+		at, ok := released[a.Key]
+		if a.Purpose == journal.HangUp && a.Error != "" && ok && at-a.Return <= promptly && !excused(verify.HangUpServed, runs, a.Invoke, at) {
+			found = append(found, books.Broken(verify.HangUpServed, "its client hung up at %.3fs, and its key was released at %.3fs",
+				a.Return.Seconds(), at.Seconds()).Of(a.ID()))
+		}
+	}
+	return found
+}
+
+// keyOf is the client's key of a record in Redis.
+func keyOf(record string) string { return record[strings.LastIndex(record, ":")+1:] }
+
+// foreignWrites are changes of records by attempts that did not own them.
+func foreignWrites(writes []witness.ForeignWrite, began time.Time) (found []books.Violation) {
+	for _, w := range writes {
+		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Sub(began).Seconds(), w.Detail))
+	}
+	return found
+}
+
+// lostLeases are the leases that ended while their owner lived and no fault excuses it.
+func lostLeases(losses []witness.Loss, runs []faultRun, began time.Time) (found []books.Violation) {
+	for _, l := range losses {
+		from, to := l.From.Sub(began), l.To.Sub(began)
+		if !excused(verify.LeaseKept, runs, from, to) {
+			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs", l.Record, from.Seconds(), to.Seconds()))
+		}
+	}
+	return found
+}
+
+const (
+	// mostRepeats is the share of repeated requests that may be turned away although they have an
+	// answer: nginx does not know them, and on a machine whose processors are all taken Redis may
+	// be too slow to tell. Without precedence it is nearly all of them.
+	mostRepeats = 0.25
+	// fewestServed is how many orders are served beside payments that only wait, as a share of
+	// those of as many clients at the other replica. On a machine at its limit it is 0.88. If
+	// payments keep their slots it is 0.49 to 0.54.
+	fewestServed = 0.7
+	// mostOthers is the share of requests that may be turned away beside some that never finish,
+	// beside those of a greedy account and beside those of strangers.
+	mostOthers = 0.1
+	// fewest make a share, and manyOrders one of two counts.
+	fewest, manyOrders = 50, 200
+)
+
+// overloads finds what overload may not do: leave something of what was turned away, turn away what
+// is answered without the database, turn away orders because payments wait, and turn away anything
+// because requests stay unfinished, because another account is greedy or because of strangers.
+func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Release, runs []faultRun) []books.Violation {
+	var records []string
+	for _, r := range releases {
+		records = append(records, keyOf(r.Record))
+	}
+	found := verify.TurnedAwayLeftNothing(attempts, b, records, func(a journal.Attempt) bool { return passedOn(a, runs) })
+	greedy, answered, served := map[string]bool{}, map[books.KeyID]time.Duration{}, map[journal.Purpose]int{}
+	for _, a := range attempts {
+		greedy[a.Account] = greedy[a.Account] || a.Purpose == journal.Greedy
+		if a.Outcome() != journal.Succeeded {
+			continue
+		}
+		id := a.ID()
+		if first, known := answered[id]; !known || a.Return < first {
+			answered[id] = a.Return
+		}
+		if a.Operation == "order" && under(fault.PaymentsWait, a, runs) {
+			served[a.Purpose]++
+		}
+	}
+	if beside, elsewhere := served[journal.SlowPayer], served[journal.Bystander]; elsewhere >= manyOrders && float64(beside) < fewestServed*float64(elsewhere) {
+		found = append(found, books.Broken(verify.RoomLeft,
+			"%d orders were served beside payments that waited, and %d of as many clients at the other replica", beside, elsewhere))
+	}
+	again := func(a journal.Attempt) bool {
+		first, known := answered[a.ID()]
+		return a.Key != "" && a.LookUp == nil && known && first < a.Invoke
+	}
+	nginx := func(a journal.Attempt) bool { return a.Via == "nginx" }
+	others := func(a journal.Attempt) bool { return !greedy[a.Account] }
+	turnedAway := func(a journal.Attempt) bool { return a.Outcome() == journal.TurnedAway }
+	refused := func(a journal.Attempt) bool { return turnedAway(a) || a.Status == http.StatusTooManyRequests }
+	for _, share := range []struct {
+		rule   books.Rule
+		damage fault.Damage
+		of     func(journal.Attempt) bool
+		away   func(journal.Attempt) bool
+		most   float64
+		detail string
+	}{
+		{verify.AnsweredFirst, fault.Overloads, again, turnedAway, mostRepeats, "of %d requests that had an answer, %d were turned away"},
+		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, turnedAway, mostOthers, "of %d requests beside unfinished ones, %d were turned away"},
+		{verify.OthersServed, fault.AccountFloods, others, refused, mostOthers, "of %d requests of other accounts beside a greedy one, %d were refused"},
+		{verify.OthersServed, fault.StrangersFlood, others, refused, mostOthers, "of %d requests beside strangers, %d were refused"},
+	} {
+		all, away := 0, 0
+		for _, a := range attempts {
+			if share.of(a) && under(share.damage, a, runs) {
+				all++
+				if share.away(a) {
+					away++
+				}
+			}
+		}
+		if all >= fewest && float64(away) > share.most*float64(all) {
+			found = append(found, books.Broken(share.rule, share.detail, all, away))
+		}
+	}
+	return found
+}
+
+// under says whether an attempt met this damage and no other fault, nor what one has left: an
+// answer that Redis has lost is one for the database.
+func under(damage fault.Damage, a journal.Attempt, runs []faultRun) bool {
+	does := func(r faultRun) bool { return r.breaks(damage) && r.Injected < a.Return && r.Healed > a.Invoke }
+	other := func(r faultRun) bool {
+		return !r.breaks(damage) && r.Injected < a.Return && r.Healed+nginxRecovers > a.Invoke
+	}
+	return slices.ContainsFunc(runs, does) && !slices.ContainsFunc(runs, other)
+}
