@@ -36,7 +36,7 @@ type line struct {
 
 // Class: commands begin with $, comments with #, verdicts with ✓.
 func (l line) Class() string {
-	for begin, class := range map[string]string{"$ ": "command", "#": "comment", "✓": "verdict"} {
+	for begin, class := range map[string]string{"$": "command", "#": "comment", "✓": "verdict"} {
 		if strings.HasPrefix(l.Text, begin) {
 			return class
 		}

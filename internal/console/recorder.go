@@ -40,6 +40,7 @@ func (t recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(r)
 	if err == nil {
 		a.answer, err = readAnswer(resp)
+		_ = resp.Body.Close()
 	}
 	if err != nil {
 		a.Error = err.Error()

@@ -42,7 +42,6 @@ type answer struct {
 
 // readAnswer reads a response to its end.
 func readAnswer(resp *http.Response) (answer, error) {
-	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return answer{}, fmt.Errorf("read the answer: %w", err)
@@ -80,6 +79,7 @@ func (s shop) send(ctx context.Context, door, method, path, key string, body any
 	if err != nil {
 		return answer{}, err
 	}
+	defer func() { _ = resp.Body.Close() }()
 	return readAnswer(resp)
 }
 

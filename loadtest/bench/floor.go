@@ -149,8 +149,8 @@ func (f *floor) run(ctx context.Context, script string, args ...string) (n int, 
 	return parsePgbench(string(printed))
 }
 
-var pgbenchFigures = regexp.MustCompile(`(?ms)^number of transactions actually processed: (\d+).*^number of failed transactions: (\d+).*` +
-	`^latency average = ([\d.]+) ms.*^tps = ([\d.]+)`)
+var pgbenchFigures = regexp.MustCompile(`(?s)number of transactions actually processed: (\d+).*\nnumber of failed transactions: (\d+).*` +
+	`\nlatency average = ([\d.]+) ms.*\ntps = ([\d.]+)`)
 
 // parsePgbench reads the number of transactions, the rate a second, and the mean latency in ms,
 // which stands for the median.
