@@ -28,6 +28,39 @@ type Claim struct {
 	IsAbandoned func() bool
 }
 
+// claiming keeps an outcome with the claim itself.
+type claiming struct {
+	Claim
+	begins bool // of an operation at a provider
+}
+
+// keep puts the claim before all writes that are queued: keys are locked before what is written
+// without having been locked.
+func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
+	if o.kind == begun && !c.begins {
+		return errBegun
+	}
+	if c.Key == "" {
+		return nil
+	}
+	if o.kind == nothing {
+		return errNoOutcome
+	}
+	var id, status, body any
+	ttl, tombstone := c.TTL, c.TombstoneTTL
+	switch o.kind {
+	case done, refused:
+		status, body = o.answer.Status, bodyOf(o.answer)
+	case begun:
+		id = o.id
+	case refusedForNow:
+		ttl, tombstone = 2*MaxRequestAge, 0
+	}
+	tx.writeKey(tx.keys.sql.claim, c.Scope, c.Key, c.Fingerprint[:], c.Operation, state, id, o.answer.keptResource(o.kind), status, header, body,
+		c.ArrivedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
+	return nil
+}
+
 // Answer is what a client gets, and what is kept under the key. The authority does not look into
 // it: it is replayed byte for byte.
 type Answer struct {

@@ -91,39 +91,6 @@ func (tx *Tx) keep(o Outcome, key keeper) error {
 	return key.keep(tx, o, states[o.kind], header)
 }
 
-// claiming keeps an outcome with the claim itself.
-type claiming struct {
-	Claim
-	begins bool // of an operation at a provider
-}
-
-// keep puts the claim before all writes that are queued: keys are locked before what is written
-// without having been locked.
-func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
-	if o.kind == begun && !c.begins {
-		return errBegun
-	}
-	if c.Key == "" {
-		return nil
-	}
-	if o.kind == nothing {
-		return errNoOutcome
-	}
-	var id, status, body any
-	ttl, tombstone := c.TTL, c.TombstoneTTL
-	switch o.kind {
-	case done, refused:
-		status, body = o.answer.Status, bodyOf(o.answer)
-	case begun:
-		id = o.id
-	case refusedForNow:
-		ttl, tombstone = 2*MaxRequestAge, 0
-	}
-	tx.writeKey(tx.keys.sql.claim, c.Scope, c.Key, c.Fingerprint[:], c.Operation, state, id, o.answer.keptResource(o.kind), status, header, body,
-		c.ArrivedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
-	return nil
-}
-
 // bodyOf is never nil: an empty body is one, too, and NULL means no answer yet.
 func bodyOf(a Answer) []byte {
 	if a.Body == nil {

@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/internal/cardnumber"
@@ -38,24 +35,6 @@ var (
 		detail: "The event is not signed with our secret, was changed, or is older than five minutes."}
 )
 
-// newSignatures reads secrets of Standard Webhooks; "" is none.
-func newSignatures(secrets ...string) (signatures []*standardwebhooks.Webhook, err error) {
-	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		if strings.TrimPrefix(secret, "whsec_") == "" { // anybody could sign with it
-			return nil, errors.New("httpapi: the webhook secret is empty")
-		}
-		signature, err := standardwebhooks.NewWebhook(secret)
-		if err != nil {
-			return nil, fmt.Errorf("httpapi: the webhook secret: %w", err)
-		}
-		signatures = append(signatures, signature)
-	}
-	return signatures, nil
-}
-
 // verify passes an event on if check finds that the provider has signed it.
 func (s *Server) verify(check func([]byte, http.Header) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,19 +50,6 @@ func (s *Server) verify(check func([]byte, http.Header) error, next http.Handler
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
-}
-
-// checkSignature accepts an event that is signed with any of the secrets, over its ID, its time and
-// every byte of its body, and that is at most five minutes old (Standard Webhooks 1.0.0, "Signature
-// scheme" and "Verifying webhook authenticity").
-func (s *Server) checkSignature(body []byte, header http.Header) error {
-	refused := errNoSecret
-	for _, signature := range s.signatures {
-		if refused = signature.Verify(body, header); refused == nil {
-			return nil
-		}
-	}
-	return refused
 }
 
 func (s *Server) checkStripe(body []byte, header http.Header) error {
