@@ -41,20 +41,26 @@ func (e *TakenError) Error() string {
 // CheckPort returns a [TakenError] when a server could not listen on a loopback port now. A probe
 // would take the other server for ours.
 func CheckPort(port int) error {
-	l, err := listen(port)
-	switch {
-	case err == nil:
-		return l.Close()
-	case errors.Is(err, syscall.EADDRINUSE):
-		return takenBy(port)
-	default:
-		return fmt.Errorf("listen on port %d: %w", port, err)
+	for try := 1; ; try++ {
+		l, err := listen(port)
+		switch {
+		case err == nil:
+			return l.Close()
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("listen on port %d: %w", port, err)
+		}
+		// A process that is being started has copies of our sockets until it runs its program, also
+		// of one that has just listened here. So look again if nobody has the port any more.
+		taken, found := takenBy(port)
+		if found || try == 3 {
+			return taken
+		}
 	}
 }
 
 // takenBy finds who listens on a port, or who uses it for a connection if nobody listens.
-func takenBy(port int) *TakenError {
-	taken := &TakenError{Port: port, Owners: "a process that we may not look at (another user's, or in a container)"}
+func takenBy(port int) (taken *TakenError, found bool) {
+	taken = &TakenError{Port: port, Owners: "a process that we may not look at (another user's, or in a container)"}
 	sockets, _ := psnet.Connections("tcp")
 	sockets = slices.DeleteFunc(sockets, func(s psnet.ConnectionStat) bool { return int(s.Laddr.Port) != port })
 	isListener := func(s psnet.ConnectionStat) bool { return s.Status == "LISTEN" }
@@ -67,5 +73,5 @@ func takenBy(port int) *TakenError {
 			taken.Owners = fmt.Sprintf("%s (pid %d)", name, s.Pid)
 		}
 	}
-	return taken
+	return taken, len(sockets) > 0
 }
