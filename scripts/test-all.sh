@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour, oncecheck and
-# the console's buttons in a browser on a stack of two replicas, and the fuzz targets with what they
-# leave idle; then, with the machine to themselves, a short load test, the benchmark's quick form and
-# a fault campaign of a minute, these two on stacks of their own.
+# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour, oncecheck, the
+# console's buttons in a browser and the benchmark's quick form on stacks of two replicas, and the
+# fuzz targets with what they leave idle; then, with the machine to themselves, greedy accounts and a
+# short load test, and a fault campaign of a minute.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-suites=(unit integration fuzz scenarios tour oncecheck console security stress bench faults)
+suites=(unit integration fuzz scenarios tour oncecheck console bench security stress faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
 # Longer than the Go tests may take; the stress then runs beside them.
 patience=600
@@ -56,10 +56,10 @@ on_stack() {
   suite tour scripts/readme-tour.sh
   suite oncecheck scripts/oncecheck.sh
   suite console scripts/go-test.sh console
+  suite bench bin/bench -quick # measures nothing: whether it runs
   wait_for "$results/go-tests-are-over"
   suite security scripts/go-test.sh security
   suite stress bin/stress --short
-  suite bench bin/bench -quick
 }
 
 fuzzing() {
