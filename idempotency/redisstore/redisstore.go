@@ -181,28 +181,28 @@ func (s *Store) text(ctx context.Context, args ...any) (reply string, err error)
 var scopeEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
 func (s *Store) keyOf(scope, key string) string {
-	prefix := s.prefix
-	if generation := s.generation(); generation != "" {
-		prefix += generation + ":"
+	tag, generation, colon := "", s.generation(), ":"
+	if generation == "" {
+		colon = ""
 	}
-	name := scopeEscaper.Replace(scope) + ":" + key
-	if strings.Contains(name, "{") {
+	scope = scopeEscaper.Replace(scope)
+	if strings.Contains(scope, "{") || strings.Contains(key, "{") {
 		// A cluster takes the slot from the first text in braces, which the client would choose
 		// (Redis manual, "Cluster specification", hash tags).
 		hash := fnv.New64a()
-		_, _ = hash.Write([]byte(name))
-		name = fmt.Sprintf("{%016x}%s", hash.Sum64(), name)
+		_, _ = hash.Write([]byte(scope + ":" + key))
+		tag = fmt.Sprintf("{%016x}", hash.Sum64())
 	}
-	return prefix + name
+	return s.prefix + generation + colon + tag + scope + ":" + key
 }
 
 func (s *Store) encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {
 	r.ExpiresAt = time.Now().Add(lifetime)
 	record, err := r.MarshalBinary()
-	if err != nil {
-		return nil, err
+	if err != nil || len(s.seals) == 0 {
+		return record, err
 	}
-	return s.sign(s.keyOf(r.Scope, r.Key), record), nil
+	return s.seals[0].sign(s.keyOf(r.Scope, r.Key), record), nil
 }
 
 // milliseconds rounds to Redis's resolution. An expiry must not become zero, which means none.
