@@ -3,7 +3,6 @@ package authority
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -35,10 +34,7 @@ const (
 type adapter struct {
 	tombstones time.Duration
 	writeError func(http.ResponseWriter, *http.Request, *idempotency.Error)
-	log        *slog.Logger
 }
-
-var defaultAdapter = adapter{writeError: idempotency.WriteProblem, log: slog.Default()}
 
 // WithTombstones sets [Claim].TombstoneTTL of the requests that [Keys.Serve] and
 // [Keys.ServeProvider] answer. The default is none.
@@ -49,11 +45,6 @@ func WithTombstones(ttl time.Duration) Option {
 // WithErrorWriter replaces [idempotency.WriteProblem]. The error's cause may be a [Taken].
 func WithErrorWriter(write func(http.ResponseWriter, *http.Request, *idempotency.Error)) Option {
 	return func(k *Keys) { k.http.writeError = write }
-}
-
-// WithLogger sets where failures are logged that clients do not see. The default is slog.Default.
-func WithLogger(log *slog.Logger) Option {
-	return func(k *Keys) { k.http.log = log }
 }
 
 // Serve answers a request by [Keys.Once]. The request comes through an [idempotency.Middleware],
@@ -122,9 +113,9 @@ func (k *Keys) claimOf(r *http.Request, operation string) (Claim, error) {
 func (k *Keys) fail(w http.ResponseWriter, r *http.Request, operation string, e *idempotency.Error) {
 	switch {
 	case e.Status == http.StatusServiceUnavailable: // a retry may help
-		k.http.log.WarnContext(r.Context(), "authority: request not decided", "operation", operation, "code", e.Code, "error", e.Err)
+		k.log.WarnContext(r.Context(), "authority: request not decided", "operation", operation, "code", e.Code, "error", e.Err)
 	case e.Status >= http.StatusInternalServerError:
-		k.http.log.ErrorContext(r.Context(), "authority: request failed", "operation", operation, "code", e.Code, "error", e.Err)
+		k.log.ErrorContext(r.Context(), "authority: request failed", "operation", operation, "code", e.Code, "error", e.Err)
 	}
 	k.http.writeError(w, r, e)
 }

@@ -3,10 +3,13 @@ package authority
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // MaxRequestAge is how old a client attempt may be when it claims its key, by PostgreSQL's clock,
@@ -38,6 +41,7 @@ type Keys struct {
 	table string
 	sql   statements
 	lease time.Duration
+	log   *slog.Logger
 	http  adapter
 
 	takeovers, overtaken atomic.Int64
@@ -49,7 +53,7 @@ type Option func(*Keys)
 // New returns the authority on the keys of a database, which remains the caller's to close. It
 // panics if db is nil.
 func New(db DB, opts ...Option) *Keys {
-	k := &Keys{db: db, http: defaultAdapter}
+	k := &Keys{db: db, log: slog.Default(), http: adapter{writeError: idempotency.WriteProblem}}
 	WithTable(DefaultTable, DefaultScope)(k)
 	for _, opt := range opts {
 		opt(k)
@@ -81,6 +85,12 @@ func WithTable(table, scope string) Option {
 // is about as long as an attempt takes. The default is zero.
 func WithLease(d time.Duration) Option {
 	return func(k *Keys) { k.lease = d }
+}
+
+// WithLogger sets where failures are logged that clients do not see, and what is unknown or held
+// at a provider. The default is slog.Default.
+func WithLogger(log *slog.Logger) Option {
+	return func(k *Keys) { k.log = log }
 }
 
 // Counters are what this process did since its start.

@@ -91,7 +91,7 @@ func (k *Keys) Resume(ctx context.Context, p Provider, limit int) (int, error) {
 			case err == nil && !result.Replayed:
 				settled.Add(1)
 			case errors.Is(err, ErrUnknown):
-				k.http.log.WarnContext(ctx, "authority: outcome still unknown", "operation", attempt.Operation, "id", attempt.ID,
+				k.log.WarnContext(ctx, "authority: outcome still unknown", "operation", attempt.Operation, "id", attempt.ID,
 					"attempt", attempt.Number, "age", attempt.Age(), "error", err)
 			case errors.As(err, &taken), err == nil:
 			default:
@@ -125,9 +125,10 @@ func (k *Keys) unknown(ctx context.Context, a Attempt, cause error) (Result, err
 		return found.Answer, nil
 	}
 	if errors.Is(cause, errHeld) {
-		err = k.Hold(ctx, a)
-		k.http.log.ErrorContext(ctx, "authority: operation held: a person has to find out, and settle it", "operation", a.Operation,
-			"id", a.ID, "age", a.Age(), "error", cause)
+		if err = k.Hold(ctx, a); err == nil {
+			k.log.ErrorContext(ctx, "authority: operation held: a person has to find out, and settle it", "operation", a.Operation,
+				"id", a.ID, "age", a.Age(), "error", cause)
+		}
 	} else {
 		err = k.PutOff(ctx, a, pause(a.Number))
 	}

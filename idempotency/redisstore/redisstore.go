@@ -181,9 +181,9 @@ func (s *Store) text(ctx context.Context, args ...any) (reply string, err error)
 var scopeEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
 func (s *Store) keyOf(scope, key string) string {
-	tag, generation, colon := "", s.generation(), ":"
-	if generation == "" {
-		colon = ""
+	tag, generation := "", s.generation()
+	if generation != "" {
+		generation += ":"
 	}
 	scope = scopeEscaper.Replace(scope)
 	if strings.Contains(scope, "{") || strings.Contains(key, "{") {
@@ -193,7 +193,7 @@ func (s *Store) keyOf(scope, key string) string {
 		_, _ = hash.Write([]byte(scope + ":" + key))
 		tag = fmt.Sprintf("{%016x}", hash.Sum64())
 	}
-	return s.prefix + generation + colon + tag + scope + ":" + key
+	return s.prefix + generation + tag + scope + ":" + key
 }
 
 func (s *Store) encode(r idempotency.Record, lifetime time.Duration) ([]byte, error) {

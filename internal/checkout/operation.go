@@ -33,6 +33,10 @@ const (
 // Common is what a payment or a refund has in common with the other, for code that handles both.
 func (o Operation) Common() Operation { return o }
 
+// MaySettle says whether an attempt may settle the locked operation: not if it is settled already.
+// The fence between attempts is in the key's row, see [Claim].Attempt.
+func (o Operation) MaySettle() bool { return o.Status == StatusProcessing }
+
 // age is that of the operation when its newest attempt began, by the store's clock.
 func (o Operation) age() time.Duration { return o.UpdatedAt.Sub(o.CreatedAt) }
 

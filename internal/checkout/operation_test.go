@@ -7,6 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestOperation_IsSettledOnce(t *testing.T) {
+	t.Parallel()
+	for status, may := range map[Status]bool{StatusProcessing: true, StatusSucceeded: false, StatusDeclined: false} {
+		locked := in(charging.Operation, func(o *Operation) { o.Status = status })
+		require.Equal(t, may, locked.MaySettle(), status)
+	}
+}
+
 func TestOperation_MatchesAnEvent(t *testing.T) {
 	t.Parallel()
 	other := GatewayResult{Outcome: OutcomeApproved, ProviderID: "another"}

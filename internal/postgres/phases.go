@@ -83,7 +83,7 @@ func (o operations[W, T]) Settle(ctx context.Context, taken checkout.Taken[T], a
 			if err := tx.load(ctx); err != nil {
 				return authority.Outcome{}, err
 			}
-			if (*locked).Common().Status != checkout.StatusProcessing {
+			if !(*locked).Common().MaySettle() {
 				return authority.Outcome{}, authority.ErrOvertaken
 			}
 			value, changes, final := settle(answer)

@@ -10,7 +10,7 @@ import (
 
 // slowStep is how often a step that isn't done yet gets a line to say so: a first build takes a
 // minute.
-const slowStep = 10 * time.Second
+const slowStep = 5 * time.Second
 
 // minNameWidth lets columns look the same wherever names are short.
 const minNameWidth = 9

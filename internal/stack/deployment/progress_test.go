@@ -22,9 +22,9 @@ func TestStep_SaysThatItIsSlow(t *testing.T) {
 		require.NoError(t, step.End("oncepay", nil))
 		require.EqualError(t, d.Step("image", "").End("", errors.New("no engine")), "image: no engine")
 		synctest.Wait()
-		require.Equal(t, "  build                       … 10 s\n"+
-			"  build                       … 20 s\n"+
-			"  build                       oncepay                       21.0 s\n"+
+		require.Equal(t, "  build                       … 5 s\n"+
+			"  build                       … 10 s\n"+
+			"  build                       oncepay                       11.0 s\n"+
 			"  image                       FAILED                         0.0 s\n", out.String())
 	})
 }
