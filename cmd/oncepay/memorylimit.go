@@ -8,8 +8,8 @@ const (
 	memoryLimit = 48 << 20
 
 	// gcPercent lets the heap grow to five times what is live before it is collected, since the
-	// limit bounds it. Beside the runtime's default of 100, an order costs a replica 4 % less CPU,
-	// and it takes 8 MiB more memory.
+	// limit bounds it. Compared with the runtime's default of 100, an order costs 4 % less CPU of a
+	// replica, which takes 8 MiB more memory.
 	gcPercent = 400
 )
 

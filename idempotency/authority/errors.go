@@ -37,7 +37,7 @@ var (
 	errUnclaimable = fmt.Errorf("%w: the key's row is gone again, or the attempt's time is half an hour from the database's clock",
 		idempotency.ErrUnavailable)
 
-	// errNoMiddleware is of a request with a key that would be executed as if it had none.
+	// errNoMiddleware refuses a request whose key would be ignored.
 	errNoMiddleware = fmt.Errorf("%w: the request has an idempotency key, and came through no idempotency.Middleware", errMistake)
 
 	errNoAsk     = fmt.Errorf("%w: Provider.Ask is nil", errMistake)

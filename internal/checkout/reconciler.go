@@ -153,7 +153,7 @@ func (r *Reconciler) Stats(ctx context.Context) (ReconcilerStats, error) {
 		Overtaken: r.overtaken.Load()}, err
 }
 
-// drives are what is to be done for each of what was taken.
+// drives returns a function for each attempt that was taken: it asks the provider, and settles.
 func drives[W any, T operation](r *Reconciler, k kind[W, T], taken []Taken[T]) []func(context.Context) (bool, error) {
 	drives := make([]func(context.Context) (bool, error), len(taken))
 	for i, t := range taken {

@@ -15,8 +15,8 @@ import (
 
 var _ checkout.ReconcileStore = (*Store)(nil)
 
-// TakeDue takes the next attempts in the rows of the keys, and then loads what they are at. What
-// cannot be loaded is due again after the grace. See [checkout.ReconcileStore].
+// TakeDue takes the next attempts in the rows of the keys, and then loads their payments and
+// refunds. One that cannot be loaded is due again after the grace. See [checkout.ReconcileStore].
 func (s *Store) TakeDue(ctx context.Context, grace time.Duration, limit int) (due checkout.Due, err error) {
 	attempts, err := s.keys.Due(ctx, grace, limit)
 	if err != nil || len(attempts) == 0 {
