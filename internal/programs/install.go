@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -127,7 +128,25 @@ func (h host) installer(ctx context.Context, missing []*Program, tooOld error, n
 	case !h.isRoot && m.asRoot && h.administrator(ctx, m, "true").Run() != nil:
 		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with")
 	}
-	return m, nil
+	return m, checkDisk(missing)
+}
+
+// checkDisk refuses to fill the disk.
+func checkDisk(missing []*Program) error {
+	needed := 100 // the package lists
+	for _, p := range missing {
+		needed += p.megabytes
+	}
+	for _, dir := range []string{"/usr", "/var"} {
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(dir, &fs); err != nil {
+			return fmt.Errorf("look at the free space of %s: %w", dir, err)
+		}
+		if free := int(fs.Bavail * uint64(fs.Bsize) >> 20); free < needed { //nolint:gosec // a block has a positive size
+			return fmt.Errorf("the disk is full: %s has %d MB left, and installing takes %d MB; make room, and install them with", dir, free, needed)
+		}
+	}
+	return nil
 }
 
 // install leaves no service running that the packages bring along. Once packages are being

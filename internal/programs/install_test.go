@@ -101,6 +101,7 @@ func TestEnsure_RefusesBeforeItChangesAnything(t *testing.T) {
 			one.Oldest = 7
 			place(t, b.dir, "one-of-a-test", "echo v6")
 		}, "one-of-a-test is version 6; update it", false},
+		"disk full":  {false, func(_ *testing.T, _ *bench, one *Program) { one.megabytes = 1 << 40 }, "the disk is full: /usr has ", false},
 		"no package": {false, func(_ *testing.T, _ *bench, one *Program) { one.packages.apt = "" }, "apt-get has no package of one;", false},
 		"no right": {false, func(t *testing.T, b *bench, _ *Program) {
 			b.isRoot = false

@@ -29,8 +29,10 @@ type Program struct {
 	// files are names on the PATH, or patterns of paths; any of them will do.
 	files []string
 	// probe are arguments with which it has to succeed. nil: version if there is an Oldest.
-	probe    []string
-	packages packages
+	probe []string
+	// megabytes is what it takes on a bare Debian, with its packages' archives.
+	megabytes int
+	packages  packages
 }
 
 // packages are a program's names in each system, separated by spaces; empty: it has none there.
