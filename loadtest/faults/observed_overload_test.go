@@ -13,6 +13,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
+	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
 // repeated is so many requests in the tenth second that have an answer, some of which were turned
@@ -63,31 +64,35 @@ func TestOverloads_CountsRequestsThatHadAnAnswer(t *testing.T) {
 	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 26")
 }
 
-// slowPayers are orders in the tenth second that were served beside slow payments, and 200 at the
-// other replica. Others were turned away.
-func slowPayers(served int) (attempts []journal.Attempt) {
-	for purpose, count := range map[journal.Purpose]int{journal.SlowPayer: served, journal.Bystander: 200} {
-		for n := range count {
-			a := journal.Attempt{Key: fmt.Sprint(purpose, n), Purpose: purpose, Operation: "order", Status: 201, Invoke: 10 * time.Second, Return: 10*time.Second + 1}
-			away, payment := a, a
-			away.Status, away.Code, payment.Operation = 503, "overloaded", "payment"
-			attempts = append(attempts, a, away, payment)
-		}
+// slowPayers are 40 payments at one replica, so many of which wait for the provider at once, and an
+// order that is served whenever one of them is answered.
+func slowPayers(atOnce int) (attempts []journal.Attempt) {
+	for n := range 40 {
+		came := 10*time.Second + time.Duration(n/atOnce)*workload.PaymentTakes
+		a := journal.Attempt{Purpose: journal.SlowPayer, Status: 201, Invoke: came, Return: came + workload.PaymentTakes}
+		payment, order, away := a, a, a
+		payment.Key, payment.Operation = fmt.Sprint("payment", n), "payment"
+		order.Key, order.Operation, order.Return = fmt.Sprint("order", n), "order", came+time.Second
+		away.Key, away.Operation, away.Status, away.Code = fmt.Sprint("away", n), "payment", 503, "overloaded"
+		attempts = append(attempts, payment, order, away)
 	}
 	return attempts
 }
 
 func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
 	t.Parallel()
-	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
-	found := overloads(slowPayers(139), books.Books{}, nil, []faultRun{slow})
+	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 60 * time.Second}
+	found := overloads(slowPayers(16), books.Books{}, nil, []faultRun{slow})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.RoomLeft, found[0].Rule)
-	require.Contains(t, found[0].Detail, "139 orders were served beside payments that waited, and 200 of as many")
+	require.Contains(t, found[0].Detail, "of 40 payments no more than 16 waited for the provider when an order was served")
 
-	require.Empty(t, overloads(slowPayers(140), books.Books{}, nil, []faultRun{slow}), "nearly as many")
-	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 12 * time.Second}
-	require.Empty(t, overloads(slowPayers(100), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
+	require.Empty(t, overloads(slowPayers(17), books.Books{}, nil, []faultRun{slow}), "more than there are slots")
+	alone := slices.DeleteFunc(slowPayers(17), func(a journal.Attempt) bool { return a.Operation == "order" })
+	require.Len(t, overloads(alone, books.Books{}, nil, []faultRun{slow}), 1, "no order was served")
+	require.Empty(t, overloads(slowPayers(16)[:3*31], books.Books{}, nil, []faultRun{slow}), "too few payments to tell")
+	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 60 * time.Second}
+	require.Empty(t, overloads(slowPayers(16), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
 }
 
 func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {

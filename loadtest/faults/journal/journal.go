@@ -111,7 +111,6 @@ const (
 	RetryStorm   Purpose = "retry storm"   // one of many that are repeated without a pause
 	SlowPayer    Purpose = "slow payer"    // one of hundreds whose payment takes the provider long
 	Greedy       Purpose = "greedy"        // one of many of an account that takes what it can get
-	Bystander    Purpose = "bystander"     // one of as many payers at the replica without slow payments
 	Sale         Purpose = "sale"          // one of many buyers of the few units of one product
 	Trade        Purpose = "trade"         // about a product or a customer whose history is checked
 )

@@ -27,10 +27,10 @@ const stormPatience = 300 * time.Millisecond
 const crowdPause = time.Second
 
 const (
-	// slowPayment is a card for which the provider takes paymentTakes: less than the replicas wait.
-	slowPayment  = "tok_slow_2s"
-	paymentTakes = 2 * time.Second
-	quickPayment = "tok_visa"
+	// slowPayment is a card for which the provider takes PaymentTakes: less than the replicas wait.
+	slowPayment = "tok_slow_2s"
+	// PaymentTakes is how long each payment by Pay waits for the provider.
+	PaymentTakes = 2 * time.Second
 	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
 	// overload.
 	payersCome = 3 * time.Second
@@ -70,15 +70,10 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 }
 
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
-// paymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
-// were. Quickly, the provider charges the card at once, and the clients wait for as long as those
-// others, so the replica has the same work: what it turns away is too much for the machine.
-func (c *Clients) Pay(ctx context.Context, name, replica string, size int, quickly bool) (sent int) {
-	purpose, token, pause := journal.SlowPayer, slowPayment, time.Duration(0)
-	if quickly {
-		purpose, token, pause = journal.Bystander, quickPayment, paymentTakes
-	}
-	return c.gather(ctx, name, size, purpose, func(ctx context.Context, a *action, r Request) int {
+// PaymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
+// were.
+func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
+	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
 		if a.n == 0 {
 			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
 		}
@@ -87,10 +82,9 @@ func (c *Clients) Pay(ctx context.Context, name, replica string, size int, quick
 		if placed.Resource == "" {
 			return 1
 		}
-		payment := a.payment(r.Account, placed.Resource, card(token))
+		payment := a.payment(r.Account, placed.Resource, card(slowPayment))
 		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
 		a.call(ctx, payment, a.fork())
-		_ = wait.Pause(ctx, pause)
 		return 2
 	})
 }

@@ -136,7 +136,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	c := clientsOf(wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Pay(ctx, "one", api2, 5, false)
+	sent := c.Pay(ctx, "one", api2, 5)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
@@ -146,26 +146,6 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	}
 	require.Equal(t, operations["order"], operations["payment"])
 	require.Empty(t, c.open.list(true), "all are answered")
-}
-
-func TestPay_QuicklyIsWithAnotherCard(t *testing.T) {
-	t.Parallel()
-	fake, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
-	defer cancel()
-	sent := c.Pay(ctx, "one", api2, 5, true)
-	require.GreaterOrEqual(t, sent, 5)
-	require.Len(t, wire.Journal.Attempts(), sent)
-	operations := map[string]int{}
-	for _, a := range wire.Journal.Attempts() {
-		require.Equal(t, []any{api2, journal.Bystander}, []any{a.Via, a.Purpose})
-		operations[a.Operation]++
-	}
-	require.Equal(t, operations["order"], operations["payment"])
-	for _, s := range fake.requests() {
-		require.NotContains(t, s.body, slowPayment)
-	}
 }
 
 func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
