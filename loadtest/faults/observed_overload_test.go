@@ -64,10 +64,10 @@ func TestOverloads_CountsRequestsThatHadAnAnswer(t *testing.T) {
 	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 26")
 }
 
-// slowPayers are 40 payments at one replica, so many of which wait for the provider at once, and an
+// slowPayers are 80 payments at one replica, so many of which wait for the provider at once, and an
 // order that is served whenever one of them is answered.
 func slowPayers(atOnce int) (attempts []journal.Attempt) {
-	for n := range 40 {
+	for n := range 80 {
 		came := 10*time.Second + time.Duration(n/atOnce)*workload.PaymentTakes
 		a := journal.Attempt{Purpose: journal.SlowPayer, Status: 201, Invoke: came, Return: came + workload.PaymentTakes}
 		payment, order, away := a, a, a
@@ -82,17 +82,17 @@ func slowPayers(atOnce int) (attempts []journal.Attempt) {
 func TestOverloads_WantsOrdersServedBesideSlowPayments(t *testing.T) {
 	t.Parallel()
 	slow := faultRun{Breaks: []fault.Damage{fault.PaymentsWait}, Injected: 9500 * time.Millisecond, Healed: 60 * time.Second}
-	found := overloads(slowPayers(16), books.Books{}, nil, []faultRun{slow})
+	found := overloads(slowPayers(32), books.Books{}, nil, []faultRun{slow})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.RoomLeft, found[0].Rule)
-	require.Contains(t, found[0].Detail, "of 40 payments no more than 16 waited for the provider when an order was served")
+	require.Contains(t, found[0].Detail, "of 80 payments no more than 32 waited for the provider when an order was served")
 
-	require.Empty(t, overloads(slowPayers(17), books.Books{}, nil, []faultRun{slow}), "more than there are slots")
-	alone := slices.DeleteFunc(slowPayers(17), func(a journal.Attempt) bool { return a.Operation == "order" })
+	require.Empty(t, overloads(slowPayers(33), books.Books{}, nil, []faultRun{slow}), "more than slots can have")
+	alone := slices.DeleteFunc(slowPayers(33), func(a journal.Attempt) bool { return a.Operation == "order" })
 	require.Len(t, overloads(alone, books.Books{}, nil, []faultRun{slow}), 1, "no order was served")
-	require.Empty(t, overloads(slowPayers(16)[:3*31], books.Books{}, nil, []faultRun{slow}), "too few payments to tell")
+	require.Empty(t, overloads(slowPayers(32)[:3*32], books.Books{}, nil, []faultRun{slow}), "too few payments to tell")
 	crowd := faultRun{Breaks: []fault.Damage{fault.Overloads}, Injected: 9 * time.Second, Healed: 60 * time.Second}
-	require.Empty(t, overloads(slowPayers(16), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
+	require.Empty(t, overloads(slowPayers(32), books.Books{}, nil, []faultRun{slow, crowd}), "there was more to do than that")
 }
 
 func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
