@@ -46,7 +46,7 @@ VALUES (bench_id(:id::bigint), :account::uuid, ('00000000-0000-7000-8000-' || lp
 INSERT INTO order_items (order_id, position, account_id, sku, name, quantity, unit_price)
 VALUES (bench_id(:id::bigint), 0, :account::uuid, 'pgbench-' || :sku::bigint, 'Bench', 1, 100);
 -- TakeStock
-UPDATE products SET updated_at = now(),
+UPDATE products SET updated_at = now(), version = version + 1,
     stock = CASE WHEN price_amount = 100 AND price_currency = 'USD' THEN stock - 1 ELSE -1 END
 WHERE account_id = :account::uuid AND sku = 'pgbench-' || :sku::bigint;
 -- InsertEvent

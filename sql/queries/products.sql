@@ -3,9 +3,8 @@ INSERT INTO products (name, price_amount, price_currency, stock, updated_at, acc
 VALUES (@name, @price_amount, @price_currency, @stock, @updated_at, @account_id, @sku);
 
 -- name: UpdateProduct :batchexec
--- The trigger version_counted sets the version.
 UPDATE products SET name = @name, price_amount = @price_amount, price_currency = @price_currency, stock = @stock,
-    updated_at = @updated_at
+    updated_at = @updated_at, version = version + 1
 WHERE account_id = @account_id AND sku = @sku;
 
 -- name: GetProduct :one
@@ -24,7 +23,7 @@ SELECT * FROM products WHERE account_id = @account_id AND sku = ANY (@skus::text
 -- name: TakeStock :batchexec
 -- If the price has changed or the stock no longer suffices, the stock becomes negative, which
 -- products_stock_not_negative refuses, and nothing of the transaction is committed.
-UPDATE products SET updated_at = now(),
+UPDATE products SET updated_at = now(), version = version + 1,
     stock = CASE WHEN price_amount = @price_amount AND price_currency = @price_currency THEN stock - @quantity ELSE -1 END
 WHERE account_id = @account_id AND sku = @sku;
 
@@ -35,4 +34,5 @@ WHERE (products.account_id, products.sku) IN (SELECT i.account_id, i.sku FROM or
 ORDER BY products.account_id, products.sku COLLATE "C" FOR NO KEY UPDATE;
 
 -- name: AddStock :batchexec
-UPDATE products SET stock = stock + @quantity, updated_at = now() WHERE account_id = @account_id AND sku = @sku;
+UPDATE products SET stock = stock + @quantity, updated_at = now(), version = version + 1
+WHERE account_id = @account_id AND sku = @sku;

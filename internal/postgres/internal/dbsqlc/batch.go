@@ -64,7 +64,8 @@ func (b *AccountExistsBatchResults) Close() error {
 }
 
 const addStock = `-- name: AddStock :batchexec
-UPDATE products SET stock = stock + $1, updated_at = now() WHERE account_id = $2 AND sku = $3
+UPDATE products SET stock = stock + $1, updated_at = now(), version = version + 1
+WHERE account_id = $2 AND sku = $3
 `
 
 type AddStockBatchResults struct {
@@ -2251,7 +2252,7 @@ func (b *SettledRefundsBatchResults) Close() error {
 }
 
 const takeStock = `-- name: TakeStock :batchexec
-UPDATE products SET updated_at = now(),
+UPDATE products SET updated_at = now(), version = version + 1,
     stock = CASE WHEN price_amount = $1 AND price_currency = $2 THEN stock - $3 ELSE -1 END
 WHERE account_id = $4 AND sku = $5
 `
@@ -2423,7 +2424,7 @@ func (b *UpdateOrderBatchResults) Close() error {
 
 const updateProduct = `-- name: UpdateProduct :batchexec
 UPDATE products SET name = $1, price_amount = $2, price_currency = $3, stock = $4,
-    updated_at = $5
+    updated_at = $5, version = version + 1
 WHERE account_id = $6 AND sku = $7
 `
 
@@ -2443,7 +2444,6 @@ type UpdateProductParams struct {
 	Sku           string
 }
 
-// The trigger version_counted sets the version.
 func (q *Queries) UpdateProduct(ctx context.Context, arg []UpdateProductParams) *UpdateProductBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {
