@@ -20,6 +20,7 @@ func TestConstraints_EnforceTheRules(t *testing.T) {
 	b.beginCardPayment("k")
 	for _, rule := range []struct{ constraint, breakIt string }{
 		{"products_stock_not_negative", "UPDATE products SET stock = -1"},
+		{"version_counted", "UPDATE products SET stock = 1"},
 		{"wallets_balance_not_negative", "UPDATE wallets SET balance = -1"},
 		{"orders_status", "UPDATE orders SET status = 'lost'"},
 		{"payments_status", "UPDATE payments SET status = 'lost'"},

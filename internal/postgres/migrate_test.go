@@ -146,7 +146,7 @@ func TestSeed_AgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.order(b.customer().ID, 3)
-	_, err := b.pool.Exec(b.ctx, "UPDATE products SET stock = 4 WHERE sku = 'limited-print'")
+	_, err := b.pool.Exec(b.ctx, "UPDATE products SET stock = 4, version = version + 1 WHERE sku = 'limited-print'")
 	require.NoError(t, err)
 	require.NoError(t, Seed(b.ctx, b.pool))
 	require.EqualValues(t, 4, b.stock("limited-print"))

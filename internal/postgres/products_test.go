@@ -61,8 +61,8 @@ func TestPutProduct_WithAKeyUndoesNoSale(t *testing.T) {
 	require.ErrorIs(t, err, checkout.ErrKeyReused)
 }
 
-// TestProductVersion_NeverReturns although the stock does, and also counts what another program
-// changes, such as a replica of the release before.
+// TestProductVersion_NeverReturns although the stock does, and another program that changes a product
+// has to count, too.
 func TestProductVersion_NeverReturns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -80,7 +80,11 @@ func TestProductVersion_NeverReturns(t *testing.T) {
 		If: checkout.ProductCondition{Present: true, Versions: []int64{before.Version}}}
 	answer, err := b.PutProduct(b.ctx, b.keyless(), ifUnchanged)
 	requireRefused(t, "precondition_failed", answer, err)
-	_, err = b.pool.Exec(b.ctx, "UPDATE products SET version = 1, stock = 8 WHERE sku = 'limited-print'")
+	for _, uncounted := range []string{"stock = 8", "stock = 8, version = 1", "stock = 8, version = version + 2"} {
+		_, err = b.pool.Exec(b.ctx, "UPDATE products SET "+uncounted+" WHERE sku = 'limited-print'")
+		require.ErrorContains(t, err, "a change of a product must set version = version + 1", uncounted)
+	}
+	_, err = b.pool.Exec(b.ctx, "UPDATE products SET stock = 8, version = version + 1 WHERE sku = 'limited-print'")
 	require.NoError(t, err)
 	require.Equal(t, before.Version+3, b.product("limited-print").Version)
 }
@@ -92,7 +96,7 @@ func TestProductVersion_IsCountedInPlace(t *testing.T) {
 	tx, err := b.pool.Begin(b.ctx)
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(b.ctx) }()
-	_, err = tx.Exec(b.ctx, "UPDATE products SET stock = stock - 1 WHERE sku = 'tee-black'")
+	_, err = tx.Exec(b.ctx, "UPDATE products SET stock = stock - 1, version = version + 1 WHERE sku = 'tee-black'")
 	require.NoError(t, err)
 	var heapOnly int
 	require.NoError(t, tx.QueryRow(b.ctx, "SELECT pg_stat_get_xact_tuples_hot_updated('products'::regclass)").Scan(&heapOnly))
