@@ -19,7 +19,7 @@ import (
 const nginxConf = "deploy/nginx/nginx.conf"
 
 // Both are in nginx's folder. requestLog has a line for each request that has ended: log_format
-// `requests`. failureLog has what is in nginx's standard error elsewhere: log_format `failures`.
+// `requests`. A direct stack, on which no campaign runs, does without its cost. failureLog has what is in nginx's standard error elsewhere: log_format `failures`.
 const requestLog, failureLog = "requests.log", "failures.log"
 
 // nginxOptions: the errors of each try are logged, by which campaigns know what nginx calls dead.
@@ -66,11 +66,15 @@ func (d *Driver) Started() (map[string]time.Time, error) {
 
 // renderNginx puts a native stack's addresses into the configuration, and has it log requests.
 func renderNginx(conf string, t *topology.Topology) (string, error) {
+	logs := "access_log " + failureLog + " "
+	if !t.Direct {
+		logs = "access_log " + requestLog + " requests;\n    " + logs
+	}
 	for _, change := range []struct {
 		old, new string
 		times    int
 	}{
-		{"access_log /dev/stderr ", "access_log " + requestLog + " requests;\n    access_log " + failureLog + " ", 1},
+		{"access_log /dev/stderr ", logs, 1},
 		{"listen 8080 ", "listen " + t.Addr(topology.Nginx) + " ", 1},
 		{"server 127.0.0.1:20081 ", "server " + t.Via(topology.Nginx, topology.API1) + " ", 6},
 		{"server 127.0.0.1:20082 ", "server " + t.Via(topology.Nginx, topology.API2) + " ", 6},

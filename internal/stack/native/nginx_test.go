@@ -34,6 +34,7 @@ func TestRenderNginx_GoesPastTheProxyWithoutIt(t *testing.T) {
 	conf, err := renderNginx(stacktest.RepoFile(t, nginxConf), &direct)
 	require.NoError(t, err)
 	require.Contains(t, conf, "server "+direct.Addr(topology.API1)+" ")
+	require.NotContains(t, conf, requestLog)
 }
 
 func TestRenderNginx_RefusesAFileWithoutTheAddresses(t *testing.T) {
