@@ -61,7 +61,7 @@ func TestPutProduct_WithAKeyUndoesNoSale(t *testing.T) {
 	require.ErrorIs(t, err, checkout.ErrKeyReused)
 }
 
-// TestProductVersion_NeverReturns although the stock does, and another program that changes a product
+// TestProductVersion_NeverReturns although the stock does. Another program that changes a product
 // has to count, too.
 func TestProductVersion_NeverReturns(t *testing.T) {
 	t.Parallel()

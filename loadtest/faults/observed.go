@@ -229,9 +229,9 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Rel
 	return found
 }
 
-// ordersBesidePayments finds out whether payments that wait for the provider hold the slots of their
-// replica: then no more than manyPayments wait when an order is served. Two rates of orders would
-// not show it, for they depend on the machine.
+// ordersBesidePayments finds out whether payments that wait for the provider hold the slots of
+// their replica: then no more than manyPayments wait when an order is served. Two rates of orders
+// would not show it, for they depend on the machine.
 func ordersBesidePayments(attempts []journal.Attempt, runs []faultRun) []books.Violation {
 	var payments []journal.Attempt
 	var served []time.Duration

@@ -45,7 +45,7 @@ const (
 	accountSQL = `SELECT account_id FROM api_keys WHERE hash = $1`
 	orderSQL   = `INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_currency, created_at, updated_at, expires_at)
 		VALUES ($1, $2, $3, 'pending', 1, 'USD', now(), now(), now() + interval '20 seconds')`
-	itemSQL = `WITH taken AS (UPDATE products SET stock = stock - $5 WHERE account_id = $2 AND sku = $4 RETURNING *)
+	itemSQL = `WITH taken AS (UPDATE products SET stock = stock - $5, version = version + 1 WHERE account_id = $2 AND sku = $4 RETURNING *)
 		INSERT INTO order_items (order_id, position, account_id, sku, name, quantity, unit_price)
 		SELECT $1, $3, account_id, sku, name, $5, price_amount FROM taken`
 	totalSQL = `UPDATE orders SET total_amount = (SELECT sum(quantity * unit_price) FROM order_items WHERE order_id = $1) WHERE id = $1`

@@ -19,7 +19,8 @@ import (
 const nginxConf = "deploy/nginx/nginx.conf"
 
 // Both are in nginx's folder. requestLog has a line for each request that has ended: log_format
-// `requests`. A direct stack, on which no campaign runs, does without its cost. failureLog has what is in nginx's standard error elsewhere: log_format `failures`.
+// `requests`. A direct stack, on which no campaign runs, does without its cost. failureLog has the
+// lines that nginx writes to its standard error elsewhere: log_format `failures`.
 const requestLog, failureLog = "requests.log", "failures.log"
 
 // nginxOptions: the errors of each try are logged, by which campaigns know what nginx calls dead.
