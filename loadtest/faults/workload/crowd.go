@@ -72,18 +72,18 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
 // PaymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
 // were.
-func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
+func (c *Clients) Pay(ctx context.Context, name string, size int) (sent int) {
 	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
 		if a.n == 0 {
 			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
 		}
-		r.Via = replica
+		r.Via = api1
 		placed := a.call(ctx, r, a.fork())
 		if placed.Resource == "" {
 			return 1
 		}
 		payment := a.payment(r.Account, placed.Resource, card(slowPayment))
-		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
+		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", r.Via, r.Purpose
 		a.call(ctx, payment, a.fork())
 		return 2
 	})
