@@ -47,7 +47,7 @@ type Report struct {
 
 // Run sends the requests, evenly to all endpoints. Its error says that it could not.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	spec, err := readSpec()
+	routes, err := readRoutes()
 	if err != nil {
 		return Report{}, fmt.Errorf("read openapi.yaml: %w", err)
 	}
@@ -56,7 +56,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	var group sync.WaitGroup
 	for sender := range senders {
 		group.Go(func() {
-			g := generator{spec: spec, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
+			g := generator{routes: routes, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
 			client := &http.Client{
 				Transport:     &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true},
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			defer client.CloseIdleConnections()
 			for n := sender; n < cfg.Requests && ctx.Err() == nil; n += senders {
 				r := g.request(n)
-				status, wrong := exchange(ctx, client, spec, r)
+				status, wrong := g.exchange(ctx, client, r)
 				mu.Lock()
 				report.add(r, status, wrong, seen)
 				mu.Unlock()

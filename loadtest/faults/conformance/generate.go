@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // request is one generated request.
@@ -28,7 +31,7 @@ type request struct {
 
 // generator makes the requests of one sender. Not safe for concurrent use.
 type generator struct {
-	spec   *spec
+	routes []*routers.Route
 	cfg    Config
 	random *rand.Rand
 	number int
@@ -43,7 +46,7 @@ func (g *generator) request(n int) request {
 	if g.chance(rawShare) {
 		return g.rawRequest(r)
 	}
-	r.route = g.spec.routes[g.random.IntN(len(g.spec.routes))]
+	r.route = g.routes[g.random.IntN(len(g.routes))]
 	r.method = r.route.Method
 	r.target = basePath + r.route.Path
 	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
@@ -117,45 +120,32 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 	return nil
 }
 
+// text makes one that exists where it has to, or of a form that openapi.yaml describes by a pattern,
+// or letters.
 func (g *generator) text(name string, schema *openapi3.Schema) string {
-	switch {
-	case name == "customer_id" && g.chance(90):
-		return g.cfg.Customers[g.random.IntN(len(g.cfg.Customers))]
-	case schema.Format == "uuid":
-		return uuid.NewString()
-	case schema.Format == "date-time":
-		return "2026-11-21T12:00:00Z"
-	case name == "sku" || schema.Pattern == "^[a-z0-9][a-z0-9-]{0,63}$":
-		return g.cfg.SKUs[g.random.IntN(len(g.cfg.SKUs))]
-	case name == "email":
-		return fmt.Sprintf("generated-s%dn%d@example.com", g.cfg.Seed, g.number)
-	case name == "Idempotency-Key":
-		return fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
-	case name == "If-Match":
-		return fmt.Sprintf(`"%d"`, 1+g.random.IntN(9))
-	case name == "token":
-		return "tok_visa"
-	case schema.Pattern == "^[A-Z]{3}$":
-		return "USD"
-	case schema.Pattern == "^[A-Z]{2}$":
-		return "DE"
+	number := fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
+	known := map[string]string{
+		"customer_id": g.pick(append([]string{uuid.NewString()}, g.cfg.Customers...)...), "sku": g.pick(g.cfg.SKUs...), "email": number + "@example.com", "token": "tok_visa",
+		"currency": "USD", "country": "DE", idempotency.HeaderKey: number, "If-Match": fmt.Sprintf(`"%d"`, 1+g.random.IntN(9)),
+		"uuid": uuid.NewString(), "date-time": "2026-11-21T12:00:00Z",
 	}
-	alphabet, text := []rune("abcdefghijklmnopqrstuvwxyzäöü"), []rune{}
-	if schema.Pattern == printableASCII {
-		alphabet = alphabet[:26]
+	if text := cmp.Or(known[name], known[schema.Format]); text != "" {
+		return text
 	}
 	longest := uint64(40)
 	if schema.MaxLength != nil {
 		longest = min(longest, *schema.MaxLength)
 	}
-	for range schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1) {
-		text = append(text, alphabet[g.random.IntN(len(alphabet))])
+	letters := []rune("abcdefghijklmnopqrstuvwxyzäöü")
+	if strings.Contains(schema.Pattern, "~") { // the last printable ASCII
+		letters = letters[:26]
+	}
+	text := make([]rune, schema.MinLength+g.random.Uint64N(longest-schema.MinLength+1))
+	for i := range text {
+		text[i] = letters[g.random.IntN(len(letters))]
 	}
 	return string(text)
 }
-
-// printableASCII is the pattern of keys.
-const printableASCII = "^[ -~]*$"
 
 // object has its required members, and the others half of the time, one at least where there must
 // be one. A card has a token, and a wallet none.
@@ -169,10 +159,10 @@ func (g *generator) object(schema *openapi3.Schema) map[string]any {
 	if len(object) == 0 && schema.MinProps > 0 {
 		object[names[0]] = g.value(names[0], schema.Properties[names[0]].Value)
 	}
-	if object["type"] == "card" {
+	switch object["type"] {
+	case "card":
 		object["token"] = "tok_visa"
-	}
-	if object["type"] == "wallet" {
+	case "wallet":
 		delete(object, "token")
 	}
 	return object
