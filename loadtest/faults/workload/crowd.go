@@ -60,8 +60,7 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 		r.Patience = stormPatience
 		c.open.add(r, false)
 		for number := 1; ; number++ {
-			a := c.wire.Once(context.WithoutCancel(ctx), r, number)
-			c.open.answered(r, a.Outcome())
+			a := c.answered(r, c.wire.Once(context.WithoutCancel(ctx), r, number))
 			if a.Outcome().Decided() || ctx.Err() != nil {
 				return number
 			}

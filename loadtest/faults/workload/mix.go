@@ -140,8 +140,8 @@ func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 func (a *action) race(ctx context.Context, first, second Request) []journal.Attempt {
 	first.Purpose, second.Purpose = journal.Race, journal.Race
 	first.Via, second.Via = api1, api2
-	a.finish(first)
-	a.finish(second)
+	a.repeat(ctx, first)
+	a.repeat(ctx, second)
 	return a.together(ctx, first, second)
 }
 
@@ -152,7 +152,7 @@ func (a *action) storm(ctx context.Context, account string) {
 	for i := range requests {
 		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))})
 		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, endpoints[i%len(endpoints)]
-		a.finish(r)
+		a.repeat(ctx, r)
 		requests[i] = r
 	}
 	for i, won := range a.together(ctx, requests...) {
@@ -188,7 +188,7 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 		places[i] = r
 		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference(a.random)
 	}
-	a.finish(r)
+	a.repeat(ctx, r)
 	if a.chance(lookedUp) {
 		looking := make(chan struct{})
 		go func() { defer close(looking); a.wire.LookUp(ctx, r, nginx) }()
@@ -210,7 +210,7 @@ func (a *action) reuse(ctx context.Context, account string) {
 	case ending < 0.75:
 		a.contest(ctx, second)
 	default:
-		a.finish(first)
+		a.repeat(ctx, first)
 		a.together(ctx, first, second)
 	}
 }
