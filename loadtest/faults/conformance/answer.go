@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -48,48 +47,29 @@ func readRoutes() (routes []*routers.Route, err error) {
 	return routes, nil
 }
 
-// exchange sends a request once and returns the status, and what is wrong with the answer.
-func (g *generator) exchange(ctx context.Context, client *http.Client, r request) (status int, wrong error) {
+// exchange sends a request once, on a connection of its own, and returns the status, and what is
+// wrong with the answer.
+func (g *generator) exchange(ctx context.Context, r request) (status int, wrong error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	answer, err := send(ctx, client, r)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.base)
 	if err != nil {
-		return 0, fmt.Errorf("no answer: %w", err)
+		return 0, fmt.Errorf("no connection: %w", err)
 	}
-	defer func() { _ = answer.Body.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	// A server may answer and close before it has read everything: what it answered counts.
+	_, writeErr := conn.Write(append([]byte(r.head), r.body...))
+	method, _, _ := strings.Cut(r.head, " ")
+	answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		return 0, fmt.Errorf("no answer: %w", errors.Join(err, writeErr))
+	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return answer.StatusCode, fmt.Errorf("half an answer: %w", err)
 	}
 	return answer.StatusCode, g.check(r, answer, body)
-}
-
-func send(ctx context.Context, client *http.Client, r request) (*http.Response, error) {
-	if r.raw != nil {
-		return sendRaw(ctx, r)
-	}
-	q, err := http.NewRequestWithContext(ctx, r.method, r.base+r.target, bytes.NewReader(r.body))
-	if err != nil {
-		return nil, err
-	}
-	q.Header = r.header
-	return client.Do(q)
-}
-
-// sendRaw writes bytes to a connection of its own, which ends with ctx.
-func sendRaw(ctx context.Context, r request) (*http.Response, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(r.base, "http://"))
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	// A server may answer and close before it has read everything: what it answered counts.
-	_, writeErr := conn.Write(r.raw)
-	answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: r.method})
-	if err != nil {
-		return nil, errors.Join(err, writeErr)
-	}
-	return answer, nil
 }
 
 // check returns what is wrong with an answer. A path that does not exist has the problems of any
@@ -115,7 +95,7 @@ func (g *generator) check(r request, answer *http.Response, body []byte) error {
 		return errors.New("no Allow")
 	case r.valid && status == http.StatusBadRequest:
 		return fmt.Errorf("a valid request is refused: %s", body)
-	case r.method == http.MethodHead:
+	case answer.Request.Method == http.MethodHead:
 		return nil // has no body
 	case !refused && r.route == nil:
 		return errors.New("succeeded where there is nothing")

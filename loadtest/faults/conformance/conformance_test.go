@@ -45,7 +45,7 @@ func refuse(status int) func(http.ResponseWriter) {
 func TestRun_TakesProblemsForAnswers(t *testing.T) {
 	t.Parallel()
 	report := send(t, refuse(http.StatusNotFound))
-	require.Greater(t, report.Statuses[http.StatusNotFound], 370, "all but what net/http refuses")
+	require.Greater(t, report.Statuses[http.StatusNotFound], 330, "all but what net/http refuses")
 	for _, v := range report.Violations {
 		require.NotContains(t, v.Detail, "404", "net/http alone answers in another shape")
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,14 +18,12 @@ import (
 
 // request is one generated request.
 type request struct {
-	route          *routers.Route // nil: the path does not exist
+	route          *routers.Route // nil: there is nothing that could succeed
 	valid          bool           // openapi.yaml allows it
 	change         string         // what makes it invalid
 	endpoint, base string
-	method, target string // the target is the path and the query
-	header         http.Header
+	head           string // the request line and the headers
 	body           []byte
-	raw            []byte // nil: it is sent by an HTTP client
 }
 
 // generator makes the requests of one sender. Not safe for concurrent use.
@@ -40,56 +37,58 @@ type generator struct {
 // request makes the n-th request: a third of them is valid, the others have one thing wrong.
 func (g *generator) request(n int) request {
 	g.number = n
-	names := sortedKeys(g.cfg.Endpoints)
-	r := request{endpoint: names[n%len(names)], valid: true, change: "valid"}
-	r.base = g.cfg.Endpoints[r.endpoint]
-	if g.chance(rawShare) {
-		return g.rawRequest(r)
+	names, route := sortedKeys(g.cfg.Endpoints), g.routes[g.random.IntN(len(g.routes))]
+	r := request{endpoint: names[n%len(names)], route: route, valid: true, change: "valid"}
+	r.base = strings.TrimPrefix(g.cfg.Endpoints[r.endpoint], "http://")
+	target, query := basePath+route.Path, url.Values{}
+	headers := "Host: " + r.base + "\r\nConnection: close\r\nAuthorization: Bearer " + g.cfg.APIKey + "\r\n"
+	for _, ref := range route.Operation.Parameters {
+		p := ref.Value
+		if !p.Required && g.chance(50) {
+			continue
+		}
+		switch value := fmt.Sprint(g.value(p.Name, p.Schema.Value)); p.In {
+		case openapi3.ParameterInPath:
+			target = strings.ReplaceAll(target, "{"+p.Name+"}", url.PathEscape(value))
+		case openapi3.ParameterInHeader:
+			headers += p.Name + ": " + value + "\r\n"
+		case openapi3.ParameterInQuery:
+			query.Set(p.Name, value)
+			r.valid = r.valid && p.Name != "cursor" // only the API makes valid ones
+		}
 	}
-	r.route = g.routes[g.random.IntN(len(g.routes))]
-	r.method = r.route.Method
-	r.target = basePath + r.route.Path
-	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
-	for _, p := range r.route.Operation.Parameters {
-		g.parameter(&r, p.Value)
+	if len(query) > 0 {
+		target += "?" + query.Encode()
 	}
-	if r.route.Operation.RequestBody != nil {
-		schema := r.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
-		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
-		r.header.Set("Content-Type", "application/json")
-	}
-	if r.route.Path == "/webhooks/psp" {
-		r.header.Set("webhook-timestamp", "1700000000")
-		r.header.Set("webhook-signature", "v1,bm9uZQ==")
+	if route.Path == "/webhooks/psp" {
+		headers += "webhook-timestamp: 1700000000\r\nwebhook-signature: v1,bm9uZQ==\r\n"
 		r.valid = false // only the provider can sign one
 	}
+	var c change
 	if !g.chance(35) {
-		r.valid = false
-		g.invalidate(&r)
+		c, r.valid = changes[g.random.IntN(len(changes))], false
+		r.change = c.name
+	}
+	if route.Operation.RequestBody != nil {
+		schema := route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
+		headers += "Content-Type: application/json\r\n"
+	}
+	if c.body != nil {
+		r.body = c.body(g, r.body)
+	}
+	if len(r.body) > 0 {
+		headers += fmt.Sprintf("Content-Length: %d\r\n", len(r.body))
+	}
+	r.head = route.Method + " " + target + " HTTP/1.1\r\n" + headers + "\r\n"
+	if c.head != nil {
+		changed := c.head(g, r.head)
+		if c.nowhere && changed != r.head {
+			r.route = nil
+		}
+		r.head = changed
 	}
 	return r
-}
-
-// parameter fills in one of the path, or adds one to the query or the header, the optional ones
-// half of the time.
-func (g *generator) parameter(r *request, p *openapi3.Parameter) {
-	if !p.Required && g.chance(50) {
-		return
-	}
-	value := fmt.Sprint(g.value(p.Name, p.Schema.Value))
-	switch p.In {
-	case openapi3.ParameterInPath:
-		r.target = strings.ReplaceAll(r.target, "{"+p.Name+"}", url.PathEscape(value))
-	case openapi3.ParameterInHeader:
-		r.header.Set(p.Name, value)
-	case openapi3.ParameterInQuery:
-		separator := "?"
-		if strings.Contains(r.target, "?") {
-			separator = "&"
-		}
-		r.target += separator + p.Name + "=" + url.QueryEscape(value)
-		r.valid = r.valid && p.Name != "cursor" // only the API makes valid ones
-	}
 }
 
 // value makes one that the schema allows; name is that of the member or parameter.
