@@ -66,7 +66,7 @@ func (a API) Post(ctx context.Context, path, key string, body []byte) (id string
 
 // Product creates or replaces a product. The price is in minor units.
 func (a API) Product(ctx context.Context, sku, name string, price, stock int64) error {
-	body := encode(client.ProductWrite{Name: name, Price: dollars(price), Stock: stock})
+	body := encode(client.ProductWrite{Name: name, Price: Dollars(price), Stock: stock})
 	return a.send(ctx, http.MethodPut, "/products/"+sku, "", body, nil)
 }
 
@@ -75,13 +75,14 @@ func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id str
 	id, err = a.Post(ctx, "/customers", name, encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
 	for n, amount := range topUps {
 		if err == nil {
-			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: dollars(amount)}))
+			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: Dollars(amount)}))
 		}
 	}
 	return id, err
 }
 
-func dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
+// Dollars are so many cents.
+func Dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
 
 func encode(body any) []byte {
 	raw, err := json.Marshal(body)

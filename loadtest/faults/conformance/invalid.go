@@ -17,7 +17,8 @@ type change struct {
 	body    func(g *generator, body []byte) []byte
 }
 
-// changes are all of them. The last ones are requests that no HTTP client sends.
+// changes are all of them. The last ones are requests that no HTTP client sends; nginx ignores a
+// broken header and an unknown expectation.
 var changes = []change{
 	{name: "no API key", head: swap(`Authorization: .*\n`, "")},
 	{name: "unknown API key", head: swap(`Bearer \S+`, "Bearer sk_nobody")},
@@ -78,9 +79,9 @@ var changes = []change{
 	{name: "broken request line", nowhere: true, head: swap(`^[^\r]*`, "GET")},
 	{name: "version that does not exist", nowhere: true, head: swap(`HTTP/1.1`, "HTTP/9.9")},
 	{name: "no host", nowhere: true, head: swap(`Host: .*\n`, "")},
-	{name: "broken header", nowhere: true, head: swap(end, "broken\r\n\r\n")},
+	{name: "broken header", head: swap(end, "broken\r\n\r\n")},
 	{name: "control character in the key", nowhere: true, head: swap(key, "Idempotency-Key: a\x01b\r\n")},
-	{name: "unknown expectation", nowhere: true, head: swap(length, "${0}Expect: foo\r\n")},
+	{name: "unknown expectation", head: swap(length, "${0}Expect: foo\r\n")},
 	{name: "unknown transfer coding", nowhere: true, head: swap(length, "Transfer-Encoding: foo\r\n")},
 	{name: "two lengths", nowhere: true, head: swap(length, "Content-Length: 2\r\nContent-Length: 3\r\n")},
 	{name: "broken length", nowhere: true, head: swap(length, "Content-Length: -1\r\n")},

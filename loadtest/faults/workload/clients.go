@@ -57,8 +57,14 @@ func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
 // Run shops until ctx ends, and returns when every client has its last answer.
 func (c *Clients) Run(ctx context.Context) {
 	var group sync.WaitGroup
-	for i := range c.n {
-		group.Go(func() { c.shopper(i).shopUntil(ctx) })
+	for id := range c.n {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				a := c.action(id, n)
+				a.act(context.WithoutCancel(ctx))
+				_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(thinkTime))))
+			}
+		})
 	}
 	group.Wait()
 	c.end()
@@ -118,33 +124,16 @@ func (c *Clients) answered(r Request, a journal.Attempt) journal.Attempt {
 	return a
 }
 
-// shopper is one of the clients.
-type shopper struct {
-	*Clients
-	id int
-}
-
-func (c *Clients) shopper(id int) *shopper { return &shopper{c, id} }
-
-// shopUntil does one thing after the other until ctx ends.
-func (c *shopper) shopUntil(ctx context.Context) {
-	for n := 0; ctx.Err() == nil; n++ {
-		one := c.action(n)
-		one.act(context.WithoutCancel(ctx))
-		_ = wait.Pause(ctx, time.Duration(one.random.Int64N(int64(thinkTime))))
-	}
-}
-
 // action is one of the things that a client does. All of its choices follow from its number and the
-// campaign's seed, however the actions before it went.
+// campaign's seed, however the actions before it went. It is not safe for concurrent use.
 type action struct {
-	*shopper
-	n      int
+	*Clients
+	id, n  int // of the client, and of its action
 	random *rand.Rand
 }
 
-func (c *shopper) action(n int) *action {
-	return &action{shopper: c, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(c.id)<<40|uint64(n)))}
+func (c *Clients) action(id, n int) *action {
+	return &action{c, id, n, rand.New(rand.NewPCG(c.seed, uint64(id)<<40|uint64(n)))}
 }
 
 // fork makes a source for one request: the number of its attempts is not known.

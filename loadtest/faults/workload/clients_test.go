@@ -104,7 +104,7 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	defer close(served)
 	f.trouble = func(int, http.ResponseWriter) bool { <-served; return true }
 	c := clientsOf(t, wire, 1)
-	c.shopper(0).action(0).hangUp(t.Context(), "sk_test_demo")
+	c.action(0, 0).hangUp(t.Context(), "sk_test_demo")
 	require.Len(t, wire.Journal.Attempts(), 1)
 	is := wire.Journal.Attempts()[0]
 	require.Equal(t, journal.HangUp, is.Purpose)
@@ -119,7 +119,7 @@ func TestGiveBack_UsesAKeyForEachRefund(t *testing.T) {
 	most := 0
 	for n := range 20 {
 		f, wire := newFakeShop(t)
-		clientsOf(t, wire, 1).shopper(0).action(n).giveBack(t.Context(), "sk_test_demo", "payment")
+		clientsOf(t, wire, 1).action(0, n).giveBack(t.Context(), "sk_test_demo", "payment")
 		keys := set(f.requests(), func(s seen) seen { return seen{key: s.key} })
 		most = max(most, len(keys))
 	}
@@ -130,7 +130,7 @@ func TestBurst_ReachesBothReplicasWithOneRequest(t *testing.T) {
 	t.Parallel()
 	for n := range 40 {
 		f, wire := newFakeShop(t)
-		a := clientsOf(t, wire, 1).shopper(3).action(n)
+		a := clientsOf(t, wire, 1).action(3, n)
 		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()))
 		require.NotEmpty(t, is.Resource)
 		all := f.requests()
@@ -150,7 +150,7 @@ func TestReuse_SendsAnotherRequest(t *testing.T) {
 	for n := range 20 {
 		f, wire := newFakeShop(t)
 		c := clientsOf(t, wire, 1)
-		c.shopper(0).action(n).reuse(t.Context(), "sk_test_demo")
+		c.action(0, n).reuse(t.Context(), "sk_test_demo")
 		all := f.requests()
 		require.Len(t, all, 2)
 		require.Equal(t, all[0].key, all[1].key)
@@ -168,7 +168,7 @@ func TestReuse_SendsAnotherRequest(t *testing.T) {
 func TestShareKey_UsesTwoAccounts(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
-	clientsOf(t, wire, 1).shopper(0).action(0).shareKey(t.Context(), "")
+	clientsOf(t, wire, 1).action(0, 0).shareKey(t.Context(), "")
 	all := f.requests()
 	require.Len(t, all, 2)
 	require.Equal(t, all[0].key, all[1].key)
@@ -180,7 +180,7 @@ func TestRepeat_SendsWhatIsLeftInTheEnd(t *testing.T) {
 	_, wire := newFakeShop(t)
 	c := clientsOf(t, wire, 1)
 	for n := range 100 {
-		a := c.shopper(0).action(n)
+		a := c.action(0, n)
 		a.repeat(t.Context(), a.order("sk_test_demo", nil))
 	}
 	require.Empty(t, wire.Journal.Attempts())
@@ -223,7 +223,7 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 		return down
 	}
 	c := clientsOf(t, wire, 1)
-	a := c.shopper(0).action(0)
+	a := c.action(0, 0)
 	asked, left := a.order("sk_test_demo", a.ampleItems()), a.request("sk_test_demo", "payment", "/orders/o/payments", map[string]any{})
 	other := asked
 	other.Body = []byte(`{"another":"order"}`)

@@ -109,9 +109,8 @@ func (c *Clients) gather(ctx context.Context, name string, size int, purpose jou
 		account = c.shop.Accounts[1]
 	}
 	return sideBySide(size, func(id int) (sent int) {
-		one := c.shopper(-1)
 		for n := 0; ctx.Err() == nil; n++ {
-			a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
+			a := &action{c, -1, n, rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
 			r := a.order(account, a.ampleItems())
 			r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
 			r.Via, r.Purpose = nginx, purpose
@@ -140,7 +139,7 @@ func (c *Clients) Steady(ctx context.Context, rate int) {
 		}
 		n := c.steady.Add(1)
 		group.Go(func() {
-			a := c.shopper(steadyClient).action(int(n))
+			a := c.action(steadyClient, int(n))
 			account := a.shop.Accounts[0]
 			placed := a.call(working, a.order(account, a.ampleItems()), a.fork())
 			if placed.Resource != "" && n%2 == 0 {

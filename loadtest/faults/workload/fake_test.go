@@ -137,7 +137,7 @@ func act(t *testing.T, c *Clients, clients, actions int) {
 	for id := range clients {
 		group.Go(func() {
 			for n := range actions {
-				c.shopper(id).action(n).act(t.Context())
+				c.action(id, n).act(t.Context())
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // mix is what clients do, in parts of a hundred.
@@ -269,7 +270,7 @@ func (a *action) payment(account, order string, method map[string]any) Request {
 // money is put into a wallet.
 func (a *action) money(account string) Request {
 	path := "/customers/" + a.customer(account) + "/top-ups"
-	return a.request(account, "top-up", path, map[string]any{"amount": dollars(1 + a.random.Int64N(500))})
+	return a.request(account, "top-up", path, map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
 }
 
 func (a *action) cancel(account, order string) Request {
@@ -282,7 +283,7 @@ func (a *action) cancel(account, order string) Request {
 func (a *action) refund(account, payment string) Request {
 	body := map[string]any{}
 	if a.chance(0.5) {
-		body["amount"] = dollars(1 + a.random.Int64N(200))
+		body["amount"] = shop.Dollars(1 + a.random.Int64N(200))
 	}
 	return a.request(account, "refund", "/payments/"+payment+"/refunds", body)
 }

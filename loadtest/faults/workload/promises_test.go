@@ -23,7 +23,7 @@ func TestRefuse_LeavesARefusedKeyAloneOrCorrectsIt(t *testing.T) {
 	for n := range 20 {
 		f, wire := newFakeShop(t)
 		c := clientsOf(t, wire, 1)
-		c.shopper(0).action(n).refuse(t.Context(), "sk_test_demo")
+		c.action(0, n).refuse(t.Context(), "sk_test_demo")
 		attempts := slices.DeleteFunc(slices.Clone(wire.Journal.Attempts()), func(a journal.Attempt) bool { return a.Operation != "order" })
 		last := attempts[len(attempts)-1]
 		switch last.Outcome() {
