@@ -58,7 +58,7 @@ func (s *Scheduler) dieUnderLoad(r *Run) {
 		if err := s.do("slow", r.Dies, stack.Postgres, slowed.String())(ctx); err != nil {
 			return err
 		}
-		passed = s.restock(ctx, r.Dies)
+		passed = s.Clients.Restock(ctx, r.Dies, restocked, passedOn)
 		return steps(pause(arriving), kill)(ctx)
 	}
 	r.heal = func(ctx context.Context) error {
@@ -83,25 +83,13 @@ const (
 func (s *Scheduler) pauseWhileRestocking(r *Run) {
 	stop, resume, passed := r.inject, r.heal, func() int { return 0 }
 	r.inject = func(ctx context.Context) error {
-		passed = s.restock(ctx, r.Pauses)
+		passed = s.Clients.Restock(ctx, r.Pauses, restocked, passedOn)
 		return steps(pause(underWay), stop)(ctx)
 	}
 	r.heal = func(ctx context.Context) error {
 		r.Hits = max(r.Hits, passed()) // and the first copies wait
 		return resume(ctx)
 	}
-}
-
-// restock has products and customers change, and returns when the first changes are sent. Passed
-// returns when the second ones are answered, how many of the first were passed on.
-func (s *Scheduler) restock(ctx context.Context, broken string) (passed func() int) {
-	ready, hits := make(chan struct{}), make(chan int, 1)
-	go func() {
-		defer close(hits)
-		hits <- s.Clients.Restock(ctx, broken, restocked, passedOn, func() { close(ready) })
-	}()
-	<-ready
-	return func() int { return <-hits }
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/wait"
@@ -160,37 +161,41 @@ func (r Request) keyless() Request {
 }
 
 // Restock has n products and customers change side by side through nginx, half of them without a
-// key, and again with a key through the other replica than the broken one. It calls ready when all
-// are about to change, and returns how many answers under a key took longer than the patience, and
-// so came from a second copy of nginx's.
-func (c *Clients) Restock(ctx context.Context, broken string, n int, patience time.Duration, ready func()) (passedOn int) {
+// key, and again with a key through the other replica than the broken one. It returns when all are
+// about to change. PassedOn returns in the end how many answers under a key took longer than the
+// patience, and so came from a second copy of nginx's.
+func (c *Clients) Restock(ctx context.Context, broken string, n int, patience time.Duration) (passedOn func() int) {
 	account, other := c.shop.Accounts[0], otherThan(broken)
 	last := int(c.restocks.Add(int64(n)))
-	var prepared sync.WaitGroup
+	var prepared, answered sync.WaitGroup
 	prepared.Add(n)
-	told := make(chan struct{})
-	go func() { defer close(told); prepared.Wait(); ready() }()
-	defer func() { <-told }()
-	return sideBySide(n, func(i int) (slow int) {
-		a := c.action(-3, last-i)
-		first, second := a.put(account, a.shelf(), oldStock), a.put(account, a.shelf(), newStock)
-		if i%4 == 0 {
-			customer := a.newCustomer(ctx, account, other)
-			first, second = a.name(account, customer, 1), a.name(account, customer, 2)
-			second.Key += "-2"
-		}
-		first.Via, first.Patience, second.Via, second.Patience = nginx, longer, other, hasty
-		if i%4 < 2 {
-			first = first.keyless()
-		}
-		prepared.Done()
-		prepared.Wait()
-		if a.sell(ctx, first, other) > patience && first.Key != "" {
-			slow = 1
-		}
-		a.call(ctx, second, a.fork())
-		return slow
-	})
+	var slow atomic.Int64
+	for i := range n {
+		answered.Go(func() {
+			a := c.action(-3, last-i)
+			first, second := a.put(account, a.shelf(), oldStock), a.put(account, a.shelf(), newStock)
+			if i%4 == 0 {
+				customer := a.newCustomer(ctx, account, other)
+				first, second = a.name(account, customer, 1), a.name(account, customer, 2)
+				second.Key += "-2"
+			}
+			first.Via, first.Patience, second.Via, second.Patience = nginx, longer, other, hasty
+			if i%4 < 2 {
+				first = first.keyless()
+			}
+			prepared.Done()
+			prepared.Wait()
+			if a.sell(ctx, first, other) > patience && first.Key != "" {
+				slow.Add(1)
+			}
+			a.call(ctx, second, a.fork())
+		})
+	}
+	prepared.Wait()
+	return func() int {
+		answered.Wait()
+		return int(slow.Load())
+	}
 }
 
 // sell sends a change. While it has no answer, somebody orders a unit of the product at the other
