@@ -29,7 +29,6 @@ type Config struct {
 	Endpoints map[string]string // base URLs by name, without a trailing slash
 	APIKey    string
 	Customers []string // IDs of customers that exist
-	SKUs      []string // of products that exist
 	Requests  int
 	Seed      uint64
 }

@@ -124,9 +124,17 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 func (g *generator) text(name string, schema *openapi3.Schema) string {
 	number := fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
 	known := map[string]string{
-		"customer_id": g.pick(append([]string{uuid.NewString()}, g.cfg.Customers...)...), "sku": g.pick(g.cfg.SKUs...), "email": number + "@example.com", "token": "tok_visa",
-		"currency": "USD", "country": "DE", idempotency.HeaderKey: number, "If-Match": fmt.Sprintf(`"%d"`, 1+g.random.IntN(9)),
-		"uuid": uuid.NewString(), "date-time": "2026-11-21T12:00:00Z",
+		"customer_id": g.pick(append([]string{uuid.NewString()}, g.cfg.Customers...)...),
+		"sku":         g.pick("generated-a", "generated-b"),
+		"email":       number + "@example.com",
+		"token":       "tok_visa",
+		"currency":    "USD",
+		"country":     "DE",
+		"If-Match":    fmt.Sprintf(`"%d"`, 1+g.random.IntN(9)),
+		"uuid":        uuid.NewString(),
+		"date-time":   "2026-11-21T12:00:00Z",
+
+		idempotency.HeaderKey: number,
 	}
 	if text := cmp.Or(known[name], known[schema.Format]); text != "" {
 		return text

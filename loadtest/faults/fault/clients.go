@@ -14,7 +14,10 @@ var clientKinds = each([]Kind{
 	{Name: "overload", Breaks: []Damage{Overloads}, draw: gathering(crowd, (*workload.Clients).Crowd)},
 	{Name: "retry storm", Breaks: []Damage{Overloads}, draw: gathering(storm, (*workload.Clients).Storm)},
 	{Name: "slow payments", Breaks: []Damage{PaymentsWait}, Hold: payersStay, draw: gathering(payers, (*workload.Clients).Pay)},
-	{Name: "unfinished requests", Breaks: []Damage{StaysUnfinished}, Hold: unfinishedStay, draw: gathering(unfinished, (*workload.Clients).LeaveUnfinished)},
+	{
+		Name: "unfinished requests", Breaks: []Damage{StaysUnfinished}, Hold: unfinishedStay,
+		draw: gathering(unfinished, (*workload.Clients).LeaveUnfinished),
+	},
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
 	{Name: "flash sale", victims: []string{stack.Postgres}, draw: (*Scheduler).flashSale},
