@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// sideBySide is how many campaigns run at a time, the first of them with the ports from firstPort
-	// on. No two services of a stack are as close as portsApart.
+	// sideBySide is how many campaigns run at a time, the first of them with the ports from
+	// firstPort on. No two services of a stack are as close as portsApart.
 	sideBySide, firstPort, portsApart = 2, 7900, 200
 	// firstRound and longestRound bound a campaign's faults; each is three times as long as the one
 	// before. A mutant that was not caught after the limit has survived.

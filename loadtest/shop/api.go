@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -139,24 +138,39 @@ func ProblemCode(body []byte) string {
 	return problem.Code
 }
 
+// askTimeout bounds a request of Ask.
+const askTimeout = 5 * time.Second
+
+// Ask sends a request to what a server has for operators and tests, such as metrics and switches,
+// and returns what it answers. Its connection does not outlive it.
+func Ask(ctx context.Context, method, url, body string) (answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s %s: answered %s", method, url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
 // Metrics reads the metrics of a replica that have no labels, at its address for operators.
 func Metrics(ctx context.Context, url string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
+	answer, err := Ask(ctx, http.MethodGet, url+"/metrics", "")
 	values := map[string]float64{}
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(string(answer)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if number, err := strconv.ParseFloat(value, 64); ok && err == nil {
 			values[name] = number
 		}
 	}
-	return values, lines.Err()
+	return values, err
 }

@@ -119,8 +119,8 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 	return nil
 }
 
-// text makes one that exists where it has to, or of a form that openapi.yaml describes by a pattern,
-// or letters.
+// text makes one that exists where it has to, or of a form that openapi.yaml describes by a
+// pattern, or letters.
 func (g *generator) text(name string, schema *openapi3.Schema) string {
 	number := fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
 	known := map[string]string{

@@ -28,8 +28,8 @@ type Kind struct {
 	// Counts says that Hits of a run is set: how many answers, events or requests it met, by Heal.
 	Counts bool
 
-	// command is one of the stack's switchboard, or several with semicolons between them, which Heal
-	// takes back. In it 1..3 is a number from 1 to 3.
+	// command is one of the stack's switchboard, or several with semicolons between them, which
+	// Heal takes back. In it 1..3 is a number from 1 to 3.
 	command string
 	draw    draw     // what a run does, if there is no command or more than that
 	victims []string // services that another run must leave alone, besides those of the command

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 var providerKinds = each([]Kind{
@@ -27,7 +28,7 @@ func trouble(kinds ...string) draw {
 		body := oneOf(s, kinds...)
 		provider := func(ctx context.Context, method, body string) (met int, err error) {
 			var count struct{ Met int }
-			answer, err := call(ctx, method, s.Stack.Addr(stack.PSP), "/v1/trouble", body)
+			answer, err := shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body)
 			if err == nil {
 				err = json.Unmarshal(answer, &count)
 			}
@@ -65,7 +66,7 @@ var mailKinds = each([]Kind{
 func (s *Scheduler) fillMail(r *Run) {
 	full := func(method string) step {
 		return func(ctx context.Context) error {
-			_, err := call(ctx, method, s.Stack.Ops(stack.Mail), "/v1/full", "")
+			_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "")
 			return err
 		}
 	}

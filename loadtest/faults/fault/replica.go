@@ -13,6 +13,7 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // interrupted are the promises that the end or the pause of a replica suspends: nginx passes its
@@ -190,7 +191,7 @@ func (s *Scheduler) pauseRequest(r *Run) {
 
 // failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
 func (s *Scheduler) failpoint(ctx context.Context, method, replica, point string) error {
-	_, err := call(ctx, method, s.Stack.Ops(replica), "/failpoints"+point, "")
+	_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "")
 	return err
 }
 
@@ -206,7 +207,7 @@ func until(ctx context.Context, fired func() bool) error {
 
 // lives asks the operations port, which is open as long as the process runs.
 func (s *Scheduler) lives(ctx context.Context, replica string) bool {
-	conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", s.Stack.Ops(replica))
+	conn, err := (&net.Dialer{Timeout: fireTimeout}).DialContext(ctx, "tcp", s.Stack.Ops(replica))
 	if err == nil {
 		_ = conn.Close()
 	}

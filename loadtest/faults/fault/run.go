@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -168,28 +166,4 @@ func (s *Scheduler) command(r *Run, text string) {
 		}
 		return err
 	}
-}
-
-// callTimeout bounds a call to a service's own switches.
-const callTimeout = 5 * time.Second
-
-// call sends a request to a service's own switches: failpoints, or troubles that it makes itself.
-// Its connection does not outlive it.
-func call(ctx context.Context, method, addr, path, body string) (answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s %s of %s: answered %s", method, path, addr, response.Status)
-	}
-	return io.ReadAll(response.Body)
 }
