@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -18,43 +17,41 @@ const header = "| step | seconds | attempts | failed | for | slowest request, wi
 // noticed is the line of a step: what happened to the attempts that began in its time.
 func noticed(name string, attempts []journal.Attempt, from, until time.Duration) string {
 	count, kinds := 0, map[string]int{}
-	var first, last time.Duration // of the failures
-	touched := map[books.KeyID]bool{}
-	for _, a := range attempts {
-		if a.Invoke < from || a.Invoke >= until {
-			continue
-		}
-		count++
-		touched[a.ID()] = true
-		if kind := failure(a); kind != "" {
-			if kinds[kind]++; first == 0 || a.Invoke < first {
-				first = a.Invoke
+	var first, last, slowest time.Duration // the first two of the failures
+	for _, all := range verify.History(attempts) {
+		touched := false
+		for _, a := range all {
+			if a.Invoke < from || a.Invoke >= until {
+				continue
 			}
-			last = max(last, a.Return)
+			touched = true
+			count++
+			if kind := failure(a); kind != "" {
+				if kinds[kind]++; first == 0 || a.Invoke < first {
+					first = a.Invoke
+				}
+				last = max(last, a.Return)
+			}
 		}
-	}
-	slowest := time.Duration(0)
-	for id, all := range verify.History(attempts) {
-		if touched[id] {
+		if touched {
 			slowest = max(slowest, took(all))
 		}
 	}
 	return fmt.Sprintf("| %s | %.0f | %d | %s | %.1f s | %.1f s |", name, (until - from).Seconds(), count, listed(kinds), (last - first).Seconds(), slowest.Seconds())
 }
 
-// took is the time from the first attempt of a key to its first final answer.
+// took is the time from the first attempt of a key, which the journal may have after others, to its
+// first final answer.
 func took(all []journal.Attempt) time.Duration {
 	began, ended := all[0].Invoke, time.Duration(0)
 	for _, a := range all {
 		began = min(began, a.Invoke)
-		if final(a) && (ended == 0 || a.Return < ended) {
+		if a.Outcome().Kept() && (ended == 0 || a.Return < ended) {
 			ended = a.Return
 		}
 	}
 	return max(0, ended-began)
 }
-
-func final(a journal.Attempt) bool { return a.Outcome().Kept() }
 
 // failure names why an attempt has no answer of the service, or "".
 func failure(a journal.Attempt) string {
@@ -80,7 +77,7 @@ func retried(attempts []journal.Attempt) string {
 		}
 		failed++
 		end := "undecided"
-		if n := slices.IndexFunc(all, final); n >= 0 {
+		if n := slices.IndexFunc(all, func(a journal.Attempt) bool { return a.Outcome().Kept() }); n >= 0 {
 			end = fmt.Sprintf("× %d", all[n].Status)
 		}
 		ends[end]++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,36 +23,40 @@ const (
 	// atLimit is how long the autoscaler's last replica serves.
 	atLimit = 20 * time.Second
 
-	replicas = "app.kubernetes.io/name=oncepay"
+	named    = "app.kubernetes.io/name="
+	replicas = named + "oncepay"
+	ready    = "get deployment/oncepay --output=jsonpath={.status.readyReplicas}"
 )
 
-// step changes the cluster, and returns when it is whole again.
+// step changes the cluster.
 type step struct {
 	name string
 	do   action
+	busy bool // more clients order meanwhile
+
+	losesRedis bool
 }
 
-type action func(context.Context) error
+type action = func(context.Context) error
 
-func (t *trial) steps() []step {
-	update := then(commands("rollout restart deployment/oncepay"), whole)
-	quick := []step{
-		{"rolling update", update},
-		{"`kill -9` of a replica", then(t.kill, whole)},
+func (t *trial) steps(all bool) []step {
+	update := commands("rollout restart deployment/oncepay")
+	steps := []step{
+		{name: "rolling update", do: update},
+		{name: "`kill -9` of a replica", do: t.kill},
+		{name: "`kubectl delete --force` of a replica", do: t.deleteByForce},
+		{name: "`kubectl drain` of the node", do: drain},
+		{name: "PostgreSQL replaced", do: replaced("statefulset/postgres")},
+		{name: "PostgreSQL away for a minute", do: away("statefulset/postgres")},
+		{name: "Redis replaced", do: replaced("deployment/redis"), losesRedis: true},
+		{name: "Redis away for a minute", do: away("deployment/redis"), losesRedis: true},
+		{name: fmt.Sprintf("%d orders a second until there are four replicas", limit), do: atMost, busy: true},
+		{name: "rolling update of these four, at the same rate", do: update, busy: true},
 	}
-	if !t.cfg.all {
-		return quick
+	if !all {
+		return steps[:2]
 	}
-	return append(quick, []step{
-		{"`kubectl delete --force` of a replica", then(t.deleteByForce, whole)},
-		{"`kubectl drain` of the node", then(drain, whole)},
-		{"PostgreSQL replaced", replaced("statefulset/postgres", "postgres")},
-		{"PostgreSQL away for a minute", away("statefulset/postgres", "postgres")},
-		{"Redis replaced", t.losesRedis(replaced("deployment/redis", "redis"))},
-		{"Redis away for a minute", t.losesRedis(away("deployment/redis", "redis"))},
-		{fmt.Sprintf("%d orders a second until there are four replicas", t.cfg.Limit), t.limit(atMost)},
-		{"rolling update of these four, at the same rate", t.limit(update)},
-	}...)
+	return steps
 }
 
 // then does one thing after the other, until one fails.
@@ -66,28 +71,28 @@ func then(actions ...action) action {
 	}
 }
 
-// commands are those of kubectl, with spaces between their words.
+// commands are those of kubectl.
 func commands(lines ...string) action {
-	var all []action
-	for _, line := range lines {
-		all = append(all, func(ctx context.Context) error {
-			_, err := kubectl(ctx, strings.Fields(line)...)
-			return err
-		})
+	return func(ctx context.Context) error {
+		for _, line := range lines {
+			if _, err := kubectl(ctx, line); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return then(all...)
 }
 
 // replaced deletes a server's pod, and waits for the next one.
-func replaced(of, name string) action {
-	return then(commands("delete pod --selector app.kubernetes.io/name="+name, "rollout status "+of+" --timeout=120s"), whole)
+func replaced(server string) action {
+	return commands("delete pod --selector="+named+path.Base(server), "rollout status "+server+" --timeout=120s")
 }
 
-func away(of, name string) action {
+func away(server string) action {
 	return then(
-		commands("scale "+of+" --replicas=0", "wait --for=delete pod --selector=app.kubernetes.io/name="+name+" --timeout=120s"),
+		commands("scale "+server+" --replicas=0", "wait --for=delete pod --selector="+named+path.Base(server)+" --timeout=120s"),
 		func(ctx context.Context) error { return wait.Pause(ctx, absence) },
-		commands("scale "+of+" --replicas=1", "rollout status "+of+" --timeout=120s"), whole)
+		commands("scale "+server+" --replicas=1", "rollout status "+server+" --timeout=120s"))
 }
 
 // whole waits until all replicas are ready, and no other is left.
@@ -95,14 +100,19 @@ func whole(ctx context.Context) error {
 	if err := commands("rollout status deployment/oncepay --timeout=180s")(ctx); err != nil {
 		return err
 	}
+	return until(ctx, "get deployment/oncepay --output=jsonpath={.spec.replicas}/{.status.readyReplicas}", func(counts string) bool {
+		pods, err := kubectl(ctx, "get pods --output=name --selector="+replicas)
+		n := len(strings.Fields(pods))
+		return err == nil && counts == fmt.Sprintf("%d/%d", n, n)
+	})
+}
+
+// until repeats a command of kubectl until it says what is wanted.
+func until(ctx context.Context, line string, is func(answer string) bool) error {
 	return wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
-		state, err := kubectl(ctx, "get", "deployment/oncepay", "--output=jsonpath={.spec.replicas} {.status.readyReplicas}")
-		if err != nil {
-			return err
-		}
-		pods, err := kubectl(ctx, "get", "pods", "--selector="+replicas, "--output=name")
-		if n := len(strings.Fields(pods)); err == nil && state != fmt.Sprintf("%d %d", n, n) {
-			err = fmt.Errorf("%d pods for %s replicas", n, state)
+		answer, err := kubectl(ctx, line)
+		if err == nil && !is(answer) {
+			err = fmt.Errorf("%s: %s", line, answer)
 		}
 		return err
 	})
@@ -123,21 +133,15 @@ func (t *trial) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const status = "--output=jsonpath={.status.containerStatuses[0]."
-	container, err := kubectl(ctx, "get", "pod", pod, status+"containerID}")
+	status := "get pod " + pod + " --output=jsonpath={.status.containerStatuses[0]."
+	container, err := kubectl(ctx, status+"containerID}")
 	if err != nil {
 		return err
 	}
 	if _, err := command(ctx, "ctr", "tasks", "kill", "--signal=SIGKILL", strings.TrimPrefix(container, "containerd://")); err != nil {
 		return err
 	}
-	return wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
-		restarts, err := kubectl(ctx, "get", "pod", pod, status+"restartCount}")
-		if err == nil && restarts == "0" {
-			err = fmt.Errorf("%s was not restarted", pod)
-		}
-		return err
-	})
+	return until(ctx, status+"restartCount}", func(restarts string) bool { return restarts != "0" })
 }
 
 func (t *trial) deleteByForce(ctx context.Context) error {
@@ -158,7 +162,7 @@ func drain(ctx context.Context) error {
 		drained <- commands("drain node --pod-selector=" + replicas + " --ignore-daemonsets")(draining)
 	}()
 	_ = wait.Pause(ctx, 20*time.Second)
-	left, err := kubectl(ctx, "get", "deployment/oncepay", "--output=jsonpath={.status.readyReplicas}")
+	left, err := kubectl(ctx, ready)
 	if err == nil && left != "1" {
 		err = fmt.Errorf("%s replicas are left, and the budget demands one", left)
 	}
@@ -166,50 +170,21 @@ func drain(ctx context.Context) error {
 	if err := errors.Join(err, uncordon(ctx)); err != nil {
 		return err
 	}
-	if err := <-drained; err != nil {
-		return err
-	}
-	return uncordon(ctx)
-}
-
-// losesRedis notes when Redis was whole again: events of before may not be in its stream.
-func (t *trial) losesRedis(do action) action {
-	return func(ctx context.Context) error {
-		defer func() { t.lost = time.Now() }()
-		return do(ctx)
-	}
-}
-
-// limit has more clients order while it does something.
-func (t *trial) limit(do action) action {
-	return func(ctx context.Context) error {
-		more, stop := context.WithCancel(ctx)
-		ordered := make(chan struct{})
-		go func() { defer close(ordered); t.clients.Steady(more, t.cfg.Limit) }()
-		err := do(ctx)
-		stop()
-		<-ordered
-		return err
-	}
+	return errors.Join(<-drained, uncordon(ctx))
 }
 
 // atMost waits until the autoscaler has its maximum of replicas, and lets them serve.
 func atMost(ctx context.Context) error {
-	err := wait.For(ctx, stepTimeout, time.Second, func(ctx context.Context) error {
-		counts, err := kubectl(ctx, "get", "deployment/oncepay", "--output=jsonpath={.status.readyReplicas}")
-		if n, _ := strconv.Atoi(counts); err == nil && n < 4 {
-			err = fmt.Errorf("%s replicas", counts)
-		}
-		return err
+	err := until(ctx, ready, func(count string) bool {
+		n, _ := strconv.Atoi(count) // or none
+		return n >= 4
 	})
-	if err != nil {
-		return err
-	}
-	return wait.Pause(ctx, atLimit)
+	return errors.Join(err, wait.Pause(ctx, atLimit))
 }
 
-func kubectl(ctx context.Context, args ...string) (string, error) {
-	return command(ctx, "kubectl", args...)
+// kubectl takes a command with spaces between its words.
+func kubectl(ctx context.Context, line string) (string, error) {
+	return command(ctx, "kubectl", strings.Fields(line)...)
 }
 
 func command(ctx context.Context, name string, args ...string) (string, error) {
@@ -220,15 +195,10 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(output)), err
 }
 
-// peaks are the most memory that containers used. The zero value is ready; it is written by watch
-// alone.
-type peaks struct{ of map[string]int64 }
-
-// watch asks the kubelet every other second until ctx ends.
-func (p *peaks) watch(ctx context.Context) {
-	p.of = map[string]int64{}
+// watchMemory asks the kubelet every other second until ctx ends.
+func (t *trial) watchMemory(ctx context.Context) {
 	for wait.Pause(ctx, 2*time.Second) == nil {
-		text, _ := kubectl(ctx, "get", "--raw", "/apis/metrics.k8s.io/v1beta1/namespaces/oncepay-development/pods")
+		text, _ := kubectl(ctx, "get --raw /apis/metrics.k8s.io/v1beta1/namespaces/oncepay-development/pods")
 		var list struct {
 			Items []struct {
 				Containers []struct {
@@ -241,16 +211,8 @@ func (p *peaks) watch(ctx context.Context) {
 		for _, pod := range list.Items {
 			for _, c := range pod.Containers {
 				used, _ := strconv.ParseInt(c.Usage.Memory, 10, 64)
-				p.of[c.Name] = max(p.of[c.Name], used)
+				t.memory[c.Name] = max(t.memory[c.Name], used)
 			}
 		}
 	}
-}
-
-func (p *peaks) String() string {
-	text := "most memory of a container:"
-	for _, name := range []string{"oncepay", "postgres", "redis", "pspsim"} {
-		text += fmt.Sprintf(" %s %d MiB", name, p.of[name]>>20)
-	}
-	return text
 }

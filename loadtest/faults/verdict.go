@@ -60,7 +60,7 @@ func (c *campaign) verify(ctx context.Context) error {
 	}
 	c.generated, err = conformance.Run(ctx, conformance.Config{
 		Endpoints: map[string]string{stack.Nginx: c.wire.Endpoints[stack.Nginx], stack.API1: c.wire.Endpoints[stack.API1]},
-		APIKey:    accounts[1], Customers: c.shop.Customers[accounts[1]], SKUs: []string{"generated-a", "generated-b"},
+		APIKey:    accounts[1], Customers: c.shop.Customers[accounts[1]],
 		Requests: c.cfg.Generated, Seed: c.cfg.Seed,
 	})
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// folder has the patches; the command runs in the repository's root.
-const folder = "loadtest/mutants"
-
 // mutant is a patch that takes a safeguard out.
 type mutant struct {
 	Name    string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,24 +74,27 @@ func TestBroken_LeavesOutWhatABusyMachineBreaks(t *testing.T) {
 		return f
 	}
 	require.Empty(t, rules(verify.Conclusive, verify.Recovery, verify.Resources).broken())
-	require.Equal(t, []books.Rule{books.OneCharge}, rules(books.OneCharge, verify.Conclusive, books.OneCharge).broken())
+	require.Equal(t, []string{string(books.OneCharge)}, rules(books.OneCharge, verify.Conclusive, books.OneCharge).broken())
 }
 
 func TestVerdict_WantsAllCaughtButTheControl(t *testing.T) {
 	t.Parallel()
+	charged := []string{string(books.OneCharge)}
 	passes := result{mutant: mutant{Name: "control"}}
-	caught := result{mutant: mutant{Name: "a", Patch: "a"}, broken: []books.Rule{books.OneCharge}, took: time.Second}
+	caught := result{mutant: mutant{Name: "a", Patch: "a"}, broken: charged, took: time.Second}
 	survived := result{mutant: mutant{Name: "b", Patch: "b"}}
-	stale := result{mutant: mutant{Name: "c", Patch: "c"}, err: errNotApplied}
-	broken := result{mutant: mutant{Name: "control"}, broken: []books.Rule{books.OneCharge}}
+	stale := result{mutant: mutant{Name: "c", Patch: "c"}, err: errors.New("stale")}
+	broken := result{mutant: mutant{Name: "control"}, broken: charged}
 
-	require.NoError(t, table{results: []result{passes, caught}}.verdict())
-	require.ErrorContains(t, table{results: []result{passes, caught, survived}}.verdict(), "1 of 3")
-	require.ErrorContains(t, table{results: []result{passes, stale}}.verdict(), "1 of 2")
-	require.ErrorContains(t, table{results: []result{broken, caught}}.verdict(), "1 of 2")
+	require.NoError(t, verdict([]result{passes, caught}))
+	require.ErrorContains(t, verdict([]result{passes, caught, survived}), "1 of 3")
+	require.ErrorContains(t, verdict([]result{passes, stale}), "1 of 2")
+	require.ErrorContains(t, verdict([]result{broken, caught}), "1 of 2")
 
-	page := string(table{commit: "abc", results: []result{passes, caught, survived, stale}}.markdown())
-	require.Contains(t, page, "| control |")
+	page := string(markdown([]result{passes, caught, survived, stale}, "abc", time.Now()))
+	require.Contains(t, page, "Commit abc")
+	require.Contains(t, page, "| control | ")
+	require.Contains(t, page, "passes")
 	require.Contains(t, page, string(books.OneCharge))
 	require.Contains(t, page, "SURVIVED")
 	require.Contains(t, page, "NOT TRIED")

@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -66,7 +65,7 @@ func (a API) Post(ctx context.Context, path, key string, body []byte) (id string
 
 // Product creates or replaces a product. The price is in minor units.
 func (a API) Product(ctx context.Context, sku, name string, price, stock int64) error {
-	body := encode(client.ProductWrite{Name: name, Price: dollars(price), Stock: stock})
+	body := encode(client.ProductWrite{Name: name, Price: Dollars(price), Stock: stock})
 	return a.send(ctx, http.MethodPut, "/products/"+sku, "", body, nil)
 }
 
@@ -75,13 +74,14 @@ func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id str
 	id, err = a.Post(ctx, "/customers", name, encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
 	for n, amount := range topUps {
 		if err == nil {
-			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: dollars(amount)}))
+			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: Dollars(amount)}))
 		}
 	}
 	return id, err
 }
 
-func dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
+// Dollars are so many cents.
+func Dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
 
 func encode(body any) []byte {
 	raw, err := json.Marshal(body)
@@ -138,24 +138,39 @@ func ProblemCode(body []byte) string {
 	return problem.Code
 }
 
+// askTimeout bounds a request of Ask.
+const askTimeout = 5 * time.Second
+
+// Ask sends a request to what a server has for operators and tests, such as metrics and switches,
+// and returns what it answers. Its connection does not outlive it.
+func Ask(ctx context.Context, method, url, body string) (answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s %s: answered %s", method, url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
 // Metrics reads the metrics of a replica that have no labels, at its address for operators.
 func Metrics(ctx context.Context, url string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
+	answer, err := Ask(ctx, http.MethodGet, url+"/metrics", "")
 	values := map[string]float64{}
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(string(answer)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if number, err := strconv.ParseFloat(value, 64); ok && err == nil {
 			values[name] = number
 		}
 	}
-	return values, lines.Err()
+	return values, err
 }

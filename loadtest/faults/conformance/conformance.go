@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -20,8 +19,6 @@ const (
 	senders = 16
 	// answerTimeout is longer than any route may take.
 	answerTimeout = 30 * time.Second
-	// rawShare is how many of a hundred requests are bytes that no HTTP client sends.
-	rawShare = 5
 	// maxShown bounds how often one kind of violation is reported: those from one endpoint, with
 	// one status, that begin with the same sameKind characters.
 	maxShown, sameKind = 3, 30
@@ -32,7 +29,6 @@ type Config struct {
 	Endpoints map[string]string // base URLs by name, without a trailing slash
 	APIKey    string
 	Customers []string // IDs of customers that exist
-	SKUs      []string // of products that exist
 	Requests  int
 	Seed      uint64
 }
@@ -47,7 +43,7 @@ type Report struct {
 
 // Run sends the requests, evenly to all endpoints. Its error says that it could not.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	spec, err := readSpec()
+	routes, err := readRoutes()
 	if err != nil {
 		return Report{}, fmt.Errorf("read openapi.yaml: %w", err)
 	}
@@ -56,15 +52,10 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	var group sync.WaitGroup
 	for sender := range senders {
 		group.Go(func() {
-			g := generator{spec: spec, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
-			client := &http.Client{
-				Transport:     &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true},
-				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			}
-			defer client.CloseIdleConnections()
+			g := generator{routes: routes, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, uint64(sender)))}
 			for n := sender; n < cfg.Requests && ctx.Err() == nil; n += senders {
 				r := g.request(n)
-				status, wrong := exchange(ctx, client, spec, r)
+				status, wrong := g.exchange(ctx, r)
 				mu.Lock()
 				report.add(r, status, wrong, seen)
 				mu.Unlock()
@@ -87,6 +78,5 @@ func (p *Report) add(r request, status int, wrong error, seen map[string]int) {
 	if seen[kind]++; seen[kind] > maxShown {
 		return
 	}
-	p.Violations = append(p.Violations, books.Broken(verify.AnswersConform, "%s: %d to %s %s (%s): %s",
-		r.endpoint, status, r.method, r.target, r.change, wrong))
+	p.Violations = append(p.Violations, books.Broken(verify.AnswersConform, "%s: %d to %.200q (%s): %s", r.endpoint, status, r.head, r.change, wrong))
 }

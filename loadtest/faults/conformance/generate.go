@@ -1,10 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,23 +12,23 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // request is one generated request.
 type request struct {
-	route          *routers.Route // nil: the path does not exist
+	route          *routers.Route // nil: there is nothing that could succeed
 	valid          bool           // openapi.yaml allows it
 	change         string         // what makes it invalid
 	endpoint, base string
-	method, target string // the target is the path and the query
-	header         http.Header
+	head           string // the request line and the headers
 	body           []byte
-	raw            []byte // nil: it is sent by an HTTP client
 }
 
 // generator makes the requests of one sender. Not safe for concurrent use.
 type generator struct {
-	spec   *spec
+	routes []*routers.Route
 	cfg    Config
 	random *rand.Rand
 	number int
@@ -37,56 +37,58 @@ type generator struct {
 // request makes the n-th request: a third of them is valid, the others have one thing wrong.
 func (g *generator) request(n int) request {
 	g.number = n
-	names := sortedKeys(g.cfg.Endpoints)
-	r := request{endpoint: names[n%len(names)], valid: true, change: "valid"}
-	r.base = g.cfg.Endpoints[r.endpoint]
-	if g.chance(rawShare) {
-		return g.rawRequest(r)
+	names, route := sortedKeys(g.cfg.Endpoints), g.routes[g.random.IntN(len(g.routes))]
+	r := request{endpoint: names[n%len(names)], route: route, valid: true, change: "valid"}
+	r.base = strings.TrimPrefix(g.cfg.Endpoints[r.endpoint], "http://")
+	target, query := basePath+route.Path, url.Values{}
+	headers := "Host: " + r.base + "\r\nConnection: close\r\nAuthorization: Bearer " + g.cfg.APIKey + "\r\n"
+	for _, ref := range route.Operation.Parameters {
+		p := ref.Value
+		if !p.Required && g.chance(50) {
+			continue
+		}
+		switch value := fmt.Sprint(g.value(p.Name, p.Schema.Value)); p.In {
+		case openapi3.ParameterInPath:
+			target = strings.ReplaceAll(target, "{"+p.Name+"}", url.PathEscape(value))
+		case openapi3.ParameterInHeader:
+			headers += p.Name + ": " + value + "\r\n"
+		case openapi3.ParameterInQuery:
+			query.Set(p.Name, value)
+			r.valid = r.valid && p.Name != "cursor" // only the API makes valid ones
+		}
 	}
-	r.route = g.spec.routes[g.random.IntN(len(g.spec.routes))]
-	r.method = r.route.Method
-	r.target = basePath + r.route.Path
-	r.header = http.Header{"Authorization": {"Bearer " + g.cfg.APIKey}}
-	for _, p := range r.route.Operation.Parameters {
-		g.parameter(&r, p.Value)
+	if len(query) > 0 {
+		target += "?" + query.Encode()
 	}
-	if r.route.Operation.RequestBody != nil {
-		schema := r.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
-		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
-		r.header.Set("Content-Type", "application/json")
-	}
-	if r.route.Path == "/webhooks/psp" {
-		r.header.Set("webhook-timestamp", "1700000000")
-		r.header.Set("webhook-signature", "v1,bm9uZQ==")
+	if route.Path == "/webhooks/psp" {
+		headers += "webhook-timestamp: 1700000000\r\nwebhook-signature: v1,bm9uZQ==\r\n"
 		r.valid = false // only the provider can sign one
 	}
+	var c change
 	if !g.chance(35) {
-		r.valid = false
-		g.invalidate(&r)
+		c, r.valid = changes[g.random.IntN(len(changes))], false
+		r.change = c.name
+	}
+	if route.Operation.RequestBody != nil {
+		schema := route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
+		headers += "Content-Type: application/json\r\n"
+	}
+	if c.body != nil {
+		r.body = c.body(g, r.body)
+	}
+	if len(r.body) > 0 {
+		headers += fmt.Sprintf("Content-Length: %d\r\n", len(r.body))
+	}
+	r.head = route.Method + " " + target + " HTTP/1.1\r\n" + headers + "\r\n"
+	if c.head != nil {
+		changed := c.head(g, r.head)
+		if c.nowhere && changed != r.head {
+			r.route = nil
+		}
+		r.head = changed
 	}
 	return r
-}
-
-// parameter fills in one of the path, or adds one to the query or the header, the optional ones
-// half of the time.
-func (g *generator) parameter(r *request, p *openapi3.Parameter) {
-	if !p.Required && g.chance(50) {
-		return
-	}
-	value := fmt.Sprint(g.value(p.Name, p.Schema.Value))
-	switch p.In {
-	case openapi3.ParameterInPath:
-		r.target = strings.ReplaceAll(r.target, "{"+p.Name+"}", url.PathEscape(value))
-	case openapi3.ParameterInHeader:
-		r.header.Set(p.Name, value)
-	case openapi3.ParameterInQuery:
-		separator := "?"
-		if strings.Contains(r.target, "?") {
-			separator = "&"
-		}
-		r.target += separator + p.Name + "=" + url.QueryEscape(value)
-		r.valid = r.valid && p.Name != "cursor" // only the API makes valid ones
-	}
 }
 
 // value makes one that the schema allows; name is that of the member or parameter.
@@ -117,45 +119,40 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 	return nil
 }
 
+// text makes one that exists where it has to, or of a form that openapi.yaml describes by a
+// pattern, or letters.
 func (g *generator) text(name string, schema *openapi3.Schema) string {
-	switch {
-	case name == "customer_id" && g.chance(90):
-		return g.cfg.Customers[g.random.IntN(len(g.cfg.Customers))]
-	case schema.Format == "uuid":
-		return uuid.NewString()
-	case schema.Format == "date-time":
-		return "2026-11-21T12:00:00Z"
-	case name == "sku" || schema.Pattern == "^[a-z0-9][a-z0-9-]{0,63}$":
-		return g.cfg.SKUs[g.random.IntN(len(g.cfg.SKUs))]
-	case name == "email":
-		return fmt.Sprintf("generated-s%dn%d@example.com", g.cfg.Seed, g.number)
-	case name == "Idempotency-Key":
-		return fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
-	case name == "If-Match":
-		return fmt.Sprintf(`"%d"`, 1+g.random.IntN(9))
-	case name == "token":
-		return "tok_visa"
-	case schema.Pattern == "^[A-Z]{3}$":
-		return "USD"
-	case schema.Pattern == "^[A-Z]{2}$":
-		return "DE"
+	number := fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
+	known := map[string]string{
+		"customer_id": g.pick(append([]string{uuid.NewString()}, g.cfg.Customers...)...),
+		"sku":         g.pick("generated-a", "generated-b"),
+		"email":       number + "@example.com",
+		"token":       "tok_visa",
+		"currency":    "USD",
+		"country":     "DE",
+		"If-Match":    fmt.Sprintf(`"%d"`, 1+g.random.IntN(9)),
+		"uuid":        uuid.NewString(),
+		"date-time":   "2026-11-21T12:00:00Z",
+
+		idempotency.HeaderKey: number,
 	}
-	alphabet, text := []rune("abcdefghijklmnopqrstuvwxyzäöü"), []rune{}
-	if schema.Pattern == printableASCII {
-		alphabet = alphabet[:26]
+	if text := cmp.Or(known[name], known[schema.Format]); text != "" {
+		return text
 	}
 	longest := uint64(40)
 	if schema.MaxLength != nil {
 		longest = min(longest, *schema.MaxLength)
 	}
-	for range schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1) {
-		text = append(text, alphabet[g.random.IntN(len(alphabet))])
+	letters := []rune("abcdefghijklmnopqrstuvwxyzäöü")
+	if strings.Contains(schema.Pattern, "~") { // the last printable ASCII
+		letters = letters[:26]
+	}
+	text := make([]rune, schema.MinLength+g.random.Uint64N(longest-schema.MinLength+1))
+	for i := range text {
+		text[i] = letters[g.random.IntN(len(letters))]
 	}
 	return string(text)
 }
-
-// printableASCII is the pattern of keys.
-const printableASCII = "^[ -~]*$"
 
 // object has its required members, and the others half of the time, one at least where there must
 // be one. A card has a token, and a wallet none.
@@ -169,10 +166,10 @@ func (g *generator) object(schema *openapi3.Schema) map[string]any {
 	if len(object) == 0 && schema.MinProps > 0 {
 		object[names[0]] = g.value(names[0], schema.Properties[names[0]].Value)
 	}
-	if object["type"] == "card" {
+	switch object["type"] {
+	case "card":
 		object["token"] = "tok_visa"
-	}
-	if object["type"] == "wallet" {
+	case "wallet":
 		delete(object, "token")
 	}
 	return object

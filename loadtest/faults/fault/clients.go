@@ -2,7 +2,7 @@ package fault
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,15 +13,15 @@ import (
 var clientKinds = each([]Kind{
 	{Name: "overload", Breaks: []Damage{Overloads}, draw: gathering(crowd, (*workload.Clients).Crowd)},
 	{Name: "retry storm", Breaks: []Damage{Overloads}, draw: gathering(storm, (*workload.Clients).Storm)},
-	{Name: "slow payments", Breaks: []Damage{PaymentsWait}, draw: lasting(payersStay, (*Scheduler).slowPayments)},
+	{Name: "slow payments", Breaks: []Damage{PaymentsWait}, Hold: payersStay, draw: gathering(payers, (*workload.Clients).Pay)},
 	{
-		Name: "unfinished requests", Breaks: []Damage{StaysUnfinished},
-		draw: lasting(unfinishedStay, gathering(unfinished, (*workload.Clients).LeaveUnfinished)),
+		Name: "unfinished requests", Breaks: []Damage{StaysUnfinished}, Hold: unfinishedStay,
+		draw: gathering(unfinished, (*workload.Clients).LeaveUnfinished),
 	},
-	{Name: "greedy account", Breaks: []Damage{AccountFloods}, draw: lasting(floodStay, gathering(greedy, (*workload.Clients).Flood))},
-	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, draw: lasting(floodStay, gathering(strangers, (*workload.Clients).Knock))},
-	{Name: "flash sale", draw: (*Scheduler).flashSale},
-}, func(k *Kind) { k.Victim = Clients })
+	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
+	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
+	{Name: "flash sale", victims: []string{stack.Postgres}, draw: (*Scheduler).flashSale},
+}, func(k *Kind) { k.Victim, k.Counts = Clients, true })
 
 const (
 	// crowd is how many clients order at once without pauses: far more than the replicas can serve.
@@ -51,10 +51,10 @@ const (
 // gather has so many clients send requests under a name until ctx ends, and counts these.
 type gather = func(c *workload.Clients, ctx context.Context, name string, size int) int
 
-// gathering counts the requests that more clients send while it lasts.
+// gathering has more clients send requests while it lasts.
 func gathering(size int, gather gather) draw {
-	return func(s *Scheduler) *Run {
-		r := &Run{Counts: true, gathered: fmt.Sprint(s.random.Uint32())}
+	return func(s *Scheduler, r *Run) {
+		r.gathered = strconv.Itoa(s.random.Int())
 		var group sync.WaitGroup
 		stop := func() {}
 		r.inject = func(ctx context.Context) error {
@@ -67,23 +67,12 @@ func gathering(size int, gather gather) draw {
 			group.Wait()
 			return nil
 		}
-		return r
 	}
-}
-
-// slowPayments has many clients pay slowly at one replica while it lasts.
-func (s *Scheduler) slowPayments() *Run {
-	replica := stack.Replicas[s.random.IntN(len(stack.Replicas))]
-	return gathering(payers, func(c *workload.Clients, ctx context.Context, name string, size int) int {
-		return c.Pay(ctx, name, replica, size)
-	})(s)
 }
 
 // flashSale has many buyers order the few units of a product at once. It counts those who were told
 // whether they got one.
-func (s *Scheduler) flashSale() *Run {
-	r := gathering(buyers, (*workload.Clients).Sell)(s)
-	r.victims = []string{stack.Postgres}
+func (s *Scheduler) flashSale(r *Run) {
+	gathering(buyers, (*workload.Clients).Sell)(s, r)
 	r.prepare = func(ctx context.Context) error { return s.Clients.OpenSale(ctx, r.gathered) }
-	return r
 }

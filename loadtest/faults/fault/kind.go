@@ -24,12 +24,21 @@ type Kind struct {
 	// Excuses are the promises that need not hold while a run of this kind lasts. A kind that
 	// excuses nothing is held to every promise.
 	Excuses []books.Rule
+	Hold    time.Duration // how long a run lasts; 0: it is drawn
+	// Counts says that Hits of a run is set: how many answers, events or requests it met, by Heal.
+	Counts bool
 
-	draw draw
+	// command is one of the stack's switchboard, or several with semicolons between them, which
+	// Heal takes back. In it 1..3 is a number from 1 to 3.
+	command string
+	draw    draw     // what a run does, if there is no command or more than that
+	victims []string // services that another run must leave alone, besides those of the command
+	// traffic says that it needs requests that reach their replicas, so it is injected first.
+	traffic bool
 }
 
-// draw makes a run, with choices from the scheduler's source.
-type draw = func(*Scheduler) *Run
+// draw completes a run, with choices from the scheduler's source.
+type draw = func(*Scheduler, *Run)
 
 // Victim is the part of the stack that a kind breaks.
 type Victim string
@@ -89,22 +98,6 @@ func Kinds(target Target) (names []string) {
 	return names
 }
 
-// choose finds kinds of a target by name; no names choose all.
-func choose(target Target, only []string) (chosen []Kind, err error) {
-	kinds := kindsOf(target)
-	for _, name := range only {
-		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, Kinds(target))
-		}
-		chosen = append(chosen, kinds[i])
-	}
-	if len(only) == 0 {
-		return kinds, nil
-	}
-	return chosen, nil
-}
-
 // each changes kinds that have something in common.
 func each(kinds []Kind, change func(*Kind)) []Kind {
 	for i := range kinds {
@@ -131,20 +124,28 @@ type Scheduler struct {
 
 // NewScheduler draws by the seed, from the named kinds or else from all.
 func NewScheduler(target Target, seed uint64, only ...string) (*Scheduler, error) {
-	kinds, err := choose(target, only)
-	return &Scheduler{Target: target, random: rand.New(rand.NewPCG(seed, 7)), kinds: kinds}, err
+	kinds := kindsOf(target)
+	for _, name := range only {
+		if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.Name == name }) {
+			return nil, fmt.Errorf("no kind of fault is called %q; these are: %q", name, Kinds(target))
+		}
+	}
+	if len(only) > 0 {
+		kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return !slices.Contains(only, k.Name) })
+	}
+	return &Scheduler{Target: target, random: rand.New(rand.NewPCG(seed, 7)), kinds: kinds}, nil
 }
 
 // Draw returns a run, and sometimes others to be injected beside it, in this order, which break
 // other services. Each kind is drawn as often as its weight says, in random order, before the next
 // round.
 func (s *Scheduler) Draw() []*Run {
-	runs := []*Run{s.next()}
+	runs := []*Run{s.beside()}
 	for _, in := range []int{secondIn, thirdIn} {
 		if s.random.IntN(in) != 0 {
 			break
 		}
-		if beside := s.beside(runs); beside != nil {
+		if beside := s.beside(runs...); beside != nil {
 			runs = append(runs, beside)
 		}
 	}
@@ -153,17 +154,14 @@ func (s *Scheduler) Draw() []*Run {
 	return runs
 }
 
-// next takes a run out of this round.
-func (s *Scheduler) next() *Run {
-	s.fill()
-	k := s.bag[0]
-	s.bag = s.bag[1:]
-	return s.make(k)
-}
-
-// beside draws the next run if it fits to these, and returns nil otherwise.
-func (s *Scheduler) beside(runs []*Run) *Run {
-	s.fill()
+// beside takes the next run out of this round if it fits to these, and returns nil otherwise.
+func (s *Scheduler) beside(runs ...*Run) *Run {
+	if len(s.bag) == 0 {
+		for _, k := range s.kinds {
+			s.bag = append(s.bag, slices.Repeat([]Kind{k}, max(1, k.Weight))...)
+		}
+		s.random.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
+	}
 	r := s.make(s.bag[0])
 	clash := func(other *Run) bool { return other.Name == r.Name || overlap(other.victims, r.victims) }
 	if slices.ContainsFunc(runs, clash) {
@@ -173,26 +171,20 @@ func (s *Scheduler) beside(runs []*Run) *Run {
 	return r
 }
 
-func (s *Scheduler) fill() {
-	if len(s.bag) > 0 {
-		return
-	}
-	for _, k := range s.kinds {
-		s.bag = append(s.bag, slices.Repeat([]Kind{k}, max(1, k.Weight))...)
-	}
-	s.random.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
-}
-
-// make draws a run of a kind, which adds what it has drawn to what the kind says.
+// make draws a run of a kind.
 func (s *Scheduler) make(k Kind) *Run {
-	r := k.draw(s)
-	k.Excuses = slices.Concat(k.Excuses, r.Excuses)
-	r.Kind = k
-	if r.Label == "" {
-		r.Label = k.Name
+	r := &Run{Kind: k, Label: k.Name}
+	if k.command != "" {
+		s.command(r, k.command)
+	}
+	if k.draw != nil {
+		k.draw(s, r)
 	}
 	if r.Hold == 0 {
-		r.Hold = shortHold + time.Duration(s.random.Int64N(int64(longHold-shortHold)))
+		r.Hold = s.Pause(shortHold, longHold)
+	}
+	if k.Victim == Replicas {
+		r.Rank = 1
 	}
 	return r
 }
@@ -206,4 +198,6 @@ func (s *Scheduler) Pause(shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(s.random.Int64N(int64(longest-shortest)))
 }
 
-func (s *Scheduler) replica() string { return stack.Replicas[s.random.IntN(len(stack.Replicas))] }
+func (s *Scheduler) replica() string { return oneOf(s, stack.Replicas...) }
+
+func oneOf(s *Scheduler, names ...string) string { return names[s.random.IntN(len(names))] }

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func TestScheduler_DrawsEachKindByItsWeightInEveryRound(t *testing.T) {
 		for range 5 {
 			round := map[string]int{}
 			for range size {
-				r := s.next()
+				r := s.beside()
 				require.Positive(t, r.Hold)
 				require.NotEmpty(t, r.Label)
 				round[r.Name]++
@@ -108,7 +109,8 @@ func TestScheduler_RollsOutAndBack(t *testing.T) {
 	for n, want := range []string{"api-1 becomes this release", "api-2 becomes this release", "api-1 becomes the earlier release",
 		"api-2 becomes the earlier release", "api-1 becomes this release"} {
 		s.swaps = n
-		r := s.swapReplica()
+		r := &Run{}
+		s.swapReplica(r)
 		require.Equal(t, want, r.Label)
 		require.Equal(t, n%2 == 1, r.Dies != "", "the second one is killed")
 		require.Equal(t, n == 4, s.RolledBack())
@@ -119,9 +121,9 @@ func TestScheduler_AvoidsWhatSentinelHasNot(t *testing.T) {
 	t.Parallel()
 	s := schedule(t, sentinel, 6)
 	for range 500 {
-		r := s.next()
+		r := s.beside()
 		require.NotEqual(t, SingleRedis, r.Needs)
-		require.NotRegexp(t, "and redis|of redis to", r.Label, "those connections are not behind the proxy")
+		require.NotRegexp(t, "(slow|cut|partition) .* redis", r.Label, "those connections are not behind the proxy")
 	}
 }
 
@@ -133,7 +135,10 @@ func TestCatalogue_IsComplete(t *testing.T) {
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
 		require.NotEmpty(t, k.Victim, k.Name)
-		require.NotNil(t, k.draw, k.Name)
+		require.True(t, k.draw != nil || k.command != "", k.Name)
+		for command := range strings.SplitSeq(k.command, "; ") {
+			require.True(t, command == "" || undo[strings.Fields(command)[0]] != "", "nothing takes %q back", command)
+		}
 		for _, rule := range k.Excuses {
 			require.Contains(t, verify.Rules, rule, k.Name)
 		}
@@ -153,7 +158,7 @@ func TestRun_ExcusesMoreThanItsKindWhereItSaysSo(t *testing.T) {
 	t.Parallel()
 	s, excuses := schedule(t, single, 7, "request pause"), map[bool]bool{}
 	for range 100 {
-		r := s.next()
+		r := s.beside()
 		atAcquire := len(r.Excuses) == 2
 		excuses[atAcquire] = true
 		require.Equal(t, atAcquire, r.Label[len(r.Label)-len(afterAcquire):] == afterAcquire, r.Label)
@@ -166,12 +171,29 @@ func TestRun_ExcusesMoreThanItsKindWhereItSaysSo(t *testing.T) {
 	}
 }
 
+func TestCommand_DrawsItsNumbersAndSaysWhatItBreaks(t *testing.T) {
+	t.Parallel()
+	seen, s := map[string]bool{}, schedule(t, single, 8)
+	for range 50 {
+		r := s.make(Kind{Name: "n", command: "kill api-1..2"})
+		require.Equal(t, []string{"n: kill " + r.Dies}, []string{r.Label})
+		require.Equal(t, []string{r.Dies}, r.victims)
+		seen[r.Dies] = true
+	}
+	require.Equal(t, map[string]bool{"api-1": true, "api-2": true}, seen)
+	require.Equal(t, "api-1", s.make(Kind{command: "pause api-1"}).Pauses)
+	both := s.make(Kind{command: "kill api-1; kill api-2"})
+	require.Empty(t, both.Dies)
+	require.Equal(t, []string{"api-1", "api-2"}, both.victims)
+	require.Empty(t, s.make(Kind{command: "slow api-1 pspsim 1..2s"}).victims, "a connection is nobody's")
+}
+
 func TestRun_SaysWhoDies(t *testing.T) {
 	t.Parallel()
 	s := schedule(t, single, 7)
 	dies, counts := 0, 0
 	for range catalogue {
-		r := s.next()
+		r := s.beside()
 		if r.Dies != "" {
 			require.Contains(t, r.victims, r.Dies, r.Name)
 			dies++

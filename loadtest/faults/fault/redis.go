@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,23 +22,23 @@ var redisUnreachable = []books.Rule{verify.LeaseKept, verify.HangUpServed}
 
 // redisKinds excuse that Redis is unreachable, if they don't say what else.
 var redisKinds = each([]Kind{
-	{Name: "redis kill", Needs: SingleRedis, Breaks: []Damage{RedisDown, RedisLoses}, draw: process("kill", stack.Redis, "start")},
-	{Name: "redis pause", Needs: SingleRedis, draw: process("pause", stack.Redis, "resume")},
+	{Name: "redis kill", Needs: SingleRedis, Breaks: []Damage{RedisDown, RedisLoses}, command: "kill redis"},
+	{Name: "redis pause", Needs: SingleRedis, command: "pause redis"},
 	// Redis executes a command whose caller has given up, and the caller's repetition.
-	{Name: "redis stall", Needs: SingleRedis, draw: lasting(stall, process("pause", stack.Redis, "resume"))},
-	{Name: "redis pause past the lease", Needs: SingleRedis, draw: lasting(pastLease, process("pause", stack.Redis, "resume"))},
-	{Name: "redis flush", Breaks: []Damage{RedisLoses}, draw: redisCommand("FLUSHALL")},
+	{Name: "redis stall", Needs: SingleRedis, Hold: stall, command: "pause redis"},
+	{Name: "redis pause past the lease", Needs: SingleRedis, Hold: pastLease, command: "pause redis"},
+	{Name: "redis flush", Hold: shortHold, Breaks: []Damage{RedisLoses}, draw: onMaster("FLUSHALL", "")},
 	{
-		Name: "redis flush while consumers are behind", Breaks: []Damage{RedisLoses},
+		Name: "redis flush while consumers are behind", Hold: shortHold, Breaks: []Damage{RedisLoses},
 		Excuses: slices.Concat(redisUnreachable, postgresUnreachable), draw: (*Scheduler).flushUnconsumed,
 	},
-	{Name: "redis records damaged", Excuses: []books.Rule{}, draw: (*Scheduler).damageRecords},
-	{Name: "redis script flush", Excuses: []books.Rule{}, draw: redisCommand("SCRIPT", "FLUSH")},
-	{Name: "redis out of memory", draw: configured("maxmemory", "1", "0")},
+	{Name: "redis records damaged", Hold: longHold, Counts: true, Excuses: []books.Rule{}, traffic: true, draw: (*Scheduler).damageRecords},
+	{Name: "redis script flush", Hold: shortHold, Excuses: []books.Rule{}, draw: onMaster("SCRIPT FLUSH", "")},
+	{Name: "redis out of memory", draw: onMaster("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0")},
 	// As with a full disk (MISCONF): reads are answered, and each write is refused, a deletion too.
-	{Name: "redis refuses writes", Needs: SingleRedis, draw: configured("min-replicas-to-write", "1", "0")},
+	{Name: "redis refuses writes", Needs: SingleRedis, draw: onMaster("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0")},
 }, func(k *Kind) {
-	k.Victim = Redis
+	k.Victim, k.victims = Redis, []string{stack.Redis}
 	if k.Excuses == nil {
 		k.Excuses = redisUnreachable
 	}
@@ -46,10 +47,34 @@ var redisKinds = each([]Kind{
 // stall is longer than a replica waits for a reply of Redis (250 ms), and shorter than two replies.
 const stall = 375 * time.Millisecond
 
-// redisCommand sends Redis a command that takes effect at once; there is nothing to heal.
-func redisCommand(command ...any) draw {
-	return func(s *Scheduler) *Run {
-		return &Run{Hold: shortHold, victims: []string{stack.Redis}, inject: s.onMaster(command...), heal: nothing}
+// onMaster sends a command to the Redis that takes writes, and another one to heal it, if there is
+// one. The master does not change while a run has Redis as its victim.
+func onMaster(command, heal string) draw {
+	return func(s *Scheduler, r *Run) {
+		r.inject = s.tellMaster(command)
+		if heal != "" {
+			r.heal = s.tellMaster(heal)
+		}
+	}
+}
+
+func (s *Scheduler) tellMaster(command string) step {
+	words := []any{}
+	for word := range strings.FieldsSeq(command) {
+		words = append(words, word)
+	}
+	return s.withMaster(func(ctx context.Context, client *redis.Client) error { return client.Do(ctx, words...).Err() })
+}
+
+func (s *Scheduler) withMaster(do func(context.Context, *redis.Client) error) step {
+	return func(ctx context.Context) error {
+		addr, err := s.Stack.RedisMaster(ctx)
+		if err != nil {
+			return err
+		}
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		defer func() { _ = client.Close() }()
+		return do(ctx, client)
 	}
 }
 
@@ -57,60 +82,26 @@ func redisCommand(command ...any) draw {
 const behind = 3 * time.Second
 
 // flushUnconsumed empties Redis while events that were published have not had their effects yet.
-func (s *Scheduler) flushUnconsumed() *Run {
-	r := s.lock("inbox")
-	r.Label, r.Hold, r.victims = "", shortHold, append(r.victims, stack.Redis)
-	r.inject = steps(r.inject, pause(behind), s.onMaster("FLUSHALL"))
-	return r
+func (s *Scheduler) flushUnconsumed(r *Run) {
+	lock("inbox")(s, r)
+	r.inject = steps(r.inject, pause(behind), s.tellMaster("FLUSHALL"))
 }
 
 // damageRecords has every record be bytes that are no record, until its time is up: those of
 // attempts that run, and those of answers. It counts them.
-func (s *Scheduler) damageRecords() *Run {
-	r := &Run{Hold: longHold, victims: []string{stack.Redis}, heal: nothing, Counts: true, traffic: true}
-	r.inject = func(ctx context.Context) error {
-		return s.withMaster(ctx, func(client *redis.Client) error {
-			keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
-			for keys.Next(ctx) {
-				err := client.SetArgs(ctx, keys.Val(), "damaged", redis.SetArgs{Mode: "XX", KeepTTL: true}).Err()
-				if err == nil {
-					r.Hits++
-				} else if !errors.Is(err, redis.Nil) { // it has expired
-					return err
-				}
+func (s *Scheduler) damageRecords(r *Run) {
+	r.inject = s.withMaster(func(ctx context.Context, client *redis.Client) error {
+		keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
+		for keys.Next(ctx) {
+			err := client.SetArgs(ctx, keys.Val(), "damaged", redis.SetArgs{Mode: "XX", KeepTTL: true}).Err()
+			if err == nil {
+				r.Hits++
+			} else if !errors.Is(err, redis.Nil) { // it has expired
+				return err
 			}
-			return keys.Err()
-		})
-	}
-	return r
-}
-
-// configured changes a setting of Redis.
-func configured(name, broken, healed string) draw {
-	return func(s *Scheduler) *Run {
-		return &Run{
-			victims: []string{stack.Redis},
-			inject:  s.onMaster("CONFIG", "SET", name, broken), heal: s.onMaster("CONFIG", "SET", name, healed),
 		}
-	}
-}
-
-// onMaster sends a command to the Redis that takes writes. The master does not change while a run
-// has Redis as its victim.
-func (s *Scheduler) onMaster(command ...any) step {
-	return func(ctx context.Context) error {
-		return s.withMaster(ctx, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
-	}
-}
-
-func (s *Scheduler) withMaster(ctx context.Context, do func(*redis.Client) error) error {
-	addr, err := s.Stack.RedisMaster(ctx)
-	if err != nil {
-		return err
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer func() { _ = client.Close() }()
-	return do(client)
+		return keys.Err()
+	})
 }
 
 const (
@@ -131,51 +122,72 @@ const (
 // sentinelKinds take the place of the kinds that need a single Redis, which Sentinel would answer
 // with a failover.
 var sentinelKinds = each([]Kind{
-	{Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable, draw: (*Scheduler).failover},
+	{Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable, draw: ofPair((*Scheduler).failover)},
 	{
-		Name: "redis failover while the replica lags", Weight: failovers, Breaks: []Damage{RedisLoses},
-		Excuses: redisUnreachable, draw: (*Scheduler).failoverWithLoss,
+		Name: "redis failover while the replica lags", Weight: failovers, Breaks: []Damage{RedisLoses}, Counts: true,
+		Excuses: redisUnreachable, traffic: true, draw: ofPair((*Scheduler).failoverWithLoss),
 	},
-	{Name: "redis replica kill", draw: (*Scheduler).killRedisReplica},
-	{Name: "sentinel kill", draw: (*Scheduler).killSentinel},
+	{Name: "redis replica kill", draw: ofPair((*Scheduler).killRedisReplica)},
+	{Name: "sentinel kill", command: "kill sentinel-1..3"}, // two are left, which are enough for a quorum
 }, func(k *Kind) { k.Victim, k.Needs = Redis, Sentinel })
+
+// pair is the two servers of Redis as they were before a run.
+type pair struct{ master, replica string }
+
+// ofPair has a run wait until both servers are ready.
+func ofPair(draw func(*Scheduler, *Run, *pair)) draw {
+	return func(s *Scheduler, r *Run) {
+		p := &pair{}
+		r.victims = []string{stack.Redis}
+		r.prepare = func(ctx context.Context) error {
+			return wait.For(ctx, readyTimeout, askAgain, func(ctx context.Context) error {
+				services, _, err := s.Stack.Status(ctx)
+				if *p = pairOf(services); err == nil && (p.master == "" || p.replica == "") {
+					err = ErrNotFired
+				}
+				return err
+			})
+		}
+		draw(s, r, p)
+	}
+}
+
+// pairOf are the servers that are ready for a failover.
+func pairOf(services []stack.ServiceStatus) (p pair) {
+	for _, service := range services {
+		switch {
+		case service.State != "ready":
+		case service.Role == "master":
+			p.master = service.Name
+		case service.Role == "replica":
+			p.replica = service.Name
+		}
+	}
+	return p
+}
 
 // failover pauses the master until Sentinel has promoted the replica. Resumed, it takes itself for
 // the master until Sentinel demotes it, and it drops the writes that the new one does not have.
-func (s *Scheduler) failover() *Run {
-	r := s.ofPair()
-	r.inject = func(ctx context.Context) error { return s.loseMaster(ctx, r, "pause") }
-	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "resume", r.master) }
-	return r
-}
-
-// ofPair is a run that waits until both servers are ready.
-func (s *Scheduler) ofPair() *Run {
-	r := &Run{victims: []string{stack.Redis}}
-	r.prepare = func(ctx context.Context) (err error) {
-		r.master, err = s.awaitPair(ctx)
-		return err
-	}
-	return r
+func (s *Scheduler) failover(r *Run, p *pair) {
+	r.inject = func(ctx context.Context) error { return s.loseMaster(ctx, r, p, "pause") }
+	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "resume", p.master) }
 }
 
 // failoverWithLoss kills the master while the replica is behind, so that Sentinel promotes a server
 // that lacks acknowledged writes. It counts the events among these.
-func (s *Scheduler) failoverWithLoss() *Run {
-	lag := shortestLag + time.Duration(s.random.Int64N(int64(longestLag-shortestLag)))
-	r := s.ofPair()
-	r.Label, r.Counts, r.traffic = fmt.Sprintf("redis failover, the replica %.1f s behind", lag.Seconds()), true, true
+func (s *Scheduler) failoverWithLoss(r *Run, p *pair) {
+	lag := s.Pause(shortestLag, longestLag)
+	r.Label += fmt.Sprintf(" by %.1f s", lag.Seconds())
 	r.inject = steps(s.do("partition", stack.RedisReplica, stack.Redis), pause(lag), func(ctx context.Context) (err error) {
-		r.Hits, err = missing(ctx, s.Stack.Addr(other(r.master)), s.Stack.Addr(r.master))
+		r.Hits, err = missing(ctx, s.Stack.Addr(p.replica), s.Stack.Addr(p.master))
 		if err != nil || r.Hits == 0 {
 			return errors.Join(err, ErrNotFired)
 		}
-		return s.loseMaster(ctx, r, "kill")
+		return s.loseMaster(ctx, r, p, "kill")
 	})
 	r.heal = func(ctx context.Context) error {
-		return errors.Join(s.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis), s.Stack.Do(ctx, "start", r.master))
+		return errors.Join(s.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis), s.Stack.Do(ctx, "start", p.master))
 	}
-	return r
 }
 
 // missing counts the events in the master's stream that are not in its replica's.
@@ -196,71 +208,24 @@ func missing(ctx context.Context, replica, master string) (int, error) {
 }
 
 // killRedisReplica takes the copy away, which no client should notice.
-func (s *Scheduler) killRedisReplica() *Run {
-	r := s.ofPair()
-	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "kill", other(r.master)) }
-	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "start", other(r.master)) }
-	return r
-}
-
-// killSentinel leaves two, which are enough for a quorum.
-func (s *Scheduler) killSentinel() *Run {
-	all := []string{stack.Sentinel1, stack.Sentinel2, stack.Sentinel3}
-	sentinel := all[s.random.IntN(len(all))]
-	r := process("kill", sentinel, "start")(s)
-	r.Label = "kill " + sentinel
-	return r
-}
-
-// awaitPair waits until both servers are ready for a failover, and returns the master's name.
-func (s *Scheduler) awaitPair(ctx context.Context) (master string, err error) {
-	err = wait.For(ctx, readyTimeout, askAgain, func(ctx context.Context) error {
-		services, _, err := s.Stack.Status(ctx)
-		if master = masterOfPair(services); master == "" {
-			return errors.Join(err, ErrNotFired)
-		}
-		return err
-	})
-	return master, err
-}
-
-// masterOfPair is the master of a pair that is ready for a failover, or empty.
-func masterOfPair(services []stack.ServiceStatus) (master string) {
-	ready := 0
-	for _, service := range services {
-		if service.State != "ready" || service.Role != "master" && service.Role != "replica" {
-			continue
-		}
-		if ready++; service.Role == "master" {
-			master = service.Name
-		}
-	}
-	if ready < 2 {
-		return ""
-	}
-	return master
+func (s *Scheduler) killRedisReplica(r *Run, p *pair) {
+	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "kill", p.replica) }
+	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "start", p.replica) }
 }
 
 // loseMaster breaks the master, waits until the other server is one, and notes how long that took.
-func (s *Scheduler) loseMaster(ctx context.Context, r *Run, verb string) error {
-	if err := s.Stack.Do(ctx, verb, r.master); err != nil {
+func (s *Scheduler) loseMaster(ctx context.Context, r *Run, p *pair, verb string) error {
+	if err := s.Stack.Do(ctx, verb, p.master); err != nil {
 		return err
 	}
-	began, next := time.Now(), other(r.master)
+	began := time.Now()
 	err := wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
 		master, err := s.Stack.RedisMaster(ctx)
-		if err == nil && master != s.Stack.Addr(next) {
-			err = fmt.Errorf("wait for Sentinel to promote %s: master is %s", next, master)
+		if err == nil && master != s.Stack.Addr(p.replica) {
+			err = fmt.Errorf("wait for Sentinel to promote %s: master is %s", p.replica, master)
 		}
 		return err
 	})
 	r.Promotion = time.Since(began)
 	return err
-}
-
-func other(server string) string {
-	if server == stack.Redis {
-		return stack.RedisReplica
-	}
-	return stack.Redis
 }

@@ -52,10 +52,10 @@ func TestRun_BreaksNothingWhenItsVictimIsNotReady(t *testing.T) {
 	require.NoError(t, f.Heal(t.Context()))
 }
 
-func TestMasterOfPair_NeedsBothServersReady(t *testing.T) {
+func TestPairOf_NeedsBothServersReady(t *testing.T) {
 	t.Parallel()
 	first, second := stack.ServiceStatus{Name: "redis", State: "ready", Role: "replica"}, stack.ServiceStatus{Name: "redis-replica", State: "ready", Role: "master"}
-	require.Equal(t, "redis-replica", masterOfPair([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}))
+	require.Equal(t, pair{"redis-replica", "redis"}, pairOf([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}))
 	first.State = "not ready"
-	require.Empty(t, masterOfPair([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}), "its copy is not up to date")
+	require.Equal(t, pair{"redis-replica", ""}, pairOf([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}), "its copy is not up to date")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // interrupted are the promises that the end or the pause of a replica suspends: nginx passes its
@@ -23,50 +24,16 @@ var interrupted = []books.Rule{verify.WaitedFor, verify.HangUpServed, verify.Rep
 var paused = slices.Concat([]books.Rule{verify.LeaseKept}, interrupted)
 
 var replicaKinds = each([]Kind{
-	{Name: "replica kill", Excuses: interrupted, draw: (*Scheduler).killReplica},
-	{Name: "both replicas kill", Excuses: interrupted, draw: (*Scheduler).killBoth},
-	{Name: "nginx passes on while a replica dies", Excuses: interrupted, draw: (*Scheduler).dieUnderLoad},
-	{Name: "replica pause", Excuses: paused, draw: pauseReplica("past its lease", pastLease)},
-	{Name: "replica pause past the nginx timeout", Excuses: paused, draw: pauseReplica("past the nginx timeout", pastNginx)},
-	{Name: "replica pause while products change", Excuses: paused, draw: (*Scheduler).pauseWhileRestocking},
+	{Name: "replica kill", Excuses: interrupted, command: "kill api-1..2"},
+	{Name: "both replicas kill", Excuses: interrupted, command: "kill api-1; kill api-2"}, // none is left to take over
+	{Name: "nginx passes on while a replica dies", Excuses: interrupted, Counts: true, traffic: true, draw: (*Scheduler).dieUnderLoad},
+	{Name: "replica pause", Excuses: paused, Hold: pastLease, command: "pause api-1..2"},
+	{Name: "replica pause past the nginx timeout", Excuses: paused, Hold: pastNginx, command: "pause api-1..2"},
+	{
+		Name: "replica pause while products change", Excuses: paused, Hold: pastNginx, Counts: true,
+		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx}, command: "pause api-1..2", draw: (*Scheduler).pauseWhileRestocking,
+	},
 }, func(k *Kind) { k.Victim = Replicas })
-
-// process breaks and heals a service as a whole.
-func process(breaks, service, heals string) draw {
-	return func(s *Scheduler) *Run {
-		return &Run{victims: []string{service}, inject: s.do(breaks, service), heal: s.do(heals, service)}
-	}
-}
-
-func (s *Scheduler) killReplica() *Run {
-	replica := s.replica()
-	r := &Run{Label: "kill " + replica, Dies: replica, Rank: 1, victims: []string{replica}, heal: s.do("start", replica)}
-	r.inject = s.end(r, "kill", replica)
-	return r
-}
-
-// end is a step that ends a replica, and notes when.
-func (s *Scheduler) end(r *Run, verb, replica string) step {
-	return func(ctx context.Context) error {
-		r.Died = time.Now()
-		return s.Stack.Do(ctx, verb, replica)
-	}
-}
-
-// killBoth leaves no replica to take over.
-func (s *Scheduler) killBoth() *Run {
-	return &Run{Rank: 1, victims: stack.Replicas, inject: s.onBoth("kill"), heal: s.onBoth("start")}
-}
-
-func pauseReplica(label string, hold time.Duration) draw {
-	return func(s *Scheduler) *Run {
-		replica := s.replica()
-		return &Run{
-			Label: "pause " + replica + " " + label, Hold: hold, Rank: 1, Pauses: replica,
-			victims: []string{replica}, inject: s.do("pause", replica), heal: s.do("resume", replica),
-		}
-	}
-}
 
 // pastNginx is longer than nginx waits for the answer to an order before it passes it on: what was
 // refused by the other replica still waits at this one.
@@ -81,30 +48,26 @@ const (
 
 // dieUnderLoad kills a replica that runs many requests, also some without a key, so that nginx
 // passes on what was being executed. It counts that: each has reached two replicas.
-func (s *Scheduler) dieUnderLoad() *Run {
-	replica := s.replica()
-	r := &Run{
-		Label: "kill " + replica + " under load", Dies: replica, Counts: true, Rank: 1,
-		victims: stack.Replicas, traffic: true,
-	}
-	before, passed := 0, func() int { return 0 }
+func (s *Scheduler) dieUnderLoad(r *Run) {
+	s.command(r, "kill api-1..2")
+	kill, start, before, passed := r.inject, r.heal, 0, func() int { return 0 }
+	r.victims = stack.Replicas
 	r.inject = func(ctx context.Context) (err error) {
 		if before, err = s.Stack.PassedOn(); err != nil {
 			return err
 		}
-		if err := s.do("slow", replica, stack.Postgres, slowed.String())(ctx); err != nil {
+		if err := s.do("slow", r.Dies, stack.Postgres, slowed.String())(ctx); err != nil {
 			return err
 		}
-		passed = s.restock(ctx, replica)
-		return steps(pause(arriving), s.end(r, "kill", replica))(ctx)
+		passed = s.Clients.Restock(ctx, r.Dies, restocked, passedOn)
+		return steps(pause(arriving), kill)(ctx)
 	}
 	r.heal = func(ctx context.Context) error {
 		passed()
 		after, err := s.Stack.PassedOn()
 		r.Hits = after - before
-		return errors.Join(err, s.do("heal", replica, stack.Postgres)(ctx), s.Stack.Do(ctx, "start", replica))
+		return errors.Join(err, s.do("heal", r.Dies, stack.Postgres)(ctx), start(ctx))
 	}
-	return r
 }
 
 const (
@@ -118,31 +81,16 @@ const (
 
 // pauseWhileRestocking pauses a replica in the middle of changes of products, past the nginx
 // timeout. It counts those that nginx passed on: the replica still has their first copies.
-func (s *Scheduler) pauseWhileRestocking() *Run {
-	r := pauseReplica("while products change", pastNginx)(s)
-	r.Counts, r.victims = true, slices.Concat(stack.Replicas, []string{stack.Postgres, stack.Nginx})
-	passed := func() int { return 0 }
+func (s *Scheduler) pauseWhileRestocking(r *Run) {
+	stop, resume, passed := r.inject, r.heal, func() int { return 0 }
 	r.inject = func(ctx context.Context) error {
-		passed = s.restock(ctx, r.Pauses)
-		return steps(pause(underWay), s.do("pause", r.Pauses))(ctx)
+		passed = s.Clients.Restock(ctx, r.Pauses, restocked, passedOn)
+		return steps(pause(underWay), stop)(ctx)
 	}
 	r.heal = func(ctx context.Context) error {
 		r.Hits = max(r.Hits, passed()) // and the first copies wait
-		return s.Stack.Do(ctx, "resume", r.Pauses)
+		return resume(ctx)
 	}
-	return r
-}
-
-// restock has products and customers change, and returns when the first changes are sent. Passed
-// returns when the second ones are answered, how many of the first were passed on.
-func (s *Scheduler) restock(ctx context.Context, broken string) (passed func() int) {
-	ready, hits := make(chan struct{}), make(chan int, 1)
-	go func() {
-		defer close(hits)
-		hits <- s.Clients.Restock(ctx, broken, restocked, passedOn, func() { close(ready) })
-	}()
-	<-ready
-	return func() int { return <-hits }
 }
 
 const (
@@ -164,27 +112,30 @@ var points = []string{
 }
 
 var requestKinds = each(append(deaths(),
-	Kind{Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted, draw: (*Scheduler).killRelay},
-	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, draw: (*Scheduler).pauseRequest},
-), func(k *Kind) { k.Victim = Replicas })
+	Kind{
+		Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted,
+		victims: stack.Replicas, draw: (*Scheduler).killRelay,
+	},
+	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, Hold: pastLease, draw: (*Scheduler).pauseRequest},
+), func(k *Kind) { k.Victim, k.traffic = Replicas, true })
 
 // deaths are one kind for each point, so that each is drawn in every round.
 func deaths() (kinds []Kind) {
 	for _, point := range points {
-		kinds = append(kinds, Kind{Name: "kill " + point, Excuses: interrupted, draw: func(s *Scheduler) *Run { return s.dieAt(point) }})
+		kinds = append(kinds, Kind{Name: "kill " + point, Excuses: interrupted, draw: func(s *Scheduler, r *Run) {
+			r.Dies = s.replica()
+			r.Label, r.victims = "kill "+r.Dies+" "+point, []string{r.Dies}
+			s.dieAt(r, point)
+		}})
 	}
 	return kinds
 }
 
-// dieAt kills a replica at an instruction.
-func (s *Scheduler) dieAt(point string) *Run {
-	replica, skip := s.replica(), s.random.IntN(20)
+// dieAt kills the replica that Dies at an instruction.
+func (s *Scheduler) dieAt(r *Run, point string) {
+	replica, skip := r.Dies, s.random.IntN(20)
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
-	}
-	r := &Run{
-		Label: "kill " + replica + " " + point, Dies: replica, Rank: 1, victims: []string{replica},
-		traffic: true,
 	}
 	r.inject = func(ctx context.Context) error {
 		err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
@@ -205,37 +156,29 @@ func (s *Scheduler) dieAt(point string) *Run {
 		_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
 		return s.Stack.Do(ctx, "start", replica)
 	}
-	return r
 }
 
 // killRelay kills the replica whose relay holds the lease: it tries one after the other.
-func (s *Scheduler) killRelay() *Run {
-	first, second := s.dieAt(afterPublish), s.dieAt(afterPublish)
-	for second.Dies == first.Dies {
-		second = s.dieAt(afterPublish)
+func (s *Scheduler) killRelay(r *Run) {
+	first, second := &Run{Dies: stack.API1}, &Run{Dies: stack.API2}
+	s.dieAt(first, afterPublish)
+	s.dieAt(second, afterPublish)
+	r.inject = func(ctx context.Context) error {
+		err := first.inject(ctx)
+		if !errors.Is(err, ErrNotFired) {
+			return err
+		}
+		return errors.Join(s.failpoint(ctx, http.MethodDelete, first.Dies, ""), second.inject(ctx))
 	}
-	return &Run{
-		Label: "kill a relay " + afterPublish, Rank: 1, victims: stack.Replicas, traffic: true,
-		inject: func(ctx context.Context) error {
-			err := first.inject(ctx)
-			if !errors.Is(err, ErrNotFired) {
-				return err
-			}
-			return errors.Join(s.failpoint(ctx, http.MethodDelete, first.Dies, ""), second.inject(ctx))
-		},
-		heal: func(ctx context.Context) error { return errors.Join(first.heal(ctx), second.heal(ctx)) },
-	}
+	r.heal = func(ctx context.Context) error { return errors.Join(first.heal(ctx), second.heal(ctx)) }
 }
 
 // pauseRequest stops one request at an instruction, past its lease, while the replica goes on.
-func (s *Scheduler) pauseRequest() *Run {
-	replica, point := s.replica(), points[s.random.IntN(len(points))]
-	r := &Run{
-		Label: "pause a request of " + replica + " " + point, Hold: pastLease,
-		victims: []string{replica}, traffic: true,
-	}
+func (s *Scheduler) pauseRequest(r *Run) {
+	replica, point := s.replica(), oneOf(s, points...)
+	r.Label, r.victims = "pause a request of "+replica+" "+point, []string{replica}
 	if point == afterAcquire {
-		r.Excuses = []books.Rule{verify.LeaseKept} // nothing extends the lease yet
+		r.Excuses = append(slices.Clone(r.Excuses), verify.LeaseKept) // nothing extends the lease yet
 	}
 	r.inject = func(ctx context.Context) error {
 		if err := s.failpoint(ctx, http.MethodPost, replica, "/"+point+"?pause="+pastLease.String()); err != nil {
@@ -244,12 +187,11 @@ func (s *Scheduler) pauseRequest() *Run {
 		return until(ctx, func() bool { return s.failpoint(ctx, http.MethodGet, replica, "/"+point) != nil })
 	}
 	r.heal = func(ctx context.Context) error { return s.failpoint(ctx, http.MethodDelete, replica, "") }
-	return r
 }
 
 // failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
 func (s *Scheduler) failpoint(ctx context.Context, method, replica, point string) error {
-	_, err := call(ctx, method, s.Stack.Ops(replica), "/failpoints"+point, "")
+	_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "")
 	return err
 }
 
@@ -265,10 +207,9 @@ func until(ctx context.Context, fired func() bool) error {
 
 // lives asks the operations port, which is open as long as the process runs.
 func (s *Scheduler) lives(ctx context.Context, replica string) bool {
-	conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", s.Stack.Ops(replica))
-	if err != nil {
-		return false
+	conn, err := (&net.Dialer{Timeout: fireTimeout}).DialContext(ctx, "tcp", s.Stack.Ops(replica))
+	if err == nil {
+		_ = conn.Close()
 	}
-	_ = conn.Close()
-	return true
+	return err == nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,16 +38,12 @@ func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has
 // A Run is one execution of a kind. Inject and Heal follow each other; a run is used once.
 type Run struct {
 	Kind
-	Label string // what this run does; the kind's name by default
-	Hold  time.Duration
-	Dies  string // the replica whose process ends when this is injected; empty: none or several
-	// Pauses is the replica that is paused as a whole; empty: none.
-	Pauses string
+	Label  string    // what this run does; the kind's name by default
+	Dies   string    // the replica whose process ends when this is injected; empty: none or several
+	Pauses string    // the replica that is paused as a whole; empty: none
 	Died   time.Time // when it did, or a moment before; set by Inject
 	Rank   int       // lower ones are healed first: a replica needs its stores
-	// Counts says that Hits is set: how many answers, events or requests the run met, by Heal.
-	Counts bool
-	Hits   int
+	Hits   int       // if the kind Counts
 	// Promotion is how long Sentinel took to detect the failure and to promote the other server;
 	// set by Inject.
 	Promotion time.Duration
@@ -55,13 +51,9 @@ type Run struct {
 	prepare step // nil: nothing to wait for
 	unready bool // prepare failed
 	inject  step
-	heal    step
-	victims []string // services that another run must leave alone
-	master  string   // the Redis that was master; set by prepare
+	heal    step // nil: nothing is left
 	// gathered is the name of the clients that a run gathers, which their keys have.
 	gathered string
-	// traffic says that it needs requests that reach their replicas, so it is injected first.
-	traffic bool
 }
 
 // ErrNotFired says that nothing was broken: no request reached an armed failpoint, or the victim
@@ -84,7 +76,7 @@ func (r *Run) Inject(ctx context.Context) error {
 
 // Heal repairs it. It may be called again.
 func (r *Run) Heal(ctx context.Context) error {
-	if r.unready {
+	if r.unready || r.heal == nil {
 		return nil
 	}
 	return wrap("heal "+r.Label, r.heal(ctx))
@@ -95,15 +87,6 @@ func wrap(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// lasting has runs last for so long.
-func lasting(hold time.Duration, draw draw) draw {
-	return func(s *Scheduler) *Run {
-		r := draw(s)
-		r.Hold = hold
-		return r
-	}
 }
 
 // step is a part of injecting or healing.
@@ -138,38 +121,49 @@ func (s *Scheduler) do(verb string, args ...string) step {
 	}
 }
 
-// onBoth is a command on both replicas, or on their connections to a service.
-func (s *Scheduler) onBoth(verb string, service ...string) step {
-	return func(ctx context.Context) (err error) {
-		for _, replica := range stack.Replicas {
-			err = errors.Join(err, s.do(verb, slices.Concat([]string{replica}, service)...)(ctx))
+// undo has the verb that takes another one back.
+var undo = map[string]string{"kill": "start", "crash": "start", "pause": "resume", "partition": "heal", "slow": "heal", "cut": "heal"}
+
+// numbers is a range in a command.
+var numbers = regexp.MustCompile(`\d+\.\.\d+`)
+
+// command has a run take commands, and take them back.
+func (s *Scheduler) command(r *Run, text string) {
+	text = numbers.ReplaceAllStringFunc(text, func(span string) string {
+		var from, to int
+		_, _ = fmt.Sscanf(span, "%d..%d", &from, &to)
+		return strconv.Itoa(from + s.random.IntN(to-from+1))
+	})
+	r.Label += ": " + text
+	var breaks, heals []step
+	commands := strings.Split(text, "; ")
+	for _, command := range commands {
+		words := strings.Fields(command)
+		back, service := undo[words[0]], words[1]
+		breaks = append(breaks, s.do(words[0], words[1:]...))
+		if back == "heal" { // of a connection, which is nobody's alone
+			heals = append(heals, s.do(back, words[1:3]...))
+			continue
+		}
+		heals = append(heals, s.do(back, service))
+		if !slices.Contains(r.victims, service) {
+			r.victims = append(r.victims, service)
+		}
+		switch alone := len(commands) == 1 && slices.Contains(stack.Replicas, service); {
+		case alone && words[0] == "kill":
+			r.Dies = service
+		case alone && words[0] == "pause":
+			r.Pauses = service
+		}
+	}
+	r.inject = func(ctx context.Context) error {
+		r.Died = time.Now()
+		return steps(breaks...)(ctx)
+	}
+	r.heal = func(ctx context.Context) (err error) {
+		for _, heal := range heals {
+			err = errors.Join(err, heal(ctx))
 		}
 		return err
 	}
-}
-
-func nothing(context.Context) error { return nil }
-
-// callTimeout bounds a call to a service's own switches.
-const callTimeout = 5 * time.Second
-
-// call sends a request to a service's own switches: failpoints, or troubles that it makes itself.
-// Its connection does not outlive it.
-func call(ctx context.Context, method, addr, path, body string) (answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s %s of %s: answered %s", method, path, addr, response.Status)
-	}
-	return io.ReadAll(response.Body)
 }

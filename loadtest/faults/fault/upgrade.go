@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -25,24 +26,23 @@ func (s *Scheduler) RolledBack() bool {
 // swapReplica replaces api-1 and then api-2 by this release, api-1 and then api-2 by the earlier
 // one, and so on. The schema is migrated before the first time, and stays. api-2 is killed, while
 // api-1 has the other release already, which then finishes what api-2 had begun.
-func (s *Scheduler) swapReplica() *Run {
-	st, replica, program, release := s.Stack, stack.Replicas[s.swaps%2], "", "this release"
+func (s *Scheduler) swapReplica(r *Run) {
+	replica, program, release, end := stack.Replicas[s.swaps%2], "", "this release", "stop"
 	if s.swaps%wayAndBack >= 2 {
 		program, release = s.Base, "the earlier release"
 	}
-	r := &Run{Label: replica + " becomes " + release, Rank: 1, victims: []string{replica}, heal: nothing}
-	end := "stop"
 	if replica == stack.API2 {
 		end, r.Dies = "kill", replica
 	}
+	r.Label, r.victims = replica+" becomes "+release, []string{replica}
 	r.inject = steps(s.migrate, func(ctx context.Context) error {
-		if err := st.Use(ctx, replica, program); err != nil {
+		if err := s.Stack.Use(ctx, replica, program); err != nil {
 			return err
 		}
 		s.swaps++
-		return s.end(r, end, replica)(ctx)
+		r.Died = time.Now()
+		return s.Stack.Do(ctx, end, replica)
 	}, s.do("start", replica))
-	return r
 }
 
 // migrate brings the schema to this release's before the first replica is replaced, while the

@@ -22,8 +22,9 @@ const (
 	thinkTime = 250 * time.Millisecond
 	// finishers resolve what was left open side by side.
 	finishers = 16
-	// resend is the share of finished requests that are sent again, up to this many actions later.
-	resend, resendWithin = 0.10, 40
+	// resend is the share of requests that are sent again: at soonestAgain, when most have their
+	// answer, or up to latestAgain later.
+	resend, soonestAgain, latestAgain = 0.10, time.Second, 10 * time.Second
 	// waits is the share of duplicates that ask to wait for the answer (RFC 7240) instead of a 409.
 	waits = 0.25
 	// lookedUp is the share of requests whose key is looked up: while they run, or after their
@@ -39,23 +40,35 @@ type Clients struct {
 	n    int
 	open open
 
-	refusals atomic.Int64 // of RefuseDuring so far
-	restocks atomic.Int64 // of Restock
-	steady   atomic.Int64 // orders of Steady
+	over     chan struct{} // closed by end, when they shop no more
+	end      func()
+	later    sync.WaitGroup // what is sent again
+	refusals atomic.Int64   // of RefuseDuring so far
+	restocks atomic.Int64   // of Restock
+	steady   atomic.Int64   // orders of Steady
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
 func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
-	return &Clients{wire: wire, shop: shop, seed: seed, n: n}
+	over := make(chan struct{})
+	return &Clients{wire: wire, shop: shop, seed: seed, n: n, over: over, end: sync.OnceFunc(func() { close(over) })}
 }
 
 // Run shops until ctx ends, and returns when every client has its last answer.
 func (c *Clients) Run(ctx context.Context) {
 	var group sync.WaitGroup
-	for i := range c.n {
-		group.Go(func() { c.shopper(i).shopUntil(ctx) })
+	for id := range c.n {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				a := c.action(id, n)
+				a.act(context.WithoutCancel(ctx))
+				_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(thinkTime))))
+			}
+		})
 	}
 	group.Wait()
+	c.end()
+	c.later.Wait()
 }
 
 // Finish retries the requests that are not decided, until all are or ctx ends. What a client left
@@ -97,73 +110,30 @@ func (c *Clients) call(ctx context.Context, r Request, random *rand.Rand) journa
 		return c.wire.Once(ctx, r, 1)
 	}
 	c.open.add(r, false)
-	a := c.wire.Call(ctx, r, random)
-	c.open.answered(r, a.Outcome())
-	return a
+	return c.answered(r, c.wire.Call(ctx, r, random))
 }
 
 // abandon sends a request once; its client does not retry, whatever the answer.
 func (c *Clients) abandon(ctx context.Context, r Request) journal.Outcome {
 	c.open.add(r, true)
-	a := c.wire.Once(ctx, r, 1)
+	return c.answered(r, c.wire.Once(ctx, r, 1)).Outcome()
+}
+
+func (c *Clients) answered(r Request, a journal.Attempt) journal.Attempt {
 	c.open.answered(r, a.Outcome())
-	return a.Outcome()
-}
-
-// shopper is one of the clients. It is not safe for concurrent use.
-type shopper struct {
-	*Clients
-	id    int
-	later []planned
-}
-
-// planned is a finished request that is to be sent again.
-type planned struct {
-	action int
-	seed   uint64 // of all that is random about it
-	Request
-}
-
-func (c *Clients) shopper(id int) *shopper { return &shopper{Clients: c, id: id} }
-
-// shopUntil does one thing after the other until ctx ends, and then sends again what is left to.
-func (c *shopper) shopUntil(ctx context.Context) {
-	working := context.WithoutCancel(ctx)
-	for n := 0; ctx.Err() == nil; n++ {
-		for _, p := range c.due(n) {
-			c.sendAgain(working, p)
-		}
-		one := c.action(n)
-		one.act(working)
-		_ = wait.Pause(ctx, time.Duration(one.random.Int64N(int64(thinkTime))))
-	}
-	for _, p := range c.later {
-		c.sendAgain(working, p)
-	}
-}
-
-// due takes out what is to be sent again by action n.
-func (c *shopper) due(n int) []planned {
-	var now []planned
-	c.later = slices.DeleteFunc(c.later, func(p planned) bool {
-		if p.action <= n {
-			now = append(now, p)
-		}
-		return p.action <= n
-	})
-	return now
+	return a
 }
 
 // action is one of the things that a client does. All of its choices follow from its number and the
-// campaign's seed, however the actions before it went.
+// campaign's seed, however the actions before it went. It is not safe for concurrent use.
 type action struct {
-	*shopper
-	n      int
+	*Clients
+	id, n  int // of the client, and of its action
 	random *rand.Rand
 }
 
-func (c *shopper) action(n int) *action {
-	return &action{shopper: c, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(c.id)<<40|uint64(n)))}
+func (c *Clients) action(id, n int) *action {
+	return &action{c, id, n, rand.New(rand.NewPCG(c.seed, uint64(id)<<40|uint64(n)))}
 }
 
 // fork makes a source for one request: the number of its attempts is not known.
@@ -177,7 +147,7 @@ func (a *action) chance(share float64) bool { return a.random.Float64() < share 
 // do sends a request until it is answered.
 func (a *action) do(ctx context.Context, r Request) journal.Attempt {
 	random := a.fork()
-	a.finish(r)
+	a.repeat(ctx, r)
 	looks, via := a.chance(lookedUp), randomEndpoint(a.random)
 	answer := a.call(ctx, r, random)
 	if looks {
@@ -186,19 +156,20 @@ func (a *action) do(ctx context.Context, r Request) journal.Attempt {
 	return answer
 }
 
-// finish draws whether a request is to be sent again when it is over, and when.
-func (a *action) finish(r Request) {
-	again, after, seed := a.chance(resend), 1+a.random.IntN(resendWithin), a.random.Uint64()
-	if again {
-		a.later = append(a.later, planned{a.n + after, seed, r})
+// repeat draws whether a request is to be sent again when it is over, and when.
+func (a *action) repeat(ctx context.Context, r Request) {
+	again, random := a.chance(resend), a.fork()
+	if !again {
+		return
 	}
-}
-
-func (c *shopper) sendAgain(ctx context.Context, p planned) {
-	random := rand.New(rand.NewPCG(p.seed, uint64(p.action)))
-	r := p.Request
-	r.Via, r.Purpose, r.Prefer = "", journal.Again, preference(random)
-	c.call(ctx, r, random)
+	a.later.Go(func() {
+		select {
+		case <-time.After(soonestAgain + time.Duration(random.Int64N(int64(latestAgain)))):
+		case <-a.over:
+		}
+		r.Via, r.Purpose, r.Prefer = "", journal.Again, preference(random)
+		a.call(ctx, r, random)
+	})
 }
 
 // preference is what a duplicate asks for.

@@ -18,7 +18,7 @@ func TestClients_RepeatTheRequestsOfASeed(t *testing.T) {
 	shop := func(seed uint64, trouble func(int, http.ResponseWriter) bool) (map[seen]bool, *Wire) {
 		f, wire := newFakeShop(t)
 		f.trouble = trouble
-		act(t, clientsOf(wire, seed), clients, actions)
+		act(t, clientsOf(t, wire, seed), clients, actions)
 		hungUp := map[string]bool{} // whether it arrived is a matter of luck
 		for _, a := range wire.Journal.Attempts() {
 			hungUp[a.Key] = hungUp[a.Key] || a.Purpose == journal.HangUp
@@ -47,7 +47,7 @@ func TestAct_MixesEverything(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	f.stock = 20
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	act(t, c, 8, 250)
 
 	operations, purposes := map[string]int{}, map[journal.Purpose]map[string]int{}
@@ -103,8 +103,8 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	served := make(chan struct{})
 	defer close(served)
 	f.trouble = func(int, http.ResponseWriter) bool { <-served; return true }
-	c := clientsOf(wire, 1)
-	c.shopper(0).action(0).hangUp(t.Context(), "sk_test_demo")
+	c := clientsOf(t, wire, 1)
+	c.action(0, 0).hangUp(t.Context(), "sk_test_demo")
 	require.Len(t, wire.Journal.Attempts(), 1)
 	is := wire.Journal.Attempts()[0]
 	require.Equal(t, journal.HangUp, is.Purpose)
@@ -119,7 +119,7 @@ func TestGiveBack_UsesAKeyForEachRefund(t *testing.T) {
 	most := 0
 	for n := range 20 {
 		f, wire := newFakeShop(t)
-		clientsOf(wire, 1).shopper(0).action(n).giveBack(t.Context(), "sk_test_demo", "payment")
+		clientsOf(t, wire, 1).action(0, n).giveBack(t.Context(), "sk_test_demo", "payment")
 		keys := set(f.requests(), func(s seen) seen { return seen{key: s.key} })
 		most = max(most, len(keys))
 	}
@@ -130,7 +130,7 @@ func TestBurst_ReachesBothReplicasWithOneRequest(t *testing.T) {
 	t.Parallel()
 	for n := range 40 {
 		f, wire := newFakeShop(t)
-		a := clientsOf(wire, 1).shopper(3).action(n)
+		a := clientsOf(t, wire, 1).action(3, n)
 		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()))
 		require.NotEmpty(t, is.Resource)
 		all := f.requests()
@@ -149,8 +149,8 @@ func TestReuse_SendsAnotherRequest(t *testing.T) {
 	refused := 0
 	for n := range 20 {
 		f, wire := newFakeShop(t)
-		c := clientsOf(wire, 1)
-		c.shopper(0).action(n).reuse(t.Context(), "sk_test_demo")
+		c := clientsOf(t, wire, 1)
+		c.action(0, n).reuse(t.Context(), "sk_test_demo")
 		all := f.requests()
 		require.Len(t, all, 2)
 		require.Equal(t, all[0].key, all[1].key)
@@ -168,33 +168,36 @@ func TestReuse_SendsAnotherRequest(t *testing.T) {
 func TestShareKey_UsesTwoAccounts(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
-	clientsOf(wire, 1).shopper(0).action(0).shareKey(t.Context(), "")
+	clientsOf(t, wire, 1).action(0, 0).shareKey(t.Context(), "")
 	all := f.requests()
 	require.Len(t, all, 2)
 	require.Equal(t, all[0].key, all[1].key)
 	require.NotEqual(t, all[0].account, all[1].account)
 }
 
-func TestShopUntil_RepeatsWhatIsLeft(t *testing.T) {
+func TestRepeat_SendsWhatIsLeftInTheEnd(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	one := clientsOf(wire, 1).shopper(0)
-	r := one.action(0).order("sk_test_demo", nil)
-	one.later = []planned{{action: 1000, Request: r}}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	one.shopUntil(over)
+	c := clientsOf(t, wire, 1)
+	for n := range 100 {
+		a := c.action(0, n)
+		a.repeat(t.Context(), a.order("sk_test_demo", nil))
+	}
+	require.Empty(t, wire.Journal.Attempts())
+	c.end()
+	c.later.Wait()
 	all := wire.Journal.Attempts()
-	require.Len(t, all, 1)
-	require.Equal(t, journal.Again, all[0].Purpose)
-	require.Equal(t, r.Key, all[0].Key)
+	require.InDelta(t, 10, len(all), 9)
+	for _, a := range all {
+		require.Equal(t, journal.Again, a.Purpose)
+	}
 }
 
 // TestClients_EndWithTheirLastAnswers has clients shop for a moment.
 func TestClients_EndWithTheirLastAnswers(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	c.n = 16
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -219,8 +222,8 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 		}
 		return down
 	}
-	c := clientsOf(wire, 1)
-	a := c.shopper(0).action(0)
+	c := clientsOf(t, wire, 1)
+	a := c.action(0, 0)
 	asked, left := a.order("sk_test_demo", a.ampleItems()), a.request("sk_test_demo", "payment", "/orders/o/payments", map[string]any{})
 	other := asked
 	other.Body = []byte(`{"another":"order"}`)
@@ -264,7 +267,7 @@ func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 func TestSteady_OrdersAndPaysEverySecondOrder(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	c.Steady(ctx, 100)

@@ -60,8 +60,7 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 		r.Patience = stormPatience
 		c.open.add(r, false)
 		for number := 1; ; number++ {
-			a := c.wire.Once(context.WithoutCancel(ctx), r, number)
-			c.open.answered(r, a.Outcome())
+			a := c.answered(r, c.wire.Once(context.WithoutCancel(ctx), r, number))
 			if a.Outcome().Decided() || ctx.Err() != nil {
 				return number
 			}
@@ -72,18 +71,18 @@ func (c *Clients) Storm(ctx context.Context, name string, size int) (sent int) {
 // Pay has size more clients order at one replica, and pay with a card for which the provider takes
 // PaymentTakes, until ctx ends. They retry as clients should. It returns how many requests there
 // were.
-func (c *Clients) Pay(ctx context.Context, name, replica string, size int) (sent int) {
+func (c *Clients) Pay(ctx context.Context, name string, size int) (sent int) {
 	return c.gather(ctx, name, size, journal.SlowPayer, func(ctx context.Context, a *action, r Request) int {
 		if a.n == 0 {
 			_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(payersCome))))
 		}
-		r.Via = replica
+		r.Via = api1
 		placed := a.call(ctx, r, a.fork())
 		if placed.Resource == "" {
 			return 1
 		}
 		payment := a.payment(r.Account, placed.Resource, card(slowPayment))
-		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", replica, r.Purpose
+		payment.Key, payment.Via, payment.Purpose = r.Key+"-payment", r.Via, r.Purpose
 		a.call(ctx, payment, a.fork())
 		return 2
 	})
@@ -110,9 +109,8 @@ func (c *Clients) gather(ctx context.Context, name string, size int, purpose jou
 		account = c.shop.Accounts[1]
 	}
 	return sideBySide(size, func(id int) (sent int) {
-		one := c.shopper(-1)
 		for n := 0; ctx.Err() == nil; n++ {
-			a := &action{shopper: one, n: n, random: rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
+			a := &action{c, -1, n, rand.New(rand.NewPCG(c.seed, uint64(id)<<32|uint64(n)))}
 			r := a.order(account, a.ampleItems())
 			r.Key = fmt.Sprintf("faults-crowd-%s-%d-%d", name, id, n)
 			r.Via, r.Purpose = nginx, purpose
@@ -141,7 +139,7 @@ func (c *Clients) Steady(ctx context.Context, rate int) {
 		}
 		n := c.steady.Add(1)
 		group.Go(func() {
-			a := c.shopper(steadyClient).action(int(n))
+			a := c.action(steadyClient, int(n))
 			account := a.shop.Accounts[0]
 			placed := a.call(working, a.order(account, a.ampleItems()), a.fork())
 			if placed.Resource != "" && n%2 == 0 {

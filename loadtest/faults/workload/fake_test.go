@@ -115,8 +115,9 @@ func (f *fakeShop) requests() []seen {
 	return f.seen[:len(f.seen):len(f.seen)]
 }
 
-// clientsOf shop in a shop that need not be opened.
-func clientsOf(wire *Wire, seed uint64) *Clients {
+// clientsOf shop in a shop that need not be opened, and send again in the end.
+func clientsOf(t *testing.T, wire *Wire, seed uint64) *Clients {
+	t.Helper()
 	accounts := []string{"sk_test_demo", "sk_test_other"}
 	shop := &Shop{Accounts: accounts, Customers: map[string][]string{}}
 	for _, account := range accounts {
@@ -124,7 +125,9 @@ func clientsOf(wire *Wire, seed uint64) *Clients {
 			shop.Customers[account] = append(shop.Customers[account], uuid.NewSHA1(uuid.Nil, fmt.Append(nil, account, i)).String())
 		}
 	}
-	return NewClients(wire, shop, seed, 1)
+	c := NewClients(wire, shop, seed, 1)
+	t.Cleanup(func() { c.end(); c.later.Wait() })
+	return c
 }
 
 // act has some clients do their first things, side by side, and without pauses.
@@ -133,16 +136,14 @@ func act(t *testing.T, c *Clients, clients, actions int) {
 	var group sync.WaitGroup
 	for id := range clients {
 		group.Go(func() {
-			one := c.shopper(id)
 			for n := range actions {
-				for _, p := range one.due(n) {
-					one.sendAgain(t.Context(), p)
-				}
-				one.action(n).act(t.Context())
+				c.action(id, n).act(t.Context())
 			}
 		})
 	}
 	group.Wait()
+	c.end()
+	c.later.Wait()
 }
 
 // digest is how the journal names a body.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // mix is what clients do, in parts of a hundred.
@@ -140,8 +141,8 @@ func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 func (a *action) race(ctx context.Context, first, second Request) []journal.Attempt {
 	first.Purpose, second.Purpose = journal.Race, journal.Race
 	first.Via, second.Via = api1, api2
-	a.finish(first)
-	a.finish(second)
+	a.repeat(ctx, first)
+	a.repeat(ctx, second)
 	return a.together(ctx, first, second)
 }
 
@@ -152,7 +153,7 @@ func (a *action) storm(ctx context.Context, account string) {
 	for i := range requests {
 		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))})
 		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, endpoints[i%len(endpoints)]
-		a.finish(r)
+		a.repeat(ctx, r)
 		requests[i] = r
 	}
 	for i, won := range a.together(ctx, requests...) {
@@ -188,7 +189,7 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 		places[i] = r
 		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference(a.random)
 	}
-	a.finish(r)
+	a.repeat(ctx, r)
 	if a.chance(lookedUp) {
 		looking := make(chan struct{})
 		go func() { defer close(looking); a.wire.LookUp(ctx, r, nginx) }()
@@ -210,7 +211,7 @@ func (a *action) reuse(ctx context.Context, account string) {
 	case ending < 0.75:
 		a.contest(ctx, second)
 	default:
-		a.finish(first)
+		a.repeat(ctx, first)
 		a.together(ctx, first, second)
 	}
 }
@@ -269,7 +270,7 @@ func (a *action) payment(account, order string, method map[string]any) Request {
 // money is put into a wallet.
 func (a *action) money(account string) Request {
 	path := "/customers/" + a.customer(account) + "/top-ups"
-	return a.request(account, "top-up", path, map[string]any{"amount": dollars(1 + a.random.Int64N(500))})
+	return a.request(account, "top-up", path, map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
 }
 
 func (a *action) cancel(account, order string) Request {
@@ -282,7 +283,7 @@ func (a *action) cancel(account, order string) Request {
 func (a *action) refund(account, payment string) Request {
 	body := map[string]any{}
 	if a.chance(0.5) {
-		body["amount"] = dollars(1 + a.random.Int64N(200))
+		body["amount"] = shop.Dollars(1 + a.random.Int64N(200))
 	}
 	return a.request(account, "refund", "/payments/"+payment+"/refunds", body)
 }

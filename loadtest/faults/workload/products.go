@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -113,7 +115,7 @@ func (a *action) shelf() string { return fmt.Sprintf("faults-shelf-%d-%d", a.id,
 
 // put is a PUT of a product with this stock.
 func (a *action) put(account, sku string, stock int64) Request {
-	r := a.request(account, "product", "/products/"+sku, map[string]any{"name": sku, "price": dollars(100), "stock": stock})
+	r := a.request(account, "product", "/products/"+sku, map[string]any{"name": sku, "price": shop.Dollars(100), "stock": stock})
 	r.Key, r.Method = fmt.Sprintf("%s-put-%d", sku, stock), http.MethodPut
 	r.Purpose, r.Change = journal.Trade, &journal.Change{Of: sku, Kind: journal.Set, Amount: stock}
 	return r
@@ -159,37 +161,41 @@ func (r Request) keyless() Request {
 }
 
 // Restock has n products and customers change side by side through nginx, half of them without a
-// key, and again with a key through the other replica than the broken one. It calls ready when all
-// are about to change, and returns how many answers under a key took longer than the patience, and
-// so came from a second copy of nginx's.
-func (c *Clients) Restock(ctx context.Context, broken string, n int, patience time.Duration, ready func()) (passedOn int) {
+// key, and again with a key through the other replica than the broken one. It returns when all are
+// about to change. PassedOn returns in the end how many answers under a key took longer than the
+// patience, and so came from a second copy of nginx's.
+func (c *Clients) Restock(ctx context.Context, broken string, n int, patience time.Duration) (passedOn func() int) {
 	account, other := c.shop.Accounts[0], otherThan(broken)
 	last := int(c.restocks.Add(int64(n)))
-	var prepared sync.WaitGroup
+	var prepared, answered sync.WaitGroup
 	prepared.Add(n)
-	told := make(chan struct{})
-	go func() { defer close(told); prepared.Wait(); ready() }()
-	defer func() { <-told }()
-	return sideBySide(n, func(i int) (slow int) {
-		a := c.shopper(-3).action(last - i)
-		first, second := a.put(account, a.shelf(), oldStock), a.put(account, a.shelf(), newStock)
-		if i%4 == 0 {
-			customer := a.newCustomer(ctx, account, other)
-			first, second = a.name(account, customer, 1), a.name(account, customer, 2)
-			second.Key += "-2"
-		}
-		first.Via, first.Patience, second.Via, second.Patience = nginx, longer, other, hasty
-		if i%4 < 2 {
-			first = first.keyless()
-		}
-		prepared.Done()
-		prepared.Wait()
-		if a.sell(ctx, first, other) > patience && first.Key != "" {
-			slow = 1
-		}
-		a.call(ctx, second, a.fork())
-		return slow
-	})
+	var slow atomic.Int64
+	for i := range n {
+		answered.Go(func() {
+			a := c.action(-3, last-i)
+			first, second := a.put(account, a.shelf(), oldStock), a.put(account, a.shelf(), newStock)
+			if i%4 == 0 {
+				customer := a.newCustomer(ctx, account, other)
+				first, second = a.name(account, customer, 1), a.name(account, customer, 2)
+				second.Key += "-2"
+			}
+			first.Via, first.Patience, second.Via, second.Patience = nginx, longer, other, hasty
+			if i%4 < 2 {
+				first = first.keyless()
+			}
+			prepared.Done()
+			prepared.Wait()
+			if a.sell(ctx, first, other) > patience && first.Key != "" {
+				slow.Add(1)
+			}
+			a.call(ctx, second, a.fork())
+		})
+	}
+	prepared.Wait()
+	return func() int {
+		answered.Wait()
+		return int(slow.Load())
+	}
 }
 
 // sell sends a change. While it has no answer, somebody orders a unit of the product at the other
@@ -223,7 +229,7 @@ func saleSKU(name string) string { return "faults-sale-" + name }
 
 // OpenSale creates the product of a sale with this name.
 func (c *Clients) OpenSale(ctx context.Context, name string) error {
-	a := c.shopper(-1).action(0)
+	a := c.action(-1, 0)
 	r := a.put(c.shop.Accounts[0], saleSKU(name), onOffer)
 	r.Via, r.Patience = nginx, hasty
 	if answer := a.call(ctx, r, a.fork()); answer.Outcome() != journal.Succeeded {
@@ -237,7 +243,7 @@ func (c *Clients) OpenSale(ctx context.Context, name string) error {
 func (c *Clients) Sell(ctx context.Context, name string, buyers int) (told int) {
 	sku := saleSKU(name)
 	return sideBySide(buyers, func(id int) int {
-		a := &action{shopper: c.shopper(-1), random: rand.New(rand.NewPCG(c.seed, uint64(id)))}
+		a := &action{c, -1, 0, rand.New(rand.NewPCG(c.seed, uint64(id)))}
 		r := a.order(c.shop.Accounts[0], []any{item(sku, 1)})
 		r.Key, r.Via, r.Purpose = fmt.Sprintf("%s-%d", sku, id), endpoints[id%len(endpoints)], journal.Sale
 		r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}

@@ -22,8 +22,8 @@ func TestRefuse_LeavesARefusedKeyAloneOrCorrectsIt(t *testing.T) {
 	left, corrected := 0, 0
 	for n := range 20 {
 		f, wire := newFakeShop(t)
-		c := clientsOf(wire, 1)
-		c.shopper(0).action(n).refuse(t.Context(), "sk_test_demo")
+		c := clientsOf(t, wire, 1)
+		c.action(0, n).refuse(t.Context(), "sk_test_demo")
 		attempts := slices.DeleteFunc(slices.Clone(wire.Journal.Attempts()), func(a journal.Attempt) bool { return a.Operation != "order" })
 		last := attempts[len(attempts)-1]
 		switch last.Outcome() {
@@ -51,7 +51,7 @@ func TestRefuse_LeavesARefusedKeyAloneOrCorrectsIt(t *testing.T) {
 func TestRefuseDuring_SendsOlderCopiesToThePausedReplica(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
-	clientsOf(wire, 1).RefuseDuring(t.Context(), api2, 8)
+	clientsOf(t, wire, 1).RefuseDuring(t.Context(), api2, 8)
 	first := map[string]string{}
 	keys := map[string]bool{}
 	for _, s := range f.requests() {
@@ -97,7 +97,7 @@ func TestLookUp_IsJournalled(t *testing.T) {
 func TestSell_SendsOneOrderPerBuyerForTheProductOfTheSale(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	require.NoError(t, c.OpenSale(t.Context(), "one"))
 	require.Equal(t, 7, c.Sell(t.Context(), "one", 7))
 	keys := map[string]bool{}
@@ -116,7 +116,7 @@ func TestSell_SendsOneOrderPerBuyerForTheProductOfTheSale(t *testing.T) {
 func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	sent := c.Crowd(ctx, "one", 5)
@@ -133,15 +133,15 @@ func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Pay(ctx, "one", api2, 5)
+	sent := c.Pay(ctx, "one", 5)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
 	for _, a := range wire.Journal.Attempts() {
-		require.Equal(t, []any{api2, journal.SlowPayer}, []any{a.Via, a.Purpose})
+		require.Equal(t, []any{api1, journal.SlowPayer}, []any{a.Via, a.Purpose})
 		operations[a.Operation]++
 	}
 	require.Equal(t, operations["order"], operations["payment"])
@@ -151,7 +151,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	fake, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	require.Equal(t, 10, c.LeaveUnfinished(ctx, "", 10))
@@ -167,7 +167,7 @@ func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 func TestFlood_IsOfOneAccountPastNginx(t *testing.T) {
 	t.Parallel()
 	_, wire := newFakeShop(t)
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	sent := c.Flood(ctx, "one", 3)
@@ -196,7 +196,7 @@ func TestKnock_CountsWhatWasRefused(t *testing.T) {
 	t.Cleanup(wire.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, 3, clientsOf(wire, 1).Knock(ctx, "", 3))
+	require.Equal(t, 3, clientsOf(t, wire, 1).Knock(ctx, "", 3))
 	require.Error(t, ctx.Err(), "it lasted until then")
 	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
 	mu.Lock()
@@ -213,7 +213,7 @@ func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 		}
 		return attempt <= 3
 	}
-	c := clientsOf(wire, 1)
+	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	sent := c.Storm(ctx, "one", 1)
@@ -231,10 +231,8 @@ func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 func TestRestock_ChangesEverythingTwiceHalfOfItWithoutAKey(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
-	ready := false
-	c := clientsOf(wire, 1)
-	require.Zero(t, c.Restock(t.Context(), api2, 8, time.Minute, func() { ready = true }))
-	require.True(t, ready)
+	c := clientsOf(t, wire, 1)
+	require.Zero(t, c.Restock(t.Context(), api2, 8, time.Minute)())
 	doors := map[string]int{}
 	for _, s := range f.requests() {
 		if s.method != http.MethodPost {

@@ -66,7 +66,7 @@ func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
 		if i%4 == 2 {
 			start = time.Now().Add(ahead)
 		}
-		a := c.shopper(-2).action(last - i)
+		a := c.action(-2, last-i)
 		a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan(paused), start)
 		return 0
 	})

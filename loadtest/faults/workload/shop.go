@@ -3,11 +3,9 @@ package workload
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/oncepay/oncepay/api/client"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
@@ -26,9 +24,6 @@ const (
 
 var ample = []string{"faults-cup", "faults-hat", "faults-pen"}
 
-// prices in minor units.
-var prices = map[string]int64{"faults-cup": 700, "faults-hat": 1900, "faults-pen": 250, scarce: 9900}
-
 // Shop is what a campaign buys from.
 type Shop struct {
 	Accounts  []string
@@ -40,34 +35,25 @@ type Shop struct {
 func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error) {
 	s := &Shop{Accounts: accounts, Customers: map[string][]string{}, Opening: map[string]map[string]int64{}}
 	for _, account := range accounts {
-		if err := s.open(ctx, base, account); err != nil {
-			return nil, fmt.Errorf("open the shop: %w", err)
+		api := shop.NewAPI(base, account, setupTimeout)
+		s.Opening[account] = map[string]int64{}
+		for i, sku := range slices.Concat(ample, []string{scarce}) {
+			stock := int64(ampleStock)
+			if sku == scarce {
+				stock = scarceStock
+			}
+			if err := api.Product(ctx, sku, sku, int64(250+450*i), stock); err != nil {
+				return nil, fmt.Errorf("open the shop: %w", err)
+			}
+			s.Opening[account][sku] = stock
+		}
+		for i := range customersPerAccount {
+			id, err := api.Customer(ctx, fmt.Sprintf("faults-%s-%d", account, i), topUp)
+			if err != nil {
+				return nil, fmt.Errorf("open the shop: %w", err)
+			}
+			s.Customers[account] = append(s.Customers[account], id)
 		}
 	}
 	return s, nil
 }
-
-func (s *Shop) open(ctx context.Context, base, account string) error {
-	api := shop.NewAPI(base, account, setupTimeout)
-	s.Opening[account] = map[string]int64{}
-	for _, sku := range slices.Sorted(maps.Keys(prices)) {
-		stock := int64(ampleStock)
-		if sku == scarce {
-			stock = scarceStock
-		}
-		if err := api.Product(ctx, sku, sku, prices[sku], stock); err != nil {
-			return err
-		}
-		s.Opening[account][sku] = stock
-	}
-	for i := range customersPerAccount {
-		id, err := api.Customer(ctx, fmt.Sprintf("faults-%s-%d", account, i), topUp)
-		if err != nil {
-			return err
-		}
-		s.Customers[account] = append(s.Customers[account], id)
-	}
-	return nil
-}
-
-func dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }

@@ -41,7 +41,7 @@ func TestOpenShop_RetriesItsRequests(t *testing.T) {
 			topUps++
 		}
 	}
-	require.Equal(t, []int{len(prices) * len(accounts), customersPerAccount * len(accounts), customersPerAccount * len(accounts)},
+	require.Equal(t, []int{(len(ample) + 1) * len(accounts), customersPerAccount * len(accounts), customersPerAccount * len(accounts)},
 		[]int{puts, customers, topUps})
 	for _, account := range accounts {
 		require.Len(t, shop.Customers[account], customersPerAccount)

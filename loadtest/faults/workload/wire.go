@@ -24,6 +24,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -35,8 +36,6 @@ const (
 	// budget is when a client gives up on a request, and leaves it to Finish. Nothing but time ends
 	// its attempts.
 	budget, unlimited = 25 * time.Second, 1_000_000
-	// maxIdle keeps every connection of a campaign open.
-	maxIdle = 512
 )
 
 // The endpoints that a request can take.
@@ -90,9 +89,8 @@ type Wire struct {
 
 // NewWire makes a wire whose clock begins now.
 func NewWire(endpoints map[string]string, j *journal.Writer) *Wire {
-	pool := &http.Transport{MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 20 * time.Second}
 	follows := &http.Transport{DisableKeepAlives: true, DialContext: dialPipelining}
-	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: pool, follows: follows}
+	return &Wire{Endpoints: endpoints, Journal: j, Began: time.Now(), pool: shop.Connections(), follows: follows}
 }
 
 // pipelining is a connection on which another request follows each: longer than the 4 KiB that

@@ -132,7 +132,7 @@ func TestCall_SendsAChangeWithoutAKeyOnce(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	f.trouble = script(unavailable)
-	a := clientsOf(wire, 1).shopper(3).action(4)
+	a := clientsOf(t, wire, 1).action(3, 4)
 	is := a.call(t.Context(), a.put("sk_test_demo", a.shelf(), 5).keyless(), nil)
 	require.Equal(t, journal.Unknown, is.Outcome())
 	all := f.requests()
@@ -152,7 +152,7 @@ func TestRecorder_EntersAChangeAndItsAnswer(t *testing.T) {
 		_, _ = io.WriteString(w, `{"stock":4}`)
 		return true
 	}
-	a := clientsOf(wire, 1).shopper(3).action(4)
+	a := clientsOf(t, wire, 1).action(3, 4)
 	r := a.put("sk_test_demo", a.shelf(), 5)
 	r.Change.IfMatch = 6
 	is := a.call(t.Context(), r, a.fork())
