@@ -52,8 +52,8 @@ func oneKeyPerEffect(b Books) []Violation {
 	for customer := range b.Wallets {
 		effect(customer, "")
 	}
-	return slices.Concat(differ(OneKeyPerEffect, "keys of", want, keys, nil), differ(OneKeyPerEffect, "keys that cancelled", cancelled, cancels, nil),
-		differ(OneKeyPerEffect, "further expired keys of", nil, parts, nil))
+	return slices.Concat(Differ(OneKeyPerEffect, "keys of", want, keys, nil), Differ(OneKeyPerEffect, "keys that cancelled", cancelled, cancels, nil),
+		Differ(OneKeyPerEffect, "further expired keys of", nil, parts, nil))
 }
 
 // owners are the keys of orders, payments, refunds and top-ups; of a paid order it is the

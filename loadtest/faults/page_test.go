@@ -11,6 +11,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // has looks for a part of a page, which is too long for a message.
@@ -22,7 +23,7 @@ func has(t *testing.T, page, part string) {
 func drawn(t *testing.T, s summary, attempts []journal.Attempt, evidence string) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, drawPage(&out, s, attempts, evidence))
+	require.NoError(t, pageOf(s, attempts, evidence).Write(&out))
 	return out.String()
 }
 
@@ -34,7 +35,7 @@ func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 			{Name: "redis flush", Victim: fault.Redis, Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
 			{Name: "not there", Victim: fault.Mail, NotFired: true},
 		},
-		Promises: []promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
+		Promises: []report.Promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
 		Kinds: map[string]tally{"replica kill": {Faults: 1, InFlight: 9, Slowest: 500 * time.Millisecond}},
 	}, []journal.Attempt{{Return: time.Second, Invoke: 999 * time.Millisecond, Status: 201}, {Return: 2 * time.Second, Invoke: time.Second, Error: "reset"}},
 		"history of k1")

@@ -18,6 +18,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // maxHistories bounds how many keys are printed in full, and maxShown how many violations of a
@@ -51,7 +52,7 @@ func (c *campaign) report(s summary) error {
 		return err
 	}
 	defer func() { _ = page.Close() }()
-	return drawPage(page, s, c.journal.Attempts(), evidence.String())
+	return pageOf(s, c.journal.Attempts(), evidence.String()).Write(page)
 }
 
 // writeEvidence shows some violations of each rule, and the full histories of some keys.
@@ -115,7 +116,7 @@ func writeOverview(out io.Writer, paths []string) error {
 		}
 		for i, p := range run.Promises {
 			if i == len(total.Promises) {
-				total.Promises = append(total.Promises, promise{Rule: p.Rule})
+				total.Promises = append(total.Promises, report.Promise{Rule: p.Rule})
 			}
 			total.Promises[i].Broken += p.Broken
 		}
