@@ -8,9 +8,6 @@ const UpdateOrder = "update_order"
 // changesOnly are the other operations that create nothing. What they change counts its changes.
 var changesOnly = []string{"put_product", "update_product", "update_customer"}
 
-// payOrder is the operation whose key has the path of what it created.
-const payOrder = "pay_order"
-
 // oneKeyPerEffect checks that each order, settled payment, refund, top-up and cancellation has
 // exactly one key. An expired key of a refund or a top-up knows only what that is a part of.
 func oneKeyPerEffect(b Books) []Violation {

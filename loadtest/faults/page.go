@@ -28,14 +28,12 @@ const maxSlowest = 8
 
 // pageOf is a campaign as an HTML page: throughput and latency over time with the fault runs, the
 // promises, and the slowest recoveries.
-func pageOf(s summary, attempts []journal.Attempt, evidence string) report.Page {
-	chart := report.NewChart(attempts, report.Lines{"all": func(journal.Attempt) bool { return true }})
+func pageOf(s summary, attempts []journal.Attempt, evidence string) (page report.Page, err error) {
 	slowest := report.Table{Title: "Slowest recoveries", Header: []string{"Fault", "at", "in flight", "back after"}}
 	runs := slices.DeleteFunc(slices.Clone(s.Runs), func(r faultRun) bool { return r.NotFired })
+	var bars []report.Bar
 	for _, r := range runs {
-		title := fmt.Sprintf("%s: %s to %s, %d requests in flight, back after %s", r.Name, report.Seconds(r.Injected), report.Seconds(r.Healed),
-			r.InFlight, report.Seconds(r.Took()))
-		chart.AddBar(string(r.Victim), title, r.Injected, r.Healed, r.Took())
+		bars = append(bars, report.Bar{Lane: r.Kind, From: r.Injected, To: r.Healed, Tail: r.Took()})
 	}
 	slices.SortFunc(runs, func(a, b faultRun) int { return int(b.Took() - a.Took()) })
 	for _, r := range runs[:min(maxSlowest, len(runs))] {
@@ -47,15 +45,16 @@ func pageOf(s summary, attempts []journal.Attempt, evidence string) report.Page 
 		t := s.Kinds[kind]
 		kinds.Rows = append(kinds.Rows, []any{kind, t.Faults, t.InFlight, t.Hits, report.Seconds(t.Slowest)})
 	}
-	page := report.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
-		Broken: len(s.Violations) > 0, Tiles: tiles(s), Chart: chart, Evidence: evidence, Promises: s.Promises, Tables: []report.Table{slowest, kinds},
-		Legend:  "Each bar is a fault, and its pale end the time until every endpoint answered again; point at one for its name.",
+	page = report.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
+		Broken: len(s.Violations) > 0, Tiles: tiles(s), Evidence: evidence, Promises: s.Promises, Tables: []report.Table{slowest, kinds},
+		Legend:  "Each bar is a fault, and its pale end the time until every endpoint answered again.",
 		Command: s.Command, NotCovered: notCovered, Notes: []string{s.Date.Format("Mon, 02 Jan 2006 15:04:05 MST") + ": " + s.Versions.String(),
 			"The faults and the clients' choices follow from the seed; what meets what, in which microsecond, does not."}}
 	if page.Broken {
 		page.Verdict = fmt.Sprintf("Promises were broken: %d violations.", len(s.Violations))
 	}
-	return page
+	page.Picture, err = report.Draw(attempts, []report.Line{{Name: "all", Of: func(journal.Attempt) bool { return true }}}, bars)
+	return page, err
 }
 
 // tiles without a value are left out.
@@ -64,10 +63,10 @@ func tiles(s summary) []report.Tile {
 		if measured == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%.1f s", d.Seconds())
+		return report.Seconds(d)
 	}
 	return []report.Tile{
-		{Value: report.Short(s.Duration.Round(time.Second)), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
+		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
 		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
 		{Value: strconv.Itoa(s.Effects["charges"]), Label: "charges"}, {Value: strconv.Itoa(s.PassedOn), Label: "POSTs passed on by nginx"},
 		{Value: seconds(s.Death.Nginx, s.Deaths), Label: "nginx without an answer after a death"},

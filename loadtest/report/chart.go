@@ -1,174 +1,189 @@
 package report
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
-	"math"
+	"html/template"
+	"image/color"
 	"slices"
-	"strings"
 	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	vgdraw "gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// Sizes of the drawing, in pixels: answers per second over latencies over the lanes of bars.
+// Sizes of the drawing: answers per second over latencies over the lanes of bars.
 const (
-	narrowest, widest      = 1120.0, 16000.0
-	perSecond              = 6.0 // unless that would be wider than the widest
-	bucketWidth            = 3.0
-	margin                 = 72.0 // for the axes' labels
-	rateTop, rateEnd       = 26.0, 196.0
-	latencyTop, latencyEnd = 222.0, 332.0
-	axisY, lanesTop        = 350.0, 363.0
-	laneHeight, barGap     = 18.0, 3.0
-	nextMark               = 90.0 // least distance of marks
+	narrowest, widest, perSecond = 1120, 16000, 6.0
+	panel, lane, gap             = 190, 16, 8
+	bucketWidth                  = 3.0
 )
 
-var latencies = Log{From: 100 * time.Microsecond, To: 30 * time.Second}
-
-// classes are the colours of attempts, from the bottom of the drawing to its top: told to come
-// again is waiting, and no answer or a 5xx is unknown.
-var classes = []string{"succeeded", "refused", "waiting", "unknown"}
-
-// classOf tells outcomes apart.
-var classOf = map[journal.Outcome]int{
-	journal.Succeeded: 0, journal.LookedUp: 0, journal.Refused: 1, journal.Reused: 1, journal.Expired: 1,
-	journal.InProgress: 2, journal.Rejected: 2, journal.TurnedAway: 2, journal.Unknown: 3,
+// classes are attempts whose outcomes are drawn together, from the bottom to the top.
+var classes = []struct {
+	name     string
+	colour   color.RGBA
+	outcomes []journal.Outcome
+}{
+	{"succeeded", color.RGBA{0x7f, 0xb6, 0x9a, 0xff}, []journal.Outcome{journal.Succeeded, journal.LookedUp}},
+	{"finally refused", color.RGBA{0xc9, 0xd8, 0xa8, 0xff}, []journal.Outcome{journal.Refused, journal.Reused, journal.Expired}},
+	{"told to come again", color.RGBA{0xe9, 0xc4, 0x6a, 0xff}, []journal.Outcome{journal.InProgress, journal.Rejected, journal.TurnedAway}},
+	{"no answer, or 5xx", color.RGBA{0xd1, 0x49, 0x5b, 0xff}, []journal.Outcome{journal.Unknown}},
 }
 
-// Chart is a drawing, as SVG, of what clients saw over time.
-type Chart struct {
-	Width, Margin, Top, AxisY      float64
-	Areas, Lines                   []Shape
-	Marks, Rates, Latencies, Lanes []Mark
-	Bars                           []Bar
-
-	perSecond float64 // pixels
+// Line is the latencies of some attempts: their median and their 99th percentile are drawn.
+type Line struct {
+	Name string
+	Of   func(journal.Attempt) bool
 }
 
-// Shape is a polygon or a polyline, and its CSS class.
-type Shape struct{ Class, Points string }
-
-// Mark is a label at a coordinate.
-type Mark struct {
-	At    float64
-	Label string
-}
-
-// Bar is something in a lane that lasted, and its consequences, which are drawn paler.
+// Bar is something that lasted, and its consequences, which are drawn paler.
 type Bar struct {
-	X, Y, Width, Tail, Height float64
-	Class, Title              string
+	Lane           string
+	From, To, Tail time.Duration
 }
 
-// Lines are the attempts whose latencies are drawn together, by the CSS class of their lines.
-type Lines map[string]func(journal.Attempt) bool
+// lineColours are of the lines and then of the bars.
+var lineColours = []color.RGBA{{0x3d, 0x6b, 0x99, 0xff}, {0xc1, 0x44, 0x0e, 0xff}, {0x33, 0x65, 0x8a, 0xff}}
 
-// NewChart draws attempts: the median and the 99th percentile of each of the lines.
-func NewChart(attempts []journal.Attempt, lines Lines) *Chart {
+// init sets the library's font, a variable, once: pictures may be drawn at the same time.
+func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
+
+// Draw draws what clients saw over time, as SVG.
+func Draw(attempts []journal.Attempt, lines []Line, bars []Bar) (template.URL, error) {
 	length := time.Second
 	for _, a := range attempts {
 		length = max(length, a.Return)
 	}
 	width := min(max(length.Seconds()*perSecond, narrowest), widest)
-	c := &Chart{Width: width + 2*margin, Margin: margin, Top: rateTop, AxisY: axisY, perSecond: width / max(1, length.Seconds())}
-	size := max(time.Second, c.duration(bucketWidth).Round(time.Second))
+	size := max(time.Second, time.Duration(bucketWidth/width*float64(length)).Round(time.Second))
 	buckets := make([][]journal.Attempt, length/size+1) // by when they were answered
 	for _, a := range attempts {
 		buckets[a.Return/size] = append(buckets[a.Return/size], a)
 	}
-	c.drawRates(buckets, size)
-	for class, has := range lines {
-		c.drawLatencies(class, has, buckets, size)
+	panels := []*plot.Plot{rates(buckets, size), latencies(buckets, size, lines)}
+	heights := []vg.Length{panel, panel}
+	if len(bars) > 0 {
+		p, lanes := drawBars(bars)
+		panels, heights = append(panels, p), append(heights, vg.Length(lane*(lanes+3)))
 	}
-	for _, d := range latencies.Marks() {
-		c.Latencies = append(c.Latencies, Mark{latencyY(d), Seconds(d)})
+	panels[len(panels)-1].X.Label.Text = "seconds since the start"
+	rows, height := make([][]*plot.Plot, len(panels)), vg.Length(0)
+	for i, p := range panels {
+		p.X.Min, p.X.Max = 0, length.Seconds()
+		rows[i] = []*plot.Plot{p}
+		height += heights[i] + gap
 	}
-	for _, at := range Marks(length, c.duration(nextMark)) {
-		c.Marks = append(c.Marks, Mark{c.x(at), Short(at)})
+	picture := vgsvg.New(vg.Length(width), height)
+	aligned := plot.Align(rows, vgdraw.Tiles{Rows: len(rows), Cols: 1, PadRight: 12}, vgdraw.New(picture))
+	for i, p := range panels { // as high as they need to be
+		canvas := aligned[i][0]
+		canvas.Max.Y = height
+		canvas.Min.Y = height - heights[i]
+		height = canvas.Min.Y - gap
+		p.Draw(canvas)
 	}
-	return c
+	var out bytes.Buffer
+	_, err := picture.WriteTo(&out)
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(out.Bytes())), err //nolint:gosec // made here
 }
 
-// Height is that of the whole drawing.
-func (c *Chart) Height() float64 { return lanesTop + laneHeight*float64(len(c.Lanes)) + 13 }
-
-// AddBar draws a bar. Lanes are in the order of appearance.
-func (c *Chart) AddBar(lane, title string, from, to, tail time.Duration) {
-	row := slices.IndexFunc(c.Lanes, func(m Mark) bool { return m.Label == lane })
-	if row < 0 {
-		row = len(c.Lanes)
-		c.Lanes = append(c.Lanes, Mark{lanesTop + laneHeight*float64(row), lane})
-	}
-	c.Bars = append(c.Bars, Bar{X: c.x(from), Y: c.Lanes[row].At + barGap, Height: laneHeight - 2*barGap, Class: strings.ToLower(lane), Title: title,
-		Width: max(2, (to-from).Seconds()*c.perSecond), Tail: max(0, tail.Seconds()*c.perSecond)})
+func newPlot(title string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.Legend.Top = title, true
+	return p
 }
 
-func (c *Chart) x(at time.Duration) float64 { return margin + at.Seconds()*c.perSecond }
-
-func (c *Chart) duration(width float64) time.Duration {
-	return time.Duration(width / c.perSecond * float64(time.Second))
-}
-
-// drawRates stacks the outcomes.
-func (c *Chart) drawRates(buckets [][]journal.Attempt, size time.Duration) {
-	top, rates := 1.0, make([][4]float64, len(buckets)) // by class, per second
-	for n, attempts := range buckets {
-		for _, a := range attempts {
-			rates[n][classOf[a.Outcome()]] += 1 / size.Seconds()
-		}
-		top = max(top, float64(len(attempts))/size.Seconds())
-	}
-	top = roundUp(top)
-	y := func(rate float64) float64 { return rateEnd - (rateEnd-rateTop)*rate/top }
+// rates stacks the outcomes.
+func rates(buckets [][]journal.Attempt, size time.Duration) *plot.Plot {
+	p := newPlot("Answers per second")
+	var areas []*plotter.Line
 	floor := make([]float64, len(buckets))
-	for i, class := range classes {
-		var upper, lower []string
-		for n, rate := range rates {
-			x := c.x(time.Duration(n) * size)
-			lower = append(lower, point(x, y(floor[n])))
-			floor[n] += rate[i]
-			upper = append(upper, point(x, y(floor[n])))
+	for _, class := range classes {
+		area := &plotter.Line{FillColor: class.colour}
+		for n, attempts := range buckets {
+			for _, a := range attempts {
+				if slices.Contains(class.outcomes, a.Outcome()) {
+					floor[n] += 1 / size.Seconds()
+				}
+			}
+			area.XYs = append(area.XYs, plotter.XY{X: (time.Duration(n) * size).Seconds(), Y: floor[n]})
 		}
-		slices.Reverse(lower)
-		c.Areas = append(c.Areas, Shape{class, strings.Join(append(upper, lower...), " ")})
+		areas = append(areas, area)
+		p.Legend.Add(class.name, area)
 	}
-	for _, rate := range []float64{0, top / 2, top} {
-		c.Rates = append(c.Rates, Mark{y(rate), fmt.Sprintf("%.0f/s", rate)})
+	for _, area := range slices.Backward(areas) { // each covers the lower part of the one above
+		p.Add(area)
 	}
+	p.Y.Min, p.Y.Max = 0, max(1, p.Y.Max)
+	return p
 }
 
-func (c *Chart) drawLatencies(class string, has func(journal.Attempt) bool, buckets [][]journal.Attempt, size time.Duration) {
-	p50, p99 := Shape{Class: class + " p50"}, Shape{Class: class + " p99"}
-	for n, attempts := range buckets {
-		var took []time.Duration
-		for _, a := range attempts {
-			if has(a) {
-				took = append(took, a.Return-a.Invoke)
+func latencies(buckets [][]journal.Attempt, size time.Duration, lines []Line) *plot.Plot {
+	p := newPlot("Latency in ms")
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Add(plotter.NewGrid())
+	for i, line := range lines {
+		for percent, dashes := range map[int][]vg.Length{50: nil, 99: {3, 2}} {
+			drawn := &plotter.Line{LineStyle: vgdraw.LineStyle{Color: lineColours[i], Width: 1.4, Dashes: dashes}}
+			for n, attempts := range buckets {
+				var took []time.Duration
+				for _, a := range attempts {
+					if line.Of(a) {
+						took = append(took, a.Return-a.Invoke)
+					}
+				}
+				if slices.Sort(took); len(took) > 0 {
+					drawn.XYs = append(drawn.XYs, plotter.XY{X: (time.Duration(n) * size).Seconds(), Y: max(0.1, Milliseconds(Percentile(took, percent)))})
+				}
+			}
+			if len(drawn.XYs) > 0 {
+				p.Add(drawn)
+				p.Legend.Add(fmt.Sprintf("%s, p%d", line.Name, percent), drawn)
 			}
 		}
-		if len(took) > 0 {
-			slices.Sort(took)
-			x := c.x(time.Duration(n) * size)
-			p50.Points += point(x, latencyY(Percentile(took, 50))) + " "
-			p99.Points += point(x, latencyY(Percentile(took, 99))) + " "
+	}
+	p.Y.Min, p.Y.Max = 0.1, 100_000
+	return p
+}
+
+// drawBars has a lane for each name, in the order of appearance.
+func drawBars(bars []Bar) (p *plot.Plot, lanes int) {
+	p = newPlot("")
+	var ticks []plot.Tick
+	for _, b := range bars {
+		row := slices.IndexFunc(ticks, func(t plot.Tick) bool { return t.Label == b.Lane })
+		if row < 0 {
+			row = len(ticks)
+			ticks = append(ticks, plot.Tick{Value: -float64(row), Label: b.Lane})
+		}
+		end := max(b.To, b.From+time.Second) // to be seen
+		for _, piece := range []struct {
+			from, to time.Duration
+			alpha    uint8
+		}{{end, end + b.Tail, 0x50}, {b.From, end, 0xff}} {
+			colour := color.NRGBA{lineColours[2].R, lineColours[2].G, lineColours[2].B, piece.alpha}
+			p.Add(&plotter.Line{LineStyle: vgdraw.LineStyle{Color: colour, Width: lane - 6},
+				XYs: plotter.XYs{{X: piece.from.Seconds(), Y: -float64(row)}, {X: piece.to.Seconds(), Y: -float64(row)}}})
 		}
 	}
-	c.Lines = append(c.Lines, p99, p50)
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	p.Y.Min, p.Y.Max = 0.5-float64(len(ticks)), 0.5
+	return p, len(ticks)
 }
 
-func latencyY(d time.Duration) float64 {
-	return latencyEnd - (latencyEnd-latencyTop)*latencies.Part(d)
+// Percentile is the smallest value that so many percent of the values do not exceed. They are
+// sorted, and there is at least one.
+func Percentile(sorted []time.Duration, percent int) time.Duration {
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// roundUp returns the next of 1, 2, 5, 10, 20, 50 …
-func roundUp(value float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(value)))
-	for _, digit := range []float64{1, 2, 5, 10} {
-		if value <= digit*power {
-			return digit * power
-		}
-	}
-	return value
-}
-
-func point(x, y float64) string { return fmt.Sprintf("%.1f,%.1f", x, y) }
+// Milliseconds are those of a duration, down to a microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -2,10 +2,12 @@
 package report
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,8 +21,8 @@ type Page struct {
 	Title, Verdict string
 	Broken         bool
 	Tiles          []Tile
-	Chart          *Chart
-	Legend         string // what is special about the chart
+	Picture        template.URL
+	Legend         string // what is special about the picture
 	Evidence       string // of violations: what was seen
 	Promises       []Promise
 	Tables         []Table
@@ -77,35 +79,14 @@ var text string
 
 var page = template.Must(template.New("page").Parse(text))
 
-// Write writes the page.
-func (p Page) Write(out io.Writer) error {
-	if err := page.Execute(out, p); err != nil {
+// Write writes the page into a file.
+func (p Page) Write(path string) error {
+	var text bytes.Buffer
+	if err := page.Execute(&text, p); err != nil {
 		return fmt.Errorf("draw the page: %w", err)
 	}
-	return nil
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
 // Seconds are what people read.
-func Seconds(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%g ms", float64(d.Microseconds())/1000)
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
-
-// Short leaves out what is zero: 5m, 1h.
-func Short(at time.Duration) string {
-	text := at.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func Seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

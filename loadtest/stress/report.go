@@ -52,7 +52,7 @@ type outcome struct {
 
 // conclude computes what follows from all that was found. Unread is why there was no audit, if so.
 func (l *load) conclude(kept map[string]answer, found []books.Violation, events *published, unread error) *outcome {
-	o := &outcome{Run: l.shop.Run, Rate: l.cfg.Rate, Duration: report.Short(l.cfg.Duration), Effects: map[string]int{}, Pace: l.cfg.punctuality(l.answers),
+	o := &outcome{Run: l.shop.Run, Rate: l.cfg.Rate, Duration: l.cfg.Duration.String(), Effects: map[string]int{}, Pace: l.cfg.punctuality(l.answers),
 		Memory: l.memory, Events: events, Violations: found, out: l.cfg.Out, answers: l.answers}
 	for _, k := range kinds {
 		o.Rows = append(o.Rows, tally(string(k), slices.DeleteFunc(slices.Clone(l.answers), func(a answer) bool { return a.kind != k })))
@@ -237,7 +237,7 @@ func (o *outcome) table() report.Table {
 	return t
 }
 
-func (o *outcome) page() report.Page {
+func (o *outcome) page() (page report.Page, err error) {
 	all := o.Rows[len(kinds)]
 	tiles := []report.Tile{{Value: strconv.Itoa(all.Requests), Label: "requests"},
 		{Value: fmt.Sprintf("%.1f/s", o.Pace.Achieved), Label: fmt.Sprintf("of %d/s asked for", o.Rate)}}
@@ -260,22 +260,17 @@ func (o *outcome) page() report.Page {
 	done := func(replayed bool) func(journal.Attempt) bool {
 		return func(a journal.Attempt) bool { return a.Outcome() == journal.Succeeded && a.Replayed == replayed }
 	}
-	return report.Page{Title: fmt.Sprintf("oncepay at %d requests a second for %s", o.Rate, o.Duration), Verdict: o.verdict(), Broken: !o.Passed,
+	page = report.Page{Title: fmt.Sprintf("oncepay at %d requests a second for %s", o.Rate, o.Duration), Verdict: o.verdict(), Broken: !o.Passed,
 		Tiles:    append(tiles, report.Tile{Value: strconv.Itoa(all.Unexpected), Label: "wrong answers"}),
-		Chart:    report.NewChart(attempts, report.Lines{"firsts": done(false), "replays": done(true)}),
-		Legend:   "Replays have dashed lines, first requests the others. Requests are sent at their time, also while others wait for an answer. " + o.load(),
+		Legend:   "Requests are sent at their time, also while others wait for an answer. " + o.load(),
 		Evidence: o.evidence(), Promises: o.promises(), Tables: []report.Table{o.table()},
 		Command: fmt.Sprintf("task test:stress:all RATE=%d DURATION=%s", o.Rate, o.Duration),
 		Notes:   []string{fmt.Sprintf("%s, %s, %d cores", time.Now().Format(time.RFC1123), runtime.Version(), runtime.NumCPU())}}
+	page.Picture, err = report.Draw(attempts, []report.Line{{Name: "first requests", Of: done(false)}, {Name: "replays", Of: done(true)}}, nil)
+	return page, err
 }
 
-// digits are as many as a reader needs.
-func digits(milliseconds float64) string {
-	if milliseconds < 100 {
-		return strconv.FormatFloat(milliseconds, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(milliseconds, 'f', 0, 64)
-}
+func digits(milliseconds float64) string { return fmt.Sprintf("%.1f", milliseconds) }
 
 func (o *outcome) writeFiles(out io.Writer) error {
 	text, err := json.MarshalIndent(o, "", "  ")
@@ -289,11 +284,10 @@ func (o *outcome) writeFiles(out io.Writer) error {
 	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	page, err := os.Create(base + ".html")
+	page, err := o.page()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = page.Close() }()
 	fmt.Fprintf(out, "report   %s.html\ndata     %s.json\n", base, base)
-	return o.page().Write(page)
+	return page.Write(base + ".html")
 }
