@@ -42,11 +42,11 @@ func (a *answer) judge() {
 	a.Code = shop.ProblemCode(a.body)
 	outcome := a.Outcome()
 	switch {
-	case a.expect == otherRequest && outcome == journal.Reused && a.Status == http.StatusUnprocessableEntity,
-		a.expect == raced && outcome == journal.InProgress && a.Status == http.StatusConflict:
-	case a.expect == otherRequest, outcome != journal.Succeeded, a.Status != http.StatusCreated:
+	case a.kind == mismatch && outcome == journal.Reused && a.Status == http.StatusUnprocessableEntity,
+		a.kind.raced() && outcome == journal.InProgress && a.Status == http.StatusConflict:
+	case a.kind == mismatch, outcome != journal.Succeeded, a.Status != http.StatusCreated:
 		a.wrong = answeredAsDue
-	case a.expect == first && a.Replayed, a.expect == sentAgain && !a.Replayed:
+	case !a.kind.raced() && a.Replayed != (a.kind == replay):
 		a.wrong = marked
 		a.read()
 	case !a.read():
@@ -74,12 +74,12 @@ func byKey(answers []answer) (kept map[string]answer, found []books.Violation) {
 	fresh := map[string]int{} // 201s that were no replay, so effects
 	for _, a := range answers {
 		complain := func(rule books.Rule, format string, args ...any) {
-			found = append(found, books.Broken(rule, "%s %s, key %s: "+format, slices.Concat([]any{a.expect, a.kind, a.key}, args)...))
+			found = append(found, books.Broken(rule, "%s, key %s: "+format, slices.Concat([]any{a.kind, a.key}, args)...))
 		}
 		if a.wrong != "" {
 			complain(a.wrong, "asked for %d of order %q, got %d %s %s", a.amount, a.order, a.Status, a.body, a.Error)
 		}
-		if a.Status != http.StatusCreated || a.expect == otherRequest {
+		if a.Status != http.StatusCreated || a.kind == mismatch {
 			continue
 		}
 		if !a.Replayed {

@@ -51,14 +51,14 @@ func (l *loaded) record(q request, a answer) {
 }
 
 func order(id string) request {
-	return request{key: "key-" + id, expect: first, customer: customer, amount: 200, items: items}
+	return request{key: "key-" + id, kind: newOrder, customer: customer, amount: 200, items: items}
 }
 
 func payment(id, method, of string) request {
-	return request{key: "key-" + id, method: method, expect: first, customer: customer, order: u(of), amount: 200}
+	return request{key: "key-" + id, method: method, kind: newOrder, customer: customer, order: u(of), amount: 200}
 }
 
-func as(q request, e expectation) request { q.expect = e; return q }
+func as(q request, k kind) request { q.kind = k; return q }
 
 func paidWith(id, order, method string) books.Payment {
 	return books.Payment{ID: u(id), Order: u(order), Customer: customer, Method: method, Status: "succeeded", Amount: 200}
@@ -76,9 +76,9 @@ func healthy() *loaded {
 	}
 	for _, id := range slices.Sorted(maps.Keys(requests)) {
 		l.record(requests[id], created(bodies[id], false))
-		l.record(as(requests[id], sentAgain), created(bodies[id], true))
-		l.record(as(requests[id], raced), problem(409, "idempotency_in_progress"))
-		l.record(as(requests[id], otherRequest), problem(422, "idempotency_key_reused"))
+		l.record(as(requests[id], replay), created(bodies[id], true))
+		l.record(as(requests[id], duplicate), problem(409, "idempotency_in_progress"))
+		l.record(as(requests[id], mismatch), problem(422, "idempotency_key_reused"))
 	}
 	row := func(id, status string) books.Order {
 		return books.Order{ID: u(id), Customer: customer, Status: status, Total: 200, Items: items}
@@ -119,36 +119,36 @@ func TestAudit_FindsEachPlantedAnomaly(t *testing.T) {
 		plant func(*loaded)
 	}{
 		"connection reset": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), answer{Attempt: journal.Attempt{Error: "connection reset"}})
+			l.record(as(order("o1"), replay), answer{Attempt: journal.Attempt{Error: "connection reset"}})
 		}},
 		"500 on a replay": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(500, "internal"))
+			l.record(as(order("o1"), replay), problem(500, "internal"))
 		}},
 		"503 on a duplicate": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), raced), problem(503, "idempotency_in_progress"))
+			l.record(as(order("o1"), duplicate), problem(503, "idempotency_in_progress"))
 		}},
 		"429": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(429, "rate_limited"))
+			l.record(as(order("o1"), replay), problem(429, "rate_limited"))
 		}},
 		"409 on a replay": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(409, "idempotency_in_progress"))
+			l.record(as(order("o1"), replay), problem(409, "idempotency_in_progress"))
 		}},
 		"another 409 on a duplicate": {answeredAsDue, func(l *loaded) {
-			l.record(as(payment("p1", "card", "o1"), raced), problem(409, "order_not_payable"))
+			l.record(as(payment("p1", "card", "o1"), duplicate), problem(409, "order_not_payable"))
 		}},
 		"another 422 on a mismatch": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), otherRequest), problem(422, "validation_failed"))
+			l.record(as(order("o1"), mismatch), problem(422, "validation_failed"))
 		}},
 		"201 on a mismatch": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), otherRequest), created(orderJSON("o1"), true))
+			l.record(as(order("o1"), mismatch), created(orderJSON("o1"), true))
 		}},
 		"200 instead of 201": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), answer{Attempt: journal.Attempt{Status: 200}, body: []byte(orderJSON("o1"))})
+			l.record(as(order("o1"), replay), answer{Attempt: journal.Attempt{Status: 200}, body: []byte(orderJSON("o1"))})
 		}},
 		"replay without the header": {marked, func(l *loaded) {
 			q := order("o4")
-			l.record(as(q, raced), created(orderJSON("o4"), true)) // so that only one answer counts as new
-			l.record(as(q, sentAgain), created(orderJSON("o4"), false))
+			l.record(as(q, duplicate), created(orderJSON("o4"), true)) // so that only one answer counts as new
+			l.record(as(q, replay), created(orderJSON("o4"), false))
 			l.exists("o4")
 		}},
 		"new key answered as a replay": {marked, func(l *loaded) {
@@ -156,16 +156,16 @@ func TestAudit_FindsEachPlantedAnomaly(t *testing.T) {
 			l.exists("o4")
 		}},
 		"both of a pair are new": {oneEffect, func(l *loaded) {
-			q := as(order("o4"), raced)
+			q := as(order("o4"), duplicate)
 			l.record(q, created(orderJSON("o4"), false))
 			l.record(q, created(orderJSON("o4"), false))
 			l.exists("o4")
 		}},
 		"replay with another body": {sameBytes, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), created(orderJSON("o1")+" ", true))
+			l.record(as(order("o1"), replay), created(orderJSON("o1")+" ", true))
 		}},
 		"replay with another order": {sameBytes, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), created(orderJSON("o2"), true))
+			l.record(as(order("o1"), replay), created(orderJSON("o2"), true))
 		}},
 		"wrong total in the answer": {fits, func(l *loaded) {
 			q := order("o4")
@@ -181,7 +181,7 @@ func TestAudit_FindsEachPlantedAnomaly(t *testing.T) {
 			l.books.Wallets[customer] -= 200
 		}},
 		"both of a pair refused": {acknowledged, func(l *loaded) {
-			q := as(order("o4"), raced)
+			q := as(order("o4"), duplicate)
 			l.record(q, problem(409, "idempotency_in_progress"))
 			l.record(q, problem(409, "idempotency_in_progress"))
 		}},

@@ -117,7 +117,7 @@ func (l *load) enter(a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers = append(l.answers, a)
-	if a.wrong != "" || a.Status != http.StatusCreated || a.expect == sentAgain || a.kind == duplicate {
+	if a.wrong != "" || a.Status != http.StatusCreated || a.kind == replay || a.kind == duplicate {
 		return
 	}
 	if a.method == "" {

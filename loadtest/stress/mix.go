@@ -16,15 +16,15 @@ type kind string
 // Singles go through nginx. A pair goes to the two replicas at the same
 // moment, past nginx: it is the race that a lock must win.
 const (
-	newOrder   kind = "new order"
+	newOrder   kind = "new order" // its key is new: 201, and not as a replay
 	cardPay    kind = "card payment"
 	walletPay  kind = "wallet payment"
-	pairOrder  kind = "raced order"
+	pairOrder  kind = "raced order" // its key is sent twice at once: 201, or 409 while the other runs
 	pairCard   kind = "raced card payment"
 	pairWallet kind = "raced wallet payment"
 	duplicate  kind = "its duplicate"
-	replay     kind = "replay"
-	mismatch   kind = "reused key"
+	replay     kind = "replay"     // its key has been answered: the same 201 again
+	mismatch   kind = "reused key" // its key belongs to another request: 422
 )
 
 // kinds are in the order of the report.
@@ -41,6 +41,11 @@ var cycle = [...]kind{
 
 func slot(n int) kind { return cycle[n%len(cycle)] }
 
+// raced says whether a key is sent twice at once.
+func (k kind) raced() bool {
+	return slices.Contains([]kind{pairOrder, pairCard, pairWallet, duplicate}, k)
+}
+
 // due is when request n is to be sent, measured from the start: at a steady rate, except that a
 // duplicate is sent at the very moment of the request before it.
 func (c config) due(n int) time.Duration {
@@ -53,23 +58,11 @@ func (c config) due(n int) time.Duration {
 // pays has the payment methods of the kinds that pay.
 var pays = map[kind]string{cardPay: "card", walletPay: "wallet", pairCard: "card", pairWallet: "wallet"}
 
-// expectation is the plan for one request's answer.
-type expectation string
-
-// What may be expected of a request.
-const (
-	first        expectation = "first"    // its key is new: 201, and not as a replay
-	raced        expectation = "raced"    // its key is sent twice at once: 201, or 409 while the other runs
-	sentAgain    expectation = "replay"   // its key has been answered: the same 201 again
-	otherRequest expectation = "mismatch" // its key belongs to another request: 422
-)
-
 // request is one request as it was planned.
 type request struct {
 	kind     kind
 	base     string // URL of nginx or of a replica
 	key      string
-	expect   expectation
 	customer string           // the customer's ID
 	method   string           // of the payment; empty when an order is placed
 	order    string           // the order that is paid
@@ -88,7 +81,7 @@ func (q request) payment(id string) books.Payment {
 // encode is the path and the body: what was planned, or, where another request is due, more of the
 // same order or the other way to pay. The nonce of a payment is no part of what its key is bound to.
 func (q request) encode(nonce string) (path string, body any) {
-	isOther := q.expect == otherRequest
+	isOther := q.kind == mismatch
 	if q.method == "" {
 		var items []map[string]any
 		for _, sku := range slices.Sorted(maps.Keys(q.items)) {
@@ -113,26 +106,22 @@ func (l *load) plan(n int) (one, second request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := slot(n)
-	isRaced := k == pairOrder || k == pairCard || k == pairWallet
 	switch {
 	case (k == replay || k == mismatch) && len(l.finished) > 0:
 		one = l.finished[rand.IntN(len(l.finished))]
-		one.kind, one.base, one.expect = k, l.cfg.BaseURL, sentAgain
-		if k == mismatch {
-			one.expect = otherRequest
-		}
+		one.kind, one.base = k, l.cfg.BaseURL
 		return one, second
 	case pays[k] != "" && len(l.unpaid) > 0:
 		one, l.unpaid = l.unpaid[0], l.unpaid[1:]
 		one.kind, one.method, one.items = k, pays[k], nil
-	case isRaced:
+	case k.raced():
 		one = l.newOrder(pairOrder)
 	default:
 		one = l.newOrder(newOrder)
 	}
-	one.key, one.base, one.expect = fmt.Sprintf("%s-%d", l.shop.Run, n), l.cfg.BaseURL, first
-	if isRaced { // one goes to each replica, in turn
-		one.expect, one.base = raced, l.cfg.API1URL
+	one.key, one.base = fmt.Sprintf("%s-%d", l.shop.Run, n), l.cfg.BaseURL
+	if k.raced() { // one goes to each replica, in turn
+		one.base = l.cfg.API1URL
 		second = one
 		second.kind, second.base = duplicate, l.cfg.API2URL
 		if l.pairs++; l.pairs%2 == 0 {

@@ -124,7 +124,6 @@ func tally(kind string, answers []answer) row {
 // punctual says whether the load was what was asked for. A client that is
 // late measures the system at a lower rate, which flatters it.
 type punctual struct {
-	Asked    float64 `json:"asked_per_second"`
 	Achieved float64 `json:"achieved_per_second"`
 	Late     latency `json:"late"` // how late requests were sent
 	Kept     bool    `json:"kept"`
@@ -132,7 +131,7 @@ type punctual struct {
 
 // punctuality judges when the requests were sent.
 func (c config) punctuality(answers []answer) punctual {
-	p, end, late := punctual{Asked: float64(c.Rate)}, time.Duration(0), []time.Duration(nil)
+	p, end, late := punctual{}, time.Duration(0), []time.Duration(nil)
 	for _, a := range answers {
 		late = append(late, a.Invoke-c.due(a.Number))
 		end = max(end, a.Invoke)
@@ -140,13 +139,13 @@ func (c config) punctuality(answers []answer) punctual {
 	if len(answers) == 0 {
 		return p
 	}
-	p.Late, p.Achieved = latencyOf(late), p.Asked
+	p.Late, p.Achieved = latencyOf(late), float64(c.Rate)
 	// The plan's own span, and what it took: a short run that ends with a
 	// pair must not seem faster than it was.
 	if span := c.due(len(answers) - 1); end > span && span > 0 {
 		p.Achieved *= float64(span) / float64(end)
 	}
-	p.Kept = p.Achieved >= keptShare*p.Asked
+	p.Kept = p.Achieved >= keptShare*float64(c.Rate)
 	return p
 }
 
