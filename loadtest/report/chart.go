@@ -21,7 +21,7 @@ import (
 
 // Sizes of the drawing: answers per second over latencies over the lanes of bars.
 const (
-	narrowest, widest, perSecond = 1120, 16000, 6.0
+	narrowest, widest, perSecond = 880, 12000, 4.5
 	panel, lane, gap             = 190, 16, 8
 	bucketWidth                  = 3.0
 )
@@ -174,7 +174,7 @@ func drawBars(bars []Bar) (p *plot.Plot, lanes int) {
 				XYs: plotter.XYs{{X: piece.from.Seconds(), Y: -float64(row)}, {X: piece.to.Seconds(), Y: -float64(row)}}})
 		}
 	}
-	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	p.Y.Tick.Marker, p.Y.Tick.Label.Font.Size = plot.ConstantTicks(ticks), 8
 	p.Y.Min, p.Y.Max = 0.5-float64(len(ticks)), 0.5
 	return p, len(ticks)
 }

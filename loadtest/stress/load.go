@@ -59,8 +59,8 @@ func newLoad(cfg config, s *shop.Shop) *load {
 	return &load{cfg: cfg, shop: s, client: shop.Client(answerTimeout), memory: map[string]uint64{}}
 }
 
-// drive sends every planned request exactly once, at its time, also while others wait for an answer:
-// repeating them is the plan's business. What was sent before ctx ends is answered.
+// drive sends every planned request exactly once, at its time, also while others wait for an
+// answer: repeating them is the plan's business. What was sent before ctx ends is answered.
 func (l *load) drive(ctx context.Context, out io.Writer) error {
 	defer l.client.CloseIdleConnections()
 	l.began = time.Now()

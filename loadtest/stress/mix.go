@@ -79,7 +79,8 @@ func (q request) payment(id string) books.Payment {
 }
 
 // encode is the path and the body: what was planned, or, where another request is due, more of the
-// same order or the other way to pay. The nonce of a payment is no part of what its key is bound to.
+// same order or the other way to pay. The nonce of a payment is no part of what its key is bound
+// to.
 func (q request) encode(nonce string) (path string, body any) {
 	isOther := q.kind == mismatch
 	if q.method == "" {
