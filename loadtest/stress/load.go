@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,8 +8,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -41,6 +43,8 @@ type load struct {
 	pairs  int
 
 	mu       sync.Mutex
+	sent     []request // by number
+	second   request   // the duplicate of the last raced one
 	unpaid   []request // acknowledged orders; order holds their ID
 	finished []request // acknowledged
 	answers  []answer
@@ -59,54 +63,49 @@ func newLoad(cfg config, s *shop.Shop) *load {
 	return &load{cfg: cfg, shop: s, client: shop.Client(answerTimeout), memory: map[string]uint64{}}
 }
 
-// drive sends every planned request exactly once, at its time, also while others wait for an
-// answer: repeating them is the plan's business. What was sent before ctx ends is answered.
+// drive sends every planned request exactly once, at its time: repeating them is the plan's
+// business. What was sent before ctx ends is answered.
 func (l *load) drive(ctx context.Context, out io.Writer) error {
+	attacker := vegeta.NewAttacker(vegeta.Client(l.client))
 	defer l.client.CloseIdleConnections()
 	l.began = time.Now()
 	defer report.Progress(out, l.line)()
 	defer l.watchMemory(ctx)()
-	var sending sync.WaitGroup
-	defer sending.Wait()
-	var next, second request
-	for n := range l.cfg.requests() {
-		if err := wait.Pause(ctx, time.Until(l.began.Add(l.cfg.due(n)))); err != nil {
-			return err
-		}
-		if next = second; slot(n) != duplicate {
-			next, second = l.plan(n)
-		}
-		q := next
-		sending.Go(func() { l.enter(l.send(context.WithoutCancel(ctx), n, q)) })
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
+	for result := range attacker.Attack(l.next, pacer{l.cfg}, 0, "") {
+		l.enter(l.received(result))
 	}
-	return nil
+	return ctx.Err()
 }
 
-// send sends one request.
-func (l *load) send(ctx context.Context, n int, q request) answer {
-	a := answer{request: q, Attempt: journal.Attempt{Number: n, Invoke: time.Since(l.began)}}
-	err := func() error {
-		path, content := q.encode(strconv.Itoa(n))
-		raw, err := json.Marshal(content)
-		if err != nil {
-			return err
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, q.base+"/v1"+path, bytes.NewReader(raw))
-		if err != nil {
-			return err
-		}
-		r.Header = l.shop.Header(q.key)
-		response, err := l.client.Do(r)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		a.Status, a.Replayed = response.StatusCode, response.Header.Get(idempotency.HeaderReplay) == "true"
-		a.body, err = io.ReadAll(response.Body)
-		return err
-	}()
-	if a.Return = time.Since(l.began); err != nil {
-		a.Error = err.Error()
+// next is a [vegeta.Targeter]. The fragment of a URL, which is not sent, tells which request it is.
+func (l *load) next(t *vegeta.Target) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.sent)
+	q := l.second
+	if slot(n) != duplicate {
+		q, l.second = l.plan(n)
+	}
+	l.sent = append(l.sent, q)
+	path, content := q.encode(strconv.Itoa(n))
+	body, err := json.Marshal(content)
+	*t = vegeta.Target{Method: http.MethodPost, URL: fmt.Sprintf("%s/v1%s#%d", q.base, path, n), Header: l.shop.Header(q.key), Body: body}
+	return err
+}
+
+// received is the answer that a result holds.
+func (l *load) received(r *vegeta.Result) answer {
+	_, fragment, _ := strings.Cut(r.URL, "#")
+	n, _ := strconv.Atoi(fragment)
+	l.mu.Lock()
+	a := answer{request: l.sent[n], body: r.Body}
+	l.mu.Unlock()
+	sent := r.Timestamp.Sub(l.began)
+	a.Attempt = journal.Attempt{Number: n, Invoke: sent, Return: sent + r.Latency, Status: int(r.Code),
+		Replayed: r.Headers.Get(idempotency.HeaderReplay) == "true"}
+	if r.Code == 0 { // vegeta calls a refusal an error, too
+		a.Error = r.Error
 	}
 	a.judge()
 	return a

@@ -55,6 +55,17 @@ func (c config) due(n int) time.Duration {
 	return time.Duration(float64(n) / float64(c.Rate) * float64(time.Second))
 }
 
+// pacer is a [vegeta.Pacer] of a plan.
+type pacer struct{ cfg config }
+
+func (p pacer) Pace(elapsed time.Duration, sent uint64) (wait time.Duration, stop bool) {
+	n := int(sent) //nolint:gosec // a plan is far shorter
+	return max(0, p.cfg.due(n)-elapsed), n >= p.cfg.requests()
+}
+
+// Rate is the mean rate, per second.
+func (p pacer) Rate(time.Duration) float64 { return float64(p.cfg.Rate) }
+
 // pays has the payment methods of the kinds that pay.
 var pays = map[kind]string{cardPay: "card", walletPay: "wallet", pairCard: "card", pairWallet: "wallet"}
 
@@ -102,10 +113,8 @@ func (q request) encode(nonce string) (path string, body any) {
 }
 
 // plan makes request n, from what has been answered so far, and the duplicate that follows a raced
-// one. Where nothing is there to pay or to repeat yet, it is an order instead.
+// one. Where nothing is there to pay or to repeat yet, it is an order instead. l.mu is held.
 func (l *load) plan(n int) (one, second request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	k := slot(n)
 	switch {
 	case (k == replay || k == mismatch) && len(l.finished) > 0:
