@@ -11,7 +11,7 @@ func announced(b Books) []Violation {
 			events[e.Type+" "+e.About]++
 		}
 	}
-	return differ(OneEventEach, "events", changes(b), events, nil)
+	return Differ(OneEventEach, "events", changes(b), events, nil)
 }
 
 // changes counts what the rows say has happened.

@@ -49,7 +49,7 @@ func Broken(rule Rule, format string, args ...any) Violation {
 
 // differ compares what there should be with what there is, by an ID. Where there is nothing, it may
 // be missing. Owners are the keys whose histories show the violations, if any.
-func differ[V comparable](rule Rule, what string, want, is map[string]V, owners map[string]KeyID) (found []Violation) {
+func Differ[V comparable](rule Rule, what string, want, is map[string]V, owners map[string]KeyID) (found []Violation) {
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(is))
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {

@@ -20,8 +20,8 @@ func events(b Books) (found []Violation) {
 	for _, s := range b.Streams {
 		found = append(found, s.inOrder(b.Events)...)
 	}
-	return slices.Concat(found, b.unpublished(), differ(EventsOnce, "confirmations of order", placed, b.Confirmations, nil),
-		differ(EventsOnce, "notices to the warehouse of order", paid, b.WarehouseNotices, nil))
+	return slices.Concat(found, b.unpublished(), Differ(EventsOnce, "confirmations of order", placed, b.Confirmations, nil),
+		Differ(EventsOnce, "notices to the warehouse of order", paid, b.WarehouseNotices, nil))
 }
 
 // trimmed is a length from which the relay may have removed entries that every group has had.
@@ -122,5 +122,5 @@ func mailed(b Books) (found []Violation) {
 			found = append(found, Broken(EachMailed, "a mail has the Message-ID of no event: %s", id))
 		}
 	}
-	return append(found, differ(EachMailed, "confirmations of event", want, rows, nil)...)
+	return append(found, Differ(EachMailed, "confirmations of event", want, rows, nil)...)
 }

@@ -8,9 +8,6 @@ const UpdateOrder = "update_order"
 // changesOnly are the other operations that create nothing. What they change counts its changes.
 var changesOnly = []string{"put_product", "update_product", "update_customer"}
 
-// payOrder is the operation whose key has the path of what it created.
-const payOrder = "pay_order"
-
 // oneKeyPerEffect checks that each order, settled payment, refund, top-up and cancellation has
 // exactly one key. An expired key of a refund or a top-up knows only what that is a part of.
 func oneKeyPerEffect(b Books) []Violation {
@@ -52,8 +49,8 @@ func oneKeyPerEffect(b Books) []Violation {
 	for customer := range b.Wallets {
 		effect(customer, "")
 	}
-	return slices.Concat(differ(OneKeyPerEffect, "keys of", want, keys, nil), differ(OneKeyPerEffect, "keys that cancelled", cancelled, cancels, nil),
-		differ(OneKeyPerEffect, "further expired keys of", nil, parts, nil))
+	return slices.Concat(Differ(OneKeyPerEffect, "keys of", want, keys, nil), Differ(OneKeyPerEffect, "keys that cancelled", cancelled, cancels, nil),
+		Differ(OneKeyPerEffect, "further expired keys of", nil, parts, nil))
 }
 
 // owners are the keys of orders, payments, refunds and top-ups; of a paid order it is the

@@ -31,7 +31,7 @@ func charges(b Books) []Violation {
 			want[p.Order] = movements{1, p.Amount}
 		}
 	}
-	return differ(OneCharge, "charged for order", want, moved(b.Charges), b.owners())
+	return Differ(OneCharge, "charged for order", want, moved(b.Charges), b.owners())
 }
 
 func providerRefunds(b Books) []Violation {
@@ -45,7 +45,7 @@ func providerRefunds(b Books) []Violation {
 			want[r.ID] = movements{1, r.Amount}
 		}
 	}
-	return differ(OneRefund, "given back for refund", want, moved(b.ProviderRefunds), b.owners())
+	return Differ(OneRefund, "given back for refund", want, moved(b.ProviderRefunds), b.owners())
 }
 
 // moved is what the provider moved, by reference.
@@ -93,7 +93,7 @@ func ledger(b Books) (found []Violation) {
 			found = append(found, Broken(LedgerBalances, "transaction %s of %s: sum %d", t.ID, t.Subject, t.Sum).Of(owners[t.Subject]))
 		}
 	}
-	return append(found, differ(LedgerBalances, "entered for", want, entered, owners)...)
+	return append(found, Differ(LedgerBalances, "entered for", want, entered, owners)...)
 }
 
 func wallets(b Books) []Violation {
@@ -113,5 +113,5 @@ func wallets(b Books) []Violation {
 			want[customer] += r.Amount
 		}
 	}
-	return differ(WalletsMatch, "in the wallet of", want, b.Wallets, nil)
+	return Differ(WalletsMatch, "in the wallet of", want, b.Wallets, nil)
 }

@@ -3,7 +3,6 @@ package books
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -61,7 +60,10 @@ func (r Reader) tables(ctx context.Context, s *snapshot, b *Books) {
 		}
 		names[account] = key
 	}
-	b.Keys = keys(ctx, s, names)
+	b.Keys = rows[KeyRow](ctx, s, keysSQL)
+	for i := range b.Keys {
+		b.Keys[i].Account = names[b.Keys[i].Account]
+	}
 	b.Orders = rows[Order](ctx, s, `SELECT id::text, account_id::text, customer_id::text, status, total_amount,
 		(SELECT jsonb_object_agg(sku, quantity) FROM order_items WHERE order_id = orders.id), created_at FROM orders`)
 	b.Payments = rows[Payment](ctx, s, `SELECT id::text, order_id::text, customer_id::text, method, status, amount, refunded FROM payments`)
@@ -97,35 +99,14 @@ func (r Reader) tables(ctx context.Context, s *snapshot, b *Books) {
 	}
 }
 
-// keys reads the authority's rows. A refused key is free: it has no answer. An expired one has the
-// path of what it led to; a refund and a top-up have no path of their own.
-func keys(ctx context.Context, s *snapshot, names map[string]string) []KeyRow {
-	type kept struct {
-		KeyRow
-
-		Content []byte // of the answer
-		Path    string // the ID in it
-	}
-	var all []KeyRow
-	for _, row := range rows[kept](ctx, s, `SELECT account_id::text, key, operation, status, coalesce(response_status, 0),
-		encode(sha256(coalesce(response_body, '')), 'hex'), coalesce(resource_id::text, ''), '', attempted_at, response_body,
-		coalesce(substring(resource from '[0-9a-f-]{36}'), '') FROM idempotency_keys WHERE status <> 'refused'`) {
-		row.Account = names[row.Account]
-		switch {
-		case row.Status != Expired:
-			var content struct{ ID string } // a problem has none
-			_ = json.Unmarshal(row.Content, &content)
-			row.Resource = content.ID
-		case row.Resource != "":
-		case row.Operation == payOrder:
-			row.Resource = row.Path
-		default:
-			row.Parent = row.Path
-		}
-		all = append(all, row.KeyRow)
-	}
-	return all
-}
+// keysSQL reads the authority's rows. A refused key is free: it has no answer. What a key led to is
+// in its answer. An expired one has the path instead; a refund and a top-up have no path of their
+// own, but that of what they are a part of.
+const keysSQL = `SELECT account_id::text, key, operation, status, coalesce(response_status, 0), encode(sha256(coalesce(response_body, '')), 'hex'),
+	CASE WHEN status <> 'expired' THEN coalesce(convert_from(nullif(response_body, ''), 'UTF8')::jsonb->>'id', '')
+		ELSE coalesce(resource_id::text, CASE operation WHEN 'pay_order' THEN path END, '') END,
+	CASE WHEN status = 'expired' AND resource_id IS NULL AND operation <> 'pay_order' THEN coalesce(path, '') ELSE '' END, attempted_at
+	FROM (SELECT *, substring(resource from '[0-9a-f-]{36}') AS path FROM idempotency_keys) k WHERE status <> 'refused'`
 
 // snapshot is a transaction that is read until the first error.
 type snapshot struct {

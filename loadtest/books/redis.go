@@ -40,11 +40,13 @@ func (r Reader) redis(ctx context.Context, b *Books) error {
 		return err
 	}
 	b.Streams = append(slices.Clone(r.Lost), Stream{Since: r.Since, IDs: last})
-	return r.eachRecord(ctx, recordPrefix, func(record Record, inProgress bool) {
-		if inProgress {
+	records, err := r.records(ctx, recordPrefix)
+	for _, record := range records {
+		if record.inProgress {
 			b.Pending = append(b.Pending, record.Name)
 		}
-	})
+	}
+	return err
 }
 
 // Record is an answer that Redis keeps, and how long it and its row in PostgreSQL are kept from now
@@ -55,12 +57,12 @@ type Record struct {
 	HasRow  bool
 	RowLeft time.Duration
 
-	read time.Time // when Redis was asked
+	inProgress bool
+	read       time.Time // when Redis was asked
 }
 
-// eachRecord reads the records whose keys begin with a prefix. One that expires meanwhile is left
-// out.
-func (r Reader) eachRecord(ctx context.Context, prefix string, do func(record Record, inProgress bool)) error {
+// records reads the records whose keys begin with a prefix. One that expires meanwhile is left out.
+func (r Reader) records(ctx context.Context, prefix string) (all []Record, err error) {
 	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
 	defer func() { _ = client.Close() }()
 	names := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
@@ -69,13 +71,13 @@ func (r Reader) eachRecord(ctx context.Context, prefix string, do func(record Re
 		value, left := pipe.Get(ctx, names.Val()), pipe.PTTL(ctx, names.Val())
 		if _, err := pipe.Exec(ctx); err == nil {
 			metadata, _, _ := strings.Cut(value.Val(), "\n")
-			do(Record{Name: names.Val(), Left: left.Val(), read: time.Now()}, strings.Contains(metadata, `"status":"InProgress"`))
+			all = append(all, Record{Name: names.Val(), Left: left.Val(), read: time.Now(), inProgress: strings.Contains(metadata, `"status":"InProgress"`)})
 		}
 	}
 	if err := names.Err(); err != nil {
-		return fmt.Errorf("read Redis's records: %w", err)
+		return nil, fmt.Errorf("read Redis's records: %w", err)
 	}
-	return nil
+	return all, nil
 }
 
 const (
@@ -102,14 +104,10 @@ func (r Reader) Records(ctx context.Context) (records []Record, err error) {
 		return nil, fmt.Errorf("read the timeline: %w", err)
 	}
 	prefix := recordPrefix + timeline + ":"
-	err = r.eachRecord(ctx, prefix, func(record Record, inProgress bool) {
-		if !inProgress && record.Left >= 0 { // or it has expired meanwhile
-			records = append(records, record)
-		}
-	})
-	if err != nil {
+	if records, err = r.records(ctx, prefix); err != nil {
 		return nil, err
 	}
+	records = slices.DeleteFunc(records, func(r Record) bool { return r.inProgress || r.Left < 0 }) // which has expired meanwhile
 	asked := time.Now()
 	kept, left := map[string]time.Duration{}, 0.0
 	var name string

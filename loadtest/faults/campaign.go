@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +69,7 @@ type campaign struct {
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
+	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}, versions: readVersions(ctx)}
 	var err error
 	if cfg.Redis == stack.Single {
 		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
@@ -78,9 +77,6 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 		}
 	}
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
-		return nil, err
-	}
-	if c.versions, err = readVersions(ctx, st); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.Out, 0o755); err != nil {
@@ -198,9 +194,6 @@ func (r *faultRun) breaks(damage fault.Damage) bool {
 
 // Took is the time from healing until the service was back.
 func (r faultRun) Took() time.Duration { return r.Recovered - r.Healed }
-
-// Class is the victim's name as a CSS class.
-func (r faultRun) Class() string { return strings.ToLower(string(r.Victim)) }
 
 // runFaults injects and heals until the time is over.
 func (c *campaign) runFaults(ctx context.Context) error {

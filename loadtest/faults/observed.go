@@ -28,9 +28,9 @@ func (c *campaign) observed(ctx context.Context, attempts []journal.Attempt) ([]
 	}
 	found := slices.Concat(deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.runs) }))
-	writes, losses := c.witness.Found()
-	return slices.Concat(found, foreignWrites(writes, c.wire.Began), lostLeases(losses, c.runs, c.wire.Began),
-		unserved(attempts, c.witness.Releases(), c.runs, c.wire.Began), overloads(attempts, c.books, c.witness.Releases(), c.runs)), nil
+	seen := c.witness.Found()
+	return slices.Concat(found, leases(seen, c.runs, c.wire.Began), unserved(attempts, seen.Releases, c.runs, c.wire.Began),
+		overloads(attempts, c.books, seen.Releases, c.runs)), nil
 }
 
 // excused says whether a run that excuses the rule was in force at some moment of a period.
@@ -116,7 +116,7 @@ const promptly = time.Second
 
 // unserved returns the attempts that ended with their client's connection: they released their key
 // promptly although no fault excuses it.
-func unserved(attempts []journal.Attempt, releases []witness.Release, runs []faultRun, began time.Time) (found []books.Violation) {
+func unserved(attempts []journal.Attempt, releases []witness.Event, runs []faultRun, began time.Time) (found []books.Violation) {
 	released := map[string]time.Duration{} // by key, the first time
 	for _, r := range slices.Backward(releases) {
 		released[keyOf(r.Record)] = r.At.Sub(began)
@@ -134,18 +134,14 @@ func unserved(attempts []journal.Attempt, releases []witness.Release, runs []fau
 // keyOf is the client's key of a record in Redis.
 func keyOf(record string) string { return record[strings.LastIndex(record, ":")+1:] }
 
-// foreignWrites are changes of records by attempts that did not own them.
-func foreignWrites(writes []witness.ForeignWrite, began time.Time) (found []books.Violation) {
-	for _, w := range writes {
+// leases are the changes of records by attempts that did not own them, and the leases that ended
+// while their owner lived and no fault excuses it.
+func leases(seen witness.Events, runs []faultRun, began time.Time) (found []books.Violation) {
+	for _, w := range seen.Foreign {
 		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Sub(began).Seconds(), w.Detail))
 	}
-	return found
-}
-
-// lostLeases are the leases that ended while their owner lived and no fault excuses it.
-func lostLeases(losses []witness.Loss, runs []faultRun, began time.Time) (found []books.Violation) {
-	for _, l := range losses {
-		from, to := l.From.Sub(began), l.To.Sub(began)
+	for _, l := range seen.Losses {
+		from, to := l.Since.Sub(began), l.At.Sub(began)
 		if !excused(verify.LeaseKept, runs, from, to) {
 			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs", l.Record, from.Seconds(), to.Seconds()))
 		}
@@ -174,7 +170,7 @@ const (
 // overloads finds what overload may not do: leave something of what was turned away, turn away what
 // is answered without the database, turn away orders because payments wait, and turn away anything
 // because requests stay unfinished, because another account is greedy or because of strangers.
-func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Release, runs []faultRun) []books.Violation {
+func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Event, runs []faultRun) []books.Violation {
 	var records []string
 	for _, r := range releases {
 		records = append(records, keyOf(r.Record))

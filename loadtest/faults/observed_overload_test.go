@@ -144,7 +144,7 @@ func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
 	t.Parallel()
 	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}
-	releases := []witness.Release{{Record: "idempotency:a:k"}}
+	releases := []witness.Event{{Record: "idempotency:a:k"}}
 	found := overloads(away, books.Books{}, releases, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.TurnedAwayClean, found[0].Rule)

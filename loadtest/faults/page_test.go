@@ -1,7 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"encoding/base64"
+	"html"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // has looks for a part of a page, which is too long for a message.
@@ -19,30 +24,41 @@ func has(t *testing.T, page, part string) {
 	require.GreaterOrEqual(t, strings.Index(page, part), 0, part)
 }
 
-func drawn(t *testing.T, s summary, attempts []journal.Attempt, evidence string) string {
+func drawn(t *testing.T, s summary, attempts []journal.Attempt, evidence string) (page, picture string) {
 	t.Helper()
-	var out bytes.Buffer
-	require.NoError(t, drawPage(&out, s, attempts, evidence))
-	return out.String()
+	made, err := pageOf(s, attempts, evidence)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, made.Write(file))
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	parts := regexp.MustCompile(`^(?s)(.*)data:image/svg&#43;xml;base64,([^"]*)(.*)$`).FindStringSubmatch(string(raw))
+	require.Len(t, parts, 4, "the page has the picture in it")
+	svg, err := base64.StdEncoding.DecodeString(html.UnescapeString(parts[2]))
+	require.NoError(t, err)
+	return parts[1] + parts[3], string(svg)
 }
 
 func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 	t.Parallel()
-	page := drawn(t, summary{Command: "task test:faults SEED=7", Attempts: 4711, Faults: 2, Deaths: 0,
+	page, picture := drawn(t, summary{Command: "task test:faults SEED=7", Attempts: 4711, Faults: 2, Deaths: 0,
 		Runs: []faultRun{
-			{Name: "kill <api-1>", Victim: fault.Replicas, Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
-			{Name: "redis flush", Victim: fault.Redis, Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
-			{Name: "not there", Victim: fault.Mail, NotFired: true},
+			{Name: "kill <api-1>", Kind: "replica kill", Victim: fault.Replicas, Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
+			{Name: "redis flush", Kind: "redis flush", Victim: fault.Redis, Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
+			{Name: "not there", Kind: "not there", Victim: fault.Mail, NotFired: true},
 		},
-		Promises: []promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
+		Promises: []report.Promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
 		Kinds: map[string]tally{"replica kill": {Faults: 1, InFlight: 9, Slowest: 500 * time.Millisecond}},
 	}, []journal.Attempt{{Return: time.Second, Invoke: 999 * time.Millisecond, Status: 201}, {Return: 2 * time.Second, Invoke: time.Second, Error: "reset"}},
 		"history of k1")
-	for _, want := range []string{"SEED=7", "kill &lt;api-1&gt;: 1.0 s to 2.0 s, 9 requests in flight, back after 500 ms", `class="run replicas"`,
-		`class="run redis"`, ">Redis</text>", "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "Power cuts", `<polygon class="unknown"`,
+	for _, want := range []string{"SEED=7", `<td>kill &lt;api-1&gt;</td><td class="n">1.0 s</td><td class="n">9</td><td class="n">0.5 s</td>`, "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "Power cuts",
 		"Promises were broken: 2 violations", "oncepay under 2 faults", "<td>replica kill</td>"} {
 		has(t, page, want)
 	}
+	for _, want := range []string{">replica kill</text>", ">redis flush</text>", "no answer, or 5xx", ">all, p99</text>", "fill:#D1495B", "seconds since the start"} {
+		has(t, picture, want)
+	}
+	require.Negative(t, strings.Index(picture, "not there"))
 	for what, unwanted := range map[string]string{"a link to the outside": "http", "what the template did not trust": "ZgotmplZ",
 		"an empty tile": "without an answer after a death", "what did not happen": "not there"} {
 		require.Equal(t, -1, strings.Index(page, unwanted), what)
@@ -53,12 +69,13 @@ func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 // show.
 func TestDrawPage_DrawsRunsOfAnyLength(t *testing.T) {
 	t.Parallel()
-	has(t, drawn(t, summary{}, nil, ""), "oncepay under 0 faults")
+	page, _ := drawn(t, summary{}, nil, "")
+	has(t, page, "oncepay under 0 faults")
 	var attempts []journal.Attempt
 	for at := time.Duration(0); at < 8*time.Hour; at += time.Second {
 		attempts = append(attempts, journal.Attempt{Return: at + time.Millisecond, Invoke: at, Status: 201})
 	}
-	page := drawn(t, summary{}, attempts, "")
-	require.Less(t, len(page), 2<<20)
-	has(t, page, `>7h55m</text>`)
+	_, picture := drawn(t, summary{}, attempts, "")
+	require.Less(t, len(picture), 2<<20)
+	has(t, picture, ">10000</text>")
 }

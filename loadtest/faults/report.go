@@ -18,6 +18,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 // maxHistories bounds how many keys are printed in full, and maxShown how many violations of a
@@ -46,12 +47,8 @@ func (c *campaign) report(s summary) error {
 	var evidence strings.Builder
 	c.writeEvidence(&evidence, s)
 	fmt.Fprintf(c.out, "%s\nreport: %s.html, .json and .journal\nagain:  %s\n", &evidence, base, s.Command)
-	page, err := os.Create(base + ".html")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = page.Close() }()
-	return drawPage(page, s, c.journal.Attempts(), evidence.String())
+	page, err := pageOf(s, c.journal.Attempts(), evidence.String())
+	return errors.Join(err, page.Write(base+".html"))
 }
 
 // writeEvidence shows some violations of each rule, and the full histories of some keys.
@@ -78,7 +75,7 @@ var texts embed.FS
 
 // pages are the report of a campaign as text, and the overview.
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"seconds": func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) },
+	"seconds": report.Seconds,
 	"round":   func(d time.Duration) string { return d.Round(time.Second).String() },
 	"perHour": func(n int, d time.Duration) string { return thousands(int(float64(n) / max(d.Hours(), 1e-9))) },
 	"n":       thousands,
@@ -115,7 +112,7 @@ func writeOverview(out io.Writer, paths []string) error {
 		}
 		for i, p := range run.Promises {
 			if i == len(total.Promises) {
-				total.Promises = append(total.Promises, promise{Rule: p.Rule})
+				total.Promises = append(total.Promises, report.Promise{Rule: p.Rule})
 			}
 			total.Promises[i].Broken += p.Broken
 		}

@@ -14,12 +14,13 @@ import (
 
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
 
 func runOf(seed uint64, faults int, slowest time.Duration) summary {
 	return summary{Seed: seed, Command: "task test:faults SEED=" + thousands(int(seed)), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
 		Keyless: keyless{Sent: 40, Unanswered: 3}, Faults: faults, Attempts: 60_000, Keys: 20_000, Effects: map[string]int{"orders": 5, "charges": 3}, Versions: versions{Oncepay: "abc", CPUs: 4},
-		Failovers: 1, Promotion: slowest, NotDrawn: []string{"both replicas kill"}, Deaths: 1, Death: death{Nginx: slowest / 2, Keys: 4, Decided: slowest}, Promises: []promise{{books.OneCharge, 0}, {verify.KeysRecovered, 0}},
+		Failovers: 1, Promotion: slowest, NotDrawn: []string{"both replicas kill"}, Deaths: 1, Death: death{Nginx: slowest / 2, Keys: 4, Decided: slowest}, Promises: []report.Promise{{Rule: books.OneCharge}, {Rule: verify.KeysRecovered}},
 		Kinds: map[string]tally{"replica kill": {Faults: faults, InFlight: 9, Slowest: slowest}}}
 }
 

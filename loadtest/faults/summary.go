@@ -6,24 +6,17 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/oncepay/oncepay/internal/programs"
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/conformance"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/report"
 )
-
-// soon is longer than any pause between two attempts of a client: Retry-After and up to 2 s more.
-const soon = 8 * time.Second
 
 // summary is a run in figures: the report as JSON. Durations are in nanoseconds.
 type summary struct {
@@ -48,21 +41,13 @@ type summary struct {
 	Promotion   time.Duration           `json:"promotion"`   // the longest that Sentinel took to promote the other server
 	Death       death                   `json:"death"`       // the worst of them all
 	Deaths      int                     `json:"deaths"`      // that were measured
-	Interrupted interrupted             `json:"interrupted"`
 	Kinds       map[string]tally        `json:"kinds"`
 	NotDrawn    []string                `json:"not_drawn"` // kinds that there was no time for
 	Runs        []faultRun              `json:"runs"`
-	Promises    []promise               `json:"promises"`
+	Promises    []report.Promise        `json:"promises"`
 	Violations  []books.Violation       `json:"violations"`
 	Score       verify.Score            `json:"score"`
 	Generated   conformance.Report      `json:"generated"`
-}
-
-// interrupted are the keys of clients that lost an attempt to a death, and the longest from such a
-// death to the key's answer. These clients pause, as they are asked to and for up to 2 s more.
-type interrupted struct {
-	Keys    int           `json:"keys"`
-	Slowest time.Duration `json:"slowest"`
 }
 
 // keyless are the changes that were sent without a key. Those without an answer may have acted once
@@ -71,15 +56,6 @@ type keyless struct {
 	Sent       int `json:"sent"`
 	Unanswered int `json:"unanswered"`
 }
-
-// promise is a rule and how often it was broken.
-type promise struct {
-	Rule   books.Rule `json:"rule"`
-	Broken int        `json:"broken"`
-}
-
-// Text is what pages call it.
-func (p promise) Text() books.Rule { return p.Rule }
 
 // tally is what a kind of fault amounted to.
 type tally struct {
@@ -144,7 +120,7 @@ func (c *campaign) summarize(passedOn int) summary {
 	s := summary{System: c.cfg.System, Score: c.score, Seed: c.cfg.Seed, Command: c.cfg.command(), Date: time.Now().UTC().Truncate(time.Second), Versions: c.versions, Clients: c.cfg.Clients,
 		Duration: c.stopped, Attempts: len(attempts), Keys: len(verify.History(attempts)), Effects: effects(c.books), Outcomes: map[journal.Outcome]int{},
 		PassedOn: passedOn, ReadLate: c.readLate, SameTime: c.sameMicrosecond, Republished: c.books.Repeated(), Kinds: map[string]tally{}, NotDrawn: []string{},
-		Runs: c.runs, Violations: c.violations, Generated: c.generated, Interrupted: interruptedBy(attempts, c.runs)}
+		Runs: c.runs, Violations: c.violations, Generated: c.generated}
 	for _, a := range attempts {
 		s.Outcomes[a.Outcome()]++
 		if a.Key == "" && a.Change.Kind != journal.Get {
@@ -162,10 +138,7 @@ func (c *campaign) summarize(passedOn int) summary {
 			s.NotDrawn = append(s.NotDrawn, kind)
 		}
 	}
-	for _, rule := range verify.Rules {
-		broken := slices.DeleteFunc(slices.Clone(c.violations), func(v books.Violation) bool { return v.Rule != rule })
-		s.Promises = append(s.Promises, promise{rule, len(broken)})
-	}
+	s.Promises = report.Promises(verify.Rules, c.violations)
 	return s
 }
 
@@ -182,31 +155,6 @@ func effects(b books.Books) map[string]int {
 		}
 	}
 	return count
-}
-
-// interruptedBy finds the keys that lost an attempt to the death of a replica, and whose clients
-// tried again soon.
-func interruptedBy(attempts []journal.Attempt, runs []faultRun) (all interrupted) {
-	for _, ofKey := range verify.History(attempts) {
-		var decided time.Duration
-		for _, a := range ofKey {
-			if a.Outcome().Decided() && (decided == 0 || a.Return < decided) {
-				decided = a.Return
-			}
-		}
-		lost := slices.IndexFunc(ofKey, func(a journal.Attempt) bool {
-			died := func(r faultRun) bool {
-				return !r.NotFired && r.Dies != "" && a.Invoke <= r.Healed && a.Return >= r.Injected
-			}
-			again := func(b journal.Attempt) bool { return b.Invoke > a.Return && b.Invoke < a.Return+soon }
-			return a.Outcome() == journal.Unknown && decided >= a.Return && slices.ContainsFunc(runs, died) && slices.ContainsFunc(ofKey, again)
-		})
-		if lost >= 0 {
-			all.Keys++
-			all.Slowest = max(all.Slowest, decided-ofKey[lost].Return)
-		}
-	}
-	return all
 }
 
 // versions are of everything that a result depends on.
@@ -226,30 +174,15 @@ func (v versions) String() string {
 
 var number = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// readVersions asks the stack that is up, and the programs.
-func readVersions(ctx context.Context, st *stack.Stack) (versions, error) {
-	v := versions{Oncepay: commit(ctx), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
-	conn, err := pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
-	if err != nil {
-		return v, fmt.Errorf("read PostgreSQL's version: %w", err)
+// readVersions asks the programs that a native stack runs.
+func readVersions(ctx context.Context) versions {
+	of := func(p *programs.Program, flag string) string {
+		path, _ := p.Find()
+		printed, _ := exec.CommandContext(ctx, path, flag).CombinedOutput() // one that is not there has no version
+		return number.FindString(string(printed))
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	v.Postgres = number.FindString(conn.PgConn().ParameterStatus("server_version"))
-	client := redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})
-	defer func() { _ = client.Close() }()
-	info, err := client.Info(ctx, "server").Result()
-	if err != nil {
-		return v, fmt.Errorf("read Redis's version: %w", err)
-	}
-	_, info, _ = strings.Cut(info, "redis_version:")
-	v.Redis = number.FindString(info)
-	nginx, err := programs.Nginx.Find()
-	if err != nil {
-		return v, err
-	}
-	printed, err := exec.CommandContext(ctx, nginx, "-v").CombinedOutput()
-	v.Nginx = number.FindString(string(printed))
-	return v, err
+	return versions{Oncepay: commit(ctx), Go: runtime.Version(), Postgres: of(programs.PostgreSQL, "--version"), Redis: of(programs.Redis, "--version"),
+		Nginx: of(programs.Nginx, "-v"), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 }
 
 // commit is HEAD's; a tree that is no checkout of git has none.

@@ -84,21 +84,6 @@ func TestLeaks_CompareWithTheBaseline(t *testing.T) {
 	}
 }
 
-// Of two keys that lost their attempt to a death, one was retried.
-func TestInterruptedBy_CountsKeysWhoseClientsRetried(t *testing.T) {
-	t.Parallel()
-	c, _ := campaignOf()
-	at := func(key string, invoke, back time.Duration, status int) journal.Attempt {
-		return journal.Attempt{Key: key, Invoke: invoke, Return: back, Status: status}
-	}
-	all := interruptedBy([]journal.Attempt{
-		at("waited", 3*time.Second, 5*time.Second, 0), at("waited", 6*time.Second, 8*time.Second, 201),
-		at("left", 3*time.Second, 5*time.Second, 0), at("left", 60*time.Second, 61*time.Second, 201),
-		at("before", time.Second, 2*time.Second, 0), at("before", 2*time.Second, 3*time.Second, 201),
-	}, c.runs)
-	require.Equal(t, interrupted{Keys: 1, Slowest: 3 * time.Second}, all)
-}
-
 func TestRecoveries_HaveDeadlines(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

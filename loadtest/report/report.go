@@ -1,62 +1,92 @@
-// Package report has what the pages of load tests share: their head with tiles, promises and style,
-// and the axes of their drawings.
+// Package report writes the pages of load tests: tiles, a drawing, tables and promises.
 package report
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
+	"io"
+	"os"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
+
+	"github.com/oncepay/oncepay/loadtest/books"
 )
 
-// Head is what a page begins with.
-type Head struct {
+// Page is one self-contained HTML page about a run.
+type Page struct {
 	Title, Verdict string
 	Broken         bool
 	Tiles          []Tile
+	Picture        template.URL
+	Legend         string // what is special about the picture
+	Evidence       string // of violations: what was seen
+	Promises       []Promise
+	Tables         []Table
+	Command        string // repeats the run
+	Notes          []string
+	NotCovered     []string
 }
 
 // Tile is a figure worth large letters. It is left out if nothing was measured: if it has no value.
 type Tile struct{ Value, Label string }
 
-// Promise is a line of the verdict.
-type Promise struct {
-	Text   string
-	Broken int // how often
+// Table is one whose first column has names, and the others figures.
+type Table struct {
+	Title, Note string
+	Header      []string
+	Rows        [][]any
 }
 
-//go:embed parts.html
-var parts string
+// Print prints the table for a terminal, its columns aligned.
+func (t Table) Print(out io.Writer) {
+	aligned := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(aligned, "\n%s\t\n", strings.Join(t.Header, "\t"))
+	for _, row := range t.Rows {
+		for _, value := range row {
+			fmt.Fprintf(aligned, "%v\t", value)
+		}
+		fmt.Fprintln(aligned)
+	}
+	_ = aligned.Flush() // out is a terminal
+}
 
-// Parse makes a page of the text, which may use the templates "head" and "promises", and defines
-// "style" with what it needs besides. It panics if the text is no template.
-func Parse(text string) *template.Template {
-	page := template.New("page").Funcs(template.FuncMap{"seconds": Seconds})
-	return template.Must(template.Must(page.Parse(parts)).Parse(text))
+// Promise is a rule, and how often it was broken.
+type Promise struct {
+	Rule   books.Rule `json:"rule"`
+	Broken int        `json:"broken"`
+}
+
+// Promises are the rules that were checked, and every other one that is broken.
+func Promises(checked []books.Rule, found []books.Violation) (all []Promise) {
+	times := map[books.Rule]int{}
+	for _, v := range found {
+		if times[v.Rule]++; !slices.Contains(checked, v.Rule) {
+			checked = append(slices.Clone(checked), v.Rule)
+		}
+	}
+	for _, rule := range checked {
+		all = append(all, Promise{rule, times[rule]})
+	}
+	return all
+}
+
+//go:embed page.html
+var text string
+
+var page = template.Must(template.New("page").Parse(text))
+
+// Write writes the page into a file.
+func (p Page) Write(path string) error {
+	var text bytes.Buffer
+	if err := page.Execute(&text, p); err != nil {
+		return fmt.Errorf("draw the page: %w", err)
+	}
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
 // Seconds are what people read.
-func Seconds(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%g ms", float64(d.Microseconds())/1000)
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
-
-// Short leaves out what is zero: 5m, 1h.
-func Short(at time.Duration) string {
-	text := at.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func Seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -11,21 +11,46 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"github.com/caarlos0/env/v11"
 
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
+	// shortDuration is enough for some hundred keys; `task test:all` uses it.
+	shortDuration = 10 * time.Second
 	// Enough customers and products that they are shared by requests at the
 	// same time, as in a shop, and not by all of them.
 	customerCount, productCount = 20, 20
 	topUp                       = 500_000_000 // minor units; each customer gets two
 )
+
+// config is read from the environment; the defaults fit `stack up`.
+type config struct {
+	Rate     int           `env:"RATE" envDefault:"50"`      // requests per second
+	Duration time.Duration `env:"DURATION" envDefault:"60s"` // of the load, without set-up and audit
+
+	BaseURL string `env:"BASE_URL" envDefault:"http://127.0.0.1:8080"` // nginx
+	API1URL string `env:"API1_URL" envDefault:"http://127.0.0.1:8081"`
+	API2URL string `env:"API2_URL" envDefault:"http://127.0.0.1:8082"`
+	Ops1URL string `env:"OPS1_URL" envDefault:"http://127.0.0.1:9081"` // for /metrics
+	Ops2URL string `env:"OPS2_URL" envDefault:"http://127.0.0.1:9082"`
+	PSPURL  string `env:"PSP_URL" envDefault:"http://127.0.0.1:8090"` // for its list of charges
+	APIKey  string `env:"API_KEY" envDefault:"sk_test_demo"`
+	Out     string `env:"STRESS_OUT" envDefault:"loadtest/out"` // folder of the report
+
+	// Database holds the events; "none" leaves their lag unmeasured.
+	Database string `env:"DATABASE_URL" envDefault:"postgres://oncepay:oncepay@127.0.0.1:55432/oncepay?sslmode=disable"`
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -34,6 +59,30 @@ func main() {
 		fmt.Fprintln(os.Stderr, "stress:", err)
 		os.Exit(1)
 	}
+}
+
+func parseConfig(args, environ []string) (config, error) {
+	cfg, err := env.ParseAsWithOptions[config](env.Options{Environment: env.ToMap(environ)})
+	if err != nil {
+		return config{}, fmt.Errorf("read environment: %w", err)
+	}
+	flags := flag.NewFlagSet("stress", flag.ContinueOnError)
+	short := flags.Bool("short", false, "drive for "+shortDuration.String()+" only")
+	if err := flags.Parse(args); err != nil {
+		return config{}, err
+	}
+	if *short {
+		cfg.Duration = shortDuration
+	}
+	if cfg.Rate < 1 || cfg.Duration <= 0 {
+		return config{}, errors.New("RATE and DURATION must be above zero")
+	}
+	return cfg, nil
+}
+
+// requests is how many are sent in all.
+func (c config) requests() int {
+	return max(1, int(float64(c.Rate)*c.Duration.Seconds()))
 }
 
 func run(ctx context.Context, args, environ []string, out io.Writer) error {
@@ -48,12 +97,18 @@ func run(ctx context.Context, args, environ []string, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: %d requests/s for %s through %s, pairs to %s and %s\n",
 		s.Run, cfg.Rate, cfg.Duration, cfg.BaseURL, cfg.API1URL, cfg.API2URL)
-
-	o := newOutcome(cfg, s.Run)
-	if err := o.attack(ctx, s, out); err != nil {
+	l := newLoad(cfg, s)
+	if err := l.drive(ctx, out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "reading everything back")
-	unread := o.audit(ctx, s)
-	return o.conclude(unread, out)
+	o, unread := l.audit(ctx)
+	o.print(out)
+	if err := o.writeFiles(out); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if unread == nil && !o.Passed {
+		return errOff
+	}
+	return unread
 }

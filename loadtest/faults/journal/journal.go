@@ -232,24 +232,21 @@ var ErrTorn = errors.New("the journal's last line is torn")
 
 // Read returns the attempts of a journal, with ErrTorn all but the last. A bad line with others
 // after it is damage, and another error.
-func Read(in io.Reader) ([]Attempt, error) {
-	var attempts []Attempt
-	lines := bufio.NewReader(in)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
+func Read(in io.Reader) (attempts []Attempt, err error) {
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadBytes('\n') // each ends with its line feed
+		number := len(attempts) + 1
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0:
 			return attempts, nil
-		}
-		if errors.Is(err, io.EOF) {
-			return attempts, fmt.Errorf("line %d: %w", number, ErrTorn) // each ends with its line feed
+		case errors.Is(err, io.EOF):
+			return attempts, fmt.Errorf("line %d: %w", number, ErrTorn)
+		case err == nil:
+			attempts = append(attempts, Attempt{})
+			err = json.Unmarshal(line, &attempts[number-1])
 		}
 		if err != nil {
-			return attempts, fmt.Errorf("read the journal: %w", err)
+			return attempts[:number-1], fmt.Errorf("read the journal, line %d: %w", number, err)
 		}
-		var a Attempt
-		if err := json.Unmarshal(line, &a); err != nil {
-			return attempts, fmt.Errorf("read the journal, line %d: %w", number, err)
-		}
-		attempts = append(attempts, a)
 	}
 }

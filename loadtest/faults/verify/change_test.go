@@ -50,6 +50,20 @@ func (c *changes) found() (found []books.Violation) {
 	return found
 }
 
+// The search for an order would take longer than the universe here: no verdict is no proof.
+func TestChanges_TakeAnUndecidedCheckForAViolation(t *testing.T) {
+	t.Parallel()
+	c := &changes{}
+	c.write("a", 0, 201, set(0))
+	for i := range 40 {
+		c.write("", 3, 200, add(1<<i))
+	}
+	c.end(-1, 20)
+	found := c.found()
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Detail, "Unknown")
+}
+
 func TestChanges_ActOnceInTheirTime(t *testing.T) {
 	t.Parallel()
 	for name, happened := range map[string]func(*changes){

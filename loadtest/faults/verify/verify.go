@@ -48,11 +48,11 @@ var Rules = []books.Rule{
 }
 
 // All applies the rules that need only the journal and the books. Patience bounds the check of one
-// history.
+// product's or customer's history.
 func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []books.Violation {
 	keys := keysOf(attempts, b)
 	return slices.Concat(
-		check(OneHistory, keys, func(k key) string { return k.oneHistory(patience) }), check(ReusedForAReason, keys, reusedForAReason),
+		check(OneHistory, keys, oneHistory), check(ReusedForAReason, keys, reusedForAReason),
 		check(AnswersKept, keys, answersKept), check(RefusedNoEffect, keys, refusedHasNoEffect), check(RefusalsHold, keys, refusalHolds),
 		changesActOnce(attempts, b, patience), check(Decided, keys, decided), check(LookUpsAgree, keys, lookUpsAgree), books.Check(b))
 }

@@ -33,13 +33,12 @@ func Follow(ctx context.Context, addr string) (*Witness, error) {
 	w := newWitness()
 	go pulse(ctx, addr)
 	go func() {
-		w.readAll(ctx, first)
-		for ctx.Err() == nil {
-			w.forget()
-			time.Sleep(pause)
-			if next, err := dial(ctx, addr); err == nil {
-				w.readAll(ctx, next)
+		for log := first; ctx.Err() == nil; log, err = dial(ctx, addr) {
+			if err == nil {
+				w.readAll(ctx, log)
+				w.forget()
 			}
+			time.Sleep(pause)
 		}
 	}()
 	return w, nil
@@ -127,21 +126,18 @@ func parse(line string) (command, bool) {
 	return c, true
 }
 
-// option returns the argument after the one with this name.
-func (c command) option(name string) (string, bool) {
-	i := slices.IndexFunc(c.args, func(arg string) bool { return strings.EqualFold(arg, name) })
-	if i < 0 {
-		return "", false
-	}
-	return slices.Concat(c.args, []string{""})[i+1], true
+// has returns the place of an option's name, or -1.
+func (c command) has(name string) int {
+	return slices.IndexFunc(c.args, func(arg string) bool { return strings.EqualFold(arg, name) })
 }
 
 // lifetime is the PX or EX of a SET; a record without either does not expire.
 func (c command) lifetime() time.Duration {
 	for name, unit := range map[string]time.Duration{"px": time.Millisecond, "ex": time.Second} {
-		text, _ := c.option(name)
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return time.Duration(n) * unit
+		if i := c.has(name); i >= 0 && i+1 < len(c.args) {
+			if n, err := strconv.ParseInt(c.args[i+1], 10, 64); err == nil {
+				return time.Duration(n) * unit
+			}
 		}
 	}
 	return forever

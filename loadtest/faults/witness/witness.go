@@ -29,33 +29,28 @@ const (
 	forever = time.Duration(math.MaxInt64 / 4)
 )
 
-// ForeignWrite is a change of a record by an attempt that did not own it.
-type ForeignWrite struct {
+// Event is something that happened to a record.
+type Event struct {
 	At     time.Time
 	Record string // the Redis key
 	Detail string
+	Since  time.Time // of a loss: when the lease began
 }
 
-// Loss is a lease that ended although its owner lived: it came back later, and had not extended the
-// lease in all that time.
-type Loss struct {
-	From, To time.Time // when the lease began, and when its owner came back
-	Record   string
-}
-
-// Release is a record that its owner removed: the attempt had no answer that is kept.
-type Release struct {
-	At     time.Time
-	Record string
+// Events are what a witness has seen.
+type Events struct {
+	Foreign  []Event // changes of records by attempts that did not own them
+	Releases []Event // records that their owners removed: the attempt had no answer that is kept
+	// Losses are leases that ended although their owners lived: they came back later, and had not
+	// extended the lease in all that time.
+	Losses []Event
 }
 
 // Witness has seen nothing while it is zero. It is safe for concurrent use.
 type Witness struct {
 	mu        sync.Mutex
 	records   map[string]*record
-	foreign   []ForeignWrite
-	losses    []Loss
-	releases  []Release
+	found     Events
 	lost      map[string]bool // owners whose loss is known
 	scripting call            // the script that runs
 	last      time.Duration   // the newest command
@@ -84,17 +79,10 @@ func newWitness() *Witness {
 }
 
 // Found returns what was seen so far.
-func (w *Witness) Found() ([]ForeignWrite, []Loss) {
+func (w *Witness) Found() Events {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.foreign), slices.Clone(w.losses)
-}
-
-// Releases are those so far.
-func (w *Witness) Releases() []Release {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.releases)
+	return Events{slices.Clone(w.found.Foreign), slices.Clone(w.found.Releases), slices.Clone(w.found.Losses)}
 }
 
 // forget is for a Redis that ended. The first commands of the next one are not seen.
@@ -126,12 +114,10 @@ func (w *Witness) see(c command) {
 		if len(c.args) < 3 || !strings.HasPrefix(c.args[1], prefix) {
 			return
 		}
-		_, ifAbsent := c.option("nx")
-		_, ifThere := c.option("xx")
 		switch {
-		case ifAbsent && !c.script:
+		case c.has("nx") >= 0 && !c.script:
 			w.acquires(c)
-		case ifThere && !c.script:
+		case c.has("xx") >= 0 && !c.script:
 			w.damages(c)
 		default:
 			w.writes(c, w.writer(c))
@@ -140,7 +126,7 @@ func (w *Witness) see(c command) {
 		if len(c.args) == 2 && strings.HasPrefix(c.args[1], prefix) {
 			w.mustOwn(c, w.writer(c), "removes")
 			delete(w.records, c.args[1])
-			w.releases = append(w.releases, Release{At: instant(c.at), Record: c.args[1]})
+			w.found.Releases = append(w.found.Releases, Event{At: instant(c.at), Record: c.args[1]})
 		}
 	}
 }
@@ -210,7 +196,7 @@ func (w *Witness) mustOwn(c command, owner, does string) {
 }
 
 func (w *Witness) note(c command, format string, args ...any) {
-	w.foreign = append(w.foreign, ForeignWrite{At: instant(c.at), Record: c.args[1], Detail: fmt.Sprintf(format, args...)})
+	w.found.Foreign = append(w.found.Foreign, Event{At: instant(c.at), Record: c.args[1], Detail: fmt.Sprintf(format, args...)})
 }
 
 // comesBack notes an owner that uses its record after the lease has ended.
@@ -218,7 +204,7 @@ func (w *Witness) comesBack(at time.Duration, by call) {
 	for is := w.records[by.record]; is != nil; is = is.before {
 		if is.owner == by.owner && !is.done && !is.beaten && !is.uncertain && at > is.until+slack && !w.lost[by.owner] {
 			w.lost[by.owner] = true
-			w.losses = append(w.losses, Loss{From: instant(is.since), To: instant(at), Record: by.record})
+			w.found.Losses = append(w.found.Losses, Event{Since: instant(is.since), At: instant(at), Record: by.record})
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (s *story) release(owner string) *story { return s.script(owner, "del", key
 
 func (s *story) requireForeignWrite(t *testing.T, detail string) {
 	t.Helper()
-	found, _ := s.Found()
+	found := s.Found().Foreign
 	require.Len(t, found, 1)
 	require.Equal(t, detail, found[0].Detail)
 	require.Equal(t, key, found[0].Record)
@@ -74,11 +74,11 @@ func TestWitness_AllowsOwners(t *testing.T) {
 		after(time.Minute).acquire("c").script("c")
 	s.after(time.Second).see(command{at: s.at, args: []string{"flushall"}})
 	s.acquire("d").complete("d")
-	require.Len(t, s.Releases(), 1)
-	require.Equal(t, key, s.Releases()[0].Record)
-	trespasses, losses := s.Found()
-	require.Empty(t, trespasses)
-	require.Empty(t, losses)
+	seen := s.Found()
+	require.Len(t, seen.Releases, 1)
+	require.Equal(t, key, seen.Releases[0].Record)
+	require.Empty(t, seen.Foreign)
+	require.Empty(t, seen.Losses)
 }
 
 func TestWitness_FindsForeignWrites(t *testing.T) {
@@ -103,13 +103,13 @@ func TestWitness_FindsLostLeases(t *testing.T) {
 		"a takeover":       newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).script("a").script("a"),
 		"and has it still": newStory().acquire("a").after(4 * time.Second).acquire("b").after(time.Second).extend("b").script("a"),
 	} {
-		_, losses := s.Found()
+		losses := s.Found().Losses
 		require.Len(t, losses, 1, name)
-		require.Greater(t, losses[0].To.Sub(losses[0].From), 3*time.Second, name)
+		require.Greater(t, losses[0].At.Sub(losses[0].Since), 3*time.Second, name)
 	}
-	_, losses := newStory().acquire("a").after(4 * time.Second).acquire("b").Found()
+	losses := newStory().acquire("a").after(4 * time.Second).acquire("b").Found().Losses
 	require.Empty(t, losses, "the dead lose nothing")
-	_, losses = newStory().acquire("a").after(2 * time.Second).extend("a").after(4 * time.Second).script("a").Found()
+	losses = newStory().acquire("a").after(2 * time.Second).extend("a").after(4 * time.Second).script("a").Found().Losses
 	require.Empty(t, losses, "it did say that it lives")
 }
 
@@ -117,22 +117,22 @@ func TestWitness_AllowsWhatItDidNotSee(t *testing.T) {
 	t.Parallel()
 	s := newStory()
 	s.forget()
-	found, _ := s.extend("a").after(time.Second).complete("a").acquire("b").Found()
+	found := s.extend("a").after(time.Second).complete("a").acquire("b").Found().Foreign
 	require.Empty(t, found, "it may have been acquired before the log flowed again")
 	s.after(blindFor).release("b").requireForeignWrite(t, "b removes a record of a")
 
 	paused := newStory().acquire("a")
 	paused.at += 5 * time.Second
-	found, _ = paused.extend("a").acquire("b").complete("b").after(2 * slack).complete("c").acquire("d").complete("d").Found()
+	found = paused.extend("a").acquire("b").complete("b").after(2 * slack).complete("c").acquire("d").complete("d").Found().Foreign
 	require.Len(t, found, 1)
 	require.Equal(t, "d writes a record of c", found[0].Detail)
 	paused = newStory().acquire("a")
 	paused.at += 5 * time.Second
-	found, _ = paused.extend("a").acquire("b").complete("b").Found()
+	found = paused.extend("a").acquire("b").complete("b").Found().Foreign
 	require.Empty(t, found, "Redis was paused: its time is unknown")
 
 	edge := newStory().acquire("a").after(3*time.Second + slack/2).acquire("b").after(time.Second).complete("a")
-	found, _ = edge.Found()
+	found = edge.Found().Foreign
 	require.Empty(t, found, "whether b's acquisition succeeded is not known")
 }
 
@@ -171,8 +171,8 @@ func TestFollow_SurvivesARestart(t *testing.T) {
 	write := redis.NewScript(`redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[2], 'PX', 3000)`)
 	require.NoError(t, write.Run(t.Context(), client, []string{key}, "a", value("a", "InProgress")).Err())
 	require.NoError(t, write.Run(t.Context(), client, []string{key}, "b", value("b", "Completed")).Err())
-	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 0 }, 5*time.Second, 10*time.Millisecond)
-	found, _ := w.Found()
+	require.Eventually(t, func() bool { found := w.Found().Foreign; return len(found) > 0 }, 5*time.Second, 10*time.Millisecond)
+	found := w.Found().Foreign
 	require.Equal(t, "b writes a record of a", found[0].Detail)
 	require.WithinDuration(t, time.Now(), found[0].At, time.Minute)
 
@@ -180,7 +180,7 @@ func TestFollow_SurvivesARestart(t *testing.T) {
 	require.ErrorIs(t, client.SetArgs(t.Context(), key+"2", value("a", "InProgress"), redis.SetArgs{Mode: "NX", Get: true, TTL: time.Minute}).Err(), redis.Nil)
 	time.Sleep(2 * stall)
 	require.NoError(t, write.Run(t.Context(), client, []string{key + "2"}, "b", value("b", "Completed")).Err())
-	require.Eventually(t, func() bool { found, _ := w.Found(); return len(found) > 1 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { found := w.Found().Foreign; return len(found) > 1 }, 5*time.Second, 10*time.Millisecond)
 }
 
 // TestWitness_LetsOneAttemptReplaceADamagedRecord: the attempt whose record was damaged has lost
@@ -195,11 +195,11 @@ func TestWitness_LetsOneAttemptReplaceADamagedRecord(t *testing.T) {
 	replace := func(s *story, owner string) *story {
 		return s.script(owner, "set", key, value(owner, "InProgress"), "px", "3000")
 	}
-	foreign, losses := replace(damaged(), "second").after(stall).complete("second").Found()
-	require.Empty(t, foreign)
-	require.Empty(t, losses)
-	foreign, _ = replace(damaged(), "second").after(stall).complete("first").Found()
+	seen := replace(damaged(), "second").after(stall).complete("second").Found()
+	require.Empty(t, seen.Foreign)
+	require.Empty(t, seen.Losses)
+	foreign := replace(damaged(), "second").after(stall).complete("first").Found().Foreign
 	require.Len(t, foreign, 1, "its owner is gone")
-	foreign, _ = replace(replace(damaged(), "second"), "third").Found()
+	foreign = replace(replace(damaged(), "second"), "third").Found().Foreign
 	require.Len(t, foreign, 1, "it was damaged no longer")
 }

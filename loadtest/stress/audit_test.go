@@ -3,25 +3,22 @@ package main
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
 // loaded is a healthy load: an order paid by card, one paid from the wallet, one not paid, each
 // with a replay and a mismatch.
 type loaded struct {
-	answers answers
+	answers []answer
 	books   books.Books
 	events  *published
-	wrong   []books.Violation // what record found
 }
 
 var items = map[string]int64{"tee": 2}
@@ -39,48 +36,49 @@ func paymentJSON(id, order, method string) string {
 	return fmt.Sprintf(`{"id":%q,"order_id":%q,"status":"succeeded","method":{"type":%q},"amount":{"amount":200}}`, u(id), u(order), method)
 }
 
-func created(body string, replayed bool) *vegeta.Result {
-	return &vegeta.Result{Code: 201, Headers: http.Header{"X-Idempotent-Replay": {fmt.Sprint(replayed)}}, Body: []byte(body)}
+func created(body string, replayed bool) answer {
+	return answer{Attempt: journal.Attempt{Status: 201, Replayed: replayed}, body: []byte(body)}
 }
 
-func problem(status uint16, code string) *vegeta.Result {
-	return &vegeta.Result{Code: status, Body: fmt.Appendf(nil, `{"code":%q}`, code)}
+func problem(status int, code string) answer {
+	return answer{Attempt: journal.Attempt{Status: status}, body: fmt.Appendf(nil, `{"code":%q}`, code)}
 }
 
-func (l *loaded) record(q request, r *vegeta.Result) {
-	_, wrong := l.answers.record(q, r)
-	l.wrong = append(l.wrong, wrong...)
+func (l *loaded) record(q request, a answer) {
+	a.request = q
+	a.judge()
+	l.answers = append(l.answers, a)
 }
 
 func order(id string) request {
-	return request{key: "key-" + id, operation: placeOrder, expect: first, customer: customer, amount: 200, items: items}
+	return request{key: "key-" + id, kind: newOrder, customer: customer, amount: 200, items: items}
 }
 
-func payment(id string, op operation, of string) request {
-	return request{key: "key-" + id, operation: op, expect: first, customer: customer, order: u(of), amount: 200}
+func payment(id, method, of string) request {
+	return request{key: "key-" + id, method: method, kind: newOrder, customer: customer, order: u(of), amount: 200}
 }
 
-func as(q request, e expectation) request { q.expect = e; return q }
+func as(q request, k kind) request { q.kind = k; return q }
 
 func paidWith(id, order, method string) books.Payment {
 	return books.Payment{ID: u(id), Order: u(order), Customer: customer, Method: method, Status: "succeeded", Amount: 200}
 }
 
 func healthy() *loaded {
-	l := &loaded{answers: answers{}}
+	l := &loaded{}
 	bodies := map[string]string{
 		"o1": orderJSON("o1"), "o2": orderJSON("o2"), "o3": orderJSON("o3"),
 		"p1": paymentJSON("p1", "o1", "card"), "p2": paymentJSON("p2", "o2", "wallet"),
 	}
 	requests := map[string]request{
 		"o1": order("o1"), "o2": order("o2"), "o3": order("o3"),
-		"p1": payment("p1", payCard, "o1"), "p2": payment("p2", payWallet, "o2"),
+		"p1": payment("p1", "card", "o1"), "p2": payment("p2", "wallet", "o2"),
 	}
 	for _, id := range slices.Sorted(maps.Keys(requests)) {
 		l.record(requests[id], created(bodies[id], false))
-		l.record(as(requests[id], sentAgain), created(bodies[id], true))
-		l.record(as(requests[id], raced), problem(409, "idempotency_in_progress"))
-		l.record(as(requests[id], otherRequest), problem(422, "idempotency_key_reused"))
+		l.record(as(requests[id], replay), created(bodies[id], true))
+		l.record(as(requests[id], duplicate), problem(409, "idempotency_in_progress"))
+		l.record(as(requests[id], mismatch), problem(422, "idempotency_key_reused"))
 	}
 	row := func(id, status string) books.Order {
 		return books.Order{ID: u(id), Customer: customer, Status: status, Total: 200, Items: items}
@@ -93,66 +91,64 @@ func healthy() *loaded {
 		Wallets:  map[string]int64{customer: 800},
 		Products: []books.Product{{SKU: "tee", Opening: 100, Stock: 94}},
 	}
-	l.events = &published{Written: 5, Consumed: lag{P99: time.Second}}
+	l.events = &published{Written: 5, Consumed: latency{P99: 1000}}
 	return l
 }
 
 func (l *loaded) violations() []books.Violation {
-	return slices.Concat(l.wrong, l.answers.check(l.books), l.events.check())
+	kept, found := byKey(l.answers)
+	return slices.Concat(found, check(kept, l.books), l.events.check())
 }
 
-func TestCheck_FindsNothingInAHealthyRun(t *testing.T) {
+func TestAudit_FindsNothingInAHealthyRun(t *testing.T) {
 	t.Parallel()
 	l := healthy()
 	require.Empty(t, l.violations())
-	kept := l.answers.kept()
-	require.Len(t, kept[placeOrder], 3)
-	require.Len(t, kept[payCard], 1)
-	require.Len(t, kept[payWallet], 1)
+	kept, _ := byKey(l.answers)
+	require.Len(t, kept, 5)
 }
 
 // consequences are the shared checks that an anomaly may break as well.
 var consequences = []books.Rule{books.OneCharge, books.OrdersMatch, books.StockMatches}
 
 // Every rule is broken on its own, and must be the one that is reported, first.
-func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
+func TestAudit_FindsEachPlantedAnomaly(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		rule  books.Rule
 		plant func(*loaded)
 	}{
 		"connection reset": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), &vegeta.Result{Error: "connection reset"})
+			l.record(as(order("o1"), replay), answer{Attempt: journal.Attempt{Error: "connection reset"}})
 		}},
 		"500 on a replay": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(500, "internal"))
+			l.record(as(order("o1"), replay), problem(500, "internal"))
 		}},
 		"503 on a duplicate": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), raced), problem(503, "idempotency_in_progress"))
+			l.record(as(order("o1"), duplicate), problem(503, "idempotency_in_progress"))
 		}},
 		"429": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(429, "rate_limited"))
+			l.record(as(order("o1"), replay), problem(429, "rate_limited"))
 		}},
 		"409 on a replay": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), problem(409, "idempotency_in_progress"))
+			l.record(as(order("o1"), replay), problem(409, "idempotency_in_progress"))
 		}},
 		"another 409 on a duplicate": {answeredAsDue, func(l *loaded) {
-			l.record(as(payment("p1", payCard, "o1"), raced), problem(409, "order_not_payable"))
+			l.record(as(payment("p1", "card", "o1"), duplicate), problem(409, "order_not_payable"))
 		}},
 		"another 422 on a mismatch": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), otherRequest), problem(422, "validation_failed"))
+			l.record(as(order("o1"), mismatch), problem(422, "validation_failed"))
 		}},
 		"201 on a mismatch": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), otherRequest), created(orderJSON("o1"), true))
+			l.record(as(order("o1"), mismatch), created(orderJSON("o1"), true))
 		}},
 		"200 instead of 201": {answeredAsDue, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), &vegeta.Result{Code: 200, Body: []byte(orderJSON("o1"))})
+			l.record(as(order("o1"), replay), answer{Attempt: journal.Attempt{Status: 200}, body: []byte(orderJSON("o1"))})
 		}},
 		"replay without the header": {marked, func(l *loaded) {
 			q := order("o4")
-			l.record(q, created(orderJSON("o4"), true)) // so that only one answer counts as new
-			l.wrong = nil
-			l.record(as(q, sentAgain), created(orderJSON("o4"), false))
+			l.record(as(q, duplicate), created(orderJSON("o4"), true)) // so that only one answer counts as new
+			l.record(as(q, replay), created(orderJSON("o4"), false))
 			l.exists("o4")
 		}},
 		"new key answered as a replay": {marked, func(l *loaded) {
@@ -160,16 +156,16 @@ func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
 			l.exists("o4")
 		}},
 		"both of a pair are new": {oneEffect, func(l *loaded) {
-			q := as(order("o4"), raced)
+			q := as(order("o4"), duplicate)
 			l.record(q, created(orderJSON("o4"), false))
 			l.record(q, created(orderJSON("o4"), false))
 			l.exists("o4")
 		}},
 		"replay with another body": {sameBytes, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), created(orderJSON("o1")+" ", true))
+			l.record(as(order("o1"), replay), created(orderJSON("o1")+" ", true))
 		}},
 		"replay with another order": {sameBytes, func(l *loaded) {
-			l.record(as(order("o1"), sentAgain), created(orderJSON("o2"), true))
+			l.record(as(order("o1"), replay), created(orderJSON("o2"), true))
 		}},
 		"wrong total in the answer": {fits, func(l *loaded) {
 			q := order("o4")
@@ -179,49 +175,49 @@ func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
 			l.books.Orders[3].Total = 300
 		}},
 		"payment of another order in the answer": {fits, func(l *loaded) {
-			l.record(payment("p3", payWallet, "o3"), created(paymentJSON("p3", "o1", "wallet"), false))
+			l.record(payment("p3", "wallet", "o3"), created(paymentJSON("p3", "o1", "wallet"), false))
 			l.books.Payments = append(l.books.Payments, paidWith("p3", "o3", "wallet"))
 			l.books.Orders[2].Status = "paid"
 			l.books.Wallets[customer] -= 200
 		}},
 		"both of a pair refused": {acknowledged, func(l *loaded) {
-			q := as(order("o4"), raced)
+			q := as(order("o4"), duplicate)
 			l.record(q, problem(409, "idempotency_in_progress"))
 			l.record(q, problem(409, "idempotency_in_progress"))
 		}},
 		"payment by another method in the answer": {fits, func(l *loaded) {
-			l.record(payment("p3", payWallet, "o3"), created(paymentJSON("p3", "o3", "card"), false))
+			l.record(payment("p3", "wallet", "o3"), created(paymentJSON("p3", "o3", "card"), false))
 			l.books.Payments = append(l.books.Payments, paidWith("p3", "o3", "wallet"))
 			l.books.Orders[2].Status = "paid"
 			l.books.Wallets[customer] -= 200
 		}},
-		"one order for two keys": {orderKept, func(l *loaded) {
+		"one order for two keys": {asAnswered, func(l *loaded) {
 			l.record(order("o4"), created(orderJSON("o3"), false))
 		}},
-		"lost acknowledgement": {orderKept, func(l *loaded) {
+		"lost acknowledgement": {asAnswered, func(l *loaded) {
 			l.books.Orders = l.books.Orders[:2]
 		}},
-		"second order under one key": {noSurplus, func(l *loaded) {
+		"second order under one key": {asAnswered, func(l *loaded) {
 			row := l.books.Orders[2]
 			row.ID = u("o5")
 			l.books.Orders = append(l.books.Orders, row)
 		}},
-		"order listed twice": {noSurplus, func(l *loaded) {
+		"order listed twice": {asAnswered, func(l *loaded) {
 			l.books.Orders = append(l.books.Orders, l.books.Orders[0])
 		}},
-		"paid order is pending": {orderKept, func(l *loaded) {
+		"paid order is pending": {asAnswered, func(l *loaded) {
 			l.books.Orders[0].Status = "pending"
 		}},
-		"unpaid order is paid": {orderKept, func(l *loaded) {
+		"unpaid order is paid": {asAnswered, func(l *loaded) {
 			l.books.Orders[2].Status = "paid"
 		}},
-		"order of another quantity": {orderKept, func(l *loaded) {
+		"order of another quantity": {asAnswered, func(l *loaded) {
 			l.books.Orders[2].Items = map[string]int64{"tee": 4}
 		}},
-		"lost payment": {paymentKept, func(l *loaded) {
+		"lost payment": {asAnswered, func(l *loaded) {
 			l.books.Payments = l.books.Payments[1:]
 		}},
-		"payment still processing": {paymentKept, func(l *loaded) {
+		"payment still processing": {asAnswered, func(l *loaded) {
 			l.books.Payments[0].Status = "processing"
 		}},
 		"missing charge": {books.OneCharge, func(l *loaded) {
@@ -251,11 +247,11 @@ func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
 			delete(l.books.Wallets, customer)
 		}},
 		"order paid under two keys": {books.OrdersMatch, func(l *loaded) {
-			l.record(payment("p9", payWallet, "o2"), created(paymentJSON("p9", "o2", "wallet"), false))
+			l.record(payment("p9", "wallet", "o2"), created(paymentJSON("p9", "o2", "wallet"), false))
 			l.books.Payments = append(l.books.Payments, paidWith("p9", "o2", "wallet"))
 			l.books.Wallets[customer] -= 200
 		}},
-		"payment without a key": {noSurplus, func(l *loaded) {
+		"payment without a key": {asAnswered, func(l *loaded) {
 			l.books.Payments = append(l.books.Payments, paidWith("p9", "o2", "wallet"))
 			l.books.Wallets[customer] -= 200
 		}},
@@ -266,7 +262,7 @@ func TestCheck_FindsEachPlantedAnomaly(t *testing.T) {
 			l.events.Outstanding = 1
 		}},
 		"consumed late": {inTime, func(l *loaded) {
-			l.events.Consumed.P99 = time.Second + 1
+			l.events.Consumed.P99 = 1001
 		}},
 	}
 	broken := map[books.Rule]bool{}
