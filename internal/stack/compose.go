@@ -139,7 +139,7 @@ func (d *composeDriver) up(ctx context.Context) error {
 		return err
 	}
 	for _, name := range d.Services() {
-		d.printf("  %-*s %-17s ready\n", d.nameWidth(), name, d.Addr(name))
+		d.printf("  %-*s %-17s ready\n", nameWidth, name, d.Addr(name))
 	}
 	return nil
 }

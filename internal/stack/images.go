@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -27,18 +28,17 @@ var images = []localserver.Image{
 	{Variable: "NGINX_IMAGE", Official: "nginx:1.26.3", Airgap: "oncepay-airgap/nginx:1.26"},
 }
 
-// composeAvailable reports whether a Docker engine answers and has or gets the images, with the reason.
-func composeAvailable(ctx context.Context) (ok bool, why string) {
+// composeOrNative is the driver that suits this machine, with the reason: whether a Docker engine
+// answers and has or gets the images.
+func composeOrNative(ctx context.Context) (driver, why string) {
 	chosen, err := chooseImages(ctx)
 	if err != nil {
-		return false, err.Error()
+		return Native, err.Error()
 	}
-	for _, i := range images {
-		if chosen[i.Variable] == i.Airgap {
-			return true, "a Docker engine answers; no registry does, so the images are the stand-ins of scripts/airgap-images.sh"
-		}
+	if slices.ContainsFunc(images, func(i localserver.Image) bool { return chosen[i.Variable] == i.Airgap }) {
+		return Compose, "a Docker engine answers; no registry does, so the images are the stand-ins of scripts/airgap-images.sh"
 	}
-	return true, "a Docker engine answers and the images are at hand"
+	return Compose, "a Docker engine answers and the images are at hand"
 }
 
 // findCompose returns how compose is called here: the plugin or the old program.
@@ -67,38 +67,27 @@ func chooseImages(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	chosen := map[string]string{}
-	reachable := registryCheck(ctx)
+	dead := false // the registry is asked no more after the first failure
+	reachable := func(name string) bool {
+		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+		defer cancel()
+		dead = dead || exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
+		return !dead
+	}
 	for _, i := range images {
-		configured := os.Getenv(i.Variable)
-		switch {
-		case configured != "":
-			chosen[i.Variable] = configured
-			if !isLocal(ctx, configured) && !reachable(configured) {
-				return nil, fmt.Errorf("the image %s (%s) is not here and cannot be pulled", configured, i.Variable)
-			}
-		case isLocal(ctx, i.Official) || reachable(i.Official):
-			chosen[i.Variable] = i.Official
-		case isLocal(ctx, i.Airgap):
-			chosen[i.Variable] = i.Airgap
-		default:
-			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", i.Official)
+		names := []string{i.Official, i.Airgap}
+		if configured := os.Getenv(i.Variable); configured != "" {
+			names = []string{configured}
 		}
+		at := slices.IndexFunc(names, func(name string) bool { return isLocal(ctx, name) || name != i.Airgap && reachable(name) })
+		if at < 0 {
+			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", names[0])
+		}
+		chosen[i.Variable] = names[at]
 	}
 	return chosen, nil
 }
 
 func isLocal(ctx context.Context, name string) bool {
 	return exec.CommandContext(ctx, "docker", "image", "inspect", name).Run() == nil
-}
-
-// registryCheck returns a function that asks the registry for an image, and no more after the first
-// failure.
-func registryCheck(ctx context.Context) func(name string) bool {
-	dead := false
-	return func(name string) bool {
-		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-		defer cancel()
-		dead = dead || exec.CommandContext(ctx, "docker", "manifest", "inspect", name).Run() != nil
-		return !dead
-	}
 }

@@ -31,7 +31,11 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 		return nil
 	}
 	if d.Ended {
-		if err := d.dropDiverged(); err != nil {
+		// The former primary may have commits that the new one does not have.
+		if err := os.RemoveAll(filepath.Join(d.dirOf(d.StandbyServer()), "data")); err != nil {
+			return fmt.Errorf("remove the data of %s: %w", d.StandbyServer(), err)
+		}
+		if err := d.update(func(data *state) { data.Ended = false }); err != nil {
 			return err
 		}
 	}
@@ -42,18 +46,6 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 		return err
 	}
 	return localserver.WaitForStandbys(ctx, d.PostgresPrimary())
-}
-
-// dropDiverged removes the data of a former primary, which may have commits that the new one does
-// not have.
-func (d *nativeDriver) dropDiverged() error {
-	name := d.StandbyServer()
-	if dir := d.known(name).Dir; dir != "" {
-		if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
-			return fmt.Errorf("remove the data of %s: %w", name, err)
-		}
-	}
-	return d.update(func(data *state) { data.Ended = false })
 }
 
 // promote ends the primary at once, so that there are never two, and makes the standby the primary.

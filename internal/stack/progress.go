@@ -14,8 +14,8 @@ import (
 // minute.
 const slowStep = 5 * time.Second
 
-// minNameWidth lets columns look the same wherever names are short.
-const minNameWidth = 9
+// nameWidth is the length of the longest name, postgres-standby.
+const nameWidth = 16
 
 // step does something, and prints a line when it is done: name, address, state, seconds. If it
 // takes long it gets lines before. The error itself comes later.
@@ -24,7 +24,7 @@ func (s *Stack) step(name, where string, do func() (state string, err error)) er
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		for wait.Pause(ctx, slowStep) == nil {
-			s.printf("  %-*s %-17s … %.0f s\n", s.nameWidth(), name, where, time.Since(begun).Seconds())
+			s.printf("  %-*s %-17s … %.0f s\n", nameWidth, name, where, time.Since(begun).Seconds())
 		}
 	}()
 	state, err := do()
@@ -35,20 +35,11 @@ func (s *Stack) step(name, where string, do func() (state string, err error)) er
 	case err != nil:
 		state = "FAILED"
 	}
-	s.printf("  %-*s %-17s %-28s %5.1f s\n", s.nameWidth(), name, where, state, time.Since(begun).Seconds())
+	s.printf("  %-*s %-17s %-28s %5.1f s\n", nameWidth, name, where, state, time.Since(begun).Seconds())
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// nameWidth is how much room the longest of the services' names takes.
-func (s *Stack) nameWidth() int {
-	width := minNameWidth
-	for _, name := range s.Services() {
-		width = max(width, len(name))
-	}
-	return width
 }
 
 // printf shows something to the user; if the output is closed, the work goes on. One call is one

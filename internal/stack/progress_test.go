@@ -22,9 +22,9 @@ func TestStep_SaysThatItIsSlow(t *testing.T) {
 		failing := func() (string, error) { return "", errors.New("no engine") }
 		require.EqualError(t, s.step("image", "", failing), "image: no engine")
 		synctest.Wait()
-		require.Equal(t, "  build                       … 5 s\n"+
-			"  build                       … 10 s\n"+
-			"  build                       oncepay                       11.0 s\n"+
-			"  image                       FAILED                         0.0 s\n", out.String())
+		require.Equal(t, "  build                              … 5 s\n"+
+			"  build                              … 10 s\n"+
+			"  build                              oncepay                       11.0 s\n"+
+			"  image                              FAILED                         0.0 s\n", out.String())
 	})
 }

@@ -69,15 +69,13 @@ func (t *Topology) likelyMaster(ctx context.Context) (addr string) {
 
 // redisRole is what Sentinel holds a server for.
 func (t *Topology) redisRole(ctx context.Context, name string) string {
-	master, err := t.RedisMaster(ctx)
-	switch {
+	switch master, err := t.RedisMaster(ctx); {
 	case err != nil:
 		return "role unknown"
 	case master == t.Addr(name):
 		return "master"
-	default:
-		return "replica"
 	}
+	return "replica"
 }
 
 // probeRedis also wants a replicated server to be what Sentinel takes it for: the master, or a

@@ -29,38 +29,33 @@ const (
 // ErrNoStack says that the folder holds no stack.
 var ErrNoStack = errors.New("no stack is up")
 
-// Options are the settings of a stack; the zero value is the usual one.
+// Options are the settings of a stack; the zero value is the usual one. All but Dir and Out count
+// for Up: later commands know what it chose.
 type Options struct {
 	// Dir is the stack's folder, relative to the repository's root; empty: .stack.
 	Dir string
-	// Driver is Auto (also when empty), Native or Compose. It counts for Up; later commands know
-	// what Up chose.
+	// Driver is Auto (also when empty), Native or Compose.
 	Driver string
-	// Redis is Single (also when empty) or Sentinel: a primary and a replica with three sentinels,
-	// on the native driver. It counts for Up; empty means what the stack that is up has.
-	Redis string
-	// Postgres is Single (also when empty), Standby or SyncStandby, on the native driver. It counts
-	// for Up; empty means what the stack that is up has.
-	Postgres string
-	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s. They count for
-	// Up.
+	// Redis is Single or Sentinel, and Postgres Single, Standby or SyncStandby: more than a single
+	// server is native only. Empty means what the stack that is up has, or Single.
+	Redis, Postgres string
+	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s.
 	Env []string
 	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the
-	// first. It counts for Up.
+	// first.
 	PortOffset int
 	// Direct connects the services to each other instead of through the fault proxy, which costs as
 	// much CPU as the replicas at full load. Connections can't be partitioned, slowed or cut then.
-	// Native only; it counts for Up.
+	// Native only.
 	Direct bool
 	// Console serves the page on which one sees the stack work, and has the replicas send it their
-	// traces. Native only; it counts for Up, and stays until Down.
+	// traces. Native only; it stays until Down.
 	Console bool
-	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
+	// BuildTags compile our programs with build constraints, such as failpoints.
 	BuildTags string
 	// Programs are executables, as absolute paths, that run in place of the oncepay that is built,
 	// with the same arguments and environment: another system or version behind the same
-	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only;
-	// they count for Up.
+	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only.
 	Programs map[string]string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool

@@ -16,9 +16,14 @@ import (
 // development.
 const webhookSecret = "whsec_Zm9yIGRldmVsb3BtZW50IG9ubHksIGtub3duIHRvIGFsbA=="
 
+// dirOf is where a service has its files, a temporary folder perhaps.
+func (d *nativeDriver) dirOf(name string) string {
+	return cmp.Or(d.known(name).Dir, filepath.Join(d.Dir, name))
+}
+
 // prepare makes what a service needs to start, and returns the command that starts it.
 func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserver.Command, err error) {
-	dir := cmp.Or(d.known(name).Dir, filepath.Join(d.Dir, name)) // a temporary one, perhaps
+	dir := d.dirOf(name)
 	switch name {
 	case Postgres, PostgresStandby:
 		kind := localserver.Postgres

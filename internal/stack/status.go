@@ -113,7 +113,7 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
 	for _, one := range services {
 		state, why := one.explain(s.dirFlag())
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.nameWidth(), one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
+		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", nameWidth, one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
 		s.printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {

@@ -127,28 +127,25 @@ func (s *Stack) checkAgainstWhatIsUp() error {
 
 // choose returns the driver of a new stack, with the reason.
 func (s *Stack) choose(ctx context.Context) (name, why string, err error) {
-	o, flag := &s.options, "" // that only the native driver can do
+	o, only := &s.options, "" // what only the native driver can do
 	switch {
 	case isReplicated(o.Postgres):
-		flag, why = "--postgres standby", "as PostgreSQL with a standby needs it"
+		only = "--postgres standby"
 	case isReplicated(o.Redis):
-		flag, why = "--redis sentinel", "as Redis with Sentinel needs it"
+		only = "--redis sentinel"
 	case o.Direct && o.Driver == Compose:
-		flag = "--direct"
+		only = "--direct"
 	}
 	switch {
-	case flag != "" && o.Driver == Compose:
-		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", flag)
-	case flag != "":
-		return Native, why, nil
+	case only != "" && o.Driver == Compose:
+		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", only)
+	case only != "":
+		return Native, "as " + only + " needs it", nil
 	case o.Driver != "" && o.Driver != Auto:
 		return o.Driver, "as asked for", nil
 	}
-	ok, why := composeAvailable(ctx)
-	if ok {
-		return Compose, why, nil
-	}
-	return Native, why, nil
+	name, why = composeOrNative(ctx)
+	return name, why, nil
 }
 
 // probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
