@@ -2,16 +2,15 @@ package faultproxy
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	remote "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -38,18 +37,9 @@ func setupHop(t testing.TB) hopBundle {
 	proxy := toxiproxy.NewProxy(server, hop, "127.0.0.1:0", echoServer(t))
 	require.NoError(t, server.Collection.Add(proxy, true))
 	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
-	control, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := serveControl(ctx, server, control); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { cancel(); serving.Wait() })
-	f := Faults{remote.NewClient(control.Addr().String())}
-	return hopBundle{address: proxy.Listen, faults: f}
+	control := httptest.NewServer(server.Routes())
+	t.Cleanup(control.Close)
+	return hopBundle{address: proxy.Listen, faults: At(control.Listener.Addr().String())}
 }
 
 // echoServer sends everything back, until the test ends.
