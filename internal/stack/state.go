@@ -76,6 +76,9 @@ func (s *Stack) known(name string) serviceState {
 	return s.state.Services[name]
 }
 
+// PID is the main process of a service. Native only.
+func (s *Stack) PID(name string) int { return s.known(name).Process.PID }
+
 // remember says what is known of a native service from now on.
 func (s *Stack) remember(name string, one serviceState) error {
 	return s.update(func(d *state) {
