@@ -40,7 +40,7 @@ func (d *nativeDriver) holdPorts(ctx context.Context) error {
 // brings that back.
 func (d *nativeDriver) hold(ctx context.Context, name string) error {
 	var errs []error
-	for _, number := range d.ports(name) {
+	for _, number := range d.Ports(name) {
 		port, err := localserver.HoldPort(number)
 		if taken, ok := errors.AsType[*localserver.TakenError](err); ok && taken.Lent {
 			d.printf("%v: waiting up to %s for it\n", taken, lentTimeout)
@@ -70,7 +70,7 @@ func (d *nativeDriver) release() {
 func FreeOffset() (offset int, release func()) {
 	t, d := Topology{Offset: rand.IntN(maxOffset)}, nativeDriver{}
 	for _, s := range services {
-		for _, number := range t.ports(s.name) {
+		for _, number := range t.Ports(s.name) {
 			port, err := localserver.HoldPort(number)
 			if err != nil {
 				d.release()

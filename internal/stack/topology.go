@@ -140,8 +140,8 @@ func (t *Topology) Services() (names []string) {
 // Port is where a service listens.
 func (t *Topology) Port(name string) int { return serviceOf(name).port + t.Offset }
 
-// ports lists every port that a service listens on.
-func (t *Topology) ports(name string) []int {
+// Ports lists every port that a service listens on.
+func (t *Topology) Ports(name string) []int {
 	s := serviceOf(name)
 	list := []int{s.port + t.Offset}
 	if s.ops != 0 {

@@ -17,7 +17,7 @@ func TestPorts_AreDistinct(t *testing.T) {
 	owner := map[int]string{}
 	last := Topology{Offset: maxOffset}
 	for _, name := range allServices() {
-		for _, port := range last.ports(name) {
+		for _, port := range last.Ports(name) {
 			require.Empty(t, owner[port], "port %d of %s", port, name)
 			require.LessOrEqual(t, port, 65535)
 			owner[port] = name
@@ -42,7 +42,7 @@ func TestPorts_OfAScenariosOwnStackAreNotTheRunningOnes(t *testing.T) {
 			running, further := Topology{}, Topology{Offset: offset}
 			for _, name := range allServices() {
 				for _, other := range allServices() {
-					require.Empty(t, common(running.ports(name), further.ports(other)), "%s: %s and the other %s", path, name, other)
+					require.Empty(t, common(running.Ports(name), further.Ports(other)), "%s: %s and the other %s", path, name, other)
 				}
 			}
 		}
