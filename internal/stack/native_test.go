@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testTimeout bounds every wait of a test; a server's start takes a second, ten on a loaded machine.
+// testTimeout bounds every wait of a test; a server's start takes a second, ten on a loaded
+// machine.
 const testTimeout = 60 * time.Second
 
 func testContext(t testing.TB) context.Context {

@@ -23,8 +23,8 @@ import (
 type Hop struct{ Name, Listen, Upstream string }
 
 // Serve runs the proxies of all hops, and Toxiproxy's HTTP API at control (host:port), until ctx
-// ends; then the process is to end, too. Tools such as toxiproxy-cli work on that API. It returns an
-// error when a port is taken.
+// ends; then the process has to end, too. Tools such as toxiproxy-cli work on that API. It returns
+// an error when a port is taken.
 func Serve(ctx context.Context, control string, hops []Hop, log io.Writer) error {
 	server := newToxiproxy(log)
 	defer func() { _ = server.Collection.Clear() }()
