@@ -13,14 +13,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/deployment"
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/mailsink"
-	"github.com/oncepay/oncepay/internal/stack/topology"
 	"github.com/oncepay/oncepay/internal/tiers"
 )
 
@@ -31,7 +29,7 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   key KEY                    what Redis, PostgreSQL and the provider know of an idempotency key, as JSON
   status                     what runs where, and which faults are in force
   logs [-f] [SERVICE …]      what the services have printed
-  logs [-f] --key KEY        what both replicas have logged about an idempotency key, in order
+  logs --key KEY             what both replicas have logged about an idempotency key, in order
   watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
 
 Break it (SERVICE is api-1, api-2, pspsim, mail, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
@@ -62,14 +60,8 @@ func main() {
 // settings are what the flags say.
 type settings struct {
 	stack.Options
-	keepData  bool
-	noConsole bool
-	open      bool
-	follow    bool
-	key       string
-	control   string
-
-	mailAddr, mailListAddr, mailData string
+	noConsole, open, follow bool
+	key                     string
 }
 
 // run does one command; args may have flags before and after the words.
@@ -82,46 +74,46 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	if err != nil {
 		return err
 	}
-	switch words[0] { // these run inside the stack, not on it
-	case "proxy":
-		return faultproxy.Serve(ctx, s.control, s.PortOffset, os.Stderr)
-	case "probe":
-		return deployment.ProbeURLs(ctx, words[1:]...)
-	case "mailsink":
-		return mailsink.Run(ctx, s.mailAddr, s.mailListAddr, s.mailData)
-	}
-	if len(words) > 1 && slices.Contains([]string{"up", "down", "status", "watch"}, words[0]) {
-		return fmt.Errorf("stack %s takes no %q", words[0], words[1])
+	command, words := words[0], words[1:]
+	switch n := len(words); { // these run inside the stack, not on it: the drivers give them their words
+	case command == "proxy" && n == 2:
+		offset, err := strconv.Atoi(words[1])
+		return errors.Join(err, faultproxy.Serve(ctx, words[0], stack.Hops(offset), os.Stderr))
+	case command == "mailsink" && n == 3:
+		return mailsink.Run(ctx, words[0], words[1], words[2])
+	case command == "probe" && n == 1:
+		return stack.ProbeURL(ctx, words[0])
 	}
 	s.Out, s.Console = out, !s.noConsole
 	it, err := stack.New(s.Options)
 	if err != nil {
 		return err
 	}
-	switch words[0] {
-	case "up":
-		return up(ctx, it, s.open)
-	case "key":
-		return printKey(ctx, it, words[1:], out)
-	case "watch":
-		return watch(ctx, it, out)
-	case "down":
-		return it.Down(ctx, s.keepData)
-	case "status":
-		return it.PrintStatus(ctx)
-	case "logs":
-		if s.key != "" {
-			return it.KeyLogs(ctx, s.key, s.follow)
-		}
-		return it.Logs(ctx, out, words[1:], s.follow)
-	default:
-		return it.Do(ctx, words[0], words[1:]...)
+	switch {
+	case command == "key":
+		return printKey(ctx, it, words, out)
+	case command == "logs" && s.key != "":
+		return it.KeyLogs(ctx, s.key)
+	case command == "logs":
+		return it.Logs(ctx, out, words, s.follow)
 	}
+	do, alone := map[string]func(context.Context) error{
+		"up":     func(ctx context.Context) error { return up(ctx, it, s.open) },
+		"watch":  func(ctx context.Context) error { return watch(ctx, it, out) },
+		"down":   it.Down,
+		"status": it.PrintStatus,
+	}[command]
+	switch {
+	case !alone:
+		return it.Do(ctx, command, words...)
+	case len(words) > 0:
+		return fmt.Errorf("stack %s takes no %q", command, words[0])
+	}
+	return do(ctx)
 }
 
 // parse reads flags from anywhere among the words, and returns the words.
 func parse(s *settings, args []string, getenv func(string) string, out io.Writer) (words []string, err error) {
-	var usual topology.Topology
 	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() {
@@ -142,13 +134,8 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name the command that installs missing programs, instead of installing them (also with $NO_INSTALL)")
 	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
-	flags.BoolVar(&s.keepData, "keep-data", false, "down: keep what PostgreSQL and the provider have stored")
 	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
-	flags.StringVar(&s.control, "control", usual.Addr(topology.Proxy), "proxy: `address` of its control port")
-	flags.StringVar(&s.mailAddr, "smtp", usual.Addr(topology.Mail), "mailsink: `address` at which it takes mails")
-	flags.StringVar(&s.mailListAddr, "http", usual.Ops(topology.Mail), "mailsink: `address` at which it lists them")
-	flags.StringVar(&s.mailData, "mails", "mails.jsonl", "mailsink: `file` of the mails")
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
 			return nil, err

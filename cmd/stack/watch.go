@@ -1,18 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/oncepay/oncepay/api/client"
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -32,17 +33,18 @@ func watch(ctx context.Context, it *stack.Stack, out io.Writer) error {
 	if !it.Claimed() {
 		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
 	}
-	w := newLoop(it.URL())
-	defer w.wire.CloseIdleConnections()
-	if err := w.open(ctx); err != nil {
+	w := newWatcher()
+	defer w.http.CloseIdleConnections()
+	shop, err := w.open(ctx, it.URL())
+	if err != nil {
 		return fmt.Errorf("open the shop: %w", err)
 	}
-	fmt.Fprintf(out, "%d shoppers order and pay through %s, and click twice. Break something in another terminal. Ctrl-C ends this.\n", shoppers, w.url)
+	fmt.Fprintf(out, "%d shoppers order and pay through %s, and click twice. Break something in another terminal. Ctrl-C ends this.\n", shoppers, it.URL())
 	var shopping sync.WaitGroup
 	for range shoppers {
 		shopping.Go(func() {
 			for wait.Pause(ctx, thinking) == nil {
-				w.buy(ctx)
+				w.buy(ctx, shop)
 			}
 		})
 	}
@@ -56,11 +58,11 @@ func watch(ctx context.Context, it *stack.Stack, out io.Writer) error {
 	return nil
 }
 
-// loop is what the shoppers share. Safe for concurrent use.
-type loop struct {
-	url, customer, sku string
-	wire               *http.Transport
-	client             *http.Client // repeats a request until it is answered
+// watcher is what the shoppers share. Safe for concurrent use.
+type watcher struct {
+	sku      string
+	customer uuid.UUID
+	http     *http.Client // repeats a request until it is answered
 
 	mu      sync.Mutex
 	now     second
@@ -76,64 +78,91 @@ type second struct {
 	trouble string         // the last error
 }
 
-func newLoop(url string) *loop {
-	w := &loop{url: url, sku: "watch-" + strings.ToLower(rand.Text()[:8]), wire: &http.Transport{MaxIdleConnsPerHost: shoppers}}
-	w.client = &http.Client{Transport: &transport.Transport{Base: w.wire, OnRetry: func(int, string, time.Duration) {
+func newWatcher() *watcher {
+	w := &watcher{sku: "watch-" + strings.ToLower(rand.Text()[:8])}
+	w.http = &http.Client{Transport: &transport.Transport{Base: &http.Transport{MaxIdleConnsPerHost: shoppers}, OnRetry: func(int, string, time.Duration) {
 		w.note(func(s *second) { s.retries++ })
 	}}}
 	return w
 }
 
-func (w *loop) note(what func(*second)) {
+func (w *watcher) note(what func(*second)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	what(&w.now)
 }
 
 // open puts something on the shelf, and makes a customer.
-func (w *loop) open(ctx context.Context) error {
-	product := map[string]any{"name": "Watched mug", "price": map[string]any{"amount": 2500, "currency": "USD"}, "stock": 1_000_000}
-	if _, err := w.send(ctx, http.MethodPut, "/v1/products/"+w.sku, "", product); err != nil {
-		return err
+func (w *watcher) open(ctx context.Context, url string) (*client.ClientWithResponses, error) {
+	authenticate := func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Authorization", "Bearer sk_test_demo")
+		return nil
 	}
-	var err error
-	w.customer, err = w.send(ctx, http.MethodPost, "/v1/customers", w.sku, map[string]string{"name": "Ada", "email": w.sku + "@example.com"})
-	return err
+	shop, err := client.NewClientWithResponses(url+"/v1", client.WithHTTPClient(w), client.WithRequestEditorFn(authenticate))
+	if err != nil {
+		return nil, err
+	}
+	mug := client.ProductWrite{Name: "Watched mug", Price: client.Money{Amount: 2500, Currency: "USD"}, Stock: 1_000_000}
+	if _, err := shop.PutProductWithResponse(ctx, w.sku, nil, mug); err != nil {
+		return nil, err
+	}
+	ada := client.CustomerCreate{Name: "Ada", Email: w.sku + "@example.com"}
+	made, err := shop.CreateCustomerWithResponse(ctx, &client.CreateCustomerParams{IdempotencyKey: w.sku}, ada)
+	if err != nil {
+		return nil, err
+	}
+	if made.JSON201 == nil {
+		return nil, fmt.Errorf("the answer is no customer: %s", made.Body)
+	}
+	w.customer = made.JSON201.ID
+	return shop, nil
 }
 
 // buy orders and pays, and sends the payment once more. Errors are counted where they occur.
-func (w *loop) buy(ctx context.Context) {
+func (w *watcher) buy(ctx context.Context, shop *client.ClientWithResponses) {
 	key := rand.Text()
-	cart := map[string]any{"customer_id": w.customer, "items": []any{map[string]any{"sku": w.sku, "quantity": 1}}}
-	order, err := w.send(ctx, http.MethodPost, "/v1/orders", "order-"+key, cart)
-	if err != nil {
+	cart := client.OrderCreate{CustomerID: w.customer}
+	cart.Items = append(cart.Items, struct {
+		Quantity int32      `json:"quantity"`
+		Sku      client.SKU `json:"sku"`
+	}{1, w.sku})
+	order, err := shop.CreateOrderWithResponse(ctx, &client.CreateOrderParams{IdempotencyKey: "order-" + key}, cart)
+	if err != nil || order.JSON201 == nil {
 		return
 	}
-	card := map[string]any{"method": map[string]string{"type": "card", "token": "tok_visa"}}
+	token := "tok_visa"
+	card := client.PaymentCreate{Method: client.PaymentMethod{Type: "card", Token: &token}}
 	for range 2 {
-		if _, err := w.send(ctx, http.MethodPost, "/v1/orders/"+order+"/payments", "pay-"+key, card); err != nil {
+		if _, err := shop.CreatePaymentWithResponse(ctx, order.JSON201.ID, &client.CreatePaymentParams{IdempotencyKey: "pay-" + key}, card); err != nil {
 			return
 		}
 	}
 }
 
-// send sends a request until it is answered, and returns the ID of what it made.
-func (w *loop) send(ctx context.Context, method, path, key string, body any) (id string, err error) {
+// Do sends a request for the API's client until it is answered, and counts the answer. A refusal is
+// an error, too.
+func (w *watcher) Do(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	w.note(func(*second) { w.waiting++ })
 	defer w.note(func(*second) { w.waiting-- })
-	answer, id, err := w.ask(ctx, method, path, key, body)
+	answer, err := w.http.Do(r)
+	if err == nil && answer.StatusCode >= http.StatusBadRequest {
+		var problem client.Problem
+		_ = json.NewDecoder(answer.Body).Decode(&problem)
+		_ = answer.Body.Close()
+		err = fmt.Errorf("%s %s: %d %s", r.Method, r.URL.Path, answer.StatusCode, problem.Code)
+	}
 	w.note(func(s *second) {
 		switch {
-		case ctx.Err() != nil: // hung up
+		case r.Context().Err() != nil: // hung up
 		case err != nil:
 			s.errors++
 			s.trouble = err.Error()
 		default:
-			s.take(answer, strings.HasSuffix(path, "/payments"), time.Since(began))
+			s.take(answer, strings.HasSuffix(r.URL.Path, "/payments"), time.Since(began))
 		}
 	})
-	return id, err
+	return answer, err
 }
 
 func (s *second) take(answer *http.Response, payment bool, took time.Duration) {
@@ -150,37 +179,8 @@ func (s *second) take(answer *http.Response, payment bool, took time.Duration) {
 	}
 }
 
-func (w *loop) ask(ctx context.Context, method, path, key string, body any) (answer *http.Response, id string, err error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, "", fmt.Errorf("encode the request: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, w.url+path, bytes.NewReader(text))
-	if err != nil {
-		return nil, "", fmt.Errorf("make the request: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer sk_test_demo")
-	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("Idempotency-Key", key)
-	}
-	got, err := w.client.Do(request)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = got.Body.Close() }()
-	var made struct{ ID, Code string }
-	if err := json.NewDecoder(got.Body).Decode(&made); err != nil {
-		return nil, "", fmt.Errorf("%s %s: read the answer: %w", method, path, err)
-	}
-	if !slices.Contains([]int{http.StatusOK, http.StatusCreated}, got.StatusCode) {
-		return nil, "", fmt.Errorf("%s %s: %d %s", method, path, got.StatusCode, made.Code)
-	}
-	return got, made.ID, nil
-}
-
 // next returns the second's line, and begins another second.
-func (w *loop) next() string {
+func (w *watcher) next() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.now

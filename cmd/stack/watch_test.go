@@ -13,6 +13,7 @@ import (
 // A payment is refused once, answered, and replayed.
 func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 	t.Parallel()
+	const id = "0199c0de-0000-7000-8000-000000000001"
 	payments := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Served-By", "api-2")
@@ -30,25 +31,27 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 				return
 			}
 		}
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
-		_, _ = fmt.Fprint(w, `{"id":"o1"}`)
+		_, _ = fmt.Fprint(w, `{"id":"`+id+`"}`)
 	}))
 	t.Cleanup(server.Close)
-	w := newLoop(server.URL)
-	t.Cleanup(w.wire.CloseIdleConnections)
-	require.NoError(t, w.open(t.Context()))
-	require.Equal(t, "o1", w.customer)
+	w := newWatcher()
+	t.Cleanup(w.http.CloseIdleConnections)
+	shop, err := w.open(t.Context(), server.URL)
+	require.NoError(t, err)
+	require.Equal(t, id, w.customer.String())
 	w.next()
 
-	w.buy(t.Context())
+	w.buy(t.Context(), shop)
 	seen := w.now
 	require.Equal(t, []int{3, 1, 1, 1, 0}, []int{seen.answers, seen.paid, seen.replays, seen.retries, seen.errors})
 	require.Equal(t, map[string]int{"api-2": 3}, seen.by)
 	require.Zero(t, w.waiting)
 	require.Regexp(t, `^ +3 +0 +3 +1 +1 +1 +0 +0 +\d+ ms$`, w.next())
 
-	w.buy(t.Context())
+	w.buy(t.Context(), shop)
 	require.Equal(t, 1, w.now.errors)
-	require.Contains(t, w.next(), "/v1/orders/o1/payments: 402 payment_declined")
+	require.Contains(t, w.next(), "/v1/orders/"+id+"/payments: 402 payment_declined")
 	require.Equal(t, second{}, w.now)
 }

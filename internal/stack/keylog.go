@@ -11,24 +11,18 @@ import (
 )
 
 // KeyLogs prints what the replicas have logged about one idempotency key, in the order in which it
-// happened. With follow it prints what they log from now on, until ctx ends.
-func (s *Stack) KeyLogs(ctx context.Context, key string, follow bool) error {
-	var found []logLine
-	show := func(line logLine) { s.Printf("%s\n", line) }
-	lines := &keyLog{key: key, found: func(line logLine) { found = append(found, line) }}
-	if follow {
-		lines.found = show
-	}
-	err := s.Logs(ctx, lines, Replicas, follow)
-	if err != nil || follow {
+// happened.
+func (s *Stack) KeyLogs(ctx context.Context, key string) error {
+	var text bytes.Buffer
+	if err := s.Logs(ctx, &text, Replicas, false); err != nil {
 		return err
 	}
-	if len(found) == 0 {
+	lines := linesOf(key, text.Bytes())
+	if len(lines) == 0 {
 		return fmt.Errorf("the replicas have logged nothing about the key %q", key)
 	}
-	slices.SortStableFunc(found, func(a, b logLine) int { return a.Time.Compare(b.Time) })
-	for _, line := range found {
-		show(line)
+	for _, line := range lines {
+		s.printf("%s\n", line)
 	}
 	return nil
 }
@@ -67,55 +61,33 @@ func (l logLine) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s%-8s %s %s", head, strings.ToLower(l.Level), l.Message, trouble))
 }
 
-// requestCopy names one copy of a request: nginx may pass a request on to another replica, with its
-// ID.
-type requestCopy struct{ replica, requestID string }
-
-// keyLog picks the lines of all copies of requests with a key out of what is written to it. The
-// line that names the key is neither the first nor the last of its copy, so the lines of the copies
-// that still run are kept.
-type keyLog struct {
-	key     string
-	found   func(logLine)
-	rest    []byte // of a line that is not whole yet
-	running map[requestCopy][]logLine
-	ours    map[requestCopy]bool
-}
-
-func (k *keyLog) Write(text []byte) (int, error) {
-	k.rest = append(k.rest, text...)
-	for {
-		line, rest, whole := bytes.Cut(k.rest, []byte("\n"))
-		if !whole {
-			return len(text), nil
+// linesOf picks the lines of all copies of requests with a key out of what the replicas have
+// logged: nginx may pass a request on to another replica, with its ID. The line that names the key
+// is neither the first nor the last of its copy.
+func linesOf(key string, text []byte) (found []logLine) {
+	type requestCopy struct{ replica, requestID string }
+	copies := map[requestCopy][]logLine{}
+	end := func(of requestCopy) {
+		if slices.ContainsFunc(copies[of], func(l logLine) bool { return l.Key == key }) {
+			found = append(found, copies[of]...)
 		}
-		k.rest = rest
-		k.take(line)
+		delete(copies, of)
 	}
-}
-
-// take reads a line, which has the service's name in front of it with Docker. What is no JSON has
-// no key.
-func (k *keyLog) take(text []byte) {
-	var line logLine
-	begin := max(0, bytes.IndexByte(text, '{'))
-	if json.Unmarshal(text[begin:], &line) != nil || line.RequestID == "" {
-		return
-	}
-	of := requestCopy{line.Replica, line.RequestID}
-	if k.running == nil {
-		k.running, k.ours = map[requestCopy][]logLine{}, map[requestCopy]bool{}
-	}
-	k.running[of] = append(k.running[of], line)
-	k.ours[of] = k.ours[of] || line.Key == k.key
-	if k.ours[of] {
-		for _, one := range k.running[of] {
-			k.found(one)
+	for raw := range bytes.Lines(text) {
+		var line logLine
+		begin := max(0, bytes.IndexByte(raw, '{'))                             // Docker puts the service's name in front
+		if json.Unmarshal(raw[begin:], &line) != nil || line.RequestID == "" { // what is no JSON has no key
+			continue
 		}
-		delete(k.running, of)
+		of := requestCopy{line.Replica, line.RequestID}
+		copies[of] = append(copies[of], line)
+		if line.Event == "http_request" { // its last line; another request may have the same ID
+			end(of)
+		}
 	}
-	if line.Event == "http_request" { // its last line
-		delete(k.running, of)
-		delete(k.ours, of)
+	for of := range copies { // these still run
+		end(of)
 	}
+	slices.SortStableFunc(found, func(a, b logLine) int { return a.Time.Compare(b.Time) })
+	return found
 }

@@ -22,22 +22,15 @@ api-2  | {"time":"2026-11-22T06:51:34Z","level":"INFO","msg":"request","pod_id":
 
 func TestKeyLog_HasEveryLineOfTheKeysAttempts(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{1, 7, len(replicaLogs)} { // as pipes cut it
-		var lines []string
-		log := &keyLog{key: "k1", found: func(line logLine) { lines = append(lines, line.String()) }}
-		for rest := replicaLogs; rest != ""; {
-			n, err := log.Write([]byte(rest[:min(size, len(rest))]))
-			require.NoError(t, err)
-			rest = rest[n:]
-		}
-		require.Equal(t, []string{
-			"06:51:31.900  api-1  one-one-  error    request failed internal boom",
-			"06:51:32.000  api-1  one-one-  key      acquired     POST /v1/orders (1.2 ms)",
-			"06:51:33.000  api-1  one-one-  answer   500          POST /v1/orders (7.0 ms) to 10.1.2.3",
-		}, lines, "request one-one-one at api-2 is another copy, and has not that key")
-		require.Empty(t, log.running)
-		require.Empty(t, strings.TrimSpace(string(log.rest)))
+	var lines []string
+	for _, line := range linesOf("k1", []byte(replicaLogs)) {
+		lines = append(lines, line.String())
 	}
+	require.Equal(t, []string{
+		"06:51:31.900  api-1  one-one-  error    request failed internal boom",
+		"06:51:32.000  api-1  one-one-  key      acquired     POST /v1/orders (1.2 ms)",
+		"06:51:33.000  api-1  one-one-  answer   500          POST /v1/orders (7.0 ms) to 10.1.2.3",
+	}, lines, "request one-one-one at api-2 is another copy, and has not that key")
 }
 
 // logged is a driver whose replicas have printed a text.
@@ -46,27 +39,25 @@ type logged struct {
 	text string
 }
 
-func (l logged) Logs(_ context.Context, out io.Writer, _ []string, _ bool) error {
+func (l logged) logs(_ context.Context, out io.Writer, _ []string, _ bool) error {
 	_, err := io.WriteString(out, l.text)
 	return err
 }
 
 func TestKeyLogs_PrintsTheLinesOfOneKey(t *testing.T) {
 	t.Parallel()
-	for _, follow := range []bool{false, true} {
-		var out bytes.Buffer
-		s := newStack(t, Options{Out: &out})
-		s.driver = logged{text: replicaLogs}
-		require.NoError(t, s.KeyLogs(t.Context(), "k1", follow))
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		require.Len(t, lines, 3, "follow: %v", follow)
-		require.IsIncreasing(t, lines, "in the order of time")
-	}
+	var out bytes.Buffer
+	s := newStack(t, Options{Out: &out})
+	s.driver = logged{text: replicaLogs}
+	require.NoError(t, s.KeyLogs(t.Context(), "k1"))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3)
+	require.IsIncreasing(t, lines, "in the order of time")
 }
 
 func TestKeyLogs_SaysThatAKeyIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{})
 	s.driver = logged{text: replicaLogs}
-	require.ErrorContains(t, s.KeyLogs(t.Context(), "k3", false), "nothing about the key")
+	require.ErrorContains(t, s.KeyLogs(t.Context(), "k3"), "nothing about the key")
 }

@@ -2,26 +2,20 @@
 // provider simulator, as processes of this machine (native) or as containers (compose). It also
 // breaks them on purpose, through its switchboard. Both drivers listen on the same ports and take
 // the same commands, so that a test doesn't need to know which one it is on.
-//
-// This package has the commands. What they are made of is in its folders, see "Who may import whom"
-// in docs/design.md.
 package stack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/oncepay/oncepay/internal/stack/compose"
-	"github.com/oncepay/oncepay/internal/stack/deployment"
-	"github.com/oncepay/oncepay/internal/stack/native"
-	"github.com/oncepay/oncepay/internal/stack/sentinel"
-	"github.com/oncepay/oncepay/internal/stack/switchboard"
-	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
 // The drivers. Auto takes compose where a Docker engine answers and has or gets the images, native
@@ -35,38 +29,33 @@ const (
 // ErrNoStack says that the folder holds no stack.
 var ErrNoStack = errors.New("no stack is up")
 
-// Options are the settings of a stack; the zero value is the usual one.
+// Options are the settings of a stack; the zero value is the usual one. All but Dir and Out count
+// for Up: later commands know what it chose.
 type Options struct {
 	// Dir is the stack's folder, relative to the repository's root; empty: .stack.
 	Dir string
-	// Driver is Auto (also when empty), Native or Compose. It counts for Up; later commands know
-	// what Up chose.
+	// Driver is Auto (also when empty), Native or Compose.
 	Driver string
-	// Redis is Single (also when empty) or Sentinel: a primary and a replica with three sentinels,
-	// on the native driver. It counts for Up; empty means what the stack that is up has.
-	Redis string
-	// Postgres is Single (also when empty), Standby or SyncStandby, on the native driver. It counts
-	// for Up; empty means what the stack that is up has.
-	Postgres string
-	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s. They count for
-	// Up.
+	// Redis is Single or Sentinel, and Postgres Single, Standby or SyncStandby: more than a single
+	// server is native only. Empty means what the stack that is up has, or Single.
+	Redis, Postgres string
+	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s.
 	Env []string
 	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the
-	// first. It counts for Up.
+	// first.
 	PortOffset int
 	// Direct connects the services to each other instead of through the fault proxy, which costs as
 	// much CPU as the replicas at full load. Connections can't be partitioned, slowed or cut then.
-	// Native only; it counts for Up.
+	// Native only.
 	Direct bool
 	// Console serves the page on which one sees the stack work, and has the replicas send it their
-	// traces. Native only; it counts for Up, and stays until Down.
+	// traces. Native only; it stays until Down.
 	Console bool
-	// BuildTags compile our programs with build constraints, such as failpoints. They count for Up.
+	// BuildTags compile our programs with build constraints, such as failpoints.
 	BuildTags string
 	// Programs are executables, as absolute paths, that run in place of the oncepay that is built,
 	// with the same arguments and environment: another system or version behind the same
-	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only;
-	// they count for Up.
+	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only.
 	Programs map[string]string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
@@ -85,8 +74,8 @@ func (o *Options) check() error {
 	if !slices.Contains([]string{"", Single, Standby, SyncStandby}, o.Postgres) {
 		return fmt.Errorf("unknown kind of PostgreSQL %q: single, standby or sync-standby", o.Postgres)
 	}
-	if o.PortOffset < 0 || o.PortOffset > topology.MaxOffset {
-		return fmt.Errorf("the port offset must be between 0 and %d", topology.MaxOffset)
+	if o.PortOffset < 0 || o.PortOffset > maxOffset {
+		return fmt.Errorf("the port offset must be between 0 and %d", maxOffset)
 	}
 	for _, pair := range o.Env {
 		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
@@ -96,25 +85,53 @@ func (o *Options) check() error {
 	return nil
 }
 
+// stopGrace is how long a service may take to end in order before it is killed. A replica that is
+// busy with a slow payment could take a minute. Whoever stops a stack by hand does not want to wait
+// for it, and nothing is lost.
+const stopGrace = 10 * time.Second
+
 // Stack is one local deployment. Several commands on the same one wait for each other, across
 // processes.
 type Stack struct {
-	*deployment.Deployment
+	// Dir is its folder, as an absolute path.
+	Dir string
+	// Topology is part of the state.
+	*Topology
+
+	root    string // of the repository
 	options Options
 	driver  driver // nil as long as `up` has not chosen one
+	mu      sync.Mutex
+	state   *state
 }
 
 // A driver runs the services in its way.
 type driver interface {
-	switchboard.Driver
-	// Up starts what doesn't run or runs with other settings, and returns when everything is ready.
-	Up(ctx context.Context) error
-	// Down ends and removes everything that Up made outside the stack's folder; with keepData not
-	// the data.
-	Down(ctx context.Context, keepData bool) error
-	// Logs writes to out what services have printed, and goes on until ctx ends when follow is set.
-	Logs(ctx context.Context, out io.Writer, services []string, follow bool) error
+	// up starts what doesn't run or runs with other settings, and returns when everything is ready.
+	up(ctx context.Context) error
+	// down ends and removes everything that up made outside the stack's folder.
+	down(ctx context.Context) error
+	// logs writes to out what services have printed, and goes on until ctx ends when follow is set.
+	logs(ctx context.Context, out io.Writer, services []string, follow bool) error
+	// control does a verb of the switchboard to a service: start and stop, kill, pause and resume.
+	// Doing what is done already is no error. It returns errNativeOnly for what it cannot do.
+	control(ctx context.Context, verb, service string) error
+	// conditions tells of every service whether it runs.
+	conditions(ctx context.Context) (map[string]condition, error)
 }
+
+// condition is what a driver knows of a service's process or container.
+type condition struct {
+	state string // running, paused or stopped
+	id    string // pid or container
+}
+
+// The states of a condition.
+const (
+	running = "running"
+	paused  = "paused"
+	stopped = "stopped"
+)
 
 // New returns the stack of a folder, whether it is up or not. Must be called in the repository.
 func New(opts Options) (*Stack, error) {
@@ -127,64 +144,61 @@ func New(opts Options) (*Stack, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	d, err := deployment.New(opts.Dir, opts.Out)
+	root, err := findRoot()
 	if err != nil {
 		return nil, err
 	}
-	d.BuildTags = opts.BuildTags
-	s := &Stack{Deployment: d, options: opts}
-	s.adopt()
-	return s, nil
-}
-
-// adopt takes over what an earlier `up` decided.
-func (s *Stack) adopt() {
-	if name := s.State.Data.Driver; name != "" {
-		s.driver = s.newDriver(name)
-		return
+	s := &Stack{Dir: opts.Dir, root: root, options: opts}
+	if !filepath.IsAbs(s.Dir) {
+		s.Dir = filepath.Join(root, s.Dir)
 	}
-	s.Offset = s.options.PortOffset
+	return s, s.load()
 }
 
-func (s *Stack) newDriver(name string) driver {
-	if name == Compose {
-		return &compose.Driver{Deployment: s.Deployment}
-	}
-	return &native.Driver{Deployment: s.Deployment, NoInstall: s.options.NoInstall}
-}
-
-// Do applies a command of the switchboard, such as Do(ctx, "partition", "api-1", "redis"), and
-// returns when it has taken effect.
-func (s *Stack) Do(ctx context.Context, verb string, args ...string) error {
-	command, err := switchboard.Parse(verb, args...)
+// findRoot walks up from the working directory to our go.mod.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
 	if err != nil {
-		return err
+		return "", fmt.Errorf("find the repository: %w", err)
 	}
-	if !s.Claimed() {
-		return s.noStack()
+	for {
+		module, _ := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if bytes.HasPrefix(module, []byte("module github.com/oncepay/oncepay\n")) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("run this inside the oncepay repository")
+		}
+		dir = filepath.Dir(dir)
 	}
-	return s.locked(ctx, func(ctx context.Context) error {
-		if s.driver == nil {
-			return s.noStack()
-		}
-		begun := time.Now()
-		if err := (switchboard.Board{Deployment: s.Deployment, Driver: s.driver}).Do(ctx, command); err != nil {
-			return err
-		}
-		s.Printf("%s: done in %.1f s\n", command, time.Since(begun).Seconds())
-		return nil
-	})
 }
 
-// locked does something while no other command does.
-func (s *Stack) locked(ctx context.Context, do func(context.Context) error) error {
-	return s.Locked(ctx, func(ctx context.Context) error {
-		s.adopt()
-		return do(ctx)
-	})
+func (s *Stack) newDriver() driver {
+	if s.state.Driver == Compose {
+		return &composeDriver{s}
+	}
+	return &nativeDriver{Stack: s}
 }
 
 func (s *Stack) noStack() error { return fmt.Errorf("%w in %s", ErrNoStack, s.Dir) }
+
+// Down removes the stack and its data. A stack that isn't there is no error.
+func (s *Stack) Down(ctx context.Context) error {
+	if !s.Claimed() {
+		s.printf("no stack in %s\n", s.Dir)
+		return nil
+	}
+	return s.locked(ctx, func(ctx context.Context) error {
+		return s.step("down", "", func() (string, error) {
+			if s.driver != nil {
+				if err := s.driver.down(ctx); err != nil {
+					return "", err
+				}
+			}
+			return "all removed", s.remove()
+		})
+	})
+}
 
 // Logs writes to out what the services have printed; no services means all.
 func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
@@ -199,37 +213,8 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
 		}
 	}
-	return s.driver.Logs(ctx, out, services, follow)
+	return s.driver.logs(ctx, out, services, follow)
 }
-
-// RedisMaster is the address (host:port) of the Redis that takes writes: the only one, or the one
-// that Sentinel has appointed.
-func (s *Stack) RedisMaster(ctx context.Context) (addr string, err error) {
-	return sentinel.Master(ctx, s.Topology)
-}
-
-// onNative asks the native driver, if that is the driver.
-func onNative[T any](s *Stack, ask func(*native.Driver) (T, error)) (answer T, err error) {
-	driver, ok := s.driver.(*native.Driver)
-	if !ok {
-		return answer, switchboard.ErrNativeOnly
-	}
-	return ask(driver)
-}
-
-// Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
-// "1m", and returns what it printed. Only the native driver can.
-func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
-	return onNative(s, func(d *native.Driver) (string, error) { return d.Oncepay(ctx, args...) })
-}
-
-// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
-// Only the native driver knows.
-func (s *Stack) PassedOn() (int, error) { return onNative(s, (*native.Driver).PassedOn) }
-
-// Started is when nginx read the header of each request that has ended, by request ID. Only the
-// native driver knows.
-func (s *Stack) Started() (map[string]time.Time, error) { return onNative(s, (*native.Driver).Started) }
 
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was
 // built if the path is empty.
@@ -238,6 +223,6 @@ func (s *Stack) Use(ctx context.Context, name, program string) error {
 		if s.driver == nil {
 			return s.noStack()
 		}
-		return s.State.Update(func(d *deployment.StateData) { d.Programs[name] = program })
+		return s.update(func(d *state) { d.Programs[name] = program })
 	})
 }

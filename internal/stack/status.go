@@ -8,12 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/oncepay/oncepay/internal/stack/deployment"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
-	"github.com/oncepay/oncepay/internal/stack/sentinel"
-	"github.com/oncepay/oncepay/internal/stack/switchboard"
-	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
 // ServiceStatus is what is known of a service.
@@ -39,7 +33,7 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	if s.driver == nil {
 		return nil, nil, s.noStack()
 	}
-	conditions, err := s.driver.Conditions(ctx)
+	conditions, err := s.driver.conditions(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
@@ -53,35 +47,41 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 		})
 	}
 	_ = asking.Wait()
-	if conditions[Proxy].State == deployment.Running {
-		active, err = faultproxy.Of(s.Topology).Active()
+	if conditions[Proxy].state == running {
+		var of map[string][]string
+		of, err = s.faults().Active()
+		for _, e := range edges {
+			for _, fault := range of[e.name()] {
+				active = append(active, e.String()+": "+fault)
+			}
+		}
 	}
-	if s.IsReplicated() && sentinel.ReplicationIsCut(ctx, s.Topology) {
-		active = append(active, topology.Replication.String()+": partition")
+	if s.IsReplicated() && s.replicationIsCut(ctx) {
+		active = append(active, replication.String()+": partition")
 	}
 	return services, active, err
 }
 
-func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Condition) ServiceStatus {
-	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.State, ID: c.ID}
+func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
+	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.state, ID: c.id}
 	switch {
 	case s.IsReplicated() && (name == Redis || name == RedisReplica):
-		status.Role = sentinel.Role(ctx, s.Topology, name)
+		status.Role = s.redisRole(ctx, name)
 	case s.HasStandby() && name == s.Primary():
 		status.Role = "primary"
 	case s.HasStandby() && name == s.StandbyServer():
 		status.Role = "standby"
 	}
-	if c.State != deployment.Running {
-		status.Remedy = s.remedy(name, c.State)
+	if c.state != running {
+		status.Remedy = s.remedy(name, c.state)
 		return status
 	}
 	status.State = "ready"
 	var err error
 	if slices.Contains(Replicas, name) {
-		status.Why, err = s.AskReplica(ctx, name)
+		status.Why, err = s.askReplica(ctx, name)
 	} else {
-		err = s.Probe(ctx, name)
+		err = s.probe(ctx, name)
 	}
 	if err != nil {
 		status.State = "not ready"
@@ -92,9 +92,9 @@ func (s *Stack) statusOf(ctx context.Context, name string, c deployment.Conditio
 
 // remedy is the command that has a service run again.
 func (s *Stack) remedy(name, state string) string {
-	_, err := switchboard.Parse("start", name)
+	_, err := findVerb("start", name)
 	switch {
-	case state == deployment.Paused:
+	case state == paused:
 		return "resume " + name
 	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
 		return "follow " + Postgres
@@ -110,14 +110,14 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Printf("%s driver, %s\n", s.State.Data.Driver, s.Dir)
+	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
 	for _, one := range services {
 		state, why := one.explain(s.dirFlag())
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", s.NameWidth(), one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
-		s.Printf("%s\n", strings.TrimRight(text, " "))
+		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", nameWidth, one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
+		s.printf("%s\n", strings.TrimRight(text, " "))
 	}
 	for _, fault := range active {
-		s.Printf("  fault: %s\n", fault)
+		s.printf("  fault: %s\n", fault)
 	}
 	return nil
 }

@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/oncepay/oncepay/internal/stack/deployment"
-	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 // replica serves /readyz as api-1 of a stack.
@@ -47,7 +44,7 @@ func TestStatus_SaysWhatAReplicaDoesWithout(t *testing.T) {
 			s := newStack(t, Options{})
 			s.Offset = s.options.PortOffset
 			replica(t, s, c.code, c.answer)
-			state, why := s.statusOf(stacktest.Context(t), API1, deployment.Condition{State: deployment.Running}).explain("")
+			state, why := s.statusOf(testContext(t), API1, condition{state: running}).explain("")
 			require.Equal(t, []string{c.state, c.why}, []string{state, why})
 		})
 	}
@@ -58,10 +55,10 @@ func TestStatus_SaysHowToEndAFault(t *testing.T) {
 	s := newStack(t, Options{})
 	s.Postgres, s.Promoted, s.Ended = "standby", PostgresStandby, true
 	for _, c := range []struct{ name, state, want string }{
-		{Redis, deployment.Stopped, "start redis"}, {Redis, deployment.Paused, "resume redis"}, {Postgres, deployment.Stopped, "follow postgres"},
-		{PostgresStandby, deployment.Stopped, "start postgres-standby"}, {Proxy, deployment.Stopped, "up"},
+		{Redis, stopped, "start redis"}, {Redis, paused, "resume redis"}, {Postgres, stopped, "follow postgres"},
+		{PostgresStandby, stopped, "start postgres-standby"}, {Proxy, stopped, "up"},
 	} {
-		_, why := s.statusOf(context.Background(), c.name, deployment.Condition{State: c.state}).explain(" --dir x")
+		_, why := s.statusOf(context.Background(), c.name, condition{state: c.state}).explain(" --dir x")
 		require.Equal(t, "end this: stack "+c.want+" --dir x", why)
 	}
 }

@@ -12,10 +12,6 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/stack/compose"
-	"github.com/oncepay/oncepay/internal/stack/deployment"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
-	"github.com/oncepay/oncepay/internal/stack/sentinel"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -23,35 +19,50 @@ import (
 // them: nginx may have marked a replica as failed for a second.
 const doorTimeout = 15 * time.Second
 
+// errNothingStarted marks a refusal: `up` has changed nothing.
+var errNothingStarted = errors.New("nothing was started")
+
+// portsTaken makes a refusal of an error about ports; nil stays nil.
+func portsTaken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\n%w (stop what is there, or take other ports with --port-offset 1000)", err, errNothingStarted)
+}
+
 // Up brings the whole stack up, or what is missing of it, and returns when it answers through
 // nginx.
-func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.up) }
+func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.bringUp) }
 
-func (s *Stack) up(ctx context.Context) error {
+func (s *Stack) bringUp(ctx context.Context) error {
 	begun := time.Now()
 	isNew := s.driver == nil
 	why, err := s.decide(ctx)
 	if err != nil {
 		return err
 	}
-	s.Printf("oncepay on the %s driver (%s), in %s\n", s.State.Data.Driver, why, s.Dir)
+	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.Driver, why, s.Dir)
 	if s.options.Direct && !s.Direct {
-		s.Printf("the compose driver connects its services through the fault proxy in any case\n")
+		s.printf("the compose driver connects its services through the fault proxy in any case\n")
 	}
-	_ = faultproxy.Of(s.Topology).HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
+	_ = s.faults().HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
 	if s.IsReplicated() {
-		_ = sentinel.HealReplication(ctx, s.Topology)
+		_ = s.setReplication(ctx, true)
 	}
-	err = s.driver.Up(ctx)
-	if errors.Is(err, deployment.ErrNothingStarted) && isNew {
-		return errors.Join(err, s.Remove())
+	err = s.driver.up(ctx)
+	if errors.Is(err, errNothingStarted) && isNew {
+		return errors.Join(err, s.remove())
+	}
+	if err == nil {
+		err = s.step("door", s.Addr(Nginx), func() (string, error) {
+			return "GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, s.probeDoor)
+		})
+	}
+	if interrupted(err) {
+		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
 	}
 	if err != nil {
-		return hint(err)
-	}
-	t := s.Step("door", s.Addr(Nginx))
-	if err := t.End("GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, s.ProbeDoor)); err != nil {
-		return hint(err)
+		return err
 	}
 	s.printSummary(time.Since(begun))
 	return nil
@@ -60,7 +71,7 @@ func (s *Stack) up(ctx context.Context) error {
 // decide chooses driver, ports and environment, or keeps those of the stack that is up, and writes
 // them down.
 func (s *Stack) decide(ctx context.Context) (why string, err error) {
-	name, why := s.State.Data.Driver, "as before"
+	name, why := s.state.Driver, "as before"
 	if name != "" {
 		err = s.checkAgainstWhatIsUp()
 	} else {
@@ -73,7 +84,7 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 	if len(o.Programs) > 0 && name != Native {
 		return "", fmt.Errorf("another program for the replicas needs the native driver, this is %s", name)
 	}
-	err = s.State.Update(func(d *deployment.StateData) {
+	err = s.update(func(d *state) {
 		d.Driver, d.Env, d.Programs = name, slices.Sorted(slices.Values(o.Env)), map[string]string{}
 		maps.Copy(d.Programs, o.Programs)
 		d.Direct = d.Direct || o.Direct && name == Native
@@ -85,7 +96,7 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 			d.Redis = o.Redis
 		}
 	})
-	s.driver = s.newDriver(name)
+	s.driver = s.newDriver()
 	return why, err
 }
 
@@ -94,7 +105,7 @@ func isReplicated(kind string) bool { return kind != "" && kind != Single }
 
 // checkAgainstWhatIsUp refuses options that the stack that is up could only have from its start.
 func (s *Stack) checkAgainstWhatIsUp() error {
-	o, known := &s.options, &s.State.Data
+	o, known := &s.options, s.state
 	differs := ""
 	switch {
 	case o.Driver != "" && o.Driver != Auto && o.Driver != known.Driver:
@@ -116,41 +127,33 @@ func (s *Stack) checkAgainstWhatIsUp() error {
 
 // choose returns the driver of a new stack, with the reason.
 func (s *Stack) choose(ctx context.Context) (name, why string, err error) {
-	o, flag := &s.options, "" // that only the native driver can do
+	o, only := &s.options, "" // what only the native driver can do
 	switch {
 	case isReplicated(o.Postgres):
-		flag, why = "--postgres standby", "as PostgreSQL with a standby needs it"
+		only = "--postgres standby"
 	case isReplicated(o.Redis):
-		flag, why = "--redis sentinel", "as Redis with Sentinel needs it"
+		only = "--redis sentinel"
 	case o.Direct && o.Driver == Compose:
-		flag = "--direct"
+		only = "--direct"
 	}
 	switch {
-	case flag != "" && o.Driver == Compose:
-		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", flag)
-	case flag != "":
-		return Native, why, nil
+	case only != "" && o.Driver == Compose:
+		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", only)
+	case only != "":
+		return Native, "as " + only + " needs it", nil
 	case o.Driver != "" && o.Driver != Auto:
 		return o.Driver, "as asked for", nil
 	}
-	ok, why := compose.Available(ctx)
-	if ok {
-		return Compose, why, nil
-	}
-	return Native, why, nil
+	name, why = composeOrNative(ctx)
+	return name, why, nil
 }
 
-// hint tells how to go on after a start that failed or was interrupted.
-func hint(err error) error {
-	if deployment.Interrupted(err) {
-		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
-	}
-	return err
-}
+// probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
+func (s *Stack) probeDoor(ctx context.Context) error { return ProbeURL(ctx, s.URL()+"/v1/products") }
 
 // dirFlag is the flag of `stack` for this stack, after a space; empty for the default one.
 func (s *Stack) dirFlag() string {
-	if s.Dir == filepath.Join(s.Root, ".stack") {
+	if s.Dir == filepath.Join(s.root, ".stack") {
 		return ""
 	}
 	return " --dir " + s.Dir
@@ -174,7 +177,7 @@ Paste these:
   STACK kill api-1      # everything goes on; then: start api-1
   STACK down
 `)
-	s.Printf(text, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), watch)
+	s.printf(text, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), watch)
 }
 
 // ConsoleURL is the address of the console, or "" if the stack has none.

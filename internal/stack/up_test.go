@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 // newStack is one in which nothing runs.
 func newStack(t *testing.T, opts Options) *Stack {
 	t.Helper()
-	opts.Dir, opts.PortOffset = t.TempDir(), stacktest.Offset(t)
+	offset, release := FreeOffset()
+	t.Cleanup(release)
+	opts.Dir, opts.PortOffset = t.TempDir(), offset
 	s, err := New(opts)
 	require.NoError(t, err)
 	return s
@@ -21,7 +21,7 @@ func newStack(t *testing.T, opts Options) *Stack {
 // decided is what `up` decides first.
 func (s *Stack) decided(t *testing.T) error {
 	t.Helper()
-	_, err := s.decide(stacktest.Context(t))
+	_, err := s.decide(testContext(t))
 	return err
 }
 
@@ -59,7 +59,7 @@ func TestRedisKind_IsChosenAtTheFirstUp(t *testing.T) {
 
 	s = newStack(t, Options{Redis: Sentinel})
 	require.NoError(t, s.decided(t))
-	require.Equal(t, Native, s.State.Data.Driver)
+	require.Equal(t, Native, s.state.Driver)
 	require.Contains(t, s.Services(), RedisReplica)
 
 	s.options.Redis = "" // as a later command has it
@@ -72,7 +72,7 @@ func TestRedisKind_IsChosenAtTheFirstUp(t *testing.T) {
 
 func TestKill_NeedsAReplicaOfRedis(t *testing.T) {
 	t.Parallel()
-	s, ctx := newStack(t, Options{Driver: Native}), stacktest.Context(t)
+	s, ctx := newStack(t, Options{Driver: Native}), testContext(t)
 	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.decided(t) }))
 	require.ErrorContains(t, s.Do(ctx, "kill", RedisReplica), "--redis sentinel")
 }

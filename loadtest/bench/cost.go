@@ -16,7 +16,7 @@ func (b *bench) costing(do func() (n int, found sample, err error)) (sample, err
 	pids := map[string][]int{}
 	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
 		for _, service := range services {
-			pids[tiers[i]] = append(pids[tiers[i]], b.stack.State.Service(service).Process.PID)
+			pids[tiers[i]] = append(pids[tiers[i]], b.stack.PID(service))
 		}
 	}
 	return costing(pids, do)

@@ -64,7 +64,7 @@ func (b *bench) down(ctx context.Context) error {
 	if b.db != nil {
 		_ = b.db.Close(ctx)
 	}
-	err := errors.Join(b.redis.Close(), b.stack.Down(ctx, false))
+	err := errors.Join(b.redis.Close(), b.stack.Down(ctx))
 	b.system = nil
 	return err
 }

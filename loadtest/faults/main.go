@@ -74,7 +74,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 			fmt.Fprintln(out, "taking the stack down")
 			downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 			defer cancel()
-			err = errors.Join(err, st.Down(downCtx, false))
+			err = errors.Join(err, st.Down(downCtx))
 		}()
 	}
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
 	// patience bounds every wait; the longest is that for a demonstration, ten seconds.
-	patience = stacktest.Timeout
+	patience = time.Minute
 	// upTimeout bounds the start of the stack, which may have to be compiled.
 	upTimeout = 4 * time.Minute
 	// lease is short, because tests wait for its end.
@@ -29,12 +28,14 @@ const (
 // bringUp starts a stack with a console, and returns the console's address.
 func bringUp(t *testing.T) (url string) {
 	t.Helper()
-	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), Console: true,
+	offset, release := stack.FreeOffset()
+	t.Cleanup(release)
+	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: offset, Console: true,
 		Env: []string{"IDEMPOTENCY_LEASE=" + lease.String()}, Out: io.Discard})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	defer cancel()
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(t.Context()), false)) })
+	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Up(ctx))
 	return s.ConsoleURL()
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
@@ -60,10 +59,12 @@ func setup(t *testing.T) *town {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	t.Cleanup(cancel)
-	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), Direct: true,
+	offset, release := stack.FreeOffset()
+	t.Cleanup(release)
+	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: offset, Direct: true,
 		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget()), "LOG_LEVEL=debug"}})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx), false)) })
+	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
 	require.NoError(t, s.Up(ctx))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
@@ -154,7 +155,7 @@ func (s *town) addKeys() {
 		require.Eventually(s.t, func() bool {
 			status, _, err := s.send(replica, strconv.Itoa(manyKeys), http.MethodGet, "/v1/products", "")
 			return err == nil && status == http.StatusOK
-		}, stacktest.Timeout, pace)
+		}, time.Minute, pace)
 	}
 }
 

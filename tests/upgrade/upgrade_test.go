@@ -20,14 +20,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
 	// upTimeout bounds the whole test: programs may have to be compiled.
 	upTimeout = 8 * time.Minute
 	// patience bounds each wait, and tick is how often is looked meanwhile.
-	patience, tick = stacktest.Timeout, 50 * time.Millisecond
+	patience, tick = time.Minute, 50 * time.Millisecond
 )
 
 // upgrade is a stack whose replicas are of two releases.
@@ -61,12 +60,14 @@ func bringUp(t *testing.T) *upgrade {
 	program, err := build.Output()
 	require.NoError(t, err)
 	base := strings.TrimSpace(string(program))
-	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: stacktest.Offset(t), BuildTags: "failpoints",
+	offset, release := stack.FreeOffset()
+	t.Cleanup(release)
+	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: offset, BuildTags: "failpoints",
 		// A client finishes what was begun. The whole load is one account's.
 		Env:      []string{"IDEMPOTENCY_LEASE=2s", "RECONCILE_GRACE=1h", "RATE_LIMIT=100000"},
 		Programs: map[string]string{stack.API1: base, stack.API2: base, stack.Oncepay: base}})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx), false)) })
+	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
 	require.NoError(t, s.Up(ctx))
 	return &upgrade{Stack: s, t: t, ctx: ctx, base: base}
 }

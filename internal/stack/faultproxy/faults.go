@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -9,42 +10,56 @@ import (
 	"time"
 
 	remote "github.com/Shopify/toxiproxy/v2/client"
-
-	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
-// Faults breaks and heals edges through the control port of a proxy.
+// Faults breaks and heals hops through the control port of a proxy.
 type Faults struct{ control *remote.Client }
 
-// Of returns the faults of a stack.
-func Of(t *topology.Topology) Faults { return Faults{remote.NewClient(t.Addr(topology.Proxy))} }
+// At returns the faults of the proxy with this control port (host:port).
+func At(control string) Faults { return Faults{remote.NewClient(control)} }
 
-// Partition cuts an edge; cutting it twice is fine.
-func (f Faults) Partition(e topology.Edge) error {
-	for _, direction := range []string{"upstream", "downstream"} {
-		// A timeout of 0 swallows for as long as the toxic is there.
-		if err := f.add(e, "partition-"+direction, "timeout", direction, remote.Attributes{"timeout": 0}); err != nil {
+// toxics are what a fault adds to a hop (Toxiproxy's README, "Toxic fields").
+func toxics(fault, parameter string) ([]remote.Toxic, error) {
+	switch fault {
+	case "partition": // a timeout of 0 swallows for as long as the toxic is there
+		swallow := remote.Attributes{"timeout": 0}
+		return []remote.Toxic{{Name: "partition-upstream", Type: "timeout", Stream: "upstream", Attributes: swallow},
+			{Name: "partition-downstream", Type: "timeout", Stream: "downstream", Attributes: swallow}}, nil
+	case "slow": // every answer
+		delay, err := time.ParseDuration(parameter)
+		return []remote.Toxic{{Name: "slow-" + parameter, Type: "latency", Stream: "downstream",
+			Attributes: remote.Attributes{"latency": delay.Milliseconds()}}}, err
+	case "cut": // each connection after so many bytes of answers, wherever in an answer that is
+		bytes, err := strconv.Atoi(parameter)
+		return []remote.Toxic{{Name: "cut-" + parameter, Type: "limit_data", Stream: "downstream", Attributes: remote.Attributes{"bytes": bytes}}}, err
+	}
+	return nil, fmt.Errorf("unknown fault %q", fault)
+}
+
+// Break does something to a hop: partition, slow (by a delay such as 100ms) or cut (after so many
+// bytes). Doing it twice is fine.
+func (f Faults) Break(hop, fault, parameter string) error {
+	add, err := toxics(fault, parameter)
+	if err != nil {
+		return err
+	}
+	proxy, err := f.control.Proxy(hop)
+	if err != nil {
+		return err
+	}
+	for _, t := range add {
+		_, err := proxy.AddToxic(t.Name, t.Type, t.Stream, 1, t.Attributes)
+		if refused, ok := errors.AsType[*remote.ApiError](err); err != nil && (!ok || refused.Status != http.StatusConflict) {
 			return err
 		}
 	}
 	return nil
 }
 
-// Slow delays every answer on an edge.
-func (f Faults) Slow(e topology.Edge, delay time.Duration) error {
-	return f.add(e, "slow-"+delay.String(), "latency", "downstream", remote.Attributes{"latency": delay.Milliseconds()})
-}
-
-// Cut ends each connection of an edge after so many bytes of answers, wherever in an answer that
-// is.
-func (f Faults) Cut(e topology.Edge, bytes int) error {
-	return f.add(e, "cut-"+strconv.Itoa(bytes), "limit_data", "downstream", remote.Attributes{"bytes": bytes})
-}
-
-// Heal removes whatever was done to an edge. Connections that lived through a cut have lost bytes,
-// so Toxiproxy closes them.
-func (f Faults) Heal(e topology.Edge) error {
-	proxy, err := f.control.Proxy(e.Name())
+// Heal removes whatever was done to a hop. Connections that lived through a cut have lost bytes, so
+// Toxiproxy closes them.
+func (f Faults) Heal(hop string) error {
+	proxy, err := f.control.Proxy(hop)
 	if err != nil {
 		return err
 	}
@@ -54,32 +69,19 @@ func (f Faults) Heal(e topology.Edge) error {
 	return err
 }
 
-// HealAll removes every fault of every edge.
+// HealAll removes every fault of every hop.
 func (f Faults) HealAll() error { return f.control.ResetState() }
 
-// Active lists what is being done, such as "api-1 → redis: partition".
-func (f Faults) Active() (list []string, err error) {
+// Active lists what is being done to each hop, such as "partition" or "slow-100ms".
+func (f Faults) Active() (of map[string][]string, err error) {
 	proxies, err := f.control.Proxies()
-	for _, e := range topology.Edges {
-		if proxy := proxies[e.Name()]; proxy != nil {
-			for _, toxic := range proxy.ActiveToxics {
-				kind := strings.TrimSuffix(strings.TrimSuffix(toxic.Name, "-upstream"), "-downstream")
-				list = append(list, e.String()+": "+kind)
-			}
+	of = map[string][]string{}
+	for hop, proxy := range proxies {
+		for _, toxic := range proxy.ActiveToxics {
+			fault := strings.TrimSuffix(strings.TrimSuffix(toxic.Name, "-upstream"), "-downstream")
+			of[hop] = append(of[hop], fault)
 		}
+		of[hop] = slices.Compact(of[hop])
 	}
-	return slices.Compact(list), err
-}
-
-// add does something to one direction of an edge (Toxiproxy's README, "Toxic fields"), unless it is
-// done already.
-func (f Faults) add(e topology.Edge, name, kind, stream string, attributes remote.Attributes) error {
-	proxy, err := f.control.Proxy(e.Name())
-	if err == nil {
-		_, err = proxy.AddToxic(name, kind, stream, 1, attributes)
-	}
-	if refused, ok := errors.AsType[*remote.ApiError](err); ok && refused.Status == http.StatusConflict {
-		return nil
-	}
-	return err
+	return of, err
 }

@@ -31,10 +31,8 @@ func Open(upstream string) (*Line, error) {
 // answer arrives, which is then lost. Call it once.
 func (l *Line) Cut(bytes int) error {
 	toxic := fmt.Sprintf(`{"name":"cut","type":"limit_data","stream":"downstream","attributes":{"bytes":%d}}`, bytes)
-	if _, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-		return fmt.Errorf("cut after %d bytes: %w", bytes, err)
-	}
-	return nil
+	_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(toxic))
+	return err
 }
 
 // Close ends the proxy and its connections.

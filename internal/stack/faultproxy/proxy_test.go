@@ -2,20 +2,17 @@ package faultproxy
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	remote "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,35 +20,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTimeout bounds every wait of this package's tests.
 const testTimeout = 60 * time.Second
 
+const hop = "nginx-to-api-1"
+
 // silence is how long we listen to be sure that nothing comes: loopback needs some 50 µs.
 const silence = 200 * time.Millisecond
 
-// edgeBundle is one proxied edge in front of an echo server, and the control port of its proxy.
-type edgeBundle struct {
-	edge    topology.Edge
+// hopBundle is one hop in front of an echo server, and the control port of its proxy.
+type hopBundle struct {
 	address string // of the proxy
 	faults  Faults
 }
 
-func setupEdge(t testing.TB) edgeBundle {
+func setupHop(t testing.TB) hopBundle {
 	t.Helper()
-	e := topology.Edges[0]
 	server := newToxiproxy(io.Discard)
-	proxy := toxiproxy.NewProxy(server, e.Name(), "127.0.0.1:0", echoServer(t))
+	proxy := toxiproxy.NewProxy(server, hop, "127.0.0.1:0", echoServer(t))
 	require.NoError(t, server.Collection.Add(proxy, true))
 	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
-	control, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := serveControl(ctx, server, control); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { cancel(); serving.Wait() })
-	f := Faults{remote.NewClient(control.Addr().String())}
-	return edgeBundle{edge: e, address: proxy.Listen, faults: f}
+	control := httptest.NewServer(server.Routes())
+	t.Cleanup(control.Close)
+	return hopBundle{address: proxy.Listen, faults: At(control.Listener.Addr().String())}
 }
 
 // echoServer sends everything back, until the test ends.
@@ -103,17 +91,17 @@ func (c client) echo(line string, d time.Duration) (string, error) {
 
 func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	t.Parallel()
-	b := setupEdge(t)
+	b := setupHop(t)
 	old := dial(t, b.address)
 	answer, err := old.echo("hello\n", testTimeout)
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", answer)
 
-	require.NoError(t, b.faults.Partition(b.edge))
-	require.NoError(t, b.faults.Partition(b.edge), "cutting twice is fine")
+	require.NoError(t, b.faults.Break(hop, "partition", ""))
+	require.NoError(t, b.faults.Break(hop, "partition", ""), "cutting twice is fine")
 	active, err := b.faults.Active()
 	require.NoError(t, err)
-	require.Equal(t, []string{b.edge.String() + ": partition"}, active)
+	require.Equal(t, map[string][]string{hop: {"partition"}}, active)
 
 	_, err = old.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "an old connection is silent, not closed")
@@ -121,8 +109,8 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	_, err = fresh.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
 
-	require.NoError(t, b.faults.Heal(b.edge))
-	require.NoError(t, b.faults.Heal(b.edge), "healing twice is fine")
+	require.NoError(t, b.faults.Heal(hop))
+	require.NoError(t, b.faults.Heal(hop), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
 		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is
@@ -138,9 +126,9 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 
 func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	t.Parallel()
-	b := setupEdge(t)
+	b := setupHop(t)
 	c := dial(t, b.address)
-	require.NoError(t, b.faults.Slow(b.edge, silence))
+	require.NoError(t, b.faults.Break(hop, "slow", silence.String()))
 	begun := time.Now()
 	_, err := c.echo("hello\n", testTimeout)
 	require.NoError(t, err)
@@ -149,12 +137,12 @@ func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	require.NoError(t, b.faults.HealAll())
 	active, err := b.faults.Active()
 	require.NoError(t, err)
-	require.Empty(t, active)
+	require.Empty(t, active[hop])
 }
 
 // BenchmarkProxyHop compares a round trip with and without the proxy.
 func BenchmarkProxyHop(b *testing.B) {
-	bundle := setupEdge(b)
+	bundle := setupHop(b)
 	for name, address := range map[string]string{"proxied": bundle.address, "direct": echoServer(b)} {
 		b.Run(name, func(b *testing.B) {
 			c := dial(b, address)

@@ -11,50 +11,39 @@ package faultproxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
-
-	"github.com/oncepay/oncepay/internal/stack/topology"
 )
 
-// Serve runs the proxies of all edges, and Toxiproxy's HTTP API at control (host:port), until
-// ctx ends. Tools such as toxiproxy-cli work on that API. It returns an error when a port is taken.
-func Serve(ctx context.Context, control string, offset int, log io.Writer) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", control)
-	if err != nil {
-		return fmt.Errorf("listen for the control port: %w", err)
-	}
+// Hop is a connection that goes through the proxy: what it is called, where the proxy listens for
+// it, and where it leads to (host:port).
+type Hop struct{ Name, Listen, Upstream string }
+
+// Serve runs the proxies of all hops, and Toxiproxy's HTTP API at control (host:port), until ctx
+// ends; then the process has to end, too. Tools such as toxiproxy-cli work on that API. It returns
+// an error when a port is taken.
+func Serve(ctx context.Context, control string, hops []Hop, log io.Writer) error {
 	server := newToxiproxy(log)
 	defer func() { _ = server.Collection.Clear() }()
-	t := &topology.Topology{Offset: offset}
-	for _, e := range topology.Edges {
-		proxy := toxiproxy.NewProxy(server, e.Name(), t.Via(e.From, e.To), t.Addr(e.To))
-		if err := server.Collection.Add(proxy, true); err != nil {
-			return errors.Join(fmt.Errorf("listen for %s: %w", e, err), listener.Close())
+	for _, h := range hops {
+		if err := server.Collection.Add(toxiproxy.NewProxy(server, h.Name, h.Listen, h.Upstream), true); err != nil {
+			return fmt.Errorf("listen for %s: %w", h.Name, err)
 		}
 	}
-	return serveControl(ctx, server, listener)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Listen(control) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the control port: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
 	logger := zerolog.New(log).Level(zerolog.WarnLevel).With().Timestamp().Logger()
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), logger)
-}
-
-// serveControl serves Toxiproxy's HTTP API on a listener, which it closes when ctx ends.
-func serveControl(ctx context.Context, server *toxiproxy.ApiServer, listener net.Listener) error {
-	control := &http.Server{Handler: server.Routes(), ReadHeaderTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
-	defer stop()
-	if err := control.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the control port: %w", err)
-	}
-	return nil
 }

@@ -4,7 +4,8 @@
 //
 // Recipients make it misbehave: nobody…@… is refused for good, later…@… is refused for now.
 //
-//	GET /v1/mails?about=<text>&limit=<n>  the newest mails that contain the text, the newest last
+//	GET /v1/mails?about=<text>&limit=<n>  the newest mails that contain the text, the newest last;
+//	                                      100 without a limit
 //	PUT, DELETE /v1/full                  there is no room from now on, or again
 package mailsink
 
@@ -38,8 +39,6 @@ const (
 	maxMail = 1 << 20
 	// timeout bounds each command, and how long a client may be idle.
 	timeout = time.Minute
-	// listed is how many mails a list has without a limit.
-	listed = 100
 )
 
 // The answers (RFC 5321, section 4.2.3; RFC 3463).
@@ -62,25 +61,24 @@ type Mail struct {
 
 // Sink is a mail server. Safe for concurrent use.
 type Sink struct {
-	mu   sync.Mutex
-	file *os.File
-	size int64
-	full bool
+	mu    sync.Mutex
+	file  *os.File
+	lines []byte // of the file
+	full  bool
 }
 
-// Open opens the sink whose mails are in a file, which is created if absent. A torn last line is
-// cut off: its mail was not accepted.
+// Open opens the sink whose mails are in a file, which is created if absent. A torn last line
+// does not count, and is written over: its mail was not accepted.
 func Open(path string) (*Sink, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the mails: %w", err)
 	}
-	content, err := io.ReadAll(file)
-	size := int64(bytes.LastIndexByte(content, '\n') + 1)
-	if err = errors.Join(err, file.Truncate(size)); err != nil {
+	lines, err := io.ReadAll(file)
+	if err != nil {
 		return nil, fmt.Errorf("read the mails: %w", errors.Join(err, file.Close()))
 	}
-	return &Sink{file: file, size: size}, nil
+	return &Sink{file: file, lines: lines[:bytes.LastIndexByte(lines, '\n')+1]}, nil
 }
 
 // Close releases the file.
@@ -141,27 +139,23 @@ func (s *Sink) add(m Mail) error {
 	line = append(line, '\n')
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full || s.size+int64(len(line)) > maxFile {
+	if s.full || len(s.lines)+len(line) > maxFile {
 		return errNoRoom
 	}
-	if _, err := s.file.WriteAt(line, s.size); err != nil { // the next mail is written over its rest
+	if _, err := s.file.WriteAt(line, int64(len(s.lines))); err != nil { // the next mail is written over its rest
 		return errNoRoom
 	}
-	s.size += int64(len(line))
+	s.lines = append(s.lines, line...)
 	return nil
 }
 
 // List returns the last mails with a text; a limit of 0 returns all.
 func (s *Sink) List(about string, limit int) ([]Mail, error) {
 	s.mu.Lock()
-	size := s.size
+	lines := s.lines // what is in there never changes
 	s.mu.Unlock()
-	content := make([]byte, size)
-	if _, err := s.file.ReadAt(content, 0); err != nil && size > 0 {
-		return nil, fmt.Errorf("read the mails: %w", err)
-	}
 	mails := []Mail{}
-	for line := range bytes.Lines(content) {
+	for line := range bytes.Lines(lines) {
 		if !bytes.Contains(line, []byte(about)) {
 			continue
 		}
@@ -181,13 +175,10 @@ func (s *Sink) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /v1/mails", func(w http.ResponseWriter, r *http.Request) {
-		limit := listed
-		if text := r.FormValue("limit"); text != "" {
-			var err error
-			if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-				http.Error(w, "limit must be a number, or 0 for all", http.StatusBadRequest)
-				return
-			}
+		limit, err := strconv.Atoi(cmp.Or(r.FormValue("limit"), "100"))
+		if err != nil || limit < 0 {
+			http.Error(w, "limit must be a number, or 0 for all", http.StatusBadRequest)
+			return
 		}
 		mails, err := s.List(r.FormValue("about"), limit)
 		if err != nil {

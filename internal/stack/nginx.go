@@ -1,0 +1,110 @@
+package stack
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
+)
+
+// nginxConf is the configuration of both drivers, below the repository's root. It is complete as it
+// is, for docker compose.
+const nginxConf = "deploy/nginx/nginx.conf"
+
+// Both are in nginx's folder. requestLog has a line for each request that has ended: log_format
+// `requests`. A direct stack, on which no campaign runs, does without its cost. failureLog has the
+// lines that nginx writes to its standard error elsewhere: log_format `failures`.
+const requestLog, failureLog = "requests.log", "failures.log"
+
+// nginxOptions: the errors of each try are logged, by which campaigns know what nginx calls dead.
+const nginxOptions = "daemon off; error_log stderr warn;"
+
+// requests are the first five fields of each line: when nginx read the header, as "t=" and seconds
+// since 1970 with milliseconds; the request's ID; 1 if nginx passed it on to a second replica; the
+// method; and the rest.
+func (s *Stack) requests() (all [][]string, err error) {
+	if s.state.Driver != Native {
+		return nil, errNativeOnly
+	}
+	text, err := os.ReadFile(filepath.Join(s.known(Nginx).Dir, requestLog))
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.SplitN(line, " ", 5); len(fields) == 5 { // the last line may be half written
+			all = append(all, fields)
+		}
+	}
+	return all, err
+}
+
+// PassedOn counts the POSTs that nginx has passed on to a second replica since the stack came up.
+// Native only.
+func (s *Stack) PassedOn() (n int, err error) {
+	requests, err := s.requests()
+	for _, r := range requests {
+		if r[2] == "1" && r[3] == "POST" {
+			n++
+		}
+	}
+	return n, err
+}
+
+// Started is when nginx read the header of each request, by request ID: the time that it tells the
+// replicas. It knows only requests that have ended. Native only.
+func (s *Stack) Started() (map[string]time.Time, error) {
+	requests, err := s.requests()
+	started := make(map[string]time.Time, len(requests))
+	for _, r := range requests {
+		seconds, err := strconv.ParseFloat(strings.TrimPrefix(r[0], "t="), 64)
+		if err != nil {
+			return nil, fmt.Errorf("nginx's log of requests: %w", err)
+		}
+		started[r[1]] = time.UnixMilli(int64(math.Round(seconds * 1000)))
+	}
+	return started, err
+}
+
+// renderNginx puts a native stack's addresses into the configuration, and has it log requests.
+func renderNginx(conf string, t *Topology) (string, error) {
+	logs := "access_log " + failureLog + " "
+	if !t.Direct {
+		logs = "access_log " + requestLog + " requests;\n    " + logs
+	}
+	for _, change := range []struct {
+		old, new string
+		times    int
+	}{
+		{"access_log /dev/stderr ", logs, 1},
+		{"listen 8080 ", "listen " + t.Addr(Nginx) + " ", 1},
+		{"server 127.0.0.1:20081 ", "server " + t.Via(Nginx, API1) + " ", 6},
+		{"server 127.0.0.1:20082 ", "server " + t.Via(Nginx, API2) + " ", 6},
+	} {
+		if n := strings.Count(conf, change.old); n != change.times {
+			return "", fmt.Errorf("%s must have %q %d times, not %d", nginxConf, change.old, change.times, n)
+		}
+		conf = strings.ReplaceAll(conf, change.old, change.new)
+	}
+	return conf, nil
+}
+
+// prepareNginx writes the configuration where the user that nginx runs as can read it.
+func prepareNginx(root, dir, log string, t *Topology) (localserver.Command, error) {
+	run, err := localserver.Prepare(programs.Nginx, "nginx", dir)
+	if err != nil {
+		return run, err
+	}
+	template, err := os.ReadFile(filepath.Join(root, nginxConf))
+	if err != nil {
+		return run, err
+	}
+	if run.Content, err = renderNginx(string(template), t); err != nil {
+		return run, err
+	}
+	path := filepath.Join(run.Dir, "nginx.conf")
+	run.Log, run.Args = log, []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", nginxOptions}
+	return run, os.WriteFile(path, []byte(run.Content), 0o644)
+}

@@ -1,0 +1,174 @@
+package stack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/oncepay/oncepay/internal/localserver"
+)
+
+// The services of a stack. The standby, the replica of Redis with the sentinels, and the console
+// are there if they are asked for.
+const (
+	Proxy           = "proxy"
+	Postgres        = "postgres"
+	PostgresStandby = "postgres-standby"
+	Redis           = "redis"
+	RedisReplica    = "redis-replica"
+	Sentinel1       = "sentinel-1"
+	Sentinel2       = "sentinel-2"
+	Sentinel3       = "sentinel-3"
+	PSP             = "pspsim"
+	Mail            = "mail"
+	API1            = "api-1"
+	API2            = "api-2"
+	Nginx           = "nginx"
+	Console         = "console"
+)
+
+var (
+	// Replicas are the services that answer the API behind nginx.
+	Replicas = []string{API1, API2}
+
+	sentinels    = []string{Sentinel1, Sentinel2, Sentinel3}
+	redisPair    = []string{Redis, RedisReplica}       // Sentinel appoints one of them
+	postgresPair = []string{Postgres, PostgresStandby} // one of them is the primary
+)
+
+// The kinds of Redis and PostgreSQL that a stack may have.
+const (
+	// Single is one server.
+	Single = "single"
+	// Sentinel is a Redis primary and a replica of it, and three sentinels that appoint the replica
+	// when the primary is gone.
+	Sentinel = "sentinel"
+	// Standby is a PostgreSQL primary and a hot standby that follows it asynchronously: a failover
+	// loses the commits that had not arrived.
+	Standby = "standby"
+	// SyncStandby answers a commit only when the standby has applied it
+	// (synchronous_commit=remote_apply): a failover loses nothing that was answered, but without
+	// the standby nothing is committed.
+	SyncStandby = "sync-standby"
+)
+
+// service is a line of the table of services.
+type service struct {
+	name string
+	port int // the proxy's is its own control port
+	ops  int // a second port: for /livez, /readyz and /metrics, or the list of mails; 0: none
+	// health is the path that answers 200 when it is ready, at the second port if there is one.
+	health string
+	// turn is when `down` stops it: nginx first and the stores last, so that no request meets a
+	// service without its stores.
+	turn int
+	isIn func(*Topology) bool // nil: it is in every stack
+}
+
+// services are in the order in which they are listed. The ports are those without an offset.
+// docker-compose.yml and nginx.conf repeat some of them, so that they can be used without `stack`;
+// a test compares them.
+var services = []service{
+	{Proxy, 20000, 0, "/version", 3, func(t *Topology) bool { return !t.Direct }},
+	{Postgres, 55432, 0, "", 3, nil},
+	{PostgresStandby, 55433, 0, "", 3, (*Topology).HasStandby},
+	{Redis, 56379, 0, "", 3, nil},
+	{RedisReplica, 56380, 0, "", 3, (*Topology).IsReplicated},
+	{Sentinel1, 56381, 0, "", 2, (*Topology).IsReplicated},
+	{Sentinel2, 56382, 0, "", 2, (*Topology).IsReplicated},
+	{Sentinel3, 56383, 0, "", 2, (*Topology).IsReplicated},
+	{PSP, 8090, 0, "/healthz", 3, nil},
+	{Mail, 1025, 8025, "/healthz", 3, nil},
+	{API1, 8081, 9081, "/readyz", 1, nil},
+	{API2, 8082, 9082, "/readyz", 1, nil},
+	{Nginx, 8080, 0, "/nginx/healthz", 0, nil}, // its own, whatever the replicas do
+	{Console, 8088, 0, "/healthz", 0, func(t *Topology) bool { return t.Console }},
+}
+
+// maxOffset keeps the highest port below 65536.
+const maxOffset = 65535 - 56383
+
+func serviceOf(name string) service {
+	return services[slices.IndexFunc(services, func(s service) bool { return s.name == name })]
+}
+
+// Topology is which services a stack has, and where they listen. Its JSON form is part of the
+// stack's state.
+type Topology struct {
+	// Offset is added to every port.
+	Offset int `json:"port_offset"`
+	// Direct connects the services to each other without the fault proxy.
+	Direct bool `json:"direct,omitempty"`
+	// Postgres is Standby, SyncStandby, or empty for a single server.
+	Postgres string `json:"postgres,omitempty"`
+	// Promoted is the former standby that takes writes; empty: the first server does.
+	Promoted string `json:"promoted,omitempty"`
+	// Ended is set while the former primary is down, with commits that the new one may not have.
+	Ended bool `json:"ended,omitempty"`
+	// Redis is Sentinel, or empty for a single server.
+	Redis string `json:"redis,omitempty"`
+	// Console is set if there is one.
+	Console bool `json:"console,omitempty"`
+}
+
+// IsReplicated reports whether Redis is of the kind Sentinel.
+func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
+
+// HasStandby reports whether PostgreSQL has a standby.
+func (t *Topology) HasStandby() bool { return t.Postgres != "" }
+
+// Primary is the PostgreSQL that takes writes.
+func (t *Topology) Primary() string { return cmp.Or(t.Promoted, Postgres) }
+
+// StandbyServer is the other one.
+func (t *Topology) StandbyServer() string {
+	if t.Primary() == Postgres {
+		return PostgresStandby
+	}
+	return Postgres
+}
+
+// Services are those that the stack has, in the order in which they are listed.
+func (t *Topology) Services() (names []string) {
+	for _, s := range services {
+		if s.isIn == nil || s.isIn(t) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// Port is where a service listens.
+func (t *Topology) Port(name string) int { return serviceOf(name).port + t.Offset }
+
+// Ports lists every port that a service listens on.
+func (t *Topology) Ports(name string) []int {
+	s := serviceOf(name)
+	list := []int{s.port + t.Offset}
+	if s.ops != 0 {
+		list = append(list, s.ops+t.Offset)
+	}
+	if name == Proxy {
+		for _, e := range edges {
+			list = append(list, e.port+t.Offset)
+		}
+	}
+	return list
+}
+
+// Addr is where a service listens: host:port on loopback.
+func (t *Topology) Addr(name string) string { return localserver.Loopback(t.Port(name)) }
+
+// Ops is the address of a service's second port, or of its only one.
+func (t *Topology) Ops(name string) string {
+	s := serviceOf(name)
+	return localserver.Loopback(cmp.Or(s.ops, s.port) + t.Offset)
+}
+
+// URL is the public address, nginx's.
+func (t *Topology) URL() string { return "http://" + t.Addr(Nginx) }
+
+// PostgresPrimary is the address of the PostgreSQL that takes writes.
+func (t *Topology) PostgresPrimary() string { return t.Addr(t.Primary()) }
+
+// PostgresURL is the connection URL of a stack's database at addr (host:port).
+func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }
