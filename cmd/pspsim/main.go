@@ -5,7 +5,6 @@
 //	PSPSIM_DATA  journal file with all charges, created if absent (pspsim.journal)
 //	PSPSIM_WEBHOOK_URL     where to send an event for each outcome; none: nowhere
 //	PSPSIM_WEBHOOK_SECRET  what they are signed with: whsec_ and base64
-//	PSPSIM_WEBHOOK_DELAY   how much later than the answer they are sent (2s)
 //
 // "pspsim healthcheck" exits 0 when the simulator at PSPSIM_ADDR is well; it is for containers that
 // have no curl.
@@ -48,42 +47,26 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	addr := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr)
 	switch {
 	case len(args) == 0:
-		options, err := webhooks(getenv)
-		if err != nil {
-			return err
-		}
-		return serve(ctx, addr, cmp.Or(getenv("PSPSIM_DATA"), defaultData), stdout, options...)
+		return serve(ctx, addr, getenv, stdout)
 	case len(args) == 1 && args[0] == "healthcheck":
 		return healthcheck(ctx, addr)
 	}
 	return fmt.Errorf("unknown arguments %q; usage: pspsim [healthcheck]", args)
 }
 
-// webhooks reads the settings of the events.
-func webhooks(getenv func(string) string) ([]pspsim.Option, error) {
-	to := pspsim.Webhooks{URL: getenv("PSPSIM_WEBHOOK_URL"), Secret: getenv("PSPSIM_WEBHOOK_SECRET"), Delay: pspsim.DefaultWebhookDelay}
-	if to.URL == "" {
-		return nil, nil
-	}
-	if text := getenv("PSPSIM_WEBHOOK_DELAY"); text != "" {
-		delay, err := time.ParseDuration(text)
-		if err != nil || delay < 0 {
-			return nil, fmt.Errorf("PSPSIM_WEBHOOK_DELAY must be a duration such as 2s, not %q", text)
-		}
-		to.Delay = delay
-	}
-	return []pspsim.Option{pspsim.WithWebhooks(to)}, nil
-}
-
 // serve logs the address that it really listens on, so that port 0 is usable.
-func serve(ctx context.Context, addr, data string, stdout io.Writer, options ...pspsim.Option) (err error) {
-	log := slog.New(slog.NewJSONHandler(stdout, nil))
-	sim, err := pspsim.New(data, log, options...)
+func serve(ctx context.Context, addr string, getenv func(string) string, stdout io.Writer) (err error) {
+	log, data := slog.New(slog.NewJSONHandler(stdout, nil)), cmp.Or(getenv("PSPSIM_DATA"), defaultData)
+	sim, err := pspsim.New(data, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sim.Close()) }()
-
+	if url := getenv("PSPSIM_WEBHOOK_URL"); url != "" {
+		if err := sim.SendEvents(url, getenv("PSPSIM_WEBHOOK_SECRET")); err != nil {
+			return err
+		}
+	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)

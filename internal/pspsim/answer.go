@@ -19,12 +19,6 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-// declinedRefund says both what became of the refund and why.
-type declinedRefund struct {
-	entry
-	Problem problem `json:"error"`
-}
-
 func (r *refusal) Error() string { return r.Code + ": " + r.Message }
 
 var (
@@ -35,6 +29,7 @@ var (
 	errMethod    = &refusal{http.StatusMethodNotAllowed, problem{"method_not_allowed", "This path does not take this method."}}
 	errJournal   = &refusal{http.StatusInternalServerError, problem{"journal_failed", "The provider can't write its journal."}}
 
+	errFields        = invalid("The body must be one JSON object with exactly the documented fields.")
 	errKeyReused     = &refusal{http.StatusConflict, problem{"idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}}
 	errUnknownToken  = &refusal{http.StatusBadRequest, problem{"unknown_token", "There is no such card token."}}
 	errUnknownCharge = &refusal{http.StatusNotFound, problem{"unknown_charge", "There is no such charge."}}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -21,50 +20,26 @@ const (
 	maxBody = 64 << 10
 	// maxText bounds keys and references, as card providers commonly do.
 	maxText = 255
-	// maxPage is how many entries a page of a list has, unless the query's limit says fewer. A page
-	// is then smaller than a body may be, if keys and references are short.
+	// maxPage is how many entries a page of a list has. It is then smaller than a body may be, if
+	// keys and references are short.
 	maxPage = 100
 )
 
-type chargeRequest struct {
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Reference string `json:"reference"`
-	Source    string `json:"source"`
-}
-
-type refundRequest struct {
-	Charge    string `json:"charge"`
-	Amount    int64  `json:"amount"`
-	Currency  string `json:"currency"`
-	Reference string `json:"reference"`
-}
-
-func (s *Server) createCharge(w http.ResponseWriter, r *http.Request) {
-	var body chargeRequest
-	err := decode(w, r, &body)
-	s.submit(w, r, params{objectCharge, body.Amount, body.Currency, body.Reference, body.Source, ""}, err)
-}
-
-func (s *Server) createRefund(w http.ResponseWriter, r *http.Request) {
-	var body refundRequest
-	err := decode(w, r, &body)
-	s.submit(w, r, params{objectRefund, body.Amount, body.Currency, body.Reference, "", body.Charge}, err)
-}
-
-// submit takes the request to the ledger and then answers as its token wants. The error is that of
-// reading it.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params, unread error) {
-	key, err := idempotencyKey(r.Header)
-	err = cmp.Or(unread, err)
-	if err == nil {
-		err = p.validate()
+// create takes a request for a charge or a refund to the ledger, and then answers as its token
+// wants.
+func (s *Server) create(w http.ResponseWriter, r *http.Request, object string) {
+	var p params
+	err := decode(w, r, &p)
+	key, keyErr := idempotencyKey(r.Header)
+	if err = cmp.Or(err, keyErr); err == nil {
+		err = p.validate(object)
 	}
+	p.Object = object
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	if s.troubles.answers(AnswersFail) {
+	if s.troubles.meets(answersFail) {
 		s.refuse(w, errFailFirst)
 		return
 	}
@@ -80,9 +55,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, p params, unread
 		s.courier.deliver(e)
 	}
 	switch {
-	case s.troubles.answers(AnswersFailedLate):
+	case s.troubles.meets(answersFailLate):
 		s.refuse(w, errFailLate)
-	case s.troubles.answers(AnswersGarbage):
+	case s.troubles.meets(answersGarbage):
 		_, _ = io.WriteString(w, garbage)
 	default:
 		s.answer(w, r, e)
@@ -107,21 +82,21 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 	case e.Object == objectCharge:
 		s.write(w, http.StatusPaymentRequired, e)
 	default:
-		s.write(w, http.StatusUnprocessableEntity, declinedRefund{e, problem{
-			Code: e.DeclineCode, Message: "This refund is not possible; nothing was refunded.",
-		}})
+		s.write(w, http.StatusUnprocessableEntity, e)
 	}
 }
 
 // list answers with a page of what matches the query. A list of one page has no next_cursor.
 func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
-	limit, err := number(query, "limit", 1, maxPage, maxPage)
-	from, cursorErr := number(query, "cursor", 0, math.MaxInt, 0)
-	if err = cmp.Or(err, cursorErr); err != nil {
-		s.refuse(w, err)
+	from, err := 0, error(nil)
+	if query.Has("cursor") {
+		from, err = strconv.Atoi(query.Get("cursor"))
+	}
+	if err != nil || from < 0 {
+		s.refuse(w, invalid("cursor must be the next_cursor of the page before."))
 		return
 	}
-	data, next, err := s.ledger.page(from, limit, func(e *entry) bool {
+	data, next, err := s.ledger.page(from, maxPage, func(e *entry) bool {
 		return e.Object == object && matches(query, "key", e.IdempotencyKey) && matches(query, "reference", e.Reference) &&
 			(object == objectCharge || matches(query, "charge", e.Charge))
 	})
@@ -137,18 +112,6 @@ func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
 		page.NextCursor = strconv.Itoa(next)
 	}
 	s.write(w, http.StatusOK, page)
-}
-
-// number reads an integer of the query.
-func number(query url.Values, name string, least, most, otherwise int) (int, error) {
-	if !query.Has(name) {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(query.Get(name))
-	if err != nil || n < least || n > most {
-		return 0, invalid(fmt.Sprintf("%s must be a number from %d to %d.", name, least, most))
-	}
-	return n, nil
 }
 
 // replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,
@@ -170,19 +133,13 @@ func (s *Server) replayEvents(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, err)
 		return
 	}
-	type sent struct {
-		ID     string `json:"id"`
-		Status int    `json:"status"`
-	}
-	data := []sent{}
+	sent := []map[string]any{}
 	for _, e := range slices.Backward(settled) {
 		status, err := s.courier.post(r.Context(), e)
 		s.log.Info("replayed", "id", eventID(e), "status", status, "cause", err)
-		data = append(data, sent{eventID(e), status})
+		sent = append(sent, map[string]any{"id": eventID(e), "status": status})
 	}
-	s.write(w, http.StatusOK, struct {
-		Data []sent `json:"data"`
-	}{data})
+	s.write(w, http.StatusOK, map[string]any{"data": sent})
 }
 
 // matches reports whether the query asks for value, or does not care.
@@ -208,7 +165,7 @@ func decode(w http.ResponseWriter, r *http.Request, body any) error {
 		err = json.Unmarshal(raw, body, json.RejectUnknownMembers(true))
 	}
 	if err != nil {
-		return invalid("The body must be one JSON object with exactly the documented fields.")
+		return errFields
 	}
 	return nil
 }
@@ -223,8 +180,11 @@ func idempotencyKey(header http.Header) (string, error) {
 
 var currency = regexp.MustCompile(`^[A-Z]{3}$`)
 
-func (p params) validate() error {
+// validate checks what a request said. What it asks for is told by its path.
+func (p params) validate(object string) error {
 	switch {
+	case p.Object != "" || (object == objectCharge && p.Charge != "") || (object == objectRefund && p.Source != ""):
+		return errFields
 	case p.Amount <= 0:
 		return invalid("amount must be above zero.")
 	case !currency.MatchString(p.Currency):

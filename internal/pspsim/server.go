@@ -31,31 +31,14 @@ type Server struct {
 	troubles *troubles
 	log      *slog.Logger
 	router   http.Handler
-	drain    time.Duration
-}
 
-// Option configures a [Server].
-type Option func(*Server, string) error
-
-// WithWebhooks has the outcomes of charges and refunds sent as events, also those that were not
-// delivered before the last stop. What was delivered is noted in a file beside the journal.
-func WithWebhooks(to Webhooks) Option {
-	return func(s *Server, journalPath string) (err error) {
-		if s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles); err != nil {
-			return err
-		}
-		settled, err := s.ledger.list(func(*entry) bool { return true })
-		for _, e := range settled {
-			s.courier.deliver(e)
-		}
-		return err
-	}
+	drain, eventDelay, firstPause time.Duration
 }
 
 // New opens the provider whose charges are in the file at journalPath, which is created if absent.
 // It fails when the file is damaged other than by a torn last line, or used by another process.
 // Close it after use.
-func New(journalPath string, log *slog.Logger, options ...Option) (*Server, error) {
+func New(journalPath string, log *slog.Logger) (*Server, error) {
 	ledger, torn, err := openLedger(journalPath)
 	if err != nil {
 		return nil, err
@@ -63,23 +46,32 @@ func New(journalPath string, log *slog.Logger, options ...Option) (*Server, erro
 	if torn > 0 {
 		log.Warn("cut a torn last line off the journal", "bytes", torn)
 	}
-	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout}
+	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout, eventDelay: eventDelay, firstPause: firstPause}
 	s.router = s.routes()
-	for _, option := range options {
-		if err := option(s, journalPath); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-	}
 	return s, nil
+}
+
+// SendEvents has the outcomes of charges and refunds sent to a URL as events, also those that were
+// not delivered before the last stop. They are signed by the rules of Standard Webhooks with the
+// secret, which is whsec_ and base64. It is for a server that does not serve yet.
+func (s *Server) SendEvents(url, secret string) (err error) {
+	if s.courier, err = newCourier(url, secret, s); err != nil {
+		return err
+	}
+	settled, err := s.ledger.list(func(*entry) bool { return true })
+	for _, e := range settled {
+		s.courier.deliver(e)
+	}
+	return err
 }
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Get("/healthz", s.health)
-	r.Post("/v1/charges", s.createCharge)
-	r.Get("/v1/charges", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectCharge) })
-	r.Post("/v1/refunds", s.createRefund)
-	r.Get("/v1/refunds", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectRefund) })
+	for path, object := range map[string]string{"/v1/charges": objectCharge, "/v1/refunds": objectRefund} {
+		r.Post(path, func(w http.ResponseWriter, r *http.Request) { s.create(w, r, object) })
+		r.Get(path, func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), object) })
+	}
 	r.Post("/v1/webhooks/replay", s.replayEvents)
 	r.Put("/v1/trouble", s.startTrouble)
 	r.Get("/v1/trouble", s.showTrouble)
@@ -97,11 +89,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close makes the journal durable and releases it. A request that is still running then fails,
 // without an answer that promises anything.
 func (s *Server) Close() error {
-	var delivering error
 	if s.courier != nil {
-		delivering = s.courier.close()
+		s.courier.close()
 	}
-	if err := errors.Join(delivering, s.ledger.journal.close()); err != nil {
+	if err := s.ledger.journal.close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil
