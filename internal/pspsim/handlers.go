@@ -27,27 +27,24 @@ const (
 
 // create takes a request for a charge or a refund to the ledger, and then answers as its token
 // wants.
-func (s *Server) create(w http.ResponseWriter, r *http.Request, object string) {
+func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	var p params
-	err := decode(w, r, &p)
+	err := decode(r, &p)
 	key, keyErr := idempotencyKey(r.Header)
 	if err = cmp.Or(err, keyErr); err == nil {
 		err = p.validate(object)
 	}
-	p.Object = object
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return 0, nil, err
 	}
 	if s.troubles.meets(answersFail) {
-		s.refuse(w, errFailFirst)
-		return
+		return 0, nil, errFailFirst
 	}
+	p.Object = object
 	e, err := s.ledger.submit(key, p)
 	if err != nil {
 		s.log.Warn("not done", "object", p.Object, "idempotency_key", key, "reference", p.Reference, "cause", err)
-		s.refuse(w, err)
-		return
+		return 0, nil, err
 	}
 	s.log.Info("arrived", "object", e.Object, "id", e.ID, "idempotency_key", key,
 		"reference", e.Reference, "status", e.Status, "attempts", e.Attempts)
@@ -56,15 +53,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, object string) {
 	}
 	switch {
 	case s.troubles.meets(answersFailLate):
-		s.refuse(w, errFailLate)
+		return 0, nil, errFailLate
 	case s.troubles.meets(answersGarbage):
-		_, _ = io.WriteString(w, garbage)
-	default:
-		s.answer(w, r, e)
+		return http.StatusOK, []byte(garbage), nil
 	}
-}
-
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 	token, _ := parseToken(e.Source) // a refund has none, and behaves
 	if token.hangUpFirst && e.Attempts == 1 {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
@@ -76,51 +68,41 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e entry) {
 	}
 	switch {
 	case e.Status == statusPending:
-		s.refuse(w, errFailFirst)
+		return 0, nil, errFailFirst
 	case e.Status == statusSucceeded:
-		s.write(w, http.StatusCreated, e)
+		return http.StatusCreated, e, nil
 	case e.Object == objectCharge:
-		s.write(w, http.StatusPaymentRequired, e)
-	default:
-		s.write(w, http.StatusUnprocessableEntity, e)
+		return http.StatusPaymentRequired, e, nil
 	}
+	return http.StatusUnprocessableEntity, e, nil
 }
 
 // list answers with a page of what matches the query. A list of one page has no next_cursor.
-func (s *Server) list(w http.ResponseWriter, query url.Values, object string) {
+func (s *Server) list(query url.Values, object string) (int, any, error) {
 	from, err := 0, error(nil)
 	if query.Has("cursor") {
 		from, err = strconv.Atoi(query.Get("cursor"))
 	}
 	if err != nil || from < 0 {
-		s.refuse(w, invalid("cursor must be the next_cursor of the page before."))
-		return
+		return 0, nil, invalid("cursor must be the next_cursor of the page before.")
 	}
 	data, next, err := s.ledger.page(from, maxPage, func(e *entry) bool {
 		return e.Object == object && matches(query, "key", e.IdempotencyKey) && matches(query, "reference", e.Reference) &&
 			(object == objectCharge || matches(query, "charge", e.Charge))
 	})
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	page := struct {
-		Data       []entry `json:"data"`
-		NextCursor string  `json:"next_cursor,omitempty"`
-	}{Data: data}
+	page := map[string]any{"data": data}
 	if next > 0 {
-		page.NextCursor = strconv.Itoa(next)
+		page["next_cursor"] = strconv.Itoa(next)
 	}
-	s.write(w, http.StatusOK, page)
+	return http.StatusOK, page, err
 }
 
 // replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,
 // the newest first, whether or not they were delivered. It answers with the status of each, 0 where
 // there was none.
-func (s *Server) replayEvents(w http.ResponseWriter, r *http.Request) {
+func (s *Server) replayEvents(r *http.Request) (int, any, error) {
 	if s.courier == nil {
-		s.refuse(w, errNotFound)
-		return
+		return 0, nil, errNotFound
 	}
 	reference := r.URL.Query().Get("reference")
 	settled, err := s.ledger.list(func(e *entry) bool {
@@ -129,17 +111,13 @@ func (s *Server) replayEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		return e.Reference == reference
 	})
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
 	sent := []map[string]any{}
 	for _, e := range slices.Backward(settled) {
 		status, err := s.courier.post(r.Context(), e)
 		s.log.Info("replayed", "id", eventID(e), "status", status, "cause", err)
 		sent = append(sent, map[string]any{"id": eventID(e), "status": status})
 	}
-	s.write(w, http.StatusOK, map[string]any{"data": sent})
+	return http.StatusOK, map[string]any{"data": sent}, err
 }
 
 // matches reports whether the query asks for value, or does not care.
@@ -147,17 +125,9 @@ func matches(query url.Values, name, value string) bool {
 	return !query.Has(name) || query.Get(name) == value
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	if err := s.ledger.check(); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	s.write(w, http.StatusOK, map[string]string{"status": "ok"})
-}
-
 // decode reads exactly one JSON object with no unknown, duplicate or differently cased members.
-func decode(w http.ResponseWriter, r *http.Request, body any) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func decode(r *http.Request, body any) error {
+	raw, err := io.ReadAll(r.Body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return errTooLarge
 	}

@@ -67,17 +67,19 @@ func (s *Server) SendEvents(url, secret string) (err error) {
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Get("/healthz", s.health)
+	r.Get("/healthz", s.answering(func(*http.Request) (int, any, error) {
+		return http.StatusOK, map[string]string{"status": "ok"}, s.ledger.check()
+	}))
 	for path, object := range map[string]string{"/v1/charges": objectCharge, "/v1/refunds": objectRefund} {
-		r.Post(path, func(w http.ResponseWriter, r *http.Request) { s.create(w, r, object) })
-		r.Get(path, func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), object) })
+		r.Post(path, s.answering(func(r *http.Request) (int, any, error) { return s.create(r, object) }))
+		r.Get(path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r.URL.Query(), object) }))
 	}
-	r.Post("/v1/webhooks/replay", s.replayEvents)
-	r.Put("/v1/trouble", s.startTrouble)
-	r.Get("/v1/trouble", s.showTrouble)
-	r.Delete("/v1/trouble", s.endTrouble)
-	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
-	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })
+	r.Post("/v1/webhooks/replay", s.answering(s.replayEvents))
+	for _, method := range []string{http.MethodPut, http.MethodGet, http.MethodDelete} {
+		r.Method(method, "/v1/trouble", s.answering(s.trouble))
+	}
+	r.NotFound(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errNotFound }))
+	r.MethodNotAllowed(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errMethod }))
 	return r
 }
 

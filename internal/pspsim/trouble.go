@@ -84,26 +84,21 @@ func (t *troubles) change() <-chan struct{} {
 	return t.changed
 }
 
-func (s *Server) startTrouble(w http.ResponseWriter, r *http.Request) {
+// trouble begins one (PUT) or ends it (DELETE). It answers with how many answers and events it has
+// met so far, or the one before.
+func (s *Server) trouble(r *http.Request) (int, any, error) {
 	var to trouble
-	err := decode(w, r, &to)
-	if err == nil && !slices.Contains(knownTroubles, to) {
-		err = invalid("There is no such trouble.")
+	if r.Method == http.MethodPut {
+		if err := decode(r, &to); err != nil {
+			return 0, nil, err
+		}
+		if !slices.Contains(knownTroubles, to) {
+			return 0, nil, invalid("There is no such trouble.")
+		}
 	}
-	if err != nil {
-		s.refuse(w, err)
-		return
+	met := s.troubles.metSoFar()
+	if r.Method != http.MethodGet {
+		met = s.troubles.set(to)
 	}
-	s.troubles.set(to)
-	s.write(w, http.StatusOK, to)
-}
-
-// showTrouble answers with how many answers and events it has met so far.
-func (s *Server) showTrouble(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.metSoFar()})
-}
-
-// endTrouble answers with how many it met in all.
-func (s *Server) endTrouble(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.set(trouble{})})
+	return http.StatusOK, map[string]int{"met": met}, nil
 }
