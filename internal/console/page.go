@@ -48,7 +48,6 @@ func (s *Server) sections() []patch {
 		s.section("picture", "picture.html", "", s.pictureOf(now.health)),
 		s.section("summary", "summary.html", "", now.health),
 		s.section("story", "story.html", "", s.stage.now()),
-		s.section("trickle", "trickle.html", "", s.trickle.view()),
 		s.section("mails", "mails.html", "", now.mails),
 		s.section("tiers-key", "tierskey.html", "", now.view), // apart, because a button must not change under the mouse
 		s.section("tiers", "tiers.html", "", now.view),

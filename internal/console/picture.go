@@ -15,8 +15,6 @@ const (
 	clients, client = "clients", "client"
 	// stream is the node of the events, which is in Redis.
 	stream = "stream"
-	// flowWindow, in seconds, is what a rate is the average of.
-	flowWindow = 5
 )
 
 // connection is an arrow of the picture.
@@ -27,20 +25,13 @@ type layout struct {
 	Name          string
 	Width, Height float64
 	NodeWidth     float64
-	nodes         map[string]point // centres
-	labels        map[string]spot  // by the rank of an arrow
+	nodes         map[string]point    // centres
+	spots         map[connection]spot // of arrows that cross each other, so that their labels do not meet
 }
 
-// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end.
+// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are in
+// the middle of an arrow that no other one crosses.
 type spot struct{ label, fault float64 }
-
-// Ranks of arrows. Labels of arrows that cross each other must not meet.
-const (
-	plain  = "plain"
-	near   = "near"
-	middle = "middle"
-	far    = "far"
-)
 
 type point struct{ X, Y float64 }
 
@@ -53,11 +44,17 @@ var layouts = []layout{
 	{"wide", 1060, 420, 132, map[string]point{
 		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
 		stack.Redis: {796, 50}, stack.Postgres: {796, 210}, stack.PSP: {796, 370}, stream: {982, 130},
-	}, map[string]spot{plain: {.5, .5}, near: {.42, .78}, middle: {.38, .78}, far: {.16, .74}}},
+	}, map[connection]spot{
+		{stack.API1, stack.Redis}: {.42, .78}, {stack.API1, stack.Postgres}: {.38, .78}, {stack.API1, stack.PSP}: {.16, .74},
+		{stack.API2, stack.PSP}: {.42, .78}, {stack.API2, stack.Postgres}: {.38, .78}, {stack.API2, stack.Redis}: {.16, .74},
+	}},
 	{"narrow", 360, 676, 112, map[string]point{
 		clients: {180, 36}, stack.Nginx: {180, 152}, stack.API1: {86, 276}, stack.API2: {274, 276},
 		stack.Redis: {62, 446}, stack.Postgres: {180, 522}, stack.PSP: {298, 446}, stream: {180, 640},
-	}, map[string]spot{plain: {.5, .5}, near: {.45, .8}, middle: {.78, .5}, far: {.22, .72}}},
+	}, map[connection]spot{
+		{stack.API1, stack.Redis}: {.45, .8}, {stack.API1, stack.Postgres}: {.78, .5}, {stack.API1, stack.PSP}: {.22, .72},
+		{stack.API2, stack.PSP}: {.45, .8}, {stack.API2, stack.Postgres}: {.78, .5}, {stack.API2, stack.Redis}: {.22, .72},
+	}},
 }
 
 // titles of the nodes, and of the lanes of a diagram.
@@ -154,26 +151,14 @@ func (h health) stateOf(name string) (state, note string) {
 
 // arrow goes from edge to edge of two nodes.
 func (l layout) arrow(c connection) arrow {
-	from, to, at := l.nodes[c.from], l.nodes[c.to], l.labels[c.rank()]
+	from, to := l.nodes[c.from], l.nodes[c.to]
 	a := arrow{Name: c.from + " to " + c.to, From: l.leave(from, to), To: l.leave(to, from)}
+	at, crossed := l.spots[c]
+	if !crossed {
+		at, a.Down = spot{.5, .5}, 28
+	}
 	a.LabelAt, a.FaultAt = between(a.From, a.To, at.label), between(a.From, a.To, at.fault)
-	if at.label == at.fault {
-		a.Down = 28
-	}
 	return a
-}
-
-// rank says which arrows cross which.
-func (c connection) rank() string {
-	switch {
-	case c.from != stack.API1 && c.from != stack.API2:
-		return plain
-	case c.to == stack.Postgres:
-		return middle
-	case (c.from == stack.API1) == (c.to == stack.Redis):
-		return near
-	}
-	return far
 }
 
 // leave is where the line from one centre to another leaves the first node.
@@ -189,8 +174,8 @@ func (s *Server) labelsOf(c connection, open map[connection]int) (inFlight, rate
 	if n := open[c]; n > 0 {
 		inFlight = fmt.Sprintf("%d in flight", n)
 	}
-	if n := s.flows.sum(c, flowWindow, 0); n > 0 {
-		rate = fmt.Sprintf("%.1f/s", float64(n)/flowWindow)
+	if perSecond := s.flows.rate(c); perSecond > 0 {
+		rate = fmt.Sprintf("%.1f/s", perSecond)
 	}
 	return inFlight, rate
 }
