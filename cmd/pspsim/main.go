@@ -5,9 +5,6 @@
 //	PSPSIM_DATA  journal file with all charges, created if absent (pspsim.journal)
 //	PSPSIM_WEBHOOK_URL     where to send an event for each outcome; none: nowhere
 //	PSPSIM_WEBHOOK_SECRET  what they are signed with: whsec_ and base64
-//
-// "pspsim healthcheck" exits 0 when the simulator at PSPSIM_ADDR is well; it is for containers that
-// have no curl.
 package main
 
 import (
@@ -18,11 +15,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/pspsim"
 )
@@ -30,8 +25,6 @@ import (
 const (
 	defaultAddr = "127.0.0.1:8090"
 	defaultData = "pspsim.journal"
-	// healthTimeout is below the interval of every usual health checker.
-	healthTimeout = 2 * time.Second
 )
 
 func main() {
@@ -43,20 +36,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
-	addr := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr)
-	switch {
-	case len(args) == 0:
-		return serve(ctx, addr, getenv, stdout)
-	case len(args) == 1 && args[0] == "healthcheck":
-		return healthcheck(ctx, addr)
+// run logs the address that it really listens on, so that port 0 is usable.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) (err error) {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q; usage: pspsim, with settings in the environment", args)
 	}
-	return fmt.Errorf("unknown arguments %q; usage: pspsim [healthcheck]", args)
-}
-
-// serve logs the address that it really listens on, so that port 0 is usable.
-func serve(ctx context.Context, addr string, getenv func(string) string, stdout io.Writer) (err error) {
-	log, data := slog.New(slog.NewJSONHandler(stdout, nil)), cmp.Or(getenv("PSPSIM_DATA"), defaultData)
+	addr, data := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr), cmp.Or(getenv("PSPSIM_DATA"), defaultData)
+	log := slog.New(slog.NewJSONHandler(stdout, nil))
 	sim, err := pspsim.New(data, log)
 	if err != nil {
 		return err
@@ -76,23 +62,5 @@ func serve(ctx context.Context, addr string, getenv func(string) string, stdout 
 		return err
 	}
 	log.Info("stopped")
-	return nil
-}
-
-func healthcheck(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
-	if err != nil {
-		return fmt.Errorf("healthcheck: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("healthcheck: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("healthcheck: %s", response.Status)
-	}
 	return nil
 }

@@ -133,17 +133,6 @@ func TestServe_StopsCleanlyOnSignals(t *testing.T) {
 	}
 }
 
-func TestHealthcheck_Reports(t *testing.T) {
-	t.Parallel()
-	p := start(t, filepath.Join(t.TempDir(), "journal"))
-	environment := func(name string) string { return map[string]string{"PSPSIM_ADDR": p.addr}[name] }
-	check := func() error { return run(t.Context(), []string{"healthcheck"}, environment, io.Discard) }
-	require.NoError(t, check())
-	_, exit := p.end(syscall.SIGTERM)
-	require.NoError(t, exit)
-	require.ErrorContains(t, check(), "healthcheck")
-}
-
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	set := func(pairs map[string]string) func(string) string {

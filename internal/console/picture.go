@@ -57,10 +57,10 @@ var layouts = []layout{
 	}},
 }
 
-// titles of the nodes, and of the lanes of a diagram.
+// titles of the nodes, of the lanes of a diagram, and of services.
 var titles = map[string]string{
 	clients: clients, client: client, stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
-	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream",
+	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream", stack.Mail: "mail",
 }
 
 // arrows of the picture, in the order in which they are drawn.
@@ -79,9 +79,9 @@ type health struct {
 	Error    string                  // why nothing is known
 }
 
-// picture is what the template draws.
+// picture is what the template draws, and says to those who do not see it.
 type picture struct {
-	Words   string // the same as text
+	health
 	Layouts []drawing
 }
 
@@ -93,11 +93,12 @@ type drawing struct {
 
 type node struct {
 	Title, State, Note string
+	Service            bool
 	X, Y               float64 // top left corner
 }
 
 type arrow struct {
-	Name               string // such as "api-1 to redis"
+	Name               string // such as "api-1 to Redis"
 	From, To           point
 	Open, Rate, Faults string
 	LabelAt, FaultAt   point
@@ -110,7 +111,7 @@ func (a arrow) Busy() bool { return a.Open != "" || a.Rate != "" }
 // pictureOf draws what is known now.
 func (s *Server) pictureOf(h health) picture {
 	open := s.inFlight()
-	p := picture{Words: s.words(h, open)}
+	p := picture{health: h}
 	for _, l := range layouts {
 		d := drawing{layout: l}
 		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
@@ -118,7 +119,12 @@ func (s *Server) pictureOf(h health) picture {
 		}
 		for _, c := range arrows {
 			a := l.arrow(c)
-			a.Open, a.Rate = s.labelsOf(c, open)
+			if n := open[c]; n > 0 {
+				a.Open = fmt.Sprintf("%d in flight", n)
+			}
+			if perSecond := s.flows.rate(c); perSecond > 0 {
+				a.Rate = fmt.Sprintf("%.1f/s", perSecond)
+			}
 			a.Faults = strings.Join(h.Faults[c], ", ")
 			d.Arrows = append(d.Arrows, a)
 		}
@@ -130,7 +136,7 @@ func (s *Server) pictureOf(h health) picture {
 func (l layout) node(name string, h health) node {
 	at := l.nodes[name]
 	state, note := h.stateOf(name)
-	return node{titles[name], state, note, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
+	return node{titles[name], state, note, name != clients && name != stream, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
 }
 
 // stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
@@ -152,7 +158,7 @@ func (h health) stateOf(name string) (state, note string) {
 // arrow goes from edge to edge of two nodes.
 func (l layout) arrow(c connection) arrow {
 	from, to := l.nodes[c.from], l.nodes[c.to]
-	a := arrow{Name: c.from + " to " + c.to, From: l.leave(from, to), To: l.leave(to, from)}
+	a := arrow{Name: titles[c.from] + " to " + titles[c.to], From: l.leave(from, to), To: l.leave(to, from)}
 	at, crossed := l.spots[c]
 	if !crossed {
 		at, a.Down = spot{.5, .5}, 28
@@ -168,17 +174,6 @@ func (l layout) leave(from, to point) point {
 }
 
 func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
-
-// labelsOf is what goes over a connection: requests in flight, and the rate.
-func (s *Server) labelsOf(c connection, open map[connection]int) (inFlight, rate string) {
-	if n := open[c]; n > 0 {
-		inFlight = fmt.Sprintf("%d in flight", n)
-	}
-	if perSecond := s.flows.rate(c); perSecond > 0 {
-		rate = fmt.Sprintf("%.1f/s", perSecond)
-	}
-	return inFlight, rate
-}
 
 // inFlight counts the console's own requests that have no answer yet, at the replica that was last
 // seen working on them.
@@ -196,27 +191,4 @@ func (s *Server) inFlight() map[connection]int {
 		}
 	}
 	return open
-}
-
-// words are the picture for those who do not see it.
-func (s *Server) words(h health, open map[connection]int) string {
-	if h.Error != "" {
-		return "Nothing is known: " + h.Error
-	}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(h.Services)) {
-		if title := titles[name]; title != "" {
-			fmt.Fprintf(&text, "%s is %s. ", title, h.Services[name].State)
-		}
-	}
-	for _, c := range arrows {
-		if faults := h.Faults[c]; len(faults) > 0 {
-			fmt.Fprintf(&text, "Fault from %s to %s: %s. ", titles[c.from], titles[c.to], strings.Join(faults, ", "))
-		}
-		if inFlight, rate := s.labelsOf(c, open); inFlight+rate != "" {
-			fmt.Fprintf(&text, "From %s to %s: %s. ", titles[c.from], titles[c.to], strings.TrimSpace(inFlight+" "+rate))
-		}
-	}
-	fmt.Fprintf(&text, "%d events are waiting to be published.", h.Backlog)
-	return text.String()
 }

@@ -40,19 +40,6 @@ type answer struct {
 	RetryAfter string
 }
 
-// readAnswer reads a response to its end.
-func readAnswer(resp *http.Response) (answer, error) {
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer{}, fmt.Errorf("read the answer: %w", err)
-	}
-	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem) // what is no problem has no code
-	return answer{resp.StatusCode, problem.Code, body, resp.Header.Get("X-Served-By"),
-		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
-}
-
 // isFinal reports whether a client stops asking.
 func (a answer) isFinal() bool {
 	return a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
@@ -83,7 +70,15 @@ func (s shop) send(ctx context.Context, door, method, path, key, trace string, b
 	if err != nil {
 		return answer{}, err
 	}
-	return readAnswer(resp)
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer: %w", err)
+	}
+	var problem struct{ Code string }
+	_ = json.Unmarshal(raw, &problem) // what is no problem has no code
+	return answer{resp.StatusCode, problem.Code, raw, resp.Header.Get("X-Served-By"),
+		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
 }
 
 // call is send through nginx for an answer that has to be a success; out gets its body.
