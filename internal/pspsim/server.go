@@ -26,11 +26,11 @@ const (
 
 // Server is the provider: an http.Handler and its journal. Safe for concurrent use.
 type Server struct {
+	http.Handler
 	ledger   *ledger
 	courier  *courier // nil: no webhooks
 	troubles *troubles
 	log      *slog.Logger
-	router   http.Handler
 
 	drain, eventDelay, firstPause time.Duration
 }
@@ -47,7 +47,7 @@ func New(journalPath string, log *slog.Logger) (*Server, error) {
 		log.Warn("cut a torn last line off the journal", "bytes", torn)
 	}
 	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout, eventDelay: eventDelay, firstPause: firstPause}
-	s.router = s.routes()
+	s.Handler = s.routes()
 	return s, nil
 }
 
@@ -81,11 +81,6 @@ func (s *Server) routes() http.Handler {
 	r.NotFound(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errNotFound }))
 	r.MethodNotAllowed(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errMethod }))
 	return r
-}
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.router.ServeHTTP(w, r)
 }
 
 // Close makes the journal durable and releases it. A request that is still running then fails,
