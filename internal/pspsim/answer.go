@@ -39,8 +39,8 @@ func invalid(message string) error {
 	return &refusal{http.StatusBadRequest, problem{"invalid_request", message}}
 }
 
-// handler answers a request with a status and a body, or with an error. One that is no refusal is of
-// the journal.
+// handler answers a request with a status and a body, or with an error. One that is no refusal is
+// of the journal.
 type handler func(*http.Request) (status int, body any, err error)
 
 func (s *Server) answering(handle handler) http.HandlerFunc {

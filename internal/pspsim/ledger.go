@@ -238,12 +238,6 @@ func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, 
 			found = append(found, *e)
 		}
 	}
-	position := l.journal.position()
 	l.mu.Unlock()
-	return found, next, l.journal.sync(position)
-}
-
-// check reports whether the ledger can still write.
-func (l *ledger) check() error {
-	return l.journal.sync(l.journal.position())
+	return found, next, l.journal.flush()
 }
