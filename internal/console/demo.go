@@ -60,6 +60,11 @@ func (a *act) command(command string) {
 	a.step(func() error { _, err := a.Server.command(a.ctx, command); return err })
 }
 
+// read gets a resource of the shop.
+func (a *act) read(path string, resource any) {
+	a.step(func() error { return a.patient.call(a.ctx, http.MethodGet, path, "", nil, resource) })
+}
+
 // stage is the demonstration that runs, or ran last. Safe for concurrent use.
 type stage struct{ guarded[story] }
 

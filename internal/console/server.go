@@ -46,8 +46,8 @@ type Server struct {
 	bought  atomic.Pointer[purchase] // the last one; nil: none
 	stage   stage
 
-	once    *http.Client // sends a request once
-	patient *http.Client // retries as a client should
+	shop    shop // sends once
+	patient shop // retries as a client should
 
 	stopping   context.Context // ends when the server stops
 	stop       context.CancelFunc
@@ -58,8 +58,8 @@ type Server struct {
 func New(cfg Config) *Server {
 	wire := &http.Transport{}
 	s := &Server{cfg: cfg, flows: flows{seconds: map[int64]map[connection]int{}},
-		once:    &http.Client{Transport: wire, Timeout: answerTimeout},
-		patient: &http.Client{Transport: &transport.Transport{Base: wire}}}
+		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
+		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}}, cfg.Doors}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -105,5 +105,5 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) Close() {
 	s.stop()
 	s.background.Wait()
-	s.once.CloseIdleConnections()
+	s.shop.client.CloseIdleConnections()
 }

@@ -16,6 +16,13 @@ import (
 // apiKey is the demo account's, which everybody knows.
 const apiKey = "sk_test_demo"
 
+// shop is the public API as a shopper uses it. It retries nothing by itself, unless its HTTP client
+// does. Safe for concurrent use.
+type shop struct {
+	client *http.Client
+	doors  map[string]string // base URLs by the names of nginx and the replicas
+}
+
 // purchase is a payment that can be sent again.
 type purchase struct {
 	Order string
@@ -39,15 +46,15 @@ func (a answer) isFinal() bool {
 		(a.Status != http.StatusConflict || a.RetryAfter == "")
 }
 
-// send sends a request to the API through a door, with what is not empty of a key and a trace.
-func (s *Server) send(ctx context.Context, client *http.Client, door, method, path, key, trace string, body any) (answer, error) {
+// send sends a request through a door, with what is not empty of a key and a trace.
+func (s shop) send(ctx context.Context, door, method, path, key, trace string, body any) (answer, error) {
 	var content bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&content).Encode(body); err != nil {
 			return answer{}, fmt.Errorf("encode the request: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.cfg.Doors[door]+path, &content)
+	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, &content)
 	if err != nil {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}
@@ -59,7 +66,7 @@ func (s *Server) send(ctx context.Context, client *http.Client, door, method, pa
 	if trace != "" {
 		req.Header.Set("Traceparent", "00-"+trace+"-"+trace[:16]+"-01")
 	}
-	resp, err := client.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -74,10 +81,9 @@ func (s *Server) send(ctx context.Context, client *http.Client, door, method, pa
 		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
 }
 
-// call sends a request through nginx until there is an answer, which has to be a success; out gets
-// its body.
-func (s *Server) call(ctx context.Context, method, path, key string, body, out any) error {
-	a, err := s.send(ctx, s.patient, stack.Nginx, method, path, key, "", body)
+// call is send through nginx for an answer that has to be a success; out gets its body.
+func (s shop) call(ctx context.Context, method, path, key string, body, out any) error {
+	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
 	if err == nil && a.Status >= http.StatusBadRequest {
 		err = fmt.Errorf("status %d: %s", a.Status, bytes.TrimSpace(a.Body))
 	}
@@ -90,16 +96,27 @@ func (s *Server) call(ctx context.Context, method, path, key string, body, out a
 	return nil
 }
 
-// newOrder makes a customer, whose mails nobody else gets, and an order of two shirts.
-func (s *Server) newOrder(ctx context.Context) (id string, err error) {
-	key := newKey("customer")
-	var customer, order struct{ ID string }
-	err = s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"}, &customer)
-	if err == nil {
-		err = s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), map[string]any{
-			"customer_id": customer.ID, "items": []any{map[string]any{"sku": "tee-black", "quantity": 2}}}, &order)
+// order makes a customer, and an order of two of a product.
+func (s shop) order(ctx context.Context, sku string) (id string, err error) {
+	customer, err := s.customer(ctx)
+	if err != nil {
+		return "", err
 	}
+	var order struct{ ID string }
+	err = s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, sku, 2), &order)
 	return order.ID, err
+}
+
+// customer makes one whose mails nobody else gets.
+func (s shop) customer(ctx context.Context) (id string, err error) {
+	key := newKey("customer")
+	var customer struct{ ID string }
+	err = s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"}, &customer)
+	return customer.ID, err
+}
+
+func cart(customer, sku string, quantity int) any {
+	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
 }
 
 // pay sends a payment once through a door, as an attempt in the journal. The error says that there
@@ -107,7 +124,7 @@ func (s *Server) newOrder(ctx context.Context) (id string, err error) {
 func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
 	a := s.journal.begin(attempt{By: by, What: what, Key: p.Key, Door: door})
 	var err error
-	a.answer, err = s.send(ctx, s.once, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key, a.Trace,
+	a.answer, err = s.shop.send(ctx, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key, a.Trace,
 		map[string]any{"method": map[string]string{"type": "card", "token": p.Token}})
 	if err != nil {
 		a.Error = err.Error()

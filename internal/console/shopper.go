@@ -107,7 +107,7 @@ func (s *Server) newPurchase(ctx context.Context, token string) (purchase, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	order, err := s.newOrder(ctx)
+	order, err := s.patient.order(ctx, "tee-black")
 	if err != nil {
 		return purchase{}, err
 	}
