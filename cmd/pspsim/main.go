@@ -5,10 +5,6 @@
 //	PSPSIM_DATA  journal file with all charges, created if absent (pspsim.journal)
 //	PSPSIM_WEBHOOK_URL     where to send an event for each outcome; none: nowhere
 //	PSPSIM_WEBHOOK_SECRET  what they are signed with: whsec_ and base64
-//	PSPSIM_WEBHOOK_DELAY   how much later than the answer they are sent (2s)
-//
-// "pspsim healthcheck" exits 0 when the simulator at PSPSIM_ADDR is well; it is for containers that
-// have no curl.
 package main
 
 import (
@@ -19,11 +15,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/pspsim"
 )
@@ -31,8 +25,6 @@ import (
 const (
 	defaultAddr = "127.0.0.1:8090"
 	defaultData = "pspsim.journal"
-	// healthTimeout is below the interval of every usual health checker.
-	healthTimeout = 2 * time.Second
 )
 
 func main() {
@@ -44,46 +36,23 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
-	addr := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr)
-	switch {
-	case len(args) == 0:
-		options, err := webhooks(getenv)
-		if err != nil {
-			return err
-		}
-		return serve(ctx, addr, cmp.Or(getenv("PSPSIM_DATA"), defaultData), stdout, options...)
-	case len(args) == 1 && args[0] == "healthcheck":
-		return healthcheck(ctx, addr)
+// run logs the address that it really listens on, so that port 0 is usable.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) (err error) {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q; usage: pspsim, with settings in the environment", args)
 	}
-	return fmt.Errorf("unknown arguments %q; usage: pspsim [healthcheck]", args)
-}
-
-// webhooks reads the settings of the events.
-func webhooks(getenv func(string) string) ([]pspsim.Option, error) {
-	to := pspsim.Webhooks{URL: getenv("PSPSIM_WEBHOOK_URL"), Secret: getenv("PSPSIM_WEBHOOK_SECRET"), Delay: pspsim.DefaultWebhookDelay}
-	if to.URL == "" {
-		return nil, nil
-	}
-	if text := getenv("PSPSIM_WEBHOOK_DELAY"); text != "" {
-		delay, err := time.ParseDuration(text)
-		if err != nil || delay < 0 {
-			return nil, fmt.Errorf("PSPSIM_WEBHOOK_DELAY must be a duration such as 2s, not %q", text)
-		}
-		to.Delay = delay
-	}
-	return []pspsim.Option{pspsim.WithWebhooks(to)}, nil
-}
-
-// serve logs the address that it really listens on, so that port 0 is usable.
-func serve(ctx context.Context, addr, data string, stdout io.Writer, options ...pspsim.Option) (err error) {
+	addr, data := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr), cmp.Or(getenv("PSPSIM_DATA"), defaultData)
 	log := slog.New(slog.NewJSONHandler(stdout, nil))
-	sim, err := pspsim.New(data, log, options...)
+	sim, err := pspsim.New(data, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sim.Close()) }()
-
+	if url := getenv("PSPSIM_WEBHOOK_URL"); url != "" {
+		if err := sim.SendEvents(url, getenv("PSPSIM_WEBHOOK_SECRET")); err != nil {
+			return err
+		}
+	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -93,23 +62,5 @@ func serve(ctx context.Context, addr, data string, stdout io.Writer, options ...
 		return err
 	}
 	log.Info("stopped")
-	return nil
-}
-
-func healthcheck(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
-	if err != nil {
-		return fmt.Errorf("healthcheck: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("healthcheck: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("healthcheck: %s", response.Status)
-	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	ID    int
 	Trace string // 32 hex digits
-	By    string // you, demonstration or trickler
+	By    string // you or demonstration
 	What  string // in words
 	Key   string
 	Door  string // nginx, api-1, api-2
@@ -126,9 +126,6 @@ func (a attempt) Tone() string {
 
 // Lasted is the time until the answer.
 func (a attempt) Lasted() string { return brief(a.Took) }
-
-// Open reports whether the diagram is shown at once.
-func (a attempt) Open() bool { return a.By != trickler }
 
 // brief is a duration with as many digits as a reader needs.
 func brief(d time.Duration) string {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,16 +51,16 @@ var board = []boardRow{
 	connectionRow(stack.Nginx, stack.API2),
 }
 
+// services in the order in which they are mended, the stores first: a replica needs them.
+var services = []string{stack.Postgres, stack.Redis, stack.PSP, stack.Mail, stack.API1, stack.API2, stack.Nginx}
+
 func serviceRow(name string, verbs ...string) boardRow {
-	row := boardRow{Title: titleOf(name), Service: name}
+	row := boardRow{Title: titles[name], Service: name}
 	for _, verb := range verbs {
 		row.Commands = append(row.Commands, verb+" "+name)
 	}
 	return row
 }
-
-// titleOf is the title in the picture; what is not drawn there has its name.
-func titleOf(service string) string { return cmp.Or(titles[service], service) }
 
 func connectionRow(from, to string) boardRow {
 	between := from + " " + to
@@ -119,14 +118,14 @@ func (s *Server) mend(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-// remedies are the commands that end what is wrong, the stores first: a replica needs them.
+// remedies are the commands that end what is wrong.
 func (h health) remedies() (commands []string) {
 	for _, c := range arrows {
 		if len(h.Faults[c]) > 0 {
 			commands = append(commands, "heal "+c.from+" "+c.to)
 		}
 	}
-	for _, name := range []string{stack.Postgres, stack.Redis, stack.PSP, stack.API1, stack.API2, stack.Nginx} {
+	for _, name := range services {
 		if remedy := h.Services[name].Remedy; remedy != "" {
 			commands = append(commands, remedy)
 		}

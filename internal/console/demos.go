@@ -107,7 +107,7 @@ func (a *act) order(token string) (p purchase) {
 // send sends a payment once, through nginx, whatever happened before. The error says that there was
 // no answer.
 func (a *act) send(p purchase) (answer, error) {
-	return a.shop.pay(labelled(a.ctx, demonstration, "pay with "+p.Token), stack.Nginx, p)
+	return a.pay(a.ctx, demonstration, "pay with "+p.Token, stack.Nginx, p)
 }
 
 // retry sends a payment through nginx until its answer is final.
@@ -117,7 +117,7 @@ func (a *act) retry(p purchase) answer { return a.retryAt(stack.Nginx, p) }
 func (a *act) retryAt(door string, p purchase) (final answer) {
 	a.step(func() (err error) {
 		for {
-			final, err = a.shop.pay(labelled(a.ctx, demonstration, "retry"), door, p)
+			final, err = a.pay(a.ctx, demonstration, "retry", door, p)
 			if err == nil && final.isFinal() {
 				return nil
 			}
@@ -159,13 +159,11 @@ func (a *act) awaitCharge(p purchase) (worker string) {
 
 // compare is the verdict on a payment: the answers, the order, the charges, and the tiers.
 func (a *act) compare(p purchase, paid, again answer) {
-	var order struct{ Status string }
-	a.read("/v1/orders/"+p.Order, &order)
-	charges := a.charged(p.Order)
+	status, charges := a.orderStatus(p.Order), a.charged(p.Order)
 	a.check("status of the payment", paid.Status, http.StatusCreated)
 	a.check("another retry is a replay", again.Replay, true)
 	a.check("it has the same body, byte for byte", bytes.Equal(paid.Body, again.Body), true)
-	a.check("the order is", order.Status, "paid")
+	a.check("the order is", status, "paid")
 	a.check("charges at the provider", charges, 1)
 	differing := 0
 	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
@@ -175,6 +173,12 @@ func (a *act) compare(p purchase, paid, again answer) {
 		}
 	}
 	a.check("differences between the tiers", differing, 0)
+}
+
+func (a *act) orderStatus(id string) string {
+	var order struct{ Status string }
+	a.read("/v1/orders/"+id, &order)
+	return order.Status
 }
 
 // charged counts the charges of an order that took money.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -12,14 +13,19 @@ import (
 // anew: other commands change it, too.
 type deployment struct{ dir string }
 
+// now is the deployment as it is; what its commands print goes to out.
+func (d deployment) now(out io.Writer) (*stack.Stack, error) {
+	return stack.New(stack.Options{Dir: d.dir, Out: out})
+}
+
 // ForStack returns the settings of a console for the deployment in a folder: all but its address
 // and its log.
 func ForStack(dir string) (Config, error) {
-	s, err := stack.New(stack.Options{Dir: dir})
+	d := deployment{dir}
+	s, err := d.now(nil)
 	if err != nil {
 		return Config{}, err
 	}
-	d := deployment{dir}
 	doors := map[string]string{stack.Nginx: s.URL()}
 	for _, replica := range stack.Replicas {
 		doors[replica] = "http://" + s.Addr(replica)
@@ -30,17 +36,16 @@ func ForStack(dir string) (Config, error) {
 // Do implements [Switchboard].
 func (d deployment) Do(ctx context.Context, verb string, args ...string) (string, error) {
 	var said strings.Builder
-	s, err := stack.New(stack.Options{Dir: d.dir, Out: &said})
-	if err != nil {
-		return "", err
+	s, err := d.now(&said)
+	if err == nil {
+		err = s.Do(ctx, verb, args...)
 	}
-	err = s.Do(ctx, verb, args...)
 	return said.String(), err
 }
 
 // Status implements [Switchboard].
 func (d deployment) Status(ctx context.Context) ([]stack.ServiceStatus, []string, error) {
-	s, err := stack.New(stack.Options{Dir: d.dir})
+	s, err := d.now(nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +54,7 @@ func (d deployment) Status(ctx context.Context) ([]stack.ServiceStatus, []string
 
 // servers finds those that take writes now; one that can't be told is the first one.
 func (d deployment) servers(ctx context.Context) tiers.Servers {
-	s, err := stack.New(stack.Options{Dir: d.dir})
+	s, err := d.now(nil)
 	if err != nil {
 		return tiers.Servers{}
 	}

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// keptAttempts is how many attempts of each sender are remembered: a trickle must not displace what
-// you sent.
-const keptAttempts = 12
+// keptAttempts is how many attempts are remembered: what you sent, beside a demonstration.
+const keptAttempts = 32
 
 // journal remembers the newest attempts. Safe for concurrent use.
 type journal struct {
@@ -19,8 +18,7 @@ type journal struct {
 	attempts []*attempt // oldest first
 }
 
-// begin adds an attempt, and gives it its number, trace and time. It drops the oldest one of a
-// sender that has more than enough.
+// begin adds an attempt, and gives it its number, trace and time.
 func (j *journal) begin(a attempt) attempt {
 	var trace [16]byte
 	_, _ = rand.Read(trace[:]) // never fails
@@ -29,17 +27,7 @@ func (j *journal) begin(a attempt) attempt {
 	j.next++
 	a.ID, a.Trace, a.Began = j.next, hex.EncodeToString(trace[:]), time.Now()
 	kept := a
-	j.attempts = append(j.attempts, &kept)
-	others := 0
-	for i, other := range slices.Backward(j.attempts) {
-		if other.By == a.By {
-			others++
-		}
-		if others > keptAttempts {
-			j.attempts = slices.Delete(j.attempts, i, i+1)
-			break
-		}
-	}
+	j.attempts = append(j.attempts[max(0, len(j.attempts)+1-keptAttempts):], &kept)
 	return a
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // paintInterval is how soon a page shows what has changed.
@@ -26,8 +28,6 @@ func (s *Server) watched() bool { return s.pages.Load() > 0 }
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	s.pages.Add(1)
 	defer s.pages.Add(-1)
-	tick := time.NewTicker(paintInterval)
-	defer tick.Stop()
 	w.Header().Set("Content-Type", "text/event-stream")
 	shown := map[string]string{} // HTML by ID
 	for {
@@ -42,13 +42,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 				return // the page is gone
 			}
 		}
-		if http.NewResponseController(w).Flush() != nil {
+		if http.NewResponseController(w).Flush() != nil || wait.Pause(r.Context(), paintInterval) != nil {
 			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

@@ -48,7 +48,6 @@ func (s *Server) sections() []patch {
 		s.section("picture", "picture.html", "", s.pictureOf(now.health)),
 		s.section("summary", "summary.html", "", now.health),
 		s.section("story", "story.html", "", s.stage.now()),
-		s.section("trickle", "trickle.html", "", s.trickle.view()),
 		s.section("mails", "mails.html", "", now.mails),
 		s.section("tiers-key", "tierskey.html", "", now.view), // apart, because a button must not change under the mouse
 		s.section("tiers", "tiers.html", "", now.view),
@@ -75,9 +74,9 @@ func (s *Server) section(id, name, into string, data any) patch {
 
 // Wrong says in a few words what is not as it should be.
 func (h health) Wrong() (wrong []string) {
-	for _, name := range []string{stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP, stack.Mail} {
+	for _, name := range services {
 		if status, known := h.Services[name]; known && status.State != "ready" {
-			wrong = append(wrong, titleOf(name)+" "+status.State)
+			wrong = append(wrong, titles[name]+" "+status.State)
 		}
 	}
 	for _, c := range arrows {

@@ -15,8 +15,6 @@ const (
 	clients, client = "clients", "client"
 	// stream is the node of the events, which is in Redis.
 	stream = "stream"
-	// flowWindow, in seconds, is what a rate is the average of.
-	flowWindow = 5
 )
 
 // connection is an arrow of the picture.
@@ -27,20 +25,13 @@ type layout struct {
 	Name          string
 	Width, Height float64
 	NodeWidth     float64
-	nodes         map[string]point // centres
-	labels        map[string]spot  // by the rank of an arrow
+	nodes         map[string]point    // centres
+	spots         map[connection]spot // of arrows that cross each other, so that their labels do not meet
 }
 
-// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end.
+// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are in
+// the middle of an arrow that no other one crosses.
 type spot struct{ label, fault float64 }
-
-// Ranks of arrows. Labels of arrows that cross each other must not meet.
-const (
-	plain  = "plain"
-	near   = "near"
-	middle = "middle"
-	far    = "far"
-)
 
 type point struct{ X, Y float64 }
 
@@ -53,17 +44,23 @@ var layouts = []layout{
 	{"wide", 1060, 420, 132, map[string]point{
 		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
 		stack.Redis: {796, 50}, stack.Postgres: {796, 210}, stack.PSP: {796, 370}, stream: {982, 130},
-	}, map[string]spot{plain: {.5, .5}, near: {.42, .78}, middle: {.38, .78}, far: {.16, .74}}},
+	}, map[connection]spot{
+		{stack.API1, stack.Redis}: {.42, .78}, {stack.API1, stack.Postgres}: {.38, .78}, {stack.API1, stack.PSP}: {.16, .74},
+		{stack.API2, stack.PSP}: {.42, .78}, {stack.API2, stack.Postgres}: {.38, .78}, {stack.API2, stack.Redis}: {.16, .74},
+	}},
 	{"narrow", 360, 676, 112, map[string]point{
 		clients: {180, 36}, stack.Nginx: {180, 152}, stack.API1: {86, 276}, stack.API2: {274, 276},
 		stack.Redis: {62, 446}, stack.Postgres: {180, 522}, stack.PSP: {298, 446}, stream: {180, 640},
-	}, map[string]spot{plain: {.5, .5}, near: {.45, .8}, middle: {.78, .5}, far: {.22, .72}}},
+	}, map[connection]spot{
+		{stack.API1, stack.Redis}: {.45, .8}, {stack.API1, stack.Postgres}: {.78, .5}, {stack.API1, stack.PSP}: {.22, .72},
+		{stack.API2, stack.PSP}: {.45, .8}, {stack.API2, stack.Postgres}: {.78, .5}, {stack.API2, stack.Redis}: {.22, .72},
+	}},
 }
 
-// titles of the nodes, and of the lanes of a diagram.
+// titles of the nodes, of the lanes of a diagram, and of services.
 var titles = map[string]string{
 	clients: clients, client: client, stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
-	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream",
+	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream", stack.Mail: "mail",
 }
 
 // arrows of the picture, in the order in which they are drawn.
@@ -82,9 +79,9 @@ type health struct {
 	Error    string                  // why nothing is known
 }
 
-// picture is what the template draws.
+// picture is what the template draws, and says to those who do not see it.
 type picture struct {
-	Words   string // the same as text
+	health
 	Layouts []drawing
 }
 
@@ -96,11 +93,12 @@ type drawing struct {
 
 type node struct {
 	Title, State, Note string
+	Service            bool
 	X, Y               float64 // top left corner
 }
 
 type arrow struct {
-	Name               string // such as "api-1 to redis"
+	Name               string // such as "api-1 to Redis"
 	From, To           point
 	Open, Rate, Faults string
 	LabelAt, FaultAt   point
@@ -113,7 +111,7 @@ func (a arrow) Busy() bool { return a.Open != "" || a.Rate != "" }
 // pictureOf draws what is known now.
 func (s *Server) pictureOf(h health) picture {
 	open := s.inFlight()
-	p := picture{Words: s.words(h, open)}
+	p := picture{health: h}
 	for _, l := range layouts {
 		d := drawing{layout: l}
 		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
@@ -121,7 +119,12 @@ func (s *Server) pictureOf(h health) picture {
 		}
 		for _, c := range arrows {
 			a := l.arrow(c)
-			a.Open, a.Rate = s.labelsOf(c, open)
+			if n := open[c]; n > 0 {
+				a.Open = fmt.Sprintf("%d in flight", n)
+			}
+			if perSecond := s.flows.rate(c); perSecond > 0 {
+				a.Rate = fmt.Sprintf("%.1f/s", perSecond)
+			}
 			a.Faults = strings.Join(h.Faults[c], ", ")
 			d.Arrows = append(d.Arrows, a)
 		}
@@ -133,7 +136,7 @@ func (s *Server) pictureOf(h health) picture {
 func (l layout) node(name string, h health) node {
 	at := l.nodes[name]
 	state, note := h.stateOf(name)
-	return node{titles[name], state, note, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
+	return node{titles[name], state, note, name != clients && name != stream, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
 }
 
 // stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
@@ -154,26 +157,14 @@ func (h health) stateOf(name string) (state, note string) {
 
 // arrow goes from edge to edge of two nodes.
 func (l layout) arrow(c connection) arrow {
-	from, to, at := l.nodes[c.from], l.nodes[c.to], l.labels[c.rank()]
-	a := arrow{Name: c.from + " to " + c.to, From: l.leave(from, to), To: l.leave(to, from)}
+	from, to := l.nodes[c.from], l.nodes[c.to]
+	a := arrow{Name: titles[c.from] + " to " + titles[c.to], From: l.leave(from, to), To: l.leave(to, from)}
+	at, crossed := l.spots[c]
+	if !crossed {
+		at, a.Down = spot{.5, .5}, 28
+	}
 	a.LabelAt, a.FaultAt = between(a.From, a.To, at.label), between(a.From, a.To, at.fault)
-	if at.label == at.fault {
-		a.Down = 28
-	}
 	return a
-}
-
-// rank says which arrows cross which.
-func (c connection) rank() string {
-	switch {
-	case c.from != stack.API1 && c.from != stack.API2:
-		return plain
-	case c.to == stack.Postgres:
-		return middle
-	case (c.from == stack.API1) == (c.to == stack.Redis):
-		return near
-	}
-	return far
 }
 
 // leave is where the line from one centre to another leaves the first node.
@@ -183,17 +174,6 @@ func (l layout) leave(from, to point) point {
 }
 
 func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
-
-// labelsOf is what goes over a connection: requests in flight, and the rate.
-func (s *Server) labelsOf(c connection, open map[connection]int) (inFlight, rate string) {
-	if n := open[c]; n > 0 {
-		inFlight = fmt.Sprintf("%d in flight", n)
-	}
-	if n := s.flows.sum(c, flowWindow, 0); n > 0 {
-		rate = fmt.Sprintf("%.1f/s", float64(n)/flowWindow)
-	}
-	return inFlight, rate
-}
 
 // inFlight counts the console's own requests that have no answer yet, at the replica that was last
 // seen working on them.
@@ -211,27 +191,4 @@ func (s *Server) inFlight() map[connection]int {
 		}
 	}
 	return open
-}
-
-// words are the picture for those who do not see it.
-func (s *Server) words(h health, open map[connection]int) string {
-	if h.Error != "" {
-		return "Nothing is known: " + h.Error
-	}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(h.Services)) {
-		if title := titles[name]; title != "" {
-			fmt.Fprintf(&text, "%s is %s. ", title, h.Services[name].State)
-		}
-	}
-	for _, c := range arrows {
-		if faults := h.Faults[c]; len(faults) > 0 {
-			fmt.Fprintf(&text, "Fault from %s to %s: %s. ", titles[c.from], titles[c.to], strings.Join(faults, ", "))
-		}
-		if inFlight, rate := s.labelsOf(c, open); inFlight+rate != "" {
-			fmt.Fprintf(&text, "From %s to %s: %s. ", titles[c.from], titles[c.to], strings.TrimSpace(inFlight+" "+rate))
-		}
-	}
-	fmt.Fprintf(&text, "%d events are waiting to be published.", h.Backlog)
-	return text.String()
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +18,8 @@ import (
 const (
 	// headerTimeout drops clients that connect and say nothing.
 	headerTimeout = 5 * time.Second
-	// stopTimeout bounds the wait for requests at the end; none takes long.
-	stopTimeout = 2 * time.Second
+	// answerTimeout is longer than nginx waits for a payment: the server has to give up first.
+	answerTimeout = 100 * time.Second
 )
 
 // Config is what a console works with.
@@ -41,16 +40,14 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	pages   atomic.Int64 // that are open
-	journal *journal
-	flows   *counts[connection]
+	journal journal
+	flows   flows
 	seen    guarded[seen]
 	bought  atomic.Pointer[purchase] // the last one; nil: none
-	trickle *trickle
 	stage   stage
 
-	shop      shop // sends once
-	patient   shop // retries as a client should
-	trickling shop // the same, and counts what the trickle met
+	shop    shop // sends once
+	patient shop // retries as a client should
 
 	stopping   context.Context // ends when the server stops
 	stop       context.CancelFunc
@@ -59,18 +56,11 @@ type Server struct {
 
 // New prepares a console. Close it after use.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, journal: &journal{}, flows: newCounts[connection](), trickle: newTrickle()}
+	wire := &http.Transport{}
+	s := &Server{cfg: cfg, flows: flows{seconds: map[int64]map[connection]int{}},
+		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
+		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}}, cfg.Doors}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	names := map[string]string{}
-	for name, base := range cfg.Doors {
-		if u, err := url.Parse(base); err == nil {
-			names[u.Host] = name
-		}
-	}
-	wire := recorder{journal: s.journal, doors: names, base: &http.Transport{MaxIdleConnsPerHost: maxTrickle}}
-	s.shop = shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors}
-	s.patient = shop{&http.Client{Transport: &transport.Transport{Base: wire}}, cfg.Doors}
-	s.trickling = shop{&http.Client{Transport: &transport.Transport{Base: wire, OnRetry: s.trickle.onRetry}}, cfg.Doors}
 	return s
 }
 
@@ -83,7 +73,6 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /board", s.serveBoard)
 	mux.HandleFunc("POST /mend", s.serveMend)
 	mux.HandleFunc("POST /shopper", s.serveShopper)
-	mux.HandleFunc("POST /trickle", s.serveTrickle)
 	mux.HandleFunc("POST /demo", s.serveDemo)
 	mux.HandleFunc("POST /key", s.serveKey)
 	mux.HandleFunc("POST /v1/traces", s.serveTraces)
@@ -105,21 +94,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
 		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
 	s.background.Go(func() { s.watch(s.stopping) })
-	stopped := make(chan error, 1)
-	defer context.AfterFunc(ctx, func() {
-		s.stop()
-		polite, cancel := context.WithTimeout(context.Background(), stopTimeout)
-		defer cancel()
-		err := server.Shutdown(polite)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close()
-		}
-		stopped <- err
-	})()
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)
 	}
-	return <-stopped
+	return nil
 }
 
 // Close ends what runs in the background.

@@ -40,26 +40,14 @@ type answer struct {
 	RetryAfter string
 }
 
-// readAnswer reads a response to its end.
-func readAnswer(resp *http.Response) (answer, error) {
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer{}, fmt.Errorf("read the answer: %w", err)
-	}
-	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem) // what is no problem has no code
-	return answer{resp.StatusCode, problem.Code, body, resp.Header.Get("X-Served-By"),
-		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
-}
-
 // isFinal reports whether a client stops asking.
 func (a answer) isFinal() bool {
 	return a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
 		(a.Status != http.StatusConflict || a.RetryAfter == "")
 }
 
-// send sends a request through a door. The key may be empty.
-func (s shop) send(ctx context.Context, door, method, path, key string, body any) (answer, error) {
+// send sends a request through a door, with what is not empty of a key and a trace.
+func (s shop) send(ctx context.Context, door, method, path, key, trace string, body any) (answer, error) {
 	var content bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&content).Encode(body); err != nil {
@@ -75,17 +63,27 @@ func (s shop) send(ctx context.Context, door, method, path, key string, body any
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+	if trace != "" {
+		req.Header.Set("Traceparent", "00-"+trace+"-"+trace[:16]+"-01")
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return readAnswer(resp)
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer: %w", err)
+	}
+	var problem struct{ Code string }
+	_ = json.Unmarshal(raw, &problem) // what is no problem has no code
+	return answer{resp.StatusCode, problem.Code, raw, resp.Header.Get("X-Served-By"),
+		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
 }
 
 // call is send through nginx for an answer that has to be a success; out gets its body.
 func (s shop) call(ctx context.Context, method, path, key string, body, out any) error {
-	a, err := s.send(ctx, stack.Nginx, method, path, key, body)
+	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
 	if err == nil && a.Status >= http.StatusBadRequest {
 		err = fmt.Errorf("status %d: %s", a.Status, bytes.TrimSpace(a.Body))
 	}
@@ -121,10 +119,18 @@ func cart(customer, sku string, quantity int) any {
 	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
 }
 
-// pay sends a payment through a door. The error says that there was no answer.
-func (s shop) pay(ctx context.Context, door string, p purchase) (answer, error) {
-	return s.send(ctx, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key,
+// pay sends a payment once through a door, as an attempt in the journal. The error says that there
+// was no answer.
+func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
+	a := s.journal.begin(attempt{By: by, What: what, Key: p.Key, Door: door})
+	var err error
+	a.answer, err = s.shop.send(ctx, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key, a.Trace,
 		map[string]any{"method": map[string]string{"type": "card", "token": p.Token}})
+	if err != nil {
+		a.Error = err.Error()
+	}
+	s.journal.end(a)
+	return a.answer, err
 }
 
 // newKey makes a key that a person can tell from others.

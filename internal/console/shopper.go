@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
+	"slices"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -14,11 +14,12 @@ import (
 const (
 	you           = "you"
 	demonstration = "demonstration"
-	trickler      = "trickle"
 )
 
+type card struct{ Token, Means string }
+
 // tokens are the cards that the shopper may use, with what the provider does.
-var tokens = []struct{ Token, Means string }{
+var tokens = []card{
 	{"tok_visa", "approved"},
 	{"tok_mastercard", "approved"},
 	{"tok_slow_8s", "charged at once, answered after 8 s"},
@@ -29,8 +30,6 @@ var tokens = []struct{ Token, Means string }{
 	{"tok_charged_silent", "charged, no answer the first time, no event"},
 	{"tok_error_first", "fails once before it charges"},
 }
-
-var tokenForm = regexp.MustCompile(`^tok_[a-z0-9_]{1,40}$`)
 
 // shopperButtons are what the shopper can do, with what the page says about it.
 var shopperButtons = []struct{ Name, Label, Hint string }{
@@ -45,7 +44,7 @@ var shopperButtons = []struct{ Name, Label, Hint string }{
 // the journal gets them.
 func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 	button, token := r.PostFormValue("button"), r.PostFormValue("token")
-	if !tokenForm.MatchString(token) {
+	if !slices.ContainsFunc(tokens, func(c card) bool { return c.Token == token }) {
 		http.Error(w, "There is no such card.", http.StatusBadRequest)
 		return
 	}
@@ -81,7 +80,7 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for range times {
-		s.background.Go(func() { _, _ = s.shop.pay(labelled(s.stopping, you, what), door, p) })
+		s.background.Go(func() { _, _ = s.pay(s.stopping, you, what, door, p) })
 	}
 	respond(w, fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), nil)
 }

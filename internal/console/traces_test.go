@@ -61,7 +61,7 @@ func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 	}
 	require.Equal(t, []string{"", stack.Redis, stack.Postgres, stack.PSP}, asked)
 	for _, edge := range []connection{{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP}} {
-		require.Eventually(t, func() bool { return c.flows.sum(edge, flowWindow, 0) > 0 }, patience, 10*time.Millisecond, "%v", edge)
+		require.Eventually(t, func() bool { return c.flows.rate(edge) > 0 }, patience, 10*time.Millisecond, "%v", edge)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/tiers"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // watchInterval is how often the servers are asked how they are, while a page is open.
@@ -43,19 +44,12 @@ func (g *guarded[T]) change(change func(*T)) {
 
 // watch looks at everything once a second until ctx ends.
 func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
-	for {
+	for wait.Pause(ctx, watchInterval) == nil {
 		if s.watched() {
 			s.look(ctx)
 			s.readStream(ctx)
 			s.readKey(ctx, s.seen.now().key)
 			s.readMails(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

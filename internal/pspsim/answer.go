@@ -19,12 +19,6 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-// declinedRefund says both what became of the refund and why.
-type declinedRefund struct {
-	entry
-	Problem problem `json:"error"`
-}
-
 func (r *refusal) Error() string { return r.Code + ": " + r.Message }
 
 var (
@@ -35,6 +29,7 @@ var (
 	errMethod    = &refusal{http.StatusMethodNotAllowed, problem{"method_not_allowed", "This path does not take this method."}}
 	errJournal   = &refusal{http.StatusInternalServerError, problem{"journal_failed", "The provider can't write its journal."}}
 
+	errFields        = invalid("The body must be one JSON object with exactly the documented fields.")
 	errKeyReused     = &refusal{http.StatusConflict, problem{"idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}}
 	errUnknownToken  = &refusal{http.StatusBadRequest, problem{"unknown_token", "There is no such card token."}}
 	errUnknownCharge = &refusal{http.StatusNotFound, problem{"unknown_charge", "There is no such charge."}}
@@ -44,24 +39,32 @@ func invalid(message string) error {
 	return &refusal{http.StatusBadRequest, problem{"invalid_request", message}}
 }
 
-// refuse answers with an error. One that is no refusal is of the journal.
-func (s *Server) refuse(w http.ResponseWriter, err error) {
-	known, ok := errors.AsType[*refusal](err)
-	if !ok {
-		known = errJournal
-	}
-	s.write(w, known.status, map[string]problem{"error": known.problem})
-}
+// handler answers a request with a status and a body, or with an error. One that is no refusal is
+// of the journal.
+type handler func(*http.Request) (status int, body any, err error)
 
-func (s *Server) write(w http.ResponseWriter, status int, body any) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		s.log.Error("encode answer", "cause", err)
-		panic(http.ErrAbortHandler)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if _, err := w.Write(append(raw, '\n')); err != nil {
-		s.log.Warn("answer not sent", "cause", err)
+func (s *Server) answering(handle handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		status, body, err := handle(r)
+		if err != nil {
+			known, ok := errors.AsType[*refusal](err)
+			if !ok {
+				known = errJournal
+			}
+			status, body = known.status, map[string]problem{"error": known.problem}
+		}
+		raw, ok := body.([]byte) // garbage
+		if !ok {
+			if raw, err = json.Marshal(body); err != nil {
+				s.log.Error("encode answer", "cause", err)
+				panic(http.ErrAbortHandler)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if _, err := w.Write(append(raw, '\n')); err != nil {
+			s.log.Warn("answer not sent", "cause", err)
+		}
 	}
 }

@@ -13,14 +13,14 @@
 //	err = sim.Serve(ctx, listener)
 //
 // GET /v1/charges and GET /v1/refunds list what was settled, oldest first: all of it, or what has a
-// reference, a key (Idempotency-Key), or of refunds a charge. A page has 100 entries, or limit; if
-// there are more, next_cursor is the cursor of the next page.
+// reference, a key (Idempotency-Key), or of refunds a charge. A page has 100 entries; if there are
+// more, next_cursor is the cursor of the next page.
 //
-// With [WithWebhooks] it also sends a signed event for each outcome, at least once. POST
+// With [Server.SendEvents] it also sends a signed event for each outcome, at least once. POST
 // /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,
 // the newest first.
 //
-// PUT /v1/trouble makes it misbehave for all clients, see [Trouble]; DELETE ends that. DELETE and
+// PUT /v1/trouble makes it misbehave for all clients, see trouble.go; DELETE ends that. DELETE and
 // GET return how many answers and events were affected.
 //
 // # Tokens

@@ -92,13 +92,6 @@ func (j *journal) append(line []byte) (position int64) {
 	return j.end
 }
 
-// position is the end of the last appended line.
-func (j *journal) position() int64 {
-	j.appending.Lock()
-	defer j.appending.Unlock()
-	return j.end
-}
-
 // sync returns once everything up to position is on disk.
 func (j *journal) sync(position int64) error {
 	j.syncing.Lock()
@@ -123,6 +116,14 @@ func (j *journal) sync(position int64) error {
 	return nil
 }
 
+// flush returns once every appended line is on disk. After an error nothing more can be written.
+func (j *journal) flush() error {
+	j.appending.Lock()
+	end := j.end
+	j.appending.Unlock()
+	return j.sync(end)
+}
+
 func (j *journal) close() error {
-	return errors.Join(j.sync(j.position()), j.file.Close())
+	return errors.Join(j.flush(), j.file.Close())
 }

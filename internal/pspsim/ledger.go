@@ -48,6 +48,14 @@ type entry struct {
 	DeclineCode string    `json:"decline_code,omitempty"`
 	Attempts    int       `json:"attempts"` // how often the key arrived, whatever came of it
 	CreatedAt   time.Time `json:"created_at"`
+
+	delivered bool // its event needs no more deliveries
+}
+
+// line is an entry in the journal.
+type line struct {
+	entry
+	Delivered bool `json:"delivered,omitzero"`
 }
 
 // ledger holds every entry in memory and on disk. Safe for concurrent use.
@@ -63,12 +71,13 @@ type ledger struct {
 
 func openLedger(path string) (l *ledger, torn int64, err error) {
 	l = &ledger{byKey: map[string]*entry{}, charges: map[string]*entry{}, refunded: map[string]int64{}}
-	l.journal, torn, err = openJournal(path, func(line []byte) error {
-		var e entry
-		if err := json.Unmarshal(line, &e, json.RejectUnknownMembers(true)); err != nil {
+	l.journal, torn, err = openJournal(path, func(raw []byte) error {
+		var is line
+		if err := json.Unmarshal(raw, &is, json.RejectUnknownMembers(true)); err != nil {
 			return err
 		}
-		l.put(e)
+		is.entry.delivered = is.Delivered
+		l.put(is.entry)
 		return nil
 	})
 	return l, torn, err
@@ -103,12 +112,10 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 	if !reused && e.Status == statusPending {
 		l.decide(&e)
 	}
-	line, err := json.Marshal(e)
+	position, err := l.write(e)
 	if err != nil {
-		return entry{}, 0, fmt.Errorf("encode entry: %w", err)
+		return entry{}, 0, err
 	}
-	position := l.journal.append(append(line, '\n'))
-	l.put(e)
 	switch token, _ := parseToken(e.Source); {
 	case reused:
 		return entry{}, position, errKeyReused
@@ -116,6 +123,27 @@ func (l *ledger) arrive(key string, p params) (entry, int64, error) {
 		return entry{}, position, errUnknownToken
 	}
 	return e, position, nil
+}
+
+// write puts an entry into the journal and into memory.
+func (l *ledger) write(e entry) (position int64, err error) {
+	raw, err := json.Marshal(line{e, e.delivered})
+	if err != nil {
+		return 0, fmt.Errorf("encode entry: %w", err)
+	}
+	l.put(e)
+	return l.journal.append(append(raw, '\n')), nil
+}
+
+// delivered notes that the event of a key's entry needs no more deliveries. It is not synced: if a
+// crash takes it back, the event is sent again.
+func (l *ledger) delivered(key string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := *l.byKey[key]
+	e.delivered = true
+	_, err := l.write(e)
+	return err
 }
 
 // find returns a copy of the key's entry, or a new pending one.
@@ -210,12 +238,6 @@ func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, 
 			found = append(found, *e)
 		}
 	}
-	position := l.journal.position()
 	l.mu.Unlock()
-	return found, next, l.journal.sync(position)
-}
-
-// check reports whether the ledger can still write.
-func (l *ledger) check() error {
-	return l.journal.sync(l.journal.position())
+	return found, next, l.journal.flush()
 }

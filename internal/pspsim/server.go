@@ -26,36 +26,19 @@ const (
 
 // Server is the provider: an http.Handler and its journal. Safe for concurrent use.
 type Server struct {
+	http.Handler
 	ledger   *ledger
 	courier  *courier // nil: no webhooks
 	troubles *troubles
 	log      *slog.Logger
-	router   http.Handler
-	drain    time.Duration
-}
 
-// Option configures a [Server].
-type Option func(*Server, string) error
-
-// WithWebhooks has the outcomes of charges and refunds sent as events, also those that were not
-// delivered before the last stop. What was delivered is noted in a file beside the journal.
-func WithWebhooks(to Webhooks) Option {
-	return func(s *Server, journalPath string) (err error) {
-		if s.courier, err = newCourier(to, journalPath+".delivered", s.log, s.troubles); err != nil {
-			return err
-		}
-		settled, err := s.ledger.list(func(*entry) bool { return true })
-		for _, e := range settled {
-			s.courier.deliver(e)
-		}
-		return err
-	}
+	drain, eventDelay, firstPause time.Duration
 }
 
 // New opens the provider whose charges are in the file at journalPath, which is created if absent.
 // It fails when the file is damaged other than by a torn last line, or used by another process.
 // Close it after use.
-func New(journalPath string, log *slog.Logger, options ...Option) (*Server, error) {
+func New(journalPath string, log *slog.Logger) (*Server, error) {
 	ledger, torn, err := openLedger(journalPath)
 	if err != nil {
 		return nil, err
@@ -63,45 +46,50 @@ func New(journalPath string, log *slog.Logger, options ...Option) (*Server, erro
 	if torn > 0 {
 		log.Warn("cut a torn last line off the journal", "bytes", torn)
 	}
-	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout}
-	s.router = s.routes()
-	for _, option := range options {
-		if err := option(s, journalPath); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-	}
+	s := &Server{ledger: ledger, troubles: newTroubles(), log: log, drain: drainTimeout, eventDelay: eventDelay, firstPause: firstPause}
+	s.Handler = s.routes()
 	return s, nil
+}
+
+// SendEvents has the outcomes of charges and refunds sent to a URL as events, also those that were
+// not delivered before the last stop. They are signed by the rules of Standard Webhooks with the
+// secret, which is whsec_ and base64. It is for a server that does not serve yet.
+func (s *Server) SendEvents(url, secret string) (err error) {
+	if s.courier, err = newCourier(url, secret, s); err != nil {
+		return err
+	}
+	settled, err := s.ledger.list(func(*entry) bool { return true })
+	for _, e := range settled {
+		s.courier.deliver(e)
+	}
+	return err
 }
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Get("/healthz", s.health)
-	r.Post("/v1/charges", s.createCharge)
-	r.Get("/v1/charges", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectCharge) })
-	r.Post("/v1/refunds", s.createRefund)
-	r.Get("/v1/refunds", func(w http.ResponseWriter, r *http.Request) { s.list(w, r.URL.Query(), objectRefund) })
-	r.Post("/v1/webhooks/replay", s.replayEvents)
-	r.Put("/v1/trouble", s.startTrouble)
-	r.Get("/v1/trouble", s.showTrouble)
-	r.Delete("/v1/trouble", s.endTrouble)
-	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errNotFound) })
-	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, errMethod) })
+	r.Get("/healthz", s.answering(func(*http.Request) (int, any, error) {
+		return http.StatusOK, map[string]string{"status": "ok"}, s.ledger.journal.flush()
+	}))
+	for path, object := range map[string]string{"/v1/charges": objectCharge, "/v1/refunds": objectRefund} {
+		r.Post(path, s.answering(func(r *http.Request) (int, any, error) { return s.create(r, object) }))
+		r.Get(path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r.URL.Query(), object) }))
+	}
+	r.Post("/v1/webhooks/replay", s.answering(s.replayEvents))
+	for _, method := range []string{http.MethodPut, http.MethodGet, http.MethodDelete} {
+		r.Method(method, "/v1/trouble", s.answering(s.trouble))
+	}
+	r.NotFound(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errNotFound }))
+	r.MethodNotAllowed(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errMethod }))
 	return r
-}
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.router.ServeHTTP(w, r)
 }
 
 // Close makes the journal durable and releases it. A request that is still running then fails,
 // without an answer that promises anything.
 func (s *Server) Close() error {
-	var delivering error
 	if s.courier != nil {
-		delivering = s.courier.close()
+		s.courier.close()
 	}
-	if err := errors.Join(delivering, s.ledger.journal.close()); err != nil {
+	if err := s.ledger.journal.close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

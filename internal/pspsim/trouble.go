@@ -6,36 +6,34 @@ import (
 	"sync"
 )
 
-// Trouble is what the provider does to everybody, whatever their tokens, from PUT /v1/trouble to
-// DELETE /v1/trouble or the next start.
-type Trouble struct {
+// trouble is what the provider does to everybody, whatever their tokens, from PUT /v1/trouble to
+// DELETE /v1/trouble or the next start. There is one at a time.
+type trouble struct {
 	Answers  string `json:"answers,omitempty"`
 	Webhooks string `json:"webhooks,omitempty"`
 }
 
-// What Trouble's fields may say besides nothing.
-const (
-	AnswersFail       = "fail"        // 500, and nothing was done
-	AnswersFailedLate = "fail_late"   // 500, although it was done
-	AnswersGarbage    = "garbage"     // done, and answered by something that is no answer
-	WebhooksRepeated  = "repeated"    // sent at once, then again with those before, the newest first
-	WebhooksLost      = "lost"        // given up without a try
-	WebhooksDelayed   = "delayed"     // kept until the trouble is over
-	garbage           = "<html>ok\n{" // neither JSON nor all of anything
+var (
+	answersFail     = trouble{Answers: "fail"}      // 500, and nothing was done
+	answersFailLate = trouble{Answers: "fail_late"} // 500, although it was done
+	answersGarbage  = trouble{Answers: "garbage"}   // done, and answered by something that is no answer
+	eventsRepeated  = trouble{Webhooks: "repeated"} // sent at once, then again with those before, the newest first
+	eventsLost      = trouble{Webhooks: "lost"}     // given up without a try
+	eventsDelayed   = trouble{Webhooks: "delayed"}  // kept until the trouble is over
+
+	knownTroubles = []trouble{answersFail, answersFailLate, answersGarbage, eventsRepeated, eventsLost, eventsDelayed}
 )
 
-// recentEvents is how many are sent again with each new one.
-const recentEvents = 6
-
-func (t Trouble) valid() bool {
-	return slices.Contains([]string{"", AnswersFail, AnswersFailedLate, AnswersGarbage}, t.Answers) &&
-		slices.Contains([]string{"", WebhooksRepeated, WebhooksLost, WebhooksDelayed}, t.Webhooks)
-}
+const (
+	garbage = "<html>ok\n{" // neither JSON nor all of anything
+	// recentEvents is how many are sent again with each new one.
+	recentEvents = 6
+)
 
 // troubles is the trouble of the moment. Safe for concurrent use.
 type troubles struct {
 	mu      sync.Mutex
-	is      Trouble
+	is      trouble
 	changed chan struct{} // closed when it does
 	met     int           // answers and events that were spoilt
 	recent  []entry       // whose events may be repeated
@@ -43,7 +41,8 @@ type troubles struct {
 
 func newTroubles() *troubles { return &troubles{changed: make(chan struct{})} }
 
-func (t *troubles) set(to Trouble) (met int) {
+// set returns how many answers and events the trouble before has met.
+func (t *troubles) set(to trouble) (met int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	close(t.changed)
@@ -58,25 +57,15 @@ func (t *troubles) metSoFar() int {
 	return t.met
 }
 
-// answers reports whether answers are spoilt in this way, and counts it.
-func (t *troubles) answers(way string) bool {
+// meets reports whether this is the trouble of the moment, and counts what it spoils.
+func (t *troubles) meets(one trouble) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.count(t.is.Answers == way)
-}
-
-// webhooks is the same for events.
-func (t *troubles) webhooks(way string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count(t.is.Webhooks == way)
-}
-
-func (t *troubles) count(spoilt bool) bool {
-	if spoilt {
-		t.met++
+	if t.is != one {
+		return false
 	}
-	return spoilt
+	t.met++
+	return true
 }
 
 // again returns the events that are to be repeated after e's, the newest first, e's own among them.
@@ -88,38 +77,28 @@ func (t *troubles) again(e entry) []entry {
 	return t.recent // it is replaced, and never changed
 }
 
-// delay returns what is closed when an event that is due may leave.
-func (t *troubles) delay() <-chan struct{} {
+// change returns what is closed when there is another trouble, or none.
+func (t *troubles) change() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.count(t.is.Webhooks == WebhooksDelayed) {
-		return t.changed
-	}
-	now := make(chan struct{})
-	close(now)
-	return now
+	return t.changed
 }
 
-func (s *Server) startTrouble(w http.ResponseWriter, r *http.Request) {
-	var to Trouble
-	if err := decode(w, r, &to); err != nil {
-		s.refuse(w, err)
-		return
+// trouble begins one (PUT) or ends it (DELETE). It answers with how many answers and events it has
+// met so far, or the one before.
+func (s *Server) trouble(r *http.Request) (int, any, error) {
+	var to trouble
+	if r.Method == http.MethodPut {
+		if err := decode(r, &to); err != nil {
+			return 0, nil, err
+		}
+		if !slices.Contains(knownTroubles, to) {
+			return 0, nil, invalid("There is no such trouble.")
+		}
 	}
-	if !to.valid() {
-		s.refuse(w, invalid("There is no such trouble."))
-		return
+	met := s.troubles.metSoFar()
+	if r.Method != http.MethodGet {
+		met = s.troubles.set(to)
 	}
-	s.troubles.set(to)
-	s.write(w, http.StatusOK, to)
-}
-
-// showTrouble answers with how many answers and events it has met so far.
-func (s *Server) showTrouble(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.metSoFar()})
-}
-
-// endTrouble answers with how many it met in all.
-func (s *Server) endTrouble(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, map[string]int{"met": s.troubles.set(Trouble{})})
+	return http.StatusOK, map[string]int{"met": met}, nil
 }

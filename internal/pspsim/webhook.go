@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// DefaultWebhookDelay lets the answer arrive before the event, as with most providers.
-	DefaultWebhookDelay = 2 * time.Second
+	// eventDelay lets the answer arrive before the event, as with most providers.
+	eventDelay = 2 * time.Second
 	// webhookTimeout bounds one attempt: an endpoint should answer at once.
 	webhookTimeout = 15 * time.Second
 	// firstPause and lastPause bound the pauses between attempts, which double.
@@ -32,15 +32,6 @@ const (
 	maxPosting = 16
 )
 
-// Webhooks say where the provider sends an event for each outcome of a charge or refund, signed by
-// the rules of Standard Webhooks. It is sent again until it is answered 2xx, also after a restart:
-// at least once.
-type Webhooks struct {
-	URL    string
-	Secret string        // whsec_ and base64
-	Delay  time.Duration // from the time of the answer to the event
-}
-
 // event is what is sent. One outcome has one event, whose ID derives from it.
 type event struct {
 	Type      string    `json:"type"`
@@ -50,86 +41,93 @@ type event struct {
 
 func eventID(e entry) string { return "evt_" + e.ID }
 
-// courier delivers events. Safe for concurrent use.
+// courier delivers events: each is sent again until it is answered 2xx, also after a restart, so at
+// least once. Safe for concurrent use.
 type courier struct {
-	Webhooks
+	*Server
+	url    string
 	signer *standardwebhooks.Webhook
 	client *http.Client
-	log    *slog.Logger
-	sent   *deliveries
 	slots  chan struct{}
-	first  time.Duration // the first pause
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	troubles *troubles
+	mu       sync.Mutex
+	begun    map[string]bool // keys
+	underWay sync.WaitGroup
 }
 
-// newCourier fails when the secret is no secret, or the file of what was delivered, at path, can't
-// be kept.
-func newCourier(to Webhooks, path string, log *slog.Logger, troubles *troubles) (*courier, error) {
-	signer, err := standardwebhooks.NewWebhook(to.Secret)
-	if err == nil && strings.TrimPrefix(to.Secret, "whsec_") == "" {
+// newCourier fails when the secret is no secret.
+func newCourier(url, secret string, s *Server) (*courier, error) {
+	signer, err := standardwebhooks.NewWebhook(secret)
+	if err == nil && strings.TrimPrefix(secret, "whsec_") == "" {
 		err = errors.New("it is empty")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
-	sent, err := openDeliveries(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the file of delivered events: %w", err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &courier{Webhooks: to, signer: signer, log: log, sent: sent, first: firstPause,
+	return &courier{Server: s, url: url, signer: signer,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout},
-		slots:  make(chan struct{}, maxPosting), ctx: ctx, cancel: cancel, troubles: troubles}, nil
+		slots:  make(chan struct{}, maxPosting), ctx: ctx, cancel: cancel, begun: map[string]bool{}}, nil
 }
 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
 	token, _ := parseToken(e.Source) // a refund has none, and behaves
-	if e.Status == statusPending || token.silent {
+	if e.Status == statusPending || e.delivered || token.silent {
 		return
 	}
-	c.sent.begin(eventID(e), func() {
-		ctx := c.ctx
-		if c.troubles.webhooks(WebhooksRepeated) { // and once more when it is due
-			for _, one := range c.troubles.again(e) {
-				_, _ = c.post(ctx, one)
-			}
-		}
-		if !pause(ctx, max(0, time.Until(e.CreatedAt.Add(token.delay)))+c.Delay) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun[e.IdempotencyKey] || c.ctx.Err() != nil {
+		return
+	}
+	c.begun[e.IdempotencyKey] = true
+	c.underWay.Go(func() {
+		if !c.send(e, token.delay) {
 			return
 		}
-		if c.troubles.webhooks(WebhooksLost) {
-			c.delivered(e)
-			return
+		if err := c.ledger.delivered(e.IdempotencyKey); err != nil { // it will come again
+			c.log.Error("delivery not noted", "id", eventID(e), "cause", err)
 		}
-		select {
-		case <-c.troubles.delay():
-		case <-ctx.Done():
-			return
-		}
-		for attempt := range maxDeliveries {
-			status, err := c.post(ctx, e)
-			if status/100 == 2 {
-				c.delivered(e)
-				return
-			}
-			c.log.Warn("event not delivered", "id", eventID(e), "attempt", attempt+1, "status", status, "cause", err)
-			longest := min(c.first<<min(attempt, 16), lastPause)
-			if !pause(ctx, longest/2+rand.N(longest/2)) {
-				return
-			}
-		}
-		c.log.Error("event given up", "id", eventID(e))
 	})
 }
 
-func (c *courier) delivered(e entry) {
-	if err := c.sent.done(eventID(e)); err != nil { // it will come again
-		c.log.Error("delivery not noted", "id", eventID(e), "cause", err)
+// send tries to deliver an event, and reports whether it needs no more deliveries.
+func (c *courier) send(e entry, answerDelay time.Duration) bool {
+	if c.troubles.meets(eventsRepeated) { // and once more when it is due
+		for _, one := range c.troubles.again(e) {
+			_, _ = c.post(c.ctx, one)
+		}
 	}
+	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(answerDelay)))+c.eventDelay) {
+		return false
+	}
+	if c.troubles.meets(eventsLost) {
+		return true
+	}
+	// The channel is taken first, so that an end of the trouble in between is not missed.
+	if over := c.troubles.change(); c.troubles.meets(eventsDelayed) {
+		select {
+		case <-over:
+		case <-c.ctx.Done():
+			return false
+		}
+	}
+	for attempt := range maxDeliveries {
+		status, err := c.post(c.ctx, e)
+		if status/100 == 2 {
+			return true
+		}
+		c.log.Warn("event not delivered", "id", eventID(e), "attempt", attempt+1, "status", status, "cause", err)
+		longest := min(c.firstPause<<min(attempt, 16), lastPause)
+		if !pause(c.ctx, longest/2+rand.N(longest/2)) {
+			return false
+		}
+	}
+	c.log.Error("event given up", "id", eventID(e))
+	return false
 }
 
 // post makes one attempt, and returns the status of the answer, or 0.
@@ -164,7 +162,7 @@ func (c *courier) request(ctx context.Context, e entry) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign event: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -176,10 +174,12 @@ func (c *courier) request(ctx context.Context, e entry) (*http.Request, error) {
 }
 
 // close ends the deliveries that are under way; a next start goes on with them.
-func (c *courier) close() error {
+func (c *courier) close() {
+	c.mu.Lock()
 	c.cancel()
-	defer c.client.CloseIdleConnections()
-	return c.sent.close()
+	c.mu.Unlock()
+	c.underWay.Wait()
+	c.client.CloseIdleConnections()
 }
 
 // pause reports false when the context ended before.

@@ -138,7 +138,7 @@ func eval[T any](p *page, expression string) T {
 }
 
 // gist is what helps to understand why a wait was in vain.
-const gist = `["#message", "#summary", "#trickle", "#attempts-you", "#story", "#tiers"]
+const gist = `["#message", "#summary", "#attempts-you", "#story", "#tiers"]
 	.map(s => s + ": " + (document.querySelector(s)?.innerText ?? "").replaceAll(/\s+/g, " ").slice(0, 700)).join("\n")`
 
 // until waits until a JavaScript expression is true; until then it may also throw.

@@ -53,7 +53,7 @@ func TestConsole(t *testing.T) {
 		{"the shopper's buttons do what they say", shops},
 		{"tokens that misbehave", misbehaves},
 		{"the diagram shows which fence lost", losesItsFence},
-		{"the trickle shows what a fault does to clients", trickles},
+		{"without Redis a payment is refused, and the retry after it succeeds", losesRedis},
 		{"the key view marks what the tiers do not share", looksAtAKey},
 		{"each demonstration ends with a verdict", demonstrates},
 		{"each button of the switchboard takes effect", switches},
@@ -157,6 +157,7 @@ func shops(t *testing.T, p *page) {
 	p.until(`[...document.querySelectorAll("#attempts-you .what")].slice(0, 2).every(w => w.textContent == "double click")`)
 	p.until(attempts + `.slice(0, 2).filter(o => o == "201").length == 1`) // the other one gets a replay, or is told to wait
 	p.until(`!` + attempts + `.slice(0, 2).some(o => o.includes("waiting"))`)
+	p.until(words + `.includes("From PostgreSQL to stream: ")`)
 	p.shoot("shopper", "#shopper")
 }
 
@@ -220,22 +221,14 @@ func (p *page) command(command string) {
 	p.untilSays("#message", command+": done")
 }
 
-func trickles(t *testing.T, p *page) {
-	figure := func(class string) string {
-		return fmt.Sprintf(`parseInt(document.querySelector("#trickle .figures .%s").textContent)`, class)
-	}
-	p.click(".trickle button")
-	p.until(figure("good") + ` >= 3`)
-	p.until(words + `.includes("From PostgreSQL to stream: ")`)
+func losesRedis(_ *testing.T, p *page) {
 	p.command("stop redis") // payments fail closed
-	p.until(figure("warn") + ` > 0`)
+	p.untilSays("#summary", "Redis stopped")
+	p.pay("pay", "tok_visa")
+	p.until(attempts + `[0].startsWith("503 ")`)
 	p.shoot("broken", "#system")
 	p.command("start redis")
-	paid := eval[int](p, figure("good"))
-	p.until(fmt.Sprintf(`%s > %d`, figure("good"), paid))
-	require.Zero(t, eval[int](p, figure("bad")), "no shopper gave up")
-	p.click(".trickle button")
-	p.untilSays("#trickle", "off")
+	p.retryUntilPaid("retry", "tok_visa")
 }
 
 func looksAtAKey(t *testing.T, p *page) {
