@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -56,10 +57,10 @@ func (c *connection) post(key string) (string, error) {
 }
 
 // drive has each of so many connections send its next request when the last one is answered, for a
-// while, and returns how many were answered a second.
-func drive(ctx context.Context, addr string, connections int, period time.Duration, key func(connection, n int) string) (n int, rate float64, err error) {
+// while, and returns how many were answered, also a second.
+func drive(ctx context.Context, addr string, connections int, period time.Duration, key func(connection, n int) string) (sample, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	answered := make([]int, connections)
+	var answered atomic.Int64
 	began := time.Now()
 	for i := range connections {
 		group.Go(func() error {
@@ -68,18 +69,17 @@ func drive(ctx context.Context, addr string, connections int, period time.Durati
 				return err
 			}
 			defer func() { _ = c.Close() }()
-			for time.Since(began) < period && ctx.Err() == nil {
-				if _, err := c.post(key(i, answered[i])); err != nil {
+			n := 0
+			for ; time.Since(began) < period && ctx.Err() == nil; n++ {
+				if _, err := c.post(key(i, n)); err != nil {
 					return err
 				}
-				answered[i]++
 			}
+			answered.Add(int64(n))
 			return ctx.Err()
 		})
 	}
-	err = group.Wait()
-	for _, count := range answered {
-		n += count
-	}
-	return n, float64(n) / time.Since(began).Seconds(), err
+	err := group.Wait()
+	n := float64(answered.Load())
+	return sample{"answered": n, "rate": n / time.Since(began).Seconds()}, err
 }

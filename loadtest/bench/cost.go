@@ -10,9 +10,9 @@ import (
 // tiers are the servers whose CPU time is told apart, in the order of the tables.
 var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
 
-// costing does something n times, and returns the figures of that together with the CPU time in µs
-// that each tier used for each.
-func (b *bench) costing(do func() (n int, found sample, err error)) (sample, error) {
+// costing does something, and adds to its figures the CPU time in µs that each tier used for each
+// request that was answered.
+func (b *bench) costing(do func() (sample, error)) (sample, error) {
 	pids := map[string][]int{}
 	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
 		for _, service := range services {
@@ -22,27 +22,21 @@ func (b *bench) costing(do func() (n int, found sample, err error)) (sample, err
 	return costing(pids, do)
 }
 
-// costing does something n times, and returns the figures of that together with the CPU time in µs
-// that each group of processes used for each.
-func costing(pids map[string][]int, do func() (n int, found sample, err error)) (sample, error) {
+// costing is the same for other groups of processes, by their names.
+func costing(pids map[string][]int, do func() (sample, error)) (sample, error) {
 	before, err := cpuTimes(pids)
 	if err != nil {
 		return nil, err
 	}
-	n, found, err := do()
+	found, err := do()
 	if err != nil {
 		return nil, err
 	}
 	after, err := cpuTimes(pids)
 	for name, used := range after {
-		found[name] = perRequest(used-before[name], n)
+		found[name] = float64((used - before[name]).Microseconds()) / max(found["answered"], 1)
 	}
 	return found, err
-}
-
-// perRequest is in µs.
-func perRequest(used time.Duration, n int) float64 {
-	return float64(used.Microseconds()) / float64(max(n, 1))
 }
 
 // cpuTimes is what each group of processes has used since it started.

@@ -17,25 +17,33 @@ const (
 // growth compares what an order costs PostgreSQL in the first minute with what it costs when many
 // thousand are kept.
 func growth(ctx context.Context, b *bench) (map[string]any, error) {
-	first, err := b.attack(ctx, "first orders", b.shop.NewOrders, pace, b.cfg.window)
-	if err != nil {
+	found, err := b.interleave(ctx, 1, []trial{b.paced("first", b.cfg.window), {"between", b.fillUp}, b.paced("last", b.cfg.window)})
+	return map[string]any{"pace": pace, "window": b.cfg.window, "more": found.Of("between", "answered").median, "found": found}, err
+}
+
+// paced has new orders placed below the limit.
+func (b *bench) paced(name string, period time.Duration) trial {
+	return trial{name, func(ctx context.Context) (sample, error) {
+		return b.attack(ctx, name, b.shop.NewOrders, pace, period)
+	}}
+}
+
+// fillUp places orders at the limit, and draws what they cost PostgreSQL by how many were kept.
+func (b *bench) fillUp(ctx context.Context) (sample, error) {
+	var kept int
+	if err := b.db.QueryRow(ctx, "SELECT count(*) FROM orders").Scan(&kept); err != nil {
 		return nil, err
 	}
-	kept, more := float64(b.cfg.skus)+first["answered"], 0.0
-	var curve plotter.XYs // what orders cost PostgreSQL, by how many were kept
+	more := 0.0
+	var curve plotter.XYs
 	for began := time.Now(); more < float64(b.cfg.more) && time.Since(began) < fillLimit; {
 		between, err := b.attack(ctx, number(more)+" more orders", b.shop.NewOrders, 0, min(fillStep, b.cfg.window))
 		if err != nil {
 			return nil, err
 		}
 		more += between["answered"]
-		curve = append(curve, plotter.XY{X: kept + more, Y: between["PostgreSQL"]})
-	}
-	last, err := b.attack(ctx, "last orders", b.shop.NewOrders, pace, b.cfg.window)
-	ratio := sample{}
-	for name := range last {
-		ratio[name] = last[name] / max(1, first[name])
+		curve = append(curve, plotter.XY{X: float64(kept) + more, Y: between["PostgreSQL"]})
 	}
 	b.plots["growth"] = drawLines("PostgreSQL's CPU per order, at the limit", "orders kept", "µs", false, []line{{"PostgreSQL", curve}})
-	return map[string]any{"pace": pace, "window": b.cfg.window, "more": more, "first": first, "last": last, "ratio": ratio}, err
+	return sample{"answered": more}, nil
 }

@@ -61,7 +61,7 @@ func middleware(ctx context.Context, b *bench) (map[string]any, error) {
 			}
 		}
 	}
-	found, err := b.interleave(ctx, trials, "rate", "server", "redis")
+	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "server", "redis")
 	return b.middlewareFound(found), err
 }
 
@@ -90,17 +90,18 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 	if err := checkReplays(ctx, addr, name != nothing); err != nil {
 		return nil, err
 	}
-	warm := func(connection, n int) string { return fmt.Sprintf("warm-%d-%d", connection, n) }
-	if _, _, err := drive(ctx, addr, connections, b.cfg.step/4, warm); err != nil {
+	keys := func(format string) func(connection, n int) string {
+		return func(connection, n int) string { return fmt.Sprintf(format, connection, n) }
+	}
+	if _, err := drive(ctx, addr, connections, b.cfg.step/4, keys("warm-%d-%d")); err != nil {
 		return nil, err
 	}
-	key := func(connection, n int) string { return fmt.Sprintf("bench-%d-%d", connection, n) }
+	key := keys("bench-%d-%d")
 	if kind == replays {
 		key = func(connection, n int) string { return fmt.Sprintf("replay-%d", (connection*7+n)%repeated) }
 	}
-	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (int, sample, error) {
-		n, rate, err := drive(ctx, addr, connections, b.cfg.step, key)
-		return n, sample{"rate": rate}, err
+	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (sample, error) {
+		return drive(ctx, addr, connections, b.cfg.step, key)
 	})
 }
 

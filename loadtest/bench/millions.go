@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -29,50 +28,20 @@ var fillStatements string
 // millions measures what an order costs when a table has millions of rows, while keys are purged,
 // and how quickly a backlog of events is handled.
 func millions(ctx context.Context, b *bench) (map[string]any, error) {
-	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, pace, b.cfg.step); err != nil {
-		return nil, err
-	}
-	empty, err := b.attack(ctx, "on an empty database", b.shop.NewOrders, pace, b.cfg.window)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.fill(ctx); err != nil {
-		return nil, fmt.Errorf("fill the database: %w", err)
-	}
-	full, err := b.attack(ctx, "on a full one", b.shop.NewOrders, pace, b.cfg.window)
-	if err != nil {
-		return nil, err
-	}
-	measured := []map[string]any{{"on": "empty", "sample": empty}, {"on": "full", "sample": full}}
-	found := map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.orders(), "keys": b.cfg.keys(), "expired": b.cfg.expired(), "events": b.cfg.events(), "purge": 0}
+	rows := []string{"empty", "full"}
+	trials := []trial{b.paced("warm up", b.cfg.step), b.paced("empty", b.cfg.window), {"fill", b.fill}, b.paced("full", b.cfg.window)}
 	if !b.cfg.quick { // the purgers look for work once a minute
-		purged, took, err := b.purge(ctx)
-		if err != nil {
-			return nil, err
-		}
-		measured = append(measured, map[string]any{"on": "full, keys are purged", "sample": purged})
-		found["purge"], found["purged"] = took.Round(time.Second).Seconds(), float64(b.cfg.expired())/took.Seconds()
+		rows = append(rows, "full, keys are purged")
+		trials = append(trials, trial{"full, keys are purged", b.purge})
 	}
-	for _, m := range measured {
-		m["p50Ratio"], m["p99Ratio"] = m["sample"].(sample)["p50"]/empty["p50"], m["sample"].(sample)["p99"]/full["p99"]
-	}
-	service, err := b.drain(ctx)
-	if err != nil {
-		return nil, err
-	}
-	floor, err := b.drainFloor(ctx)
-	ratio := sample{}
-	for name := range floor {
-		ratio[name] = service[name] / floor[name]
-	}
-	maps.Copy(found, map[string]any{"measured": measured, "service": service, "floor": floor, "ratio": ratio})
-	return found, err
+	found, err := b.interleave(ctx, 1, append(trials, trial{"the service", b.drain}, trial{"pgbench", b.drainFloor}))
+	return map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.kept, "keys": b.cfg.keys(), "expired": b.cfg.expired(), "events": b.cfg.events(),
+		"rows": rows, "found": found}, err
 }
 
-func (c config) orders() int  { return c.kept * 1000 }
-func (c config) keys() int    { return 2 * c.orders() }
-func (c config) expired() int { return c.orders() / 5 }
-func (c config) events() int  { return c.orders() / 5 }
+func (c config) keys() int    { return 2 * c.kept }
+func (c config) expired() int { return c.kept / 5 }
+func (c config) events() int  { return c.kept / 5 }
 
 // statement is one of millions.sql, whose parameters are replaced.
 func statement(name string, values ...string) string {
@@ -82,46 +51,47 @@ func statement(name string, values ...string) string {
 }
 
 // fill inserts rows as orders of many days have left them.
-func (b *bench) fill(ctx context.Context) error {
+func (b *bench) fill(ctx context.Context) (sample, error) {
 	// Constraints were checked when such orders were placed; and a loss of this database does no
 	// harm.
 	if err := execute(ctx, b.db, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
-		return err
+		return nil, err
 	}
 	share := func(of, batch int) string { return fmt.Sprint(of * batch / fillBatches) }
 	for batch := range fillBatches {
 		values := []string{":customer", b.shop.Customers[0], ":batch", fmt.Sprint(batch),
-			":first_order", share(b.cfg.orders(), batch), ":last_order", share(b.cfg.orders(), batch+1) + " - 1",
+			":first_order", share(b.cfg.kept, batch), ":last_order", share(b.cfg.kept, batch+1) + " - 1",
 			":first_key", share(b.cfg.keys(), batch), ":last_key", share(b.cfg.keys(), batch+1) + " - 1"}
 		if err := execute(ctx, b.db, statement("orders", values...), statement("items", values...), statement("keys", values...)); err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(b.out, "  %s orders, %s keys\n", share(b.cfg.orders(), batch+1), share(b.cfg.keys(), batch+1))
+		fmt.Fprintf(b.out, "  %s orders, %s keys\n", share(b.cfg.kept, batch+1), share(b.cfg.keys(), batch+1))
 	}
 	// What autovacuum has long done when that many orders have come one by one.
-	return execute(ctx, b.db, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
+	return nil, execute(ctx, b.db, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
 }
 
-// purge measures orders while the purgers delete keys, and for how long they do.
-func (b *bench) purge(ctx context.Context) (orders sample, took time.Duration, err error) {
+// purge measures orders while the purgers delete keys, and for how many seconds they do.
+func (b *bench) purge(ctx context.Context) (orders sample, err error) {
 	if err := execute(ctx, b.db, statement("expired", ":customer", b.shop.Customers[0], ":last_key", fmt.Sprint(b.cfg.expired()))); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	fmt.Fprintf(b.out, "  %d keys have expired\n", b.cfg.expired())
 	if err := await(ctx, b.db, purgeBegins, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
-		return nil, 0, fmt.Errorf("wait for the purgers: %w", err)
+		return nil, fmt.Errorf("wait for the purgers: %w", err)
 	}
-	began := time.Now()
+	began, took := time.Now(), 0.0
 	var purging errgroup.Group
 	purging.Go(func() error {
 		err := await(ctx, b.db, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
-		took = time.Since(began)
+		took = time.Since(began).Seconds()
 		return err
 	})
 	orders, err = b.attack(ctx, "while keys are purged", b.shop.NewOrders, pace, b.cfg.window)
-	err = errors.Join(err, purging.Wait())
-	fmt.Fprintf(b.out, "  which took %.0f s\n", took.Seconds())
-	return orders, took, err
+	if err := errors.Join(err, purging.Wait()); err != nil {
+		return nil, err
+	}
+	orders["purge"], orders["purged"] = took, float64(b.cfg.expired())/took
+	return orders, nil
 }
 
 // drain has the service handle a backlog that comes at once. It returns how many events a second
@@ -137,17 +107,22 @@ func (b *bench) drain(ctx context.Context) (sample, error) {
 	if err := execute(ctx, b.db, backlog(events)); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	rate := func() float64 { return float64(events) / time.Since(began).Seconds() }
-	return b.costing(func() (int, sample, error) {
+	rate := rateOf(events)
+	return b.costing(func() (sample, error) {
 		if err := await(ctx, b.db, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		published := rate()
 		err := await(ctx, b.db, drainEnds, `SELECT (SELECT max(id) >= $1 FROM order_confirmations) AND (SELECT max(id) >= $2 FROM warehouse_notices)`,
 			confirmations+events, notices+events/2)
-		return events, sample{"published": published, "handled": rate()}, err
+		return sample{"answered": float64(events), "published": published, "handled": rate()}, err
 	})
+}
+
+// rateOf returns what tells how many a second so many are, from now on.
+func rateOf(events int) func() float64 {
+	began := time.Now()
+	return func() float64 { return float64(events) / time.Since(began).Seconds() }
 }
 
 func backlog(events int) string {

@@ -7,9 +7,6 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// pace is the rate a second at which the service is measured below its limit.
-const pace = 200
-
 // loads are the kinds of requests to the service.
 var loads = []string{"order", "order, one hot SKU", "replay", "card payment"}
 
@@ -37,33 +34,23 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
+	var requests []string
 	for _, load := range loads {
 		for _, rate := range []int{0, pace} {
-			trials = append(trials, trial{at(load, rate), func(ctx context.Context) (sample, error) {
+			name := at(load, rate)
+			requests = append(requests, name)
+			trials = append(trials, trial{name, func(ctx context.Context) (sample, error) {
 				target, err := b.target(ctx, load)
 				if err != nil {
 					return nil, err
 				}
-				return b.attack(ctx, at(load, rate), target, rate, b.cfg.step)
+				return b.attack(ctx, name, target, rate, b.cfg.step)
 			}})
 		}
 	}
-	found, err := b.interleave(ctx, trials, "rate", "replicas", "PostgreSQL", "Redis")
-	return b.ordersFound(found), err
-}
-
-func at(load string, rate int) string {
-	if rate == 0 {
-		return load + ", at the limit"
-	}
-	return fmt.Sprintf("%s, %d/s", load, rate)
-}
-
-func (b *bench) ordersFound(found results) map[string]any {
-	var requests []string
+	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
 	var bars []bar
 	for _, load := range loads {
-		requests = append(requests, at(load, 0), at(load, pace))
 		group := bar{name: load}
 		for _, tier := range tiers {
 			group.values = append(group.values, found.Of(at(load, 0), tier).median)
@@ -71,6 +58,13 @@ func (b *bench) ordersFound(found results) map[string]any {
 		bars = append(bars, group)
 	}
 	b.plots["orders"] = drawBars("CPU per request", tiers, bars)
-	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": b.cfg.clients, "pace": pace,
-		"pgbenchClients": pgbenchClients}
+	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
+		"pgbenchClients": pgbenchClients}, err
+}
+
+func at(load string, rate int) string {
+	if rate == 0 {
+		return load + ", at the limit"
+	}
+	return fmt.Sprintf("%s, %d/s", load, rate)
 }

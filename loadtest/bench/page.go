@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"text/template"
+	"time"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -21,7 +22,7 @@ var levers string
 //go:embed page.md.tmpl
 var pageText string
 
-var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+var pageTemplate = template.Must(template.New("").Option("missingkey=zero").Funcs(template.FuncMap{
 	"number": func(n any) string {
 		if integer, ok := n.(int); ok {
 			return number(float64(integer))
@@ -33,9 +34,13 @@ var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 
 // head is what the page begins with, and what the parts found, by their names.
 type head struct {
-	Command, Date, Took, Machine, Load, Step string
-	Rounds                                   int
-	Found                                    map[string]any
+	Command, Date string
+	Took          time.Duration
+	Machine       string
+	Load          float64
+	Step          time.Duration
+	Rounds        int
+	Found         map[string]any
 }
 
 // write writes the page and its pictures.

@@ -5,7 +5,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 const (
@@ -50,13 +49,11 @@ type line struct {
 func drawLines(title, x, y string, logarithmic bool, lines []line) *plot.Plot {
 	p := newPlot(title, x, y)
 	for i, l := range lines {
-		if len(l.points) == 0 {
-			continue
+		if curve, points, err := plotter.NewLinePoints(l.points); err == nil { // without points there is no curve
+			curve.Color, points.Color, points.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+			p.Add(curve, points)
+			p.Legend.Add(l.name, curve, points)
 		}
-		curve := &plotter.Line{XYs: l.points, LineStyle: draw.LineStyle{Color: plotutil.Color(i), Width: 1}}
-		points := &plotter.Scatter{XYs: l.points, GlyphStyle: draw.GlyphStyle{Color: plotutil.Color(i), Radius: 2.5, Shape: plotutil.Shape(i)}}
-		p.Add(curve, points)
-		p.Legend.Add(l.name, curve, points)
 	}
 	if p.Y.Min = 0; logarithmic {
 		p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}
