@@ -7,24 +7,6 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// loads are the kinds of requests to the service.
-var loads = []string{"order", "order, one hot SKU", "replay", "card payment"}
-
-// target sends one kind of requests. What is paid is placed before: at the limit, the measurement
-// ends when all are paid.
-func (b *bench) target(ctx context.Context, load string) (vegeta.Targeter, error) {
-	switch load {
-	case loads[0]:
-		return b.shop.NewOrders, nil
-	case loads[1]:
-		return b.shop.HotOrders, nil
-	case loads[2]:
-		return b.shop.Replays, nil
-	}
-	placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
-	return b.shop.PaymentsOf(placed), err
-}
-
 // orders measures the service through nginx, and its servers without it.
 func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	trials, err := b.prepareFloor(ctx)
@@ -34,30 +16,38 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
+	loads := []struct {
+		name   string
+		target vegeta.Targeter // nil: payments
+	}{{"order", b.shop.NewOrders}, {"order, one hot SKU", b.shop.HotOrders}, {"replay", b.shop.Replays}, {"card payment", nil}}
 	var requests []string
 	for _, load := range loads {
 		for _, rate := range []int{0, pace} {
-			name := at(load, rate)
+			name := at(load.name, rate)
 			requests = append(requests, name)
 			trials = append(trials, trial{name, func(ctx context.Context) (sample, error) {
-				target, err := b.target(ctx, load)
-				if err != nil {
-					return nil, err
+				target := load.target
+				if target == nil { // at the limit, the measurement ends when all that are placed before are paid
+					placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
+					if err != nil {
+						return nil, err
+					}
+					target = b.shop.PaymentsOf(placed)
 				}
 				return b.attack(ctx, name, target, rate, b.cfg.step)
 			}})
 		}
 	}
 	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
-	var bars []bar
+	var groups []bar
 	for _, load := range loads {
-		group := bar{name: load}
+		group := bar{name: load.name}
 		for _, tier := range tiers {
-			group.values = append(group.values, found.Of(at(load, 0), tier).median)
+			group.values = append(group.values, found.Of(at(load.name, 0), tier).median)
 		}
-		bars = append(bars, group)
+		groups = append(groups, group)
 	}
-	b.plots["orders"] = drawBars("CPU per request", tiers, bars)
+	b.plots["orders"] = drawBars("CPU per request", tiers, groups)
 	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
 		"pgbenchClients": pgbenchClients}, err
 }

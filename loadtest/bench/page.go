@@ -1,17 +1,25 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"text/template"
 	"time"
 
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/load"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // levers ends the page. It is written by hand, and no .md: its links are those of the page.
@@ -100,4 +108,24 @@ func number(f float64) string {
 		return fmt.Sprintf("%.1f", f)
 	}
 	return english.Sprintf("%.0f", f)
+}
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// thisMachine says where the figures are from, and how busy it is. What is not found is left out.
+func thisMachine(ctx context.Context) (machine string, busy float64) {
+	model := "unknown model"
+	if cpus, _ := cpu.InfoWithContext(ctx); len(cpus) > 0 {
+		model = cpus[0].ModelName
+	}
+	if average, err := load.AvgWithContext(ctx); err == nil {
+		busy = average.Load1
+	}
+	version := func(p *programs.Program, flag string) string {
+		path, _ := p.Find()
+		printed, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+		return versionNumber.FindString(string(printed))
+	}
+	return fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
+		runtime.Version(), version(programs.PostgreSQL, "--version"), version(programs.Redis, "--version"), version(programs.Nginx, "-v")), busy
 }
