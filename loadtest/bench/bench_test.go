@@ -87,7 +87,7 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 // pageWith is the page of a run that found something, which is written into a folder, too.
 func pageWith(t *testing.T, part string, found map[string]any) string {
 	t.Helper()
-	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, plots: map[string]*plot.Plot{}}
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, out: io.Discard, plots: map[string]*plot.Plot{}}
 	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
 	written, err := os.ReadFile(b.cfg.page)
 	require.NoError(t, err)
@@ -309,13 +309,13 @@ func TestRecovery_CountsWhatIsLateAfterTheGrace(t *testing.T) {
 		{began: since.Add(2 * time.Second)},
 	}
 	require.Equal(t, 3, lateOnes(all, since))
-	text := strings.Join(strings.Fields(pageWith(t, "recovery", map[string]any{"limit": 100.0, "rush": 1, "calm": 1, "within": 5, "well": 1, "late": 3, "wrong": 0, "rows": []lastAnswers{count("4 ×", all)}})), " ")
-	require.Contains(t, text, "| 4 × | 5 | 3 | 0: 1 201: 2 503: 2 |")
+	text := strings.Join(strings.Fields(pageWith(t, "recovery", map[string]any{"limit": 100.0, "rush": 1, "calm": 1, "within": 5, "well": 1, "late": 3, "wrong": 0, "stormy": tally(all), "calmed": tally(nil)})), " ")
+	require.Contains(t, text, "| 4 × the limit | answered 0: 1; answered 201: 2; answered 503: 2; attempts: 3; orders: 5; |")
 }
 
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
-	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, plots: map[string]*plot.Plot{
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
 		"bars":  drawBars("t", []string{"a", "b"}, []bar{{"x", []float64{1, 2}}, {"y", []float64{0, 4}}}),
 		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
 	}}

@@ -35,7 +35,7 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 				if err != nil {
 					return err
 				}
-				path := filepath.Join(b.bin, name+".sql")
+				path := filepath.Join(outFolder, name+".sql")
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 					return err
 				}

@@ -35,11 +35,14 @@ const (
 	// pgbenchClients are enough to use all of a small machine. Each opens a connection and prepares
 	// the statements anew in every run, which more of them would make the larger part of the cost.
 	pgbenchClients = 8
-
-	pgbenchRow  = "pgbench: one order's statements"
-	acquireRow  = "redis-benchmark: SET NX GET"
-	completeRow = "redis-benchmark: the script that completes"
 )
+
+// floors are the rows of what is measured, with the server whose CPU time counts.
+var floors = map[string]string{
+	"pgbench: one order's statements":            "PostgreSQL",
+	"redis-benchmark: SET NX GET":                "Redis",
+	"redis-benchmark: the script that completes": "Redis",
+}
 
 // What the benchmarks print. The mean latency of pgbench stands for the median.
 var (
@@ -93,17 +96,25 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.anyRecord(ctx)
+	names, err := b.redis.Keys(ctx, "idempotency:*:"+b.shop.Orders[0].Key).Result()
 	if err != nil {
-		return nil, fmt.Errorf("find a record in Redis: %w", err)
+		return nil, err
+	}
+	kept, err := b.redis.Get(ctx, strings.Join(names, " ")).Bytes() // one, or there is none
+	if err != nil {
+		return nil, fmt.Errorf("read a record: %w", err)
+	}
+	r, err := recordOf(kept)
+	if err != nil {
+		return nil, err
 	}
 	const key = "idempotency:bench:key-__rand_int__"
 	return []trial{
-		{pgbenchRow, f.orders},
-		{acquireRow, func(ctx context.Context) (sample, error) {
+		{"pgbench: one order's statements", f.orders},
+		{"redis-benchmark: SET NX GET", func(ctx context.Context) (sample, error) {
 			return b.command(ctx, b.cfg.redisCalls, "SET", key, r.begun, "PX", "600000", "NX", "GET")
 		}},
-		{completeRow, func(ctx context.Context) (sample, error) {
+		{"redis-benchmark: the script that completes", func(ctx context.Context) (sample, error) {
 			return b.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, r.owner, r.answered, "86400000", "idempotency:changes")
 		}},
 	}, nil
@@ -175,19 +186,6 @@ func (f *floor) run(ctx context.Context, script string, args ...string) (sample,
 // record is one of Redis, as the service has written it: as it is while in progress, and with an
 // answer, but still in progress, so that a script completes it again and again.
 type record struct{ owner, begun, answered string }
-
-// anyRecord takes one that the service has written.
-func (b *bench) anyRecord(ctx context.Context) (record, error) {
-	names, err := b.redis.Keys(ctx, "idempotency:*:"+b.shop.Orders[0].Key).Result()
-	if err != nil {
-		return record{}, err
-	}
-	text, err := b.redis.Get(ctx, strings.Join(names, " ")).Bytes() // one, or there is none
-	if err != nil {
-		return record{}, err
-	}
-	return recordOf(text)
-}
 
 // recordOf puts a completed record back into progress.
 func recordOf(text []byte) (record, error) {

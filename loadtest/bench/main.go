@@ -46,7 +46,9 @@ var parts = []part{
 const (
 	command = "go run ./loadtest/bench"
 	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
-	scratch = "loadtest/out/bench/BENCH.txt"
+	scratch = outFolder + "/BENCH.txt"
+	// outFolder also has the programs and scripts that are made for a run.
+	outFolder = "loadtest/out/bench"
 )
 
 // config says how long and how much is measured.
@@ -107,8 +109,7 @@ func parseConfig(args []string) (config, error) {
 type bench struct {
 	cfg        config
 	out        io.Writer
-	bin        string // folder of programs that are built for the run
-	*system           // nil: no stack is up
+	*system    // nil: no stack is up
 	plots      map[string]*plot.Plot
 	unexpected []error // what went wrong on the way
 }
@@ -121,10 +122,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
 	defer cancel()
 	b := &bench{cfg: cfg, out: out, plots: map[string]*plot.Plot{}}
-	if b.bin, err = os.MkdirTemp("", "oncepay-bench-"); err != nil {
+	if err := os.MkdirAll(outFolder, 0o755); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.down(ctx), os.RemoveAll(b.bin)) }()
+	defer func() { err = errors.Join(err, b.down(ctx)) }()
 	began := time.Now()
 	machine, load := thisMachine(ctx)
 	found, err := b.measureParts(ctx)
@@ -135,9 +136,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := b.write(head{strings.Join(append([]string{command}, args...), " "), began.Format(time.DateOnly), took, machine, load, cfg.step, cfg.rounds, found}); err != nil {
 		return err
 	}
-	sections, err := render("sections", found)
-	fmt.Fprintf(out, "%s\n%d parts in %s: %s\n", sections, len(found), took, cfg.page)
-	return errors.Join(append(b.unexpected, err)...)
+	fmt.Fprintf(out, "%d parts in %s: %s\n", len(found), took, cfg.page)
+	return errors.Join(b.unexpected...)
 }
 
 // measureParts takes one part after the other. Each has a stack of its own, unless it is quick.

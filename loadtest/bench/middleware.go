@@ -36,7 +36,10 @@ const newKeys, replays = "new keys", "replays"
 
 // middleware compares middleware on Redis, in front of a handler that does nothing.
 func middleware(ctx context.Context, b *bench) (map[string]any, error) {
-	program := filepath.Join(b.bin, "others")
+	program, err := filepath.Abs(filepath.Join(outFolder, "others")) // go build -C is elsewhere
+	if err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(b.out, "  building %s\n", othersModule)
 	if printed, err := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, printed)

@@ -49,7 +49,7 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	}
 	b.plots["orders"] = drawBars("CPU per request", tiers, groups)
 	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
-		"pgbenchClients": pgbenchClients}, err
+		"pgbenchClients": pgbenchClients, "floors": floors}, err
 }
 
 func at(load string, rate int) string {

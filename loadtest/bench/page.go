@@ -37,7 +37,7 @@ var pageTemplate = template.Must(template.New("").Option("missingkey=zero").Func
 		}
 		return number(n.(float64))
 	},
-	"cell": cell, "pgbenchRow": func() string { return pgbenchRow }, "acquireRow": func() string { return acquireRow }, "completeRow": func() string { return completeRow },
+	"cell": cell,
 }).Parse(pageText))
 
 // head is what the page begins with, and what the parts found, by their names.
@@ -51,7 +51,7 @@ type head struct {
 	Found         map[string]any
 }
 
-// write writes the page and its pictures.
+// write writes the page and its pictures, and prints it.
 func (b *bench) write(h head) error {
 	folder := filepath.Join(filepath.Dir(b.cfg.page), "plots")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -62,20 +62,11 @@ func (b *bench) write(h head) error {
 			return fmt.Errorf("draw %s: %w", name, err)
 		}
 	}
-	text, err := render("page", h)
-	if err != nil {
+	var page, text strings.Builder
+	if err := pageTemplate.Execute(&page, h); err != nil {
 		return err
 	}
-	return os.WriteFile(b.cfg.page, []byte(text+"\n"+levers), 0o644)
-}
-
-// render executes a template of the page. The columns of its tables are aligned, so that they can
-// be read on a terminal, too.
-func render(name string, data any) (string, error) {
-	var page, text strings.Builder
-	if err := pageTemplate.ExecuteTemplate(&page, name, data); err != nil {
-		return "", err
-	}
+	// The columns of tables are aligned, so that they can be read on a terminal, too.
 	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
 	for line := range strings.Lines(page.String()) {
 		if strings.HasPrefix(line, "|") {
@@ -83,8 +74,11 @@ func render(name string, data any) (string, error) {
 		}
 		fmt.Fprint(aligned, line)
 	}
-	err := aligned.Flush()
-	return text.String(), err
+	if err := aligned.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.out, text.String())
+	return os.WriteFile(b.cfg.page, []byte(text.String()+"\n"+levers), 0o644)
 }
 
 // String is the median, with the extremes if there was more than one round.

@@ -40,7 +40,6 @@ func recovery(ctx context.Context, b *bench) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	rush, leave := context.WithTimeout(ctx, b.cfg.rush) // who came for the rush stops retrying
 	defer leave()
 	stormy := offer(rush, b.shop, int(4*limit), b.cfg.rush)
@@ -52,8 +51,8 @@ func recovery(ctx context.Context, b *bench) (map[string]any, error) {
 	}
 	wrong, err := b.audit(ctx, slices.Concat(stormy, calm))
 	b.unexpected = append(b.unexpected, wrong[:min(len(wrong), 20)]...)
-	return map[string]any{"limit": limit, "rush": b.cfg.rush, "calm": b.cfg.calm, "took": time.Since(began).Round(time.Second), "rows": []lastAnswers{count("4 ×", stormy), count("half", calm)},
-		"within": wellWithin, "well": wellAnswered, "late": late, "wrong": len(wrong)}, err
+	return map[string]any{"limit": limit, "rush": b.cfg.rush, "calm": b.cfg.calm, "within": wellWithin, "well": wellAnswered,
+		"stormy": tally(stormy), "calmed": tally(calm), "late": late, "wrong": len(wrong)}, err
 }
 
 // purchase is a new order of a client that retries, and the transport of its attempts.
@@ -128,18 +127,13 @@ func lateOnes(all []*purchase, since time.Time) (late int) {
 	return late
 }
 
-// lastAnswers is what became of the orders at one rate.
-type lastAnswers struct {
-	Offered          string
-	Orders, Attempts int
-	Statuses         map[int]int // how many ended with each; 0: no answer
-}
-
-func count(offered string, all []*purchase) lastAnswers {
-	counted := lastAnswers{offered, len(all), 0, map[int]int{}}
+// tally counts the orders at one rate, their attempts, and the last answers by their status; that of
+// none is 0.
+func tally(all []*purchase) map[string]int {
+	counted := map[string]int{"orders": len(all)}
 	for _, p := range all {
-		counted.Statuses[p.code]++
-		counted.Attempts += p.attempts
+		counted["attempts"] += p.attempts
+		counted[fmt.Sprint("answered ", p.code)]++
 	}
 	return counted
 }
