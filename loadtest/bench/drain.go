@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -35,11 +34,7 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 				if err != nil {
 					return err
 				}
-				path := filepath.Join(outFolder, name+".sql")
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					return err
-				}
-				_, err = f.run(ctx, path, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
+				_, err = f.run(ctx, text, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
 				if name == "relay" {
 					found["published"] = rate()
 				}

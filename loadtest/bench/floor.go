@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -24,12 +25,14 @@ import (
 // The floor is what PostgreSQL and Redis cost and reach without the service: the same statements in
 // as many round trips, sent by their own benchmarks.
 
+//go:embed order.sql
+var orderScript string
+
 //go:embed order_setup.sql
 var orderSetup string
 
 const (
-	orderScript = "loadtest/bench/order.sql"
-	scripts     = "idempotency/redisstore/scripts/"
+	scripts = "idempotency/redisstore/scripts/"
 	// floorDatabase has no relay and no consumers.
 	floorDatabase = "bench"
 	// pgbenchClients are enough to use all of a small machine. Each opens a connection and prepares
@@ -84,17 +87,11 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	var source string
-	for _, name := range []string{"owner.lua", "complete.lua"} {
-		text, err := os.ReadFile(scripts + name)
-		if err != nil {
-			return nil, err
-		}
-		source += string(text)
-	}
-	hash, err := b.redis.ScriptLoad(ctx, source).Result()
-	if err != nil {
-		return nil, err
+	owner, ownerErr := os.ReadFile(scripts + "owner.lua")
+	complete, completeErr := os.ReadFile(scripts + "complete.lua")
+	hash, err := b.redis.ScriptLoad(ctx, string(owner)+string(complete)).Result()
+	if err := cmp.Or(ownerErr, completeErr, err); err != nil {
+		return nil, fmt.Errorf("load the script that completes a record: %w", err)
 	}
 	names, err := b.redis.Keys(ctx, "idempotency:*:"+b.shop.Orders[0].Key).Result()
 	if err != nil {
@@ -179,8 +176,9 @@ func (f *floor) orders(ctx context.Context) (sample, error) {
 
 // run has pgbench run a script, whose :n begins at 0.
 func (f *floor) run(ctx context.Context, script string, args ...string) (sample, error) {
-	args = append([]string{"-n", "-M", "prepared", "-f", script, "-D", "n=0"}, append(args, f.database)...)
-	return figures(pgbenchFigures, exec.CommandContext(ctx, f.pgbench, args...))
+	pgbench := exec.CommandContext(ctx, f.pgbench, append([]string{"-n", "-M", "prepared", "-f", "-", "-D", "n=0", f.database}, args...)...)
+	pgbench.Stdin = strings.NewReader(script)
+	return figures(pgbenchFigures, pgbench)
 }
 
 // record is one of Redis, as the service has written it: as it is while in progress, and with an

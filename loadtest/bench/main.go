@@ -3,7 +3,7 @@
 // cost grows with the orders that are kept, and how many bytes they take.
 //
 //	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; 23 minutes
-//	go run ./loadtest/bench -quick             # the same for an instant each, into loadtest/out: does it run?
+//	go run ./loadtest/bench -quick             # the same for an instant each: does it run?
 //	go run ./loadtest/bench -parts growth,sizes
 //
 // What is compared takes turns, for several rounds. The client shares the machine with the servers,
@@ -47,7 +47,7 @@ const (
 	command = "go run ./loadtest/bench"
 	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
 	scratch = outFolder + "/BENCH.txt"
-	// outFolder also has the programs and scripts that are made for a run.
+	// outFolder also has a program that is built for a run.
 	outFolder = "loadtest/out/bench"
 )
 

@@ -47,7 +47,7 @@ func recovery(ctx context.Context, b *bench) (map[string]any, error) {
 	calm := offer(ctx, b.shop, max(1, int(limit/2)), b.cfg.calm)
 	late := lateOnes(calm, fell.Add(wellWithin))
 	if late > 0 {
-		b.unexpected = append(b.unexpected, fmt.Errorf("recovery: %d orders that began %s after the fall or later took more than %s or failed", late, wellWithin, wellAnswered))
+		b.unexpected = append(b.unexpected, fmt.Errorf("%d orders were late or failed, long after the load had fallen", late))
 	}
 	wrong, err := b.audit(ctx, slices.Concat(stormy, calm))
 	b.unexpected = append(b.unexpected, wrong[:min(len(wrong), 20)]...)
@@ -127,8 +127,8 @@ func lateOnes(all []*purchase, since time.Time) (late int) {
 	return late
 }
 
-// tally counts the orders at one rate, their attempts, and the last answers by their status; that of
-// none is 0.
+// tally counts the orders at one rate, their attempts, and the last answers by their status, which
+// is 0 where there is none.
 func tally(all []*purchase) map[string]int {
 	counted := map[string]int{"orders": len(all)}
 	for _, p := range all {

@@ -94,7 +94,8 @@ func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter,
 	if found["overloaded"]+found["limited"]+found["unanswered"]+found["other"] > 0 {
 		b.unexpected = append(b.unexpected, fmt.Errorf("%s: not all answers were those expected: %v", what, found))
 	}
-	fmt.Fprintf(b.out, "    %s: %s/s, p50 %s ms, p99 %s ms, PostgreSQL %s µs each\n", what, number(found["rate"]), number(found["p50"]), number(found["p99"]), number(found["PostgreSQL"]))
+	fmt.Fprintf(b.out, "    %s: %s/s, p50 %s ms, p99 %s ms, PostgreSQL %s µs each\n", what,
+		number(found["rate"]), number(found["p50"]), number(found["p99"]), number(found["PostgreSQL"]))
 	return found, nil
 }
 

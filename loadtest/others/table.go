@@ -45,8 +45,8 @@ var rows = []struct {
 	{"keys in progress for more than 13 s", func(r report) int { return r.Score.Stuck }},
 }
 
-// printTable prints the scores of campaigns side by side, in Markdown, from their JSON reports. Each
-// system has a column, with the sums of its campaigns.
+// printTable prints the scores of campaigns side by side, in Markdown, from their JSON reports.
+// Each system has a column, with the sums of its campaigns.
 func printTable(paths []string, out io.Writer) error {
 	campaigns := map[string][]report{} // by system
 	for _, path := range paths {
