@@ -316,7 +316,7 @@ func TestRecovery_CountsWhatIsLateAfterTheGrace(t *testing.T) {
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
-		"bars":  drawBars("t", []string{"a", "b"}, []bar{{"x", []float64{1, 2}}, {"y", []float64{0, 4}}}),
+		"bars":  drawBars("t", []string{"x", "y"}, []string{"a", "b"}, func(group, of int) float64 { return float64(group + 2*of) }),
 		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
 	}}
 	require.NoError(t, b.write(head{}))

@@ -101,20 +101,17 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 
 func (b *bench) middlewareFound(found results) map[string]any {
 	kinds := []string{newKeys, replays}
-	var groups []bar
+	var groups, legend []string
 	for _, connections := range b.cfg.connections {
 		for _, kind := range kinds {
-			group := bar{name: fmt.Sprintf("%s, %d", kind, connections)}
-			for _, c := range contenders {
-				group.values = append(group.values, found.Of(cell(c.Name, kind, connections), "server").median)
-			}
-			groups = append(groups, group)
+			groups = append(groups, fmt.Sprint(kind, ", ", connections))
 		}
 	}
-	var legend []string
 	for _, c := range contenders {
 		legend = append(legend, c.What)
 	}
-	b.plots["middleware"] = drawBars("CPU of the server per request", legend, groups)
+	b.plots["middleware"] = drawBars("CPU of the server per request", groups, legend, func(group, contender int) float64 {
+		return found.Of(cell(contenders[contender].Name, kinds[group%2], b.cfg.connections[group/2]), "server").median
+	})
 	return map[string]any{"found": found, "connections": b.cfg.connections, "kinds": kinds, "contenders": contenders, "ours": ours}
 }

@@ -20,8 +20,9 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 		name   string
 		target vegeta.Targeter // nil: payments
 	}{{"order", b.shop.NewOrders}, {"order, one hot SKU", b.shop.HotOrders}, {"replay", b.shop.Replays}, {"card payment", nil}}
-	var requests []string
+	var names, requests []string
 	for _, load := range loads {
+		names = append(names, load.name)
 		for _, rate := range []int{0, pace} {
 			name := at(load.name, rate)
 			requests = append(requests, name)
@@ -39,15 +40,9 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 		}
 	}
 	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
-	var groups []bar
-	for _, load := range loads {
-		group := bar{name: load.name}
-		for _, tier := range tiers {
-			group.values = append(group.values, found.Of(at(load.name, 0), tier).median)
-		}
-		groups = append(groups, group)
-	}
-	b.plots["orders"] = drawBars("CPU per request", tiers, groups)
+	b.plots["orders"] = drawBars("CPU per request", names, tiers, func(load, tier int) float64 {
+		return found.Of(at(names[load], 0), tiers[tier]).median
+	})
 	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
 		"pgbenchClients": pgbenchClients, "floors": floors}, err
 }

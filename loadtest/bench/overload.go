@@ -86,22 +86,25 @@ func usedCPU() time.Duration {
 
 // overloadFound has the rows of each rate begin with the new orders.
 func (b *bench) overloadFound(rows []row, limit float64) map[string]any {
-	var p50, p99 []line // of each class
-	sent, most := 0.0, 0.0
+	var classes []string
+	sent, most := map[int]float64{}, 0.0 // new orders a second, by those that were offered
 	for _, r := range rows {
 		if r.Class == rows[0].Class {
-			sent, most = r.Found["sent"], max(most, r.Found["sent"])
+			sent[r.Offered], most = r.Found["sent"], max(most, r.Found["sent"])
 		}
-		of := slices.IndexFunc(p50, func(l line) bool { return l.name == r.Class })
-		if of < 0 {
-			of, p50, p99 = len(p50), append(p50, line{name: r.Class}), append(p99, line{name: r.Class})
-		}
-		if r.Found["answered"] > 0 { // nothing done has no latency
-			p50[of].points = append(p50[of].points, plotter.XY{X: sent, Y: max(1, r.Found["p50"])})
-			p99[of].points = append(p99[of].points, plotter.XY{X: sent, Y: max(1, r.Found["p99"])})
+		if !slices.Contains(classes, r.Class) {
+			classes = append(classes, r.Class)
 		}
 	}
-	b.plots["overload-p50"] = drawLines("p50 against load", "new orders sent a second", "ms", true, p50)
-	b.plots["overload-p99"] = drawLines("p99 against load", "new orders sent a second", "ms", true, p99)
+	for _, figure := range []string{"p50", "p99"} {
+		lines := make([]line, len(classes))
+		for _, r := range rows {
+			l := &lines[slices.Index(classes, r.Class)]
+			if l.name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
+				l.points = append(l.points, plotter.XY{X: sent[r.Offered], Y: max(1, r.Found[figure])})
+			}
+		}
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", true, lines)
+	}
 	return map[string]any{"rows": rows, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

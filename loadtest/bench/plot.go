@@ -13,27 +13,20 @@ const (
 	barsWidth = 2.4 * vg.Centimeter
 )
 
-// bar is a group of bars: one value for each name of the legend.
-type bar struct {
-	name   string
-	values []float64
-}
-
-// drawBars draws times in µs.
-func drawBars(title string, legend []string, groups []bar) *plot.Plot {
+// drawBars draws times in µs: a group of bars for each name, with one for each name of the legend.
+func drawBars(title string, groups, legend []string, value func(group, of int) float64) *plot.Plot {
 	p := newPlot(title, "", "µs")
 	width := barsWidth / vg.Length(len(legend))
-	names := make([]string, len(groups))
 	for i, name := range legend {
 		bars := &plotter.BarChart{Values: make(plotter.Values, len(groups)), Width: width, Color: plotutil.Color(i),
 			Offset: width * (vg.Length(i) - vg.Length(len(legend)-1)/2)}
-		for g, group := range groups {
-			bars.Values[g], names[g] = group.values[i], group.name
+		for g := range groups {
+			bars.Values[g] = value(g, i)
 		}
 		p.Add(bars)
 		p.Legend.Add(name, bars)
 	}
-	p.NominalX(names...)
+	p.NominalX(groups...)
 	p.X.Min, p.X.Max, p.Y.Min = -0.6, float64(len(groups))-0.4, 0
 	p.Y.Max *= 1.5 // room for the legend
 	return p
