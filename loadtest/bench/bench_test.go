@@ -183,10 +183,10 @@ func TestRecord_IsPutBackIntoProgress(t *testing.T) {
 	r.Status, r.Response = idempotency.StatusCompleted, idempotency.Response{StatusCode: 201, Body: []byte("{}")}
 	completed, err := r.MarshalBinary()
 	require.NoError(t, err)
-	found, err := recordOf(completed)
+	owner, pending, answered, err := recordOf(completed)
 	require.NoError(t, err)
-	require.Equal(t, record{"o", string(begun), strings.Replace(string(completed), "Completed", "InProgress", 1)}, found)
-	_, err = recordOf([]byte("x"))
+	require.Equal(t, []string{"o", string(begun), strings.Replace(string(completed), "Completed", "InProgress", 1)}, []string{owner, pending, answered})
+	_, _, _, err = recordOf([]byte("x"))
 	require.Error(t, err)
 }
 

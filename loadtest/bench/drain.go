@@ -12,8 +12,10 @@ import (
 const (
 	// anyAccount is that of the events of a backlog, which nobody looks up.
 	anyAccount = "00000000-0000-7000-8000-000000000000"
-	// The service's batches: internal/outbox has them, which load tests do not import.
-	relayBatch, consumerBatch = 1000, 500
+	// batch is how many positions of the outbox a transaction takes: a batch of the relay, and, as
+	// half of the events are for its group, of a consumer. internal/outbox has their sizes, which
+	// load tests do not import.
+	batch = 1000
 )
 
 // drainFloor has pgbench do what a relay and the three consumer groups do with PostgreSQL, side by
@@ -34,7 +36,7 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 				if err != nil {
 					return err
 				}
-				_, err = f.run(ctx, text, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
+				_, err = f.run(ctx, text, "-c", "1", "-t", fmt.Sprint(max(1, events/batch)))
 				if name == "relay" {
 					found["published"] = rate()
 				}
@@ -47,31 +49,30 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 	})
 }
 
-// script is one of pgbench: queries of the service, with values in the place of their parameters.
-// Each of its transactions takes so many positions of the outbox, up to :n.
+// script is one of pgbench: queries of the service, with values in the place of their parameters. Its
+// transactions take the positions up to :n.
 type script struct {
-	batch   int
 	queries []string
 	values  *strings.Replacer
 }
 
 func drainScripts() map[string]script {
-	before := fmt.Sprintf("(:n - %d)", relayBatch)
+	before := fmt.Sprintf("(:n - %d)", batch)
 	return map[string]script{
-		"relay": {relayBatch, []string{"EventsBetween", "AdvanceOutbox"}, strings.NewReplacer("@after", before, "@last", "2000000000",
-			"@batch_size", fmt.Sprint(relayBatch), "@owner", "'"+anyAccount+"'", "@before", before, "@position", ":n", "@lease_seconds", "10")},
+		"relay": {[]string{"EventsBetween", "AdvanceOutbox"}, strings.NewReplacer("@after", before, "@last", "2000000000",
+			"@batch_size", fmt.Sprint(batch), "@owner", "'"+anyAccount+"'", "@before", before, "@position", ":n", "@lease_seconds", "10")},
 		"confirmations": consumer("order-confirmations", "order.placed", "ConfirmOrders"),
 		"notices":       consumer("warehouse-notices", "payment.succeeded", "NoticeWarehouse"),
 		"receipts":      consumer("payment-confirmations", "payment.succeeded", "ConfirmOrders"),
 	}
 }
 
-// consumer is what a group does. Half of the events are for it, so that its batch has two halves.
+// consumer is what a group does.
 func consumer(group, event, query string) script {
 	column := func(name string) string {
-		return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*consumerBatch, event)
+		return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, batch, event)
 	}
-	return script{2 * consumerBatch, []string{query}, strings.NewReplacer("@consumer", "'"+group+"'", "@positions", column("id"),
+	return script{[]string{query}, strings.NewReplacer("@consumer", "'"+group+"'", "@positions", column("id"),
 		"@event_ids", column("event_id"), "@types", "ARRAY['"+event+"']", "@by_mail", "true")}
 }
 
@@ -85,7 +86,7 @@ func (s script) text() (string, error) {
 		}
 		queries += string(text)
 	}
-	all := fmt.Sprintf("\\set n :n + %d\n", s.batch)
+	all := fmt.Sprintf("\\set n :n + %d\n", batch)
 	for _, name := range s.queries {
 		_, query, found := strings.Cut(queries, "-- name: "+name+" ")
 		if !found {

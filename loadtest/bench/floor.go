@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -87,10 +86,10 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, ownerErr := os.ReadFile(scripts + "owner.lua")
-	complete, completeErr := os.ReadFile(scripts + "complete.lua")
-	hash, err := b.redis.ScriptLoad(ctx, string(owner)+string(complete)).Result()
-	if err := cmp.Or(ownerErr, completeErr, err); err != nil {
+	reads, readsErr := os.ReadFile(scripts + "owner.lua")
+	completes, completesErr := os.ReadFile(scripts + "complete.lua")
+	hash, err := b.redis.ScriptLoad(ctx, string(reads)+string(completes)).Result()
+	if err := cmp.Or(readsErr, completesErr, err); err != nil {
 		return nil, fmt.Errorf("load the script that completes a record: %w", err)
 	}
 	names, err := b.redis.Keys(ctx, "idempotency:*:"+b.shop.Orders[0].Key).Result()
@@ -101,7 +100,7 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a record: %w", err)
 	}
-	r, err := recordOf(kept)
+	owner, begun, answered, err := recordOf(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +108,10 @@ func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	return []trial{
 		{"pgbench: one order's statements", f.orders},
 		{"redis-benchmark: SET NX GET", func(ctx context.Context) (sample, error) {
-			return b.command(ctx, b.cfg.redisCalls, "SET", key, r.begun, "PX", "600000", "NX", "GET")
+			return b.command(ctx, b.cfg.redisCalls, "SET", key, begun, "PX", "600000", "NX", "GET")
 		}},
 		{"redis-benchmark: the script that completes", func(ctx context.Context) (sample, error) {
-			return b.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, r.owner, r.answered, "86400000", "idempotency:changes")
+			return b.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, owner, answered, "86400000", "idempotency:changes")
 		}},
 	}, nil
 }
@@ -181,20 +180,17 @@ func (f *floor) run(ctx context.Context, script string, args ...string) (sample,
 	return figures(pgbenchFigures, pgbench)
 }
 
-// record is one of Redis, as the service has written it: as it is while in progress, and with an
-// answer, but still in progress, so that a script completes it again and again.
-type record struct{ owner, begun, answered string }
-
-// recordOf puts a completed record back into progress.
-func recordOf(text []byte) (record, error) {
+// recordOf puts a completed record, as the service has written it, back into progress: as it was
+// then, and with its answer, so that a script completes it again and again.
+func recordOf(kept []byte) (owner, begun, answered string, err error) {
 	var r idempotency.Record
-	if err := r.UnmarshalBinary(text); err != nil {
-		return record{}, err
+	if err := r.UnmarshalBinary(kept); err != nil {
+		return "", "", "", err
 	}
-	answered := bytes.Replace(text, []byte(r.Status), []byte(idempotency.StatusInProgress), 1)
+	answered = strings.Replace(string(kept), string(r.Status), string(idempotency.StatusInProgress), 1)
 	r.Status, r.Response = idempotency.StatusInProgress, idempotency.Response{}
-	begun, err := r.MarshalBinary()
-	return record{string(r.Owner), string(begun), string(answered)}, err
+	pending, err := r.MarshalBinary()
+	return string(r.Owner), string(pending), answered, err
 }
 
 // command runs redis-benchmark with keys of which there are a tenth as many as commands.
