@@ -67,8 +67,6 @@ func benchServer(system, redisURL string, client *redis.Client) (serve func(net.
 			return nil, err
 		}
 		handler = idempotency.New(redisstore.New(ours), idempotency.Always(idempotency.Policy{Required: true}), idempotency.WithSharedScope()).Handler(handler)
-	case "setnx":
-		handler = setNX{client, handler}
 	case "setnx-autopipeline":
 		pipeline, err := client.AutoPipeline()
 		if err != nil {
@@ -81,6 +79,8 @@ func benchServer(system, redisURL string, client *redis.Client) (serve func(net.
 			return c.Status(http.StatusCreated).Send(nextOrder())
 		})
 		return func(l net.Listener) error { return app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }, nil
+	default:
+		handler = systems[system](client)(handler)
 	}
 	return (&http.Server{Handler: handler, ReadHeaderTimeout: readTimeout}).Serve, nil
 }

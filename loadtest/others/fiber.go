@@ -44,7 +44,7 @@ func newFiber(client *redis.Client, lock idempotency.Locker, handler fiber.Handl
 
 func fiberFront(client *redis.Client, lock idempotency.Locker) front {
 	return func(next http.Handler) http.Handler {
-		handler := adaptor.HTTPHandler(ownRequest(everyRequest(next)))
+		handler := adaptor.HTTPHandler(ownRequest(next))
 		return adaptor.FiberApp(newFiber(client, lock, func(c fiber.Ctx) error {
 			if err := handler(c); err != nil {
 				return err

@@ -33,12 +33,15 @@ const redisTimeout = time.Second
 // front puts a system before the handlers.
 type front func(http.Handler) http.Handler
 
-// systems are those that can be chosen, with what they keep in Redis. built is another one.
+// systems are those that can be chosen, with what they keep in Redis. They decide which requests
+// are executed; each of those has to go through everyRequest. built is another one.
 var systems = map[string]func(*redis.Client) front{
-	"none":       func(*redis.Client) front { return everyRequest },
+	"none":       func(*redis.Client) front { return func(next http.Handler) http.Handler { return next } },
 	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
 	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
-	"setnx":      setNXFront,
+	"setnx": func(client *redis.Client) front {
+		return func(next http.Handler) http.Handler { return setNX{client, next} }
+	},
 }
 
 // built is the service that is built on the authority. It needs no Redis.
@@ -92,7 +95,7 @@ func choose(ctx context.Context, environ []string, database string, client *redi
 	case name == built:
 		return openOutside(ctx, database)
 	case systems[name] != nil:
-		return systems[name](client), nil
+		return func(next http.Handler) http.Handler { return systems[name](client)(everyRequest(next)) }, nil
 	}
 	return nil, fmt.Errorf("SYSTEM must be one of %v", append(slices.Sorted(maps.Keys(systems)), built))
 }
