@@ -49,8 +49,8 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 	})
 }
 
-// script is one of pgbench: queries of the service, with values in the place of their parameters. Its
-// transactions take the positions up to :n.
+// script is one of pgbench: queries of the service, with values in the place of their parameters.
+// Its transactions take the positions up to :n.
 type script struct {
 	queries []string
 	values  *strings.Replacer
