@@ -13,15 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/caarlos0/env/v11"
+
 	"github.com/oncepay/oncepay/internal/console"
 )
 
-// defaultLease is the replicas' own default of IDEMPOTENCY_LEASE.
-const defaultLease = 15 * time.Second
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Getenv)
+	err := run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "console:", err)
@@ -29,27 +28,28 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. The environment is that of the replicas.
-func run(ctx context.Context, args []string, getenv func(string) string) error {
-	flags := flag.NewFlagSet("console", flag.ContinueOnError)
-	dir := flags.String("dir", ".stack", "the stack's `folder`")
-	if err := flags.Parse(args); err != nil {
+// settings are the replicas' own, with their default of IDEMPOTENCY_LEASE.
+type settings struct {
+	Environment string        `env:"ENVIRONMENT" envDefault:"development"`
+	Lease       time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context) error {
+	dir := flag.String("dir", ".stack", "the stack's `folder`")
+	flag.Parse()
+	set, err := env.ParseAs[settings]()
+	if err != nil {
 		return err
 	}
-	if environment := getenv("ENVIRONMENT"); environment != "" && environment != "development" {
-		return errors.New("the console is for development alone, and ENVIRONMENT is " + environment)
+	if set.Environment != "development" {
+		return errors.New("the console is for development alone, and ENVIRONMENT is " + set.Environment)
 	}
 	cfg, err := console.ForStack(*dir)
 	if err != nil {
 		return err
 	}
-	cfg.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	cfg.Lease = defaultLease
-	if text := getenv("IDEMPOTENCY_LEASE"); text != "" {
-		if cfg.Lease, err = time.ParseDuration(text); err != nil {
-			return fmt.Errorf("IDEMPOTENCY_LEASE: %w", err)
-		}
-	}
+	cfg.Log, cfg.Lease = slog.New(slog.NewJSONHandler(os.Stderr, nil)), set.Lease
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)

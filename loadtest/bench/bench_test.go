@@ -2,18 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/oncepay/oncepay/loadtest/bench/curve"
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 func TestSpread_IsMedianAndExtremes(t *testing.T) {
@@ -43,17 +49,32 @@ func TestInterleave_TakesTurns(t *testing.T) {
 			return sample{"n": float64(len(turns))}, nil
 		}}
 	}
-	b := &bench{cfg: config{rounds: 2}, out: io.Discard}
-	found, err := b.interleave(t.Context(), []trial{turn("a"), turn("b")}, "n")
+	b := &bench{out: io.Discard}
+	found, err := b.interleave(t.Context(), 2, []trial{turn("a"), turn("b")}, "n")
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "a", "b"}, turns)
 	require.Equal(t, spread{3, 2, 4}, found.Of("b", "n"))
 }
 
-func TestPerRequest_IsInMicroseconds(t *testing.T) {
+func TestCosting_IsInMicrosecondsForEachAnswer(t *testing.T) {
 	t.Parallel()
-	require.InDelta(t, 250, perRequest(time.Second, 4000), 0)
-	require.InDelta(t, 0, perRequest(0, 0), 0, "nothing was answered")
+	ourselves := map[string][]int{"us": {os.Getpid()}}
+	busy := func(answered float64) func() (sample, error) {
+		return func() (sample, error) {
+			for until := usedCPU() + 100*time.Millisecond; usedCPU() < until; {
+				continue
+			}
+			return sample{"answered": answered}, nil
+		}
+	}
+	found, err := costing(ourselves, busy(1000))
+	require.NoError(t, err)
+	require.Positive(t, found["us"])
+	none, err := costing(ourselves, busy(0))
+	require.NoError(t, err)
+	require.Greater(t, none["us"], 10*found["us"], "nothing was answered")
+	_, err = costing(ourselves, func() (sample, error) { return nil, errors.New("no") })
+	require.EqualError(t, err, "no")
 }
 
 func TestNumber_HasThreeFigures(t *testing.T) {
@@ -66,8 +87,8 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 // pageWith is the page of a run that found something, which is written into a folder, too.
 func pageWith(t *testing.T, part string, found map[string]any) string {
 	t.Helper()
-	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, plots: map[string]*plot.Plot{}}
-	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: "0.1", Found: map[string]any{part: found}}))
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, out: io.Discard, plots: map[string]*plot.Plot{}}
+	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
 	written, err := os.ReadFile(b.cfg.page)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), "no value")
@@ -85,8 +106,8 @@ func TestPage_SaysWhereItIsFrom(t *testing.T) {
 
 func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
 	t.Parallel()
-	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "tables": sample{"orders": 1}, "order": sample{"orders": 1234, "all": 1234},
-		"payment": sample{"all": 0}, "kept": sample{}, "commands": parseCommands("cmdstat_get:calls=1,usec=5", 1)})
+	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "tables": sample{"all": 1, "orders": 1}, "order": sample{"orders": 1234, "all": 1234},
+		"payment": sample{"all": 0}, "kept": sample{}, "commands": commandsOf(map[string]string{"cmdstat_get": "calls=1,usec=5"}, 1)})
 	for _, want := range []string{"## Bytes and commands\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
 		"| PostgreSQL table | bytes per order | bytes per card payment |\n| ---              | ---             | ---                    |\n" +
 		"| orders           | 1,234           | 0                      |\n", "| GET           | 1.00            | 5.00                         |\n"} {
@@ -114,13 +135,13 @@ func TestPage_ComparesContenders(t *testing.T) {
 func TestConfig_ChoosesThePage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, page string }{
-		{"", page}, {"-quick", scratch}, {"-parts growth", scratch}, {"-quick -page x.md", "x.md"},
+		{"", "loadtest/BENCH.md"}, {"-quick", scratch}, {"-parts growth", scratch}, {"-quick -parts growth,sizes", scratch},
 	} {
 		cfg, err := parseConfig(strings.Fields(c.args))
 		require.NoError(t, err)
 		require.Equal(t, c.page, cfg.page, c.args)
 	}
-	for _, wrong := range []string{"-parts gr", "-parts growth,x", "-rounds 0", "-for 0s", "-more 0"} {
+	for _, wrong := range []string{"-parts gr", "-parts growth,x", "-parts growth,"} {
 		_, err := parseConfig(strings.Fields(wrong))
 		require.Error(t, err, wrong)
 	}
@@ -134,43 +155,55 @@ number of failed transactions: 0 (0.000%)
 latency average = 1.618 ms
 tps = 617.5 (without initial connection time)
 `
-	n, found, err := parsePgbench(printed)
+	found, err := figuresOf(pgbenchFigures, []byte(printed))
 	require.NoError(t, err)
-	require.Equal(t, 1234, n)
-	require.Equal(t, sample{"rate": 617.5, "p50": 1.618}, found)
-	_, _, err = parsePgbench(strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1))
-	require.ErrorContains(t, err, "3 transactions")
-	_, _, err = parsePgbench("pgbench: error")
-	require.ErrorContains(t, err, "tps")
+	require.Equal(t, sample{"answered": 1234, "rate": 617.5, "p50": 1.618}, found)
+	for _, wrong := range []string{strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1), "pgbench: error"} {
+		_, err = figuresOf(pgbenchFigures, []byte(wrong))
+		require.ErrorContains(t, err, wrong)
+	}
 }
 
-// TestRedisBenchmark_IsParsed although the command's quotes, lines and commas are not escaped.
+// TestRedisBenchmark_IsParsed although it prints its progress, and the command as it is.
 func TestRedisBenchmark_IsParsed(t *testing.T) {
 	t.Parallel()
-	printed := "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n" +
-		"\"SET k {\"a\",\"b\":1}\n\",\"50000.5\",\"0.3\",\"0.1\",\"0.25\",\"0.4\",\"0.5\",\"2.1\"\n"
-	found, err := parseRedisBenchmark(printed)
+	printed := "SET k {\"a\",\"b\":1}\n: rps=0.0 (overall: 0.0) avg_msec=nan\r SET k {\"a\",\"b\":1}\n: 50000.50 requests per second, p50=0.255 msec\n\n"
+	found, err := figuresOf(redisFigures, []byte(printed))
 	require.NoError(t, err)
-	require.Equal(t, []float64{50000.5, 0.25, 0.5}, []float64{found["rate"], found["p50"], found["p99"]})
-	for _, wrong := range []string{"", "ERR", printed[:len(printed)-30]} {
-		_, err = parseRedisBenchmark(wrong)
-		require.Error(t, err, wrong)
-	}
+	require.Equal(t, sample{"rate": 50000.5, "p50": 0.255}, found)
+	_, err = figuresOf(redisFigures, []byte("ERR"))
+	require.ErrorContains(t, err, "ERR")
 }
 
 func TestRecord_IsPutBackIntoProgress(t *testing.T) {
 	t.Parallel()
-	r, err := recordOf([]byte(`{"owner":"o","status":"Completed","responseStatusCode":201}` + "\n{}"))
+	r := idempotency.Record{Key: "k", Owner: "o", Status: idempotency.StatusInProgress}
+	begun, err := r.MarshalBinary()
 	require.NoError(t, err)
-	require.Equal(t, record{"o", `{"owner":"o","status":"InProgress"}` + "\n", `{"owner":"o","responseStatusCode":201,"status":"InProgress"}` + "\n{}"}, r)
-	_, err = recordOf([]byte("x"))
+	r.Status, r.Response = idempotency.StatusCompleted, idempotency.Response{StatusCode: 201, Body: []byte("{}")}
+	completed, err := r.MarshalBinary()
+	require.NoError(t, err)
+	owner, pending, answered, err := recordOf(completed)
+	require.NoError(t, err)
+	require.Equal(t, []string{"o", string(begun), strings.Replace(string(completed), "Completed", "InProgress", 1)}, []string{owner, pending, answered})
+	_, _, _, err = recordOf([]byte("x"))
 	require.Error(t, err)
 }
 
 func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []redisCommand{{"EVALSHA", 2, 20}, {"XINFO STREAM", 0.2, 2.5}},
-		parseCommands("# Commandstats\r\ncmdstat_xinfo|stream:calls=2,usec=5,usec_per_call=2.50\r\ncmdstat_evalsha:calls=20,usec=400,usec_per_call=20.00\r\n", 10))
+		commandsOf(map[string]string{"cmdstat_xinfo|stream": "calls=2,usec=5,usec_per_call=2.50", "cmdstat_evalsha": "calls=20,usec=400,usec_per_call=20.00"}, 10))
+}
+
+func TestDrainScripts_HaveValuesForAllParameters(t *testing.T) {
+	t.Chdir("../..")
+	for name, script := range drainScripts() {
+		text, err := script.text()
+		require.NoError(t, err, name)
+		require.NotContains(t, text, "@", name)
+		require.Contains(t, text, ";\n", name)
+	}
 }
 
 // TestOrderScript_WritesTheColumnsOfTheQueries: the floor has to be of the same statements.
@@ -219,13 +252,13 @@ func words(t *testing.T, path string) string {
 func TestOverload_SaysWhatWasSent(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{offered: []float64{1, 10}}, plots: map[string]*plot.Plot{}}
-	text := pageWith(t, "overload", b.overloadFound([]*curve.Row{
-		{Offered: 100, Class: curve.NewOrder, Sent: 99.5, Done: 90, P50: 2},
-		{Offered: 1000, Class: curve.NewOrder, Sent: 340, Done: 70, P50: 3},
-		{Offered: 1000, Class: "list", Sent: 19, Done: 1, P50: 4}}, 100, "go run it"))
+	text := pageWith(t, "overload", b.overloadFound([]row{
+		{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}},
+		{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
+		{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}, 100))
 	require.Contains(t, text, "3.4 × the limit at most")
 	text = strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 |", "| list | 19.0 | 1.00 |"} {
+	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 | 3.00 | 0 | 270 | 0 |", "| list | 19.0 | 1.00 |"} {
 		require.Contains(t, text, want)
 	}
 	drawn := b.plots["overload-p50"]
@@ -233,10 +266,57 @@ func TestOverload_SaysWhatWasSent(t *testing.T) {
 	require.Equal(t, "new orders sent a second", drawn.X.Label.Text)
 }
 
+func TestSend_TellsAnswersApart(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(r.URL.Path[1:4])
+		if status == 444 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"code":"`+r.URL.Query().Get("code")+`"}`)
+	}))
+	t.Cleanup(server.Close)
+	paths := []string{"/201", "/200", "/503?code=overloaded", "/503?code=request_timeout", "/429", "/500", "/444"}
+	targets := make([]vegeta.Target, len(paths))
+	for i, path := range paths {
+		targets[i] = vegeta.Target{Method: http.MethodGet, URL: server.URL + path}
+	}
+	targeter := vegeta.NewStaticTargeter(targets...)
+	var sent atomic.Int64
+	found := send(t.Context(), func(to *vegeta.Target) error {
+		if sent.Add(1) > int64(len(paths)) {
+			return vegeta.ErrNoTargets
+		}
+		return targeter(to)
+	}, 100, time.Second)
+	require.InDelta(t, 7, found["sent"], 0, "a second")
+	require.InDelta(t, 2, found["rate"], 0, "a second")
+	require.Positive(t, found["p99"])
+	for name, count := range (sample{"answered": 2, "overloaded": 1, "limited": 1, "unanswered": 1, "other": 2, "503 request_timeout": 1, "500 ": 1}) {
+		require.InDelta(t, count, found[name], 0, name)
+	}
+}
+
+func TestRecovery_CountsWhatIsLateAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	since := time.Now()
+	all := []*purchase{
+		{began: since.Add(-time.Second), code: http.StatusServiceUnavailable},
+		{began: since, code: http.StatusCreated, took: wellAnswered, attempts: 2},
+		{began: since, code: http.StatusCreated, took: wellAnswered + 1, attempts: 1},
+		{began: since.Add(time.Second), code: http.StatusServiceUnavailable},
+		{began: since.Add(2 * time.Second)},
+	}
+	require.Equal(t, 3, lateOnes(all, since))
+	text := strings.Join(strings.Fields(pageWith(t, "recovery", map[string]any{"limit": 100.0, "rush": 1, "calm": 1, "within": 5, "well": 1, "late": 3, "wrong": 0, "stormy": tally(all), "calmed": tally(nil)})), " ")
+	require.Contains(t, text, "| 4 × the limit | answered 0: 1; answered 201: 2; answered 503: 2; attempts: 3; orders: 5; |")
+}
+
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
-	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, plots: map[string]*plot.Plot{
-		"bars":  drawBars("t", []string{"a", "b"}, []bar{{"x", []float64{1, 2}}, {"y", []float64{0, 4}}}),
+	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
+		"bars":  drawBars("t", []string{"x", "y"}, []string{"a", "b"}, func(group, of int) float64 { return float64(group + 2*of) }),
 		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
 	}}
 	require.NoError(t, b.write(head{}))

@@ -7,79 +7,65 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// answerTimeout bounds the wait for one answer of a middleware.
-const answerTimeout = 10 * time.Second
+const (
+	// answerTimeout bounds the wait for one answer of a middleware.
+	answerTimeout = 10 * time.Second
 
-// connection sends one request after the other, with less CPU than net/http's client: what the
-// client uses, the server lacks.
-type connection struct {
-	net.Conn
-	answers *bufio.Reader
-	request []byte
+	orderBody    = `{"customer_id":"cus_1","items":[{"sku":"tee-black","quantity":2}]}`
+	orderRequest = "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s"
+)
+
+// drive has each of so many connections send its next order when the last one is answered, for a
+// while, and returns how many were answered, also a second. The answers must be 201.
+func drive(ctx context.Context, addr string, connections int, period time.Duration, key func(connection, n int) string) (sample, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	var answered atomic.Int64
+	began := time.Now()
+	for i := range connections {
+		group.Go(func() error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }()
+			answers := bufio.NewReader(conn)
+			for n := 0; time.Since(began) < period && ctx.Err() == nil; n++ {
+				if err := post(conn, answers, key(i, n)); err != nil {
+					return err
+				}
+				answered.Add(1)
+			}
+			return ctx.Err()
+		})
+	}
+	err := group.Wait()
+	n := float64(answered.Load())
+	return sample{"answered": n, "rate": n / time.Since(began).Seconds()}, err
 }
 
-func dial(ctx context.Context, addr string) (*connection, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+// post sends one order. It needs less CPU than net/http's client: what the client uses, the server
+// lacks.
+func post(conn net.Conn, answers *bufio.Reader, key string) error {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, orderRequest, key, len(orderBody), orderBody); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(answers, nil)
 	if err != nil {
-		return nil, err
-	}
-	return &connection{Conn: conn, answers: bufio.NewReader(conn)}, nil
-}
-
-const orderBody = `{"customer_id":"cus_1","items":[{"sku":"tee-black","quantity":2}]}`
-
-// post sends an order with a key, and returns the body of the answer, which must be 201.
-func (c *connection) post(key string) (string, error) {
-	c.request = fmt.Appendf(c.request[:0], "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"+
-		"Idempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(orderBody), orderBody)
-	if err := c.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return "", err
-	}
-	if _, err := c.Write(c.request); err != nil {
-		return "", err
-	}
-	answer, err := http.ReadResponse(c.answers, nil)
-	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusCreated {
 		err = fmt.Errorf("answer %s: %s", answer.Status, body)
 	}
-	return string(body), err
-}
-
-// drive has each of so many connections send its next request when the last one is answered, for a
-// while, and returns how many were answered a second.
-func drive(ctx context.Context, addr string, connections int, period time.Duration, key func(connection, n int) string) (n int, rate float64, err error) {
-	group, ctx := errgroup.WithContext(ctx)
-	answered := make([]int, connections)
-	began := time.Now()
-	for i := range connections {
-		group.Go(func() error {
-			c, err := dial(ctx, addr)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = c.Close() }()
-			for time.Since(began) < period && ctx.Err() == nil {
-				if _, err := c.post(key(i, answered[i])); err != nil {
-					return err
-				}
-				answered[i]++
-			}
-			return ctx.Err()
-		})
-	}
-	err = group.Wait()
-	for _, count := range answered {
-		n += count
-	}
-	return n, float64(n) / time.Since(began).Seconds(), err
+	return err
 }

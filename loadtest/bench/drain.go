@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,8 +12,10 @@ import (
 const (
 	// anyAccount is that of the events of a backlog, which nobody looks up.
 	anyAccount = "00000000-0000-7000-8000-000000000000"
-	// The service's batches: internal/outbox has them, which load tests do not import.
-	relayBatch, consumerBatch = 1000, 500
+	// batch is how many positions of the outbox a transaction takes: a batch of the relay, and, as
+	// half of the events are for its group, of a consumer. internal/outbox has their sizes, which
+	// load tests do not import.
+	batch = 1000
 )
 
 // drainFloor has pgbench do what a relay and the three consumer groups do with PostgreSQL, side by
@@ -27,10 +26,9 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	rate := func() float64 { return float64(events) / time.Since(began).Seconds() }
-	return b.costing(func() (int, sample, error) {
-		var published float64
+	rate := rateOf(events)
+	return b.costing(func() (sample, error) {
+		found := sample{"answered": float64(events)}
 		var group errgroup.Group
 		for name, script := range drainScripts() {
 			group.Go(func() error {
@@ -38,76 +36,65 @@ func (b *bench) drainFloor(ctx context.Context) (sample, error) {
 				if err != nil {
 					return err
 				}
-				path := filepath.Join(b.bin, name+".sql")
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					return err
-				}
-				_, _, err = f.run(ctx, path, "-c", "1", "-t", fmt.Sprint(max(1, events/script.batch)))
+				_, err = f.run(ctx, text, "-c", "1", "-t", fmt.Sprint(max(1, events/batch)))
 				if name == "relay" {
-					published = rate()
+					found["published"] = rate()
 				}
 				return err
 			})
 		}
 		err := group.Wait()
-		return events, sample{"published": published, "handled": rate()}, err
+		found["handled"] = rate()
+		return found, err
 	})
 }
 
 // script is one of pgbench: queries of the service, with values in the place of their parameters.
-// Each of its transactions takes so many positions of the outbox, up to :n.
+// Its transactions take the positions up to :n.
 type script struct {
-	batch   int
 	queries []string
-	values  map[string]string
+	values  *strings.Replacer
 }
 
 func drainScripts() map[string]script {
-	before := fmt.Sprint(":n - ", relayBatch)
+	before := fmt.Sprintf("(:n - %d)", batch)
 	return map[string]script{
-		"relay": {relayBatch, []string{"EventsBetween", "AdvanceOutbox"}, map[string]string{
-			"after": before, "last": "2000000000", "batch_size": fmt.Sprint(relayBatch),
-			"owner": "'" + anyAccount + "'", "before": before, "position": ":n", "lease_seconds": "10"}},
+		"relay": {[]string{"EventsBetween", "AdvanceOutbox"}, strings.NewReplacer("@after", before, "@last", "2000000000",
+			"@batch_size", fmt.Sprint(batch), "@owner", "'"+anyAccount+"'", "@before", before, "@position", ":n", "@lease_seconds", "10")},
 		"confirmations": consumer("order-confirmations", "order.placed", "ConfirmOrders"),
 		"notices":       consumer("warehouse-notices", "payment.succeeded", "NoticeWarehouse"),
 		"receipts":      consumer("payment-confirmations", "payment.succeeded", "ConfirmOrders"),
 	}
 }
 
-// consumer is what a group does. Half of the events are for it, so that its batch has two halves.
+// consumer is what a group does.
 func consumer(group, event, query string) script {
 	column := func(name string) string {
-		return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, 2*consumerBatch, event)
+		return fmt.Sprintf("(SELECT array_agg(%s ORDER BY id) FROM outbox WHERE id > :n - %d AND id <= :n AND type = '%s')", name, batch, event)
 	}
-	return script{2 * consumerBatch, []string{query}, map[string]string{"consumer": "'" + group + "'", "positions": column("id"),
-		"event_ids": column("event_id"), "types": "ARRAY['" + event + "']", "by_mail": "true"}}
+	return script{[]string{query}, strings.NewReplacer("@consumer", "'"+group+"'", "@positions", column("id"),
+		"@event_ids", column("event_id"), "@types", "ARRAY['"+event+"']", "@by_mail", "true")}
 }
-
-var parameter = regexp.MustCompile(`@(\w+)`)
 
 // text takes the queries from sqlc's files, by their names.
 func (s script) text() (string, error) {
-	outbox, err := os.ReadFile("sql/queries/outbox.sql")
-	if err != nil {
-		return "", err
-	}
-	inbox, err := os.ReadFile("sql/queries/inbox.sql")
-	if err != nil {
-		return "", err
-	}
-	all := fmt.Sprintf("\\set n :n + %d\n", s.batch)
-	for _, name := range s.queries {
-		_, text, found := strings.Cut(string(outbox)+string(inbox), "-- name: "+name+" ")
-		_, text, _ = strings.Cut(text, "\n")
-		text, _, _ = strings.Cut(text, ";")
-		all += parameter.ReplaceAllStringFunc(text, func(p string) string {
-			value, known := s.values[p[1:]]
-			found = found && known
-			return "(" + value + ")"
-		}) + ";\n"
-		if !found {
-			return "", fmt.Errorf("there is no query %s, or it has other parameters", name)
+	var queries string
+	for _, file := range []string{"outbox", "inbox"} {
+		text, err := os.ReadFile("sql/queries/" + file + ".sql")
+		if err != nil {
+			return "", err
 		}
+		queries += string(text)
+	}
+	all := fmt.Sprintf("\\set n :n + %d\n", batch)
+	for _, name := range s.queries {
+		_, query, found := strings.Cut(queries, "-- name: "+name+" ")
+		if !found {
+			return "", fmt.Errorf("there is no query %s", name)
+		}
+		_, query, _ = strings.Cut(query, "\n")
+		query, _, _ = strings.Cut(query, ";")
+		all += s.values.Replace(query) + ";\n"
 	}
 	return all, nil
 }

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -28,56 +24,94 @@ import (
 // The floor is what PostgreSQL and Redis cost and reach without the service: the same statements in
 // as many round trips, sent by their own benchmarks.
 
+//go:embed order.sql
+var orderScript string
+
 //go:embed order_setup.sql
 var orderSetup string
 
 const (
-	orderScript = "loadtest/bench/order.sql"
-	scripts     = "idempotency/redisstore/scripts/"
+	scripts = "idempotency/redisstore/scripts/"
 	// floorDatabase has no relay and no consumers.
 	floorDatabase = "bench"
 	// pgbenchClients are enough to use all of a small machine. Each opens a connection and prepares
 	// the statements anew in every run, which more of them would make the larger part of the cost.
 	pgbenchClients = 8
-
-	pgbenchRow  = "pgbench: one order's statements"
-	acquireRow  = "redis-benchmark: SET NX GET"
-	completeRow = "redis-benchmark: the script that completes"
 )
 
-// floor is prepared for measurements of the servers of a stack.
-type floor struct {
-	*bench
-	database string // its URL
-	pgbench  string
-	runs     int // of pgbench
+// floors are the rows of what is measured, with the server whose CPU time counts.
+var floors = map[string]string{
+	"pgbench: one order's statements":            "PostgreSQL",
+	"redis-benchmark: SET NX GET":                "Redis",
+	"redis-benchmark: the script that completes": "Redis",
 }
 
-// record is one of Redis, as the service has written it: as it is while in progress, and with an
-// answer, but still in progress, so that a script completes it again and again.
-type record struct{ owner, begun, answered string }
+// What the benchmarks print. The mean latency of pgbench stands for the median.
+var (
+	pgbenchFigures = regexp.MustCompile(`(?s)number of transactions actually processed: (?P<answered>\d+).*\nnumber of failed transactions: 0 .*` +
+		`\nlatency average = (?P<p50>[\d.]+) ms.*\ntps = (?P<rate>[\d.]+)`)
+	redisFigures = regexp.MustCompile(`(?P<rate>[\d.]+) requests per second, p50=(?P<p50>[\d.]+) msec`)
+)
+
+// figures runs a program, and returns the figures that it prints, by the names in the expression.
+func figures(printed *regexp.Regexp, program *exec.Cmd) (sample, error) {
+	text, err := program.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", program, err, text)
+	}
+	return figuresOf(printed, text)
+}
+
+func figuresOf(printed *regexp.Regexp, text []byte) (sample, error) {
+	found := printed.FindSubmatch(text)
+	if found == nil {
+		return nil, fmt.Errorf("a benchmark printed no %s:\n%s", printed, text)
+	}
+	s := sample{}
+	for i, name := range printed.SubexpNames()[1:] {
+		s[name], _ = strconv.ParseFloat(string(found[i+1]), 64) // digits
+	}
+	return s, nil
+}
+
+// floor is a database of a stack's server with the service's tables.
+type floor struct {
+	*bench
+	database, pgbench string // its URL, and the program
+	runs              int    // of pgbench
+}
 
 func (b *bench) prepareFloor(ctx context.Context) ([]trial, error) {
 	f, err := b.openFloor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := loadScript(ctx, b.redis)
+	reads, readsErr := os.ReadFile(scripts + "owner.lua")
+	completes, completesErr := os.ReadFile(scripts + "complete.lua")
+	hash, err := b.redis.ScriptLoad(ctx, string(reads)+string(completes)).Result()
+	if err := cmp.Or(readsErr, completesErr, err); err != nil {
+		return nil, fmt.Errorf("load the script that completes a record: %w", err)
+	}
+	names, err := b.redis.Keys(ctx, "idempotency:*:"+b.shop.Orders[0].Key).Result()
 	if err != nil {
 		return nil, err
 	}
-	p, err := anyRecord(ctx, b.redis)
+	kept, err := b.redis.Get(ctx, strings.Join(names, " ")).Bytes() // one, or there is none
+	if err != nil {
+		return nil, fmt.Errorf("read a record: %w", err)
+	}
+	owner, begun, answered, err := recordOf(kept)
 	if err != nil {
 		return nil, err
 	}
 	const key = "idempotency:bench:key-__rand_int__"
 	return []trial{
-		{pgbenchRow, f.orders},
-		{acquireRow, func(ctx context.Context) (sample, error) {
-			return f.command(ctx, b.cfg.redisCalls, "SET", key, p.begun, "PX", "600000", "NX", "GET")
+		{"pgbench: one order's statements", f.orders},
+		{"redis-benchmark: SET NX GET", func(ctx context.Context) (sample, error) {
+			return b.command(ctx, b.cfg.redisCalls, "SET", key, begun, "PX", "600000", "NX", "GET")
 		}},
-		{completeRow, func(ctx context.Context) (sample, error) {
-			return f.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, p.owner, p.answered, "86400000", "idempotency:changes")
+		{"redis-benchmark: the script that completes", func(ctx context.Context) (sample, error) {
+			return b.command(ctx, b.cfg.redisCalls/10, "EVALSHA", hash, "1", key, owner, answered, "86400000", "idempotency:changes")
 		}},
 	}, nil
 }
@@ -133,110 +167,42 @@ func await(ctx context.Context, conn *pgx.Conn, limit time.Duration, question st
 // orders runs pgbench, which counts in whole seconds.
 func (f *floor) orders(ctx context.Context) (sample, error) {
 	f.runs++
-	return f.costing(func() (int, sample, error) {
+	return f.costing(func() (sample, error) {
 		return f.run(ctx, orderScript, "-c", strconv.Itoa(pgbenchClients), "-j", "2", "-T", strconv.Itoa(max(1, int(f.cfg.step.Seconds()))),
-			"-D", fmt.Sprint("run=", f.runs), "-D", "account=00000000-0000-7000-8000-000000000000")
+			"-D", fmt.Sprint("run=", f.runs), "-D", "account="+anyAccount)
 	})
 }
 
 // run has pgbench run a script, whose :n begins at 0.
-func (f *floor) run(ctx context.Context, script string, args ...string) (n int, found sample, err error) {
-	args = append([]string{"-n", "-M", "prepared", "-f", script, "-D", "n=0"}, append(args, f.database)...)
-	printed, err := exec.CommandContext(ctx, f.pgbench, args...).CombinedOutput()
-	if err != nil {
-		return 0, nil, fmt.Errorf("pgbench, %s: %w\n%s", script, err, printed)
-	}
-	return parsePgbench(string(printed))
+func (f *floor) run(ctx context.Context, script string, args ...string) (sample, error) {
+	pgbench := exec.CommandContext(ctx, f.pgbench, append([]string{"-n", "-M", "prepared", "-f", "-", "-D", "n=0", f.database}, args...)...)
+	pgbench.Stdin = strings.NewReader(script)
+	return figures(pgbenchFigures, pgbench)
 }
 
-var pgbenchFigures = regexp.MustCompile(`(?s)number of transactions actually processed: (\d+).*\nnumber of failed transactions: (\d+).*` +
-	`\nlatency average = ([\d.]+) ms.*\ntps = ([\d.]+)`)
-
-// parsePgbench reads the number of transactions, the rate a second, and the mean latency in ms,
-// which stands for the median.
-func parsePgbench(printed string) (n int, found sample, err error) {
-	figures := pgbenchFigures.FindStringSubmatch(printed)
-	if figures == nil {
-		return 0, nil, fmt.Errorf("pgbench printed no %s:\n%s", pgbenchFigures, printed)
+// recordOf puts a completed record, as the service has written it, back into progress: as it was
+// then, and with its answer, so that a script completes it again and again.
+func recordOf(kept []byte) (owner, begun, answered string, err error) {
+	var r idempotency.Record
+	if err := r.UnmarshalBinary(kept); err != nil {
+		return "", "", "", err
 	}
-	if figures[2] != "0" {
-		return 0, nil, fmt.Errorf("%s transactions of pgbench failed", figures[2])
-	}
-	var rate, latency float64
-	_, err = fmt.Sscan(strings.Join(figures[1:], " "), &n, new(int), &latency, &rate)
-	return n, sample{"rate": rate, "p50": latency}, err
-}
-
-// loadScript has Redis know the script that completes a record.
-func loadScript(ctx context.Context, client *redis.Client) (hash string, err error) {
-	owner, ownerErr := os.ReadFile(scripts + "owner.lua")
-	complete, err := os.ReadFile(scripts + "complete.lua")
-	if err := cmp.Or(ownerErr, err); err != nil {
-		return "", err
-	}
-	return client.ScriptLoad(ctx, string(owner)+string(complete)).Result()
-}
-
-// anyRecord takes one that the service has written.
-func anyRecord(ctx context.Context, client *redis.Client) (record, error) {
-	names := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
-	for names.Next(ctx) {
-		text, err := client.Get(ctx, names.Val()).Bytes()
-		if err != nil {
-			return record{}, err
-		}
-		if bytes.Contains(text, []byte(`"status":"Completed"`)) {
-			return recordOf(text)
-		}
-	}
-	return record{}, cmp.Or(names.Err(), errors.New("no record in Redis"))
-}
-
-// recordOf puts a completed record back into progress.
-func recordOf(text []byte) (record, error) {
-	line, body, _ := bytes.Cut(text, []byte("\n"))
-	var metadata map[string]any
-	if err := json.Unmarshal(line, &metadata); err != nil {
-		return record{}, fmt.Errorf("read a record: %w", err)
-	}
-	owner, _ := metadata["owner"].(string)
-	metadata["status"] = "InProgress"
-	answered, answeredErr := json.Marshal(metadata)
-	maps.DeleteFunc(metadata, func(name string, _ any) bool { return strings.HasPrefix(name, "response") })
-	begun, err := json.Marshal(metadata)
-	return record{owner, string(begun) + "\n", string(answered) + "\n" + string(body)}, cmp.Or(answeredErr, err)
+	answered = strings.Replace(string(kept), string(r.Status), string(idempotency.StatusInProgress), 1)
+	r.Status, r.Response = idempotency.StatusInProgress, idempotency.Response{}
+	pending, err := r.MarshalBinary()
+	return string(r.Owner), string(pending), answered, err
 }
 
 // command runs redis-benchmark with keys of which there are a tenth as many as commands.
-func (f *floor) command(ctx context.Context, commands int, command ...string) (sample, error) {
-	host, port, _ := strings.Cut(f.stack.Addr(stack.Redis), ":")
-	args := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(f.cfg.clients), "-n", strconv.Itoa(commands),
-		"-r", strconv.Itoa(f.cfg.redisCalls / 10), "--csv"}, command...)
-	return f.costing(func() (int, sample, error) {
-		printed, err := exec.CommandContext(ctx, "redis-benchmark", args...).Output()
-		if err != nil {
-			return 0, nil, fmt.Errorf("redis-benchmark: %w", err)
+func (b *bench) command(ctx context.Context, commands int, command ...string) (sample, error) {
+	host, port, _ := strings.Cut(b.stack.Addr(stack.Redis), ":")
+	args := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(clients), "-n", strconv.Itoa(commands),
+		"-r", strconv.Itoa(b.cfg.redisCalls / 10), "-q"}, command...)
+	return b.costing(func() (sample, error) {
+		found, err := figures(redisFigures, exec.CommandContext(ctx, "redis-benchmark", args...))
+		if err == nil {
+			found["answered"] = float64(commands)
 		}
-		found, err := parseRedisBenchmark(string(printed))
-		return commands, found, err
+		return found, err
 	})
-}
-
-// parseRedisBenchmark reads the rate a second, and latencies in ms. What is before the figures is
-// the command, which may have anything in it.
-func parseRedisBenchmark(csv string) (sample, error) {
-	cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(csv), `"`), `","`)
-	figures := []string{"rate", "average", "minimum", "p50", "p95", "p99", "maximum"}
-	if len(cells) < 2*len(figures) {
-		return nil, fmt.Errorf("redis-benchmark printed %q", csv)
-	}
-	s := sample{}
-	for i, cell := range cells[len(cells)-len(figures):] {
-		value, err := strconv.ParseFloat(cell, 64)
-		if err != nil {
-			return nil, fmt.Errorf("redis-benchmark printed %q: %w", csv, err)
-		}
-		s[figures[i]] = value
-	}
-	return s, nil
 }

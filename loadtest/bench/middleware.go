@@ -18,18 +18,13 @@ const (
 	othersModule = "loadtest/others"
 	// repeated is how many keys the replays take turns with.
 	repeated = 50
+	ours     = "oncepay"
 )
 
-// contender is a middleware, by its name in loadtest/others.
-type contender struct{ Name, What string }
-
-const (
-	ours    = "oncepay"
-	nothing = "none"
-)
-
-var contenders = []contender{
-	{nothing, "no middleware"},
+// contenders are middleware, by their names in loadtest/others, where a test sees that each of them
+// replays.
+var contenders = []struct{ Name, What string }{
+	{"none", "no middleware"},
 	{ours, "oncepay"},
 	{"setnx", "SET NX"},
 	{"setnx-autopipeline", "SET NX, AutoPipeline"},
@@ -41,7 +36,10 @@ const newKeys, replays = "new keys", "replays"
 
 // middleware compares middleware on Redis, in front of a handler that does nothing.
 func middleware(ctx context.Context, b *bench) (map[string]any, error) {
-	program := filepath.Join(b.bin, "others")
+	program, err := filepath.Abs(filepath.Join(outFolder, "others")) // go build -C is elsewhere
+	if err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(b.out, "  building %s\n", othersModule)
 	if printed, err := exec.CommandContext(ctx, "go", "build", "-C", othersModule, "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", othersModule, err, printed)
@@ -61,7 +59,7 @@ func middleware(ctx context.Context, b *bench) (map[string]any, error) {
 			}
 		}
 	}
-	found, err := b.interleave(ctx, trials, "rate", "server", "redis")
+	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "server", "redis")
 	return b.middlewareFound(found), err
 }
 
@@ -87,63 +85,33 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	addr = strings.TrimSpace(addr)
-	if err := checkReplays(ctx, addr, name != nothing); err != nil {
+	newKey := func(connection, n int) string { return fmt.Sprintf("bench-%d-%d", connection, n) }
+	replay := func(connection, n int) string { return fmt.Sprintf("replay-%d", (connection*7+n)%repeated) }
+	// One connection warms up, as no key that is repeated may be in progress.
+	if _, err := drive(ctx, addr, 1, b.cfg.step/4, replay); err != nil {
 		return nil, err
 	}
-	warm := func(connection, n int) string { return fmt.Sprintf("warm-%d-%d", connection, n) }
-	if _, _, err := drive(ctx, addr, connections, b.cfg.step/4, warm); err != nil {
-		return nil, err
-	}
-	key := func(connection, n int) string { return fmt.Sprintf("bench-%d-%d", connection, n) }
-	if kind == replays {
-		key = func(connection, n int) string { return fmt.Sprintf("replay-%d", (connection*7+n)%repeated) }
-	}
-	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (int, sample, error) {
-		n, rate, err := drive(ctx, addr, connections, b.cfg.step, key)
-		return n, sample{"rate": rate}, err
+	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (sample, error) {
+		if kind == replays {
+			return drive(ctx, addr, connections, b.cfg.step, replay)
+		}
+		return drive(ctx, addr, connections, b.cfg.step, newKey)
 	})
-}
-
-// checkReplays sends each key that is repeated twice: a middleware that executes it again must not
-// be measured.
-func checkReplays(ctx context.Context, addr string, want bool) error {
-	c, err := dial(ctx, addr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	for i := range repeated {
-		first, err := c.post(fmt.Sprintf("replay-%d", i))
-		if err != nil {
-			return err
-		}
-		again, err := c.post(fmt.Sprintf("replay-%d", i))
-		if err != nil {
-			return err
-		}
-		if (first == again) != want {
-			return fmt.Errorf("the answers to one key are %s and %s", first, again)
-		}
-	}
-	return nil
 }
 
 func (b *bench) middlewareFound(found results) map[string]any {
 	kinds := []string{newKeys, replays}
-	var bars []bar
-	var legend []string
+	var groups, legend []string
 	for _, connections := range b.cfg.connections {
 		for _, kind := range kinds {
-			group := bar{name: fmt.Sprintf("%s, %d", kind, connections)}
-			for _, c := range contenders {
-				group.values = append(group.values, found.Of(cell(c.Name, kind, connections), "server").median)
-			}
-			bars = append(bars, group)
+			groups = append(groups, fmt.Sprint(kind, ", ", connections))
 		}
 	}
 	for _, c := range contenders {
 		legend = append(legend, c.What)
 	}
-	b.plots["middleware"] = drawBars("CPU of the server per request", legend, bars)
+	b.plots["middleware"] = drawBars("CPU of the server per request", groups, legend, func(group, contender int) float64 {
+		return found.Of(cell(contenders[contender].Name, kinds[group%2], b.cfg.connections[group/2]), "server").median
+	})
 	return map[string]any{"found": found, "connections": b.cfg.connections, "kinds": kinds, "contenders": contenders, "ours": ours}
 }

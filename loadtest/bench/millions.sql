@@ -1,4 +1,4 @@
--- What loadtest/bench/millions.go fills the tables with. Names that begin with a colon are replaced.
+-- What loadtest/bench/growth.go fills the tables with. Names that begin with a colon are replaced.
 
 -- orders
 INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_currency, created_at, updated_at, expires_at)

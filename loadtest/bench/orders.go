@@ -7,27 +7,6 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// pace is the rate a second at which the service is measured below its limit.
-const pace = 200
-
-// loads are the kinds of requests to the service.
-var loads = []string{"order", "order, one hot SKU", "replay", "card payment"}
-
-// target sends one kind of requests. What is paid is placed before: at the limit, the measurement
-// ends when all are paid.
-func (b *bench) target(ctx context.Context, load string) (vegeta.Targeter, error) {
-	switch load {
-	case loads[0]:
-		return b.shop.NewOrders, nil
-	case loads[1]:
-		return b.shop.HotOrders, nil
-	case loads[2]:
-		return b.shop.Replays, nil
-	}
-	placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
-	return b.shop.PaymentsOf(placed), err
-}
-
 // orders measures the service through nginx, and its servers without it.
 func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	trials, err := b.prepareFloor(ctx)
@@ -37,19 +16,35 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
+	loads := []struct {
+		name   string
+		target vegeta.Targeter // nil: payments
+	}{{"order", b.shop.NewOrders}, {"order, one hot SKU", b.shop.HotOrders}, {"replay", b.shop.Replays}, {"card payment", nil}}
+	var names, requests []string
 	for _, load := range loads {
+		names = append(names, load.name)
 		for _, rate := range []int{0, pace} {
-			trials = append(trials, trial{at(load, rate), func(ctx context.Context) (sample, error) {
-				target, err := b.target(ctx, load)
-				if err != nil {
-					return nil, err
+			name := at(load.name, rate)
+			requests = append(requests, name)
+			trials = append(trials, trial{name, func(ctx context.Context) (sample, error) {
+				target := load.target
+				if target == nil { // at the limit, the measurement ends when all that are placed before are paid
+					placed, err := b.shop.Place(ctx, max(20, int(2*pace*b.cfg.step.Seconds())))
+					if err != nil {
+						return nil, err
+					}
+					target = b.shop.PaymentsOf(placed)
 				}
-				return b.attack(ctx, at(load, rate), target, rate, b.cfg.step)
+				return b.attack(ctx, name, target, rate, b.cfg.step)
 			}})
 		}
 	}
-	found, err := b.interleave(ctx, trials, "rate", "replicas", "PostgreSQL", "Redis")
-	return b.ordersFound(found), err
+	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
+	b.plots["orders"] = drawBars("CPU per request", names, tiers, func(load, tier int) float64 {
+		return found.Of(at(names[load], 0), tiers[tier]).median
+	})
+	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
+		"pgbenchClients": pgbenchClients, "floors": floors}, err
 }
 
 func at(load string, rate int) string {
@@ -57,20 +52,4 @@ func at(load string, rate int) string {
 		return load + ", at the limit"
 	}
 	return fmt.Sprintf("%s, %d/s", load, rate)
-}
-
-func (b *bench) ordersFound(found results) map[string]any {
-	var requests []string
-	var bars []bar
-	for _, load := range loads {
-		requests = append(requests, at(load, 0), at(load, pace))
-		group := bar{name: load}
-		for _, tier := range tiers {
-			group.values = append(group.values, found.Of(at(load, 0), tier).median)
-		}
-		bars = append(bars, group)
-	}
-	b.plots["orders"] = drawBars("CPU per request", tiers, bars)
-	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": b.cfg.clients, "pace": pace,
-		"pgbenchClients": pgbenchClients}
 }

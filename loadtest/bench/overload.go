@@ -4,58 +4,107 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
+	"syscall"
+	"time"
 
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/oncepay/oncepay/loadtest/bench/curve"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// overload draws the curve of loadtest/bench/overload, at multiples of the limit: how many orders a
-// second are done when each client sends its next one at once.
-func overload(ctx context.Context, b *bench) (map[string]any, error) {
-	step := 2 * b.cfg.step
-	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, step); err != nil {
-		return nil, err
-	}
-	limit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, step)
-	if err != nil {
-		return nil, err
-	}
-	var rates []int
-	again := command + "/overload -for " + step.String() + " -rates "
-	for _, multiple := range b.cfg.offered {
-		rates = append(rates, max(1, int(math.Round(multiple*limit["rate"]))))
-		again += strconv.Itoa(rates[len(rates)-1]) + ","
-	}
-	load, err := curve.Open(ctx, b.stack.URL(), apiKey)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := curve.Measure(ctx, load, rates, step, b.out)
-	return b.overloadFound(rows, limit["rate"], strings.TrimSuffix(again, ",")), err
+// rest lets the system finish one rate before the next.
+const rest = 3 * time.Second
+
+// class is requests that come beside the new orders, whose rate is the offered one. What should get
+// through in spite of them comes at a steady rate.
+type class struct {
+	name   string
+	rate   int // a second
+	target vegeta.Targeter
 }
 
-func (b *bench) overloadFound(rows []*curve.Row, limit float64, command string) map[string]any {
-	sent, most := map[int]float64{}, 0.0 // new orders a second that were sent, by the rate that was offered
+// row is what became of one class at one rate of new orders.
+type row struct {
+	Offered int // new orders a second
+	Class   string
+	Cores   float64 // that the load of all classes took from the machine
+	Found   sample
+}
+
+// overload measures latency against offered load with an open model, for each class of requests, at
+// multiples of the limit.
+func overload(ctx context.Context, b *bench) (map[string]any, error) {
+	limit, err := b.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, multiple := range b.cfg.offered {
+		if err := wait.Pause(ctx, rest); err != nil {
+			return nil, err
+		}
+		rows = append(rows, b.drive(ctx, max(1, int(math.Round(multiple*limit))))...)
+	}
+	return b.overloadFound(rows, limit), ctx.Err()
+}
+
+// limit is how many orders a second are done when each client sends its next one at once.
+func (b *bench) limit(ctx context.Context) (float64, error) {
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, 2*b.cfg.step); err != nil {
+		return 0, err
+	}
+	limit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, 2*b.cfg.step)
+	return limit["rate"], err
+}
+
+// drive sends all classes side by side. A rate ends on time, even if not all that is offered was
+// sent until then.
+func (b *bench) drive(ctx context.Context, offered int) []row {
+	classes := []class{{"new order", offered, b.shop.NewOrders}, {"replay", 50, b.shop.Replays}, {"key look-up", 20, b.shop.LookUps},
+		{"card payment", 20, b.shop.Payments}, {"list", 20, b.shop.Lists}}
+	rows := make([]row, len(classes))
+	began, used := time.Now(), usedCPU()
+	var group sync.WaitGroup
+	for i, c := range classes {
+		group.Go(func() { rows[i] = row{offered, c.name, 0, send(ctx, c.target, c.rate, 2*b.cfg.step)} })
+	}
+	group.Wait()
+	for i := range rows {
+		rows[i].Cores = (usedCPU() - used).Seconds() / time.Since(began).Seconds()
+	}
+	return rows
+}
+
+// usedCPU is the CPU time of this process.
+func usedCPU() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only for another argument
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// overloadFound has the rows of each rate begin with the new orders.
+func (b *bench) overloadFound(rows []row, limit float64) map[string]any {
+	var classes []string
+	sent, most := map[int]float64{}, 0.0 // new orders a second, by those that were offered
 	for _, r := range rows {
-		if r.Class == curve.NewOrder {
-			sent[r.Offered], most = r.Sent, max(most, r.Sent)
+		if r.Class == rows[0].Class {
+			sent[r.Offered], most = r.Found["sent"], max(most, r.Found["sent"])
+		}
+		if !slices.Contains(classes, r.Class) {
+			classes = append(classes, r.Class)
 		}
 	}
-	var p50, p99 []line // of each class
-	for _, r := range rows {
-		class := slices.IndexFunc(p50, func(l line) bool { return l.name == r.Class })
-		if class < 0 {
-			class, p50, p99 = len(p50), append(p50, line{name: r.Class}), append(p99, line{name: r.Class})
+	for _, figure := range []string{"p50", "p99"} {
+		lines := make([]line, len(classes))
+		for _, r := range rows {
+			l := &lines[slices.Index(classes, r.Class)]
+			if l.name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
+				l.points = append(l.points, plotter.XY{X: sent[r.Offered], Y: max(1, r.Found[figure])})
+			}
 		}
-		if r.Done > 0 { // nothing done has no latency
-			p50[class].points = append(p50[class].points, plotter.XY{X: sent[r.Offered], Y: max(1, r.P50)})
-			p99[class].points = append(p99[class].points, plotter.XY{X: sent[r.Offered], Y: max(1, r.P99)})
-		}
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", true, lines)
 	}
-	b.plots["overload-p50"] = drawLines("p50 against load", "new orders sent a second", "ms", true, p50)
-	b.plots["overload-p99"] = drawLines("p99 against load", "new orders sent a second", "ms", true, p99)
-	return map[string]any{"rows": rows, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": b.cfg.clients, "command": command}
+	return map[string]any{"rows": rows, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

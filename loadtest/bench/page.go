@@ -1,16 +1,25 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"text/template"
+	"time"
 
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/load"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // levers ends the page. It is written by hand, and no .md: its links are those of the page.
@@ -21,24 +30,28 @@ var levers string
 //go:embed page.md.tmpl
 var pageText string
 
-var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+var pageTemplate = template.Must(template.New("").Option("missingkey=zero").Funcs(template.FuncMap{
 	"number": func(n any) string {
 		if integer, ok := n.(int); ok {
 			return number(float64(integer))
 		}
 		return number(n.(float64))
 	},
-	"cell": cell, "pgbenchRow": func() string { return pgbenchRow }, "acquireRow": func() string { return acquireRow }, "completeRow": func() string { return completeRow },
+	"cell": cell,
 }).Parse(pageText))
 
 // head is what the page begins with, and what the parts found, by their names.
 type head struct {
-	Command, Date, Took, Machine, Load, Step string
-	Rounds                                   int
-	Found                                    map[string]any
+	Command, Date string
+	Took          time.Duration
+	Machine       string
+	Load          float64
+	Step          time.Duration
+	Rounds        int
+	Found         map[string]any
 }
 
-// write writes the page and its pictures.
+// write writes the page and its pictures, and prints it.
 func (b *bench) write(h head) error {
 	folder := filepath.Join(filepath.Dir(b.cfg.page), "plots")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -49,20 +62,11 @@ func (b *bench) write(h head) error {
 			return fmt.Errorf("draw %s: %w", name, err)
 		}
 	}
-	text, err := render("page", h)
-	if err != nil {
+	var page, text strings.Builder
+	if err := pageTemplate.Execute(&page, h); err != nil {
 		return err
 	}
-	return os.WriteFile(b.cfg.page, []byte(text+"\n"+levers), 0o644)
-}
-
-// render executes a template of the page. The columns of its tables are aligned, so that they can
-// be read on a terminal, too.
-func render(name string, data any) (string, error) {
-	var page, text strings.Builder
-	if err := pageTemplate.ExecuteTemplate(&page, name, data); err != nil {
-		return "", err
-	}
+	// The columns of tables are aligned, so that they can be read on a terminal, too.
 	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
 	for line := range strings.Lines(page.String()) {
 		if strings.HasPrefix(line, "|") {
@@ -70,8 +74,11 @@ func render(name string, data any) (string, error) {
 		}
 		fmt.Fprint(aligned, line)
 	}
-	err := aligned.Flush()
-	return text.String(), err
+	if err := aligned.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.out, text.String())
+	return os.WriteFile(b.cfg.page, []byte(text.String()+"\n"+levers), 0o644)
 }
 
 // String is the median, with the extremes if there was more than one round.
@@ -95,4 +102,24 @@ func number(f float64) string {
 		return fmt.Sprintf("%.1f", f)
 	}
 	return english.Sprintf("%.0f", f)
+}
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// thisMachine says where the figures are from, and how busy it is. What is not found is left out.
+func thisMachine(ctx context.Context) (machine string, busy float64) {
+	model := "unknown model"
+	if cpus, _ := cpu.InfoWithContext(ctx); len(cpus) > 0 {
+		model = cpus[0].ModelName
+	}
+	if average, err := load.AvgWithContext(ctx); err == nil {
+		busy = average.Load1
+	}
+	version := func(p *programs.Program, flag string) string {
+		path, _ := p.Find()
+		printed, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+		return versionNumber.FindString(string(printed))
+	}
+	return fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
+		runtime.Version(), version(programs.PostgreSQL, "--version"), version(programs.Redis, "--version"), version(programs.Nginx, "-v")), busy
 }

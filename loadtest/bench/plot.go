@@ -5,7 +5,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 const (
@@ -14,27 +13,20 @@ const (
 	barsWidth = 2.4 * vg.Centimeter
 )
 
-// bar is a group of bars: one value for each name of the legend.
-type bar struct {
-	name   string
-	values []float64
-}
-
-// drawBars draws times in µs.
-func drawBars(title string, legend []string, groups []bar) *plot.Plot {
+// drawBars draws times in µs: a group of bars for each name, with one for each name of the legend.
+func drawBars(title string, groups, legend []string, value func(group, of int) float64) *plot.Plot {
 	p := newPlot(title, "", "µs")
 	width := barsWidth / vg.Length(len(legend))
-	names := make([]string, len(groups))
 	for i, name := range legend {
 		bars := &plotter.BarChart{Values: make(plotter.Values, len(groups)), Width: width, Color: plotutil.Color(i),
 			Offset: width * (vg.Length(i) - vg.Length(len(legend)-1)/2)}
-		for g, group := range groups {
-			bars.Values[g], names[g] = group.values[i], group.name
+		for g := range groups {
+			bars.Values[g] = value(g, i)
 		}
 		p.Add(bars)
 		p.Legend.Add(name, bars)
 	}
-	p.NominalX(names...)
+	p.NominalX(groups...)
 	p.X.Min, p.X.Max, p.Y.Min = -0.6, float64(len(groups))-0.4, 0
 	p.Y.Max *= 1.5 // room for the legend
 	return p
@@ -50,13 +42,11 @@ type line struct {
 func drawLines(title, x, y string, logarithmic bool, lines []line) *plot.Plot {
 	p := newPlot(title, x, y)
 	for i, l := range lines {
-		if len(l.points) == 0 {
-			continue
+		if curve, points, err := plotter.NewLinePoints(l.points); err == nil { // without points there is no curve
+			curve.Color, points.Color, points.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+			p.Add(curve, points)
+			p.Legend.Add(l.name, curve, points)
 		}
-		curve := &plotter.Line{XYs: l.points, LineStyle: draw.LineStyle{Color: plotutil.Color(i), Width: 1}}
-		points := &plotter.Scatter{XYs: l.points, GlyphStyle: draw.GlyphStyle{Color: plotutil.Color(i), Radius: 2.5, Shape: plotutil.Shape(i)}}
-		p.Add(curve, points)
-		p.Legend.Add(l.name, curve, points)
 	}
 	if p.Y.Min = 0; logarithmic {
 		p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}

@@ -22,9 +22,9 @@ type results map[string][]sample
 
 // interleave measures all trials in turn, round by round: what happens to the machine meanwhile
 // happens to all of them.
-func (b *bench) interleave(ctx context.Context, trials []trial, shown ...string) (results, error) {
+func (b *bench) interleave(ctx context.Context, rounds int, trials []trial, shown ...string) (results, error) {
 	found := results{}
-	for round := range b.cfg.rounds {
+	for round := range rounds {
 		for i, t := range trials {
 			began := time.Now()
 			s, err := t.measure(ctx)
@@ -32,7 +32,7 @@ func (b *bench) interleave(ctx context.Context, trials []trial, shown ...string)
 				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
 			found[t.name] = append(found[t.name], s)
-			fmt.Fprintf(b.out, "  round %d/%d  %2d/%d  %4.1f s  %-44s", round+1, b.cfg.rounds, i+1, len(trials), time.Since(began).Seconds(), t.name)
+			fmt.Fprintf(b.out, "  round %d/%d  %2d/%d  %4.1f s  %-44s", round+1, rounds, i+1, len(trials), time.Since(began).Seconds(), t.name)
 			for _, name := range shown {
 				fmt.Fprintf(b.out, "  %s %s", name, number(s[name]))
 			}

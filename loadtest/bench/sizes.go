@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +30,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	commands, err := b.redis.Info(ctx, "commandstats").Result()
+	stats, err := b.redis.InfoMap(ctx, "commandstats").Result()
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +44,12 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 	kept, err := b.redisSizes(ctx)
 	tables := maps.Clone(order)
 	maps.Copy(tables, payment)
-	for _, bytes := range []sample{order, payment} {
-		total := 0.0
-		for _, of := range bytes {
-			total += of
-		}
-		bytes["all"] = total
-	}
 	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "tables": tables, "order": order, "payment": payment, "kept": kept,
-		"commands": parseCommands(commands, b.cfg.sized)}, err
+		"commands": commandsOf(stats["Commandstats"], b.cfg.sized)}, err
 }
 
 // grown is how many bytes each table has grown for each operation and all its events, with its
-// indexes and before any vacuum.
+// indexes and before any vacuum; and all of them together.
 func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 	before, err := b.tables(ctx)
 	if err == nil {
@@ -69,16 +61,21 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	grown, err := b.tables(ctx)
-	for name := range grown {
-		grown[name] = (grown[name] - before[name]) / float64(b.cfg.sized)
+	after, err := b.tables(ctx)
+	grown := sample{}
+	for name := range after {
+		if bytes := (after[name] - before[name]) / float64(b.cfg.sized); bytes > 0 {
+			grown[name] = bytes
+		}
 	}
-	maps.DeleteFunc(grown, func(_ string, bytes float64) bool { return bytes <= 0 })
 	return grown, err
 }
 
+// tables are the bytes of each table, and of all.
 func (b *bench) tables(ctx context.Context) (found sample, err error) {
-	err = b.db.QueryRow(ctx, "SELECT json_object_agg(relname, pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace").Scan(&found)
+	err = b.db.QueryRow(ctx, `SELECT json_object_agg(coalesce(relname, 'all'), bytes) FROM (
+		SELECT relname::text, sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
+		WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY ROLLUP (relname)) t`).Scan(&found)
 	return found, err
 }
 
@@ -117,13 +114,13 @@ type redisCommand struct {
 	PerOrder, Micros float64
 }
 
-var commandLine = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+),usec=(\d+)`)
-
-func parseCommands(info string, orders int) (all []redisCommand) {
-	for _, found := range commandLine.FindAllStringSubmatch(info, -1) {
-		calls, _ := strconv.ParseFloat(found[2], 64) // digits
-		micros, _ := strconv.ParseFloat(found[3], 64)
-		all = append(all, redisCommand{strings.ToUpper(strings.ReplaceAll(found[1], "|", " ")), calls / float64(orders), micros / calls})
+// commandsOf reads Redis's statistics, and begins with the most frequent command.
+func commandsOf(stats map[string]string, orders int) (all []redisCommand) {
+	for name, counts := range stats {
+		var calls, micros float64
+		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &micros) // what Redis never writes otherwise
+		name = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "cmdstat_"), "|", " "))
+		all = append(all, redisCommand{name, calls / float64(orders), micros / calls})
 	}
 	slices.SortFunc(all, func(a, b redisCommand) int { return cmp.Compare(b.PerOrder, a.PerOrder) })
 	return all

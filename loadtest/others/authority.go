@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -147,7 +145,7 @@ func (o outside) provider() authority.Provider {
 		if err := o.pool.QueryRow(ctx, "SELECT request FROM outside_calls WHERE id = $1", a.ID).Scan(&request); err != nil {
 			return nil, err
 		}
-		call, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request)))
+		call, err := requestOf(request)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -25,6 +27,11 @@ func everyRequest(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// requestOf reads a request that was dumped.
+func requestOf(raw []byte) (*http.Request, error) {
+	return http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 }
 
 // asksForRetry says that an answer is about this moment alone. None of the systems keeps such an

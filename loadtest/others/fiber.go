@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httputil"
 	"strings"
 	"sync"
 	"time"
@@ -32,20 +32,20 @@ const (
 // answered is not to be kept.
 var errNotKept = errors.New("the answer asks for a retry")
 
-// fiberFront is Fiber's idempotency middleware with Redis as its storage. Without a lock it takes
-// its own, which is of this process.
+// newFiber is Fiber's idempotency middleware with Redis as its storage, before a handler. Without a
+// lock it takes its own, which is of this process.
+func newFiber(client *redis.Client, lock idempotency.Locker, handler fiber.Handler) *fiber.App {
+	app := fiber.New(fiber.Config{ErrorHandler: fiberError})
+	app.Use(idempotency.New(idempotency.Config{KeyHeader: headerKey, KeyHeaderValidate: validKey, Lifetime: lifetime,
+		Storage: storage.NewFromConnection(client), Lock: lock}))
+	app.Use(handler)
+	return app
+}
+
 func fiberFront(client *redis.Client, lock idempotency.Locker) front {
 	return func(next http.Handler) http.Handler {
-		app := fiber.New(fiber.Config{ErrorHandler: fiberError})
-		app.Use(idempotency.New(idempotency.Config{
-			KeyHeader:         headerKey,
-			KeyHeaderValidate: validKey,
-			Lifetime:          lifetime,
-			Storage:           storage.NewFromConnection(client),
-			Lock:              lock,
-		}))
-		handler := adaptor.HTTPHandler(ownRequest(everyRequest(next)))
-		app.Use(func(c fiber.Ctx) error {
+		handler := adaptor.HTTPHandler(ownRequest(next))
+		return adaptor.FiberApp(newFiber(client, lock, func(c fiber.Ctx) error {
 			if err := handler(c); err != nil {
 				return err
 			}
@@ -54,8 +54,7 @@ func fiberFront(client *redis.Client, lock idempotency.Locker) front {
 				return errNotKept
 			}
 			return nil
-		})
-		return adaptor.FiberApp(app)
+		}))
 	}
 }
 
@@ -85,22 +84,16 @@ func fiberError(c fiber.Ctx, err error) error {
 // some of it for longer.
 func ownRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body bytes.Buffer
-		if _, err := body.ReadFrom(r.Body); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+		raw, err := httputil.DumpRequest(r, true)
+		var own *http.Request
+		if err == nil {
+			own, err = requestOf(raw)
 		}
-		own, err := http.NewRequestWithContext(context.Background(), strings.Clone(r.Method), strings.Clone(r.RequestURI), &body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		own.RemoteAddr = strings.Clone(r.RemoteAddr)
-		for name, values := range r.Header {
-			for _, value := range values {
-				own.Header.Add(strings.Clone(name), strings.Clone(value))
-			}
-		}
 		next.ServeHTTP(w, own)
 	})
 }

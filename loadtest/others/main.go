@@ -2,7 +2,7 @@
 // fault campaign can be run on them: the handlers, the database and the endpoints are oncepay's,
 // and what stands in front of them is chosen by SYSTEM. It takes the place of "oncepay serve" in a
 // stack; see ../OTHERS.md. "others bench" serves one middleware on a handler that does nothing, for
-// ../bench.
+// ../bench, and "others table" prints the scores of campaigns.
 package main
 
 import (
@@ -15,10 +15,10 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -33,12 +33,15 @@ const redisTimeout = time.Second
 // front puts a system before the handlers.
 type front func(http.Handler) http.Handler
 
-// systems are those that can be chosen, with what they keep in Redis. built is another one.
+// systems are those that can be chosen, with what they keep in Redis. They decide which requests
+// are executed; each of those has to go through everyRequest. built is another one.
 var systems = map[string]func(*redis.Client) front{
-	"none":       func(*redis.Client) front { return everyRequest },
+	"none":       func(*redis.Client) front { return func(next http.Handler) http.Handler { return next } },
 	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
 	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
-	"setnx":      setNXFront,
+	"setnx": func(client *redis.Client) front {
+		return func(next http.Handler) http.Handler { return setNX{client, next} }
+	},
 }
 
 // built is the service that is built on the authority. It needs no Redis.
@@ -55,11 +58,13 @@ func main() {
 
 // run is the program: args without its name, environ as os.Environ gives it.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
-	if len(args) > 0 && args[0] == "bench" {
+	switch {
+	case len(args) > 0 && args[0] == "bench":
 		return serveBench(ctx, args[1:], os.Stdin, stdout)
-	}
-	if !slices.Equal(args, []string{"serve"}) {
-		return errors.New("the commands are serve and bench")
+	case len(args) > 0 && args[0] == "table":
+		return printTable(args[1:], stdout)
+	case !slices.Equal(args, []string{"serve"}):
+		return errors.New("the commands are serve, bench and table")
 	}
 	cfg, err := app.ParseConfig(environ)
 	if err != nil {
@@ -86,14 +91,11 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 }
 
 func choose(ctx context.Context, environ []string, database string, client *redis.Client) (front, error) {
-	for _, pair := range environ {
-		name, ok := strings.CutPrefix(pair, "SYSTEM=")
-		switch {
-		case ok && name == built:
-			return openOutside(ctx, database)
-		case ok && systems[name] != nil:
-			return systems[name](client), nil
-		}
+	switch name := env.ToMap(environ)["SYSTEM"]; {
+	case name == built:
+		return openOutside(ctx, database)
+	case systems[name] != nil:
+		return func(next http.Handler) http.Handler { return systems[name](client)(everyRequest(next)) }, nil
 	}
 	return nil, fmt.Errorf("SYSTEM must be one of %v", append(slices.Sorted(maps.Keys(systems)), built))
 }

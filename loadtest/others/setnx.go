@@ -36,10 +36,6 @@ type keptAnswer struct {
 	Body   string      `json:"body"`
 }
 
-func setNXFront(client *redis.Client) front {
-	return func(next http.Handler) http.Handler { return setNX{client, everyRequest(next)} }
-}
-
 // ServeHTTP implements [http.Handler].
 func (s setNX) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get(headerKey)

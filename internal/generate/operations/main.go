@@ -11,7 +11,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -24,18 +23,14 @@ const (
 )
 
 func main() {
-	if err := run("."); err != nil {
+	made, err := generate(".")
+	if err == nil {
+		err = os.WriteFile(page, []byte(made), 0o644)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "operations:", err)
 		os.Exit(1)
 	}
-}
-
-func run(root string) error {
-	made, err := generate(root)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(root+"/"+page, []byte(made), 0o644)
 }
 
 // generate returns the page with both tables made anew.
@@ -79,14 +74,9 @@ func readSettings(name string) (settings []setting, err error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType).Fields
-	for _, f := range fields.List {
-		literal, err := strconv.Unquote(f.Tag.Value)
-		if err != nil {
-			return nil, err
-		}
-		tag := reflect.StructTag(literal)
-		settings = append(settings, setting{f.Names[0].Name, tag.Get("env"), tag.Get("envDefault"), f.Doc.Text()})
+	for _, f := range file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
+		tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
+		settings = append(settings, setting{f.Names[0].Name, tag.Get("env"), tag.Get("envDefault"), strings.Join(strings.Fields(f.Doc.Text()), " ")})
 	}
 	return settings, nil
 }
@@ -96,15 +86,9 @@ var verb = regexp.MustCompile(`^\w+ (is|are) `)
 
 // settingsTable is the settings in Markdown.
 func settingsTable(settings []setting) string {
-	var out strings.Builder
-	out.WriteString("| variable | default | meaning |\n|---|---|---|\n")
+	table := "| variable | default | meaning |\n|---|---|---|\n"
 	for _, s := range settings {
-		meaning := strings.Join(strings.Fields(s.comment), " ")
-		if verb.MatchString(meaning) {
-			meaning = verb.ReplaceAllString(meaning, "")
-		} else {
-			meaning = strings.TrimPrefix(meaning, s.field+" ")
-		}
+		meaning := strings.TrimPrefix(verb.ReplaceAllString(s.comment, ""), s.field+" ")
 		for _, other := range settings {
 			meaning = regexp.MustCompile(`\b`+other.field+`\b`).ReplaceAllString(meaning, "`"+other.variable+"`")
 		}
@@ -112,9 +96,9 @@ func settingsTable(settings []setting) string {
 		if s.value != "" {
 			value = "`" + s.value + "`"
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", s.variable, value, strings.ToUpper(meaning[:1])+meaning[1:])
+		table += fmt.Sprintf("| `%s` | %s | %s |\n", s.variable, value, strings.ToUpper(meaning[:1])+meaning[1:])
 	}
-	return out.String()
+	return table
 }
 
 // alert is a rule of Prometheus.
@@ -147,13 +131,11 @@ var (
 
 // alertsTable is the alerts in Markdown.
 func alertsTable(all []alert) string {
-	var out strings.Builder
-	out.WriteString("| alert | urgency | means | what to do |\n|---|---|---|---|\n")
+	table := "| alert | urgency | means | what to do |\n|---|---|---|---|\n"
 	for _, a := range all {
 		meaning := value.ReplaceAllString(label.ReplaceAllString(a.Annotations.Summary, "*$1*"), "N")
-		action := strings.ReplaceAll(strings.TrimSpace(a.Annotations.Runbook), "|", "\\|")
-		action = strings.NewReplacer("<", "&lt;", "*", "\\*").Replace(action)
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", a.Alert, a.Labels.Severity, meaning, action)
+		action := strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(strings.TrimSpace(a.Annotations.Runbook))
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", a.Alert, a.Labels.Severity, meaning, action)
 	}
-	return out.String()
+	return table
 }

@@ -1,6 +1,3 @@
-// Command table prints the scores of campaigns side by side, in Markdown, from their JSON reports:
-//
-//	go run ./table ../out/others/*.json
 package main
 
 import (
@@ -10,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
@@ -19,22 +15,20 @@ import (
 // report is what is taken from a campaign's report.
 type report struct {
 	System   string       `json:"system"`
-	Seed     uint64       `json:"seed"`
+	Seed     int          `json:"seed"`
 	Faults   int          `json:"faults"`
 	Attempts int          `json:"attempts"`
 	Score    verify.Score `json:"score"`
 }
 
-// order is that of the columns; systems that are not in it come last.
-var order = []string{"oncepay", "authority", "setnx", "fiber-lock", "fiber", "none"}
+// order is that of the columns.
+var order = []string{"oncepay", built, "setnx", "fiber-lock", "fiber", "none"}
 
-// row is a line of the table.
-type row struct {
+// rows are the lines of the table.
+var rows = []struct {
 	name  string
 	value func(report) int
-}
-
-var rows = []row{
+}{
 	{"faults", func(r report) int { return r.Faults }},
 	{"attempts", func(r report) int { return r.Attempts }},
 	{"keys", func(r report) int { return r.Score.Keys }},
@@ -51,15 +45,9 @@ var rows = []row{
 	{"keys in progress for more than 13 s", func(r report) int { return r.Score.Stuck }},
 }
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "table:", err)
-		os.Exit(1)
-	}
-}
-
-// run makes a column for each system, with the sums of its campaigns.
-func run(paths []string, out io.Writer) error {
+// printTable prints the scores of campaigns side by side, in Markdown, from their JSON reports.
+// Each system has a column, with the sums of its campaigns.
+func printTable(paths []string, out io.Writer) error {
 	campaigns := map[string][]report{} // by system
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
@@ -72,16 +60,15 @@ func run(paths []string, out io.Writer) error {
 		}
 		campaigns[r.System] = append(campaigns[r.System], r)
 	}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(campaigns)), func(system string) bool { return slices.Contains(order, system) })
-	systems := slices.DeleteFunc(append(slices.Clone(order), others...), func(system string) bool { return campaigns[system] == nil })
+	systems := slices.SortedFunc(maps.Keys(campaigns), func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	fmt.Fprintf(out, "| | %s |\n|---|%s\n| seeds |", strings.Join(systems, " | "), strings.Repeat("--:|", len(systems)))
 	for _, system := range systems {
-		var seeds []string
+		var seeds []int
 		for _, r := range campaigns[system] {
-			seeds = append(seeds, strconv.FormatUint(r.Seed, 10))
+			seeds = append(seeds, r.Seed)
 		}
 		slices.Sort(seeds)
-		fmt.Fprintf(out, " %s |", strings.Join(seeds, ", "))
+		fmt.Fprintf(out, " %s |", strings.ReplaceAll(strings.Trim(fmt.Sprint(seeds), "[]"), " ", ", "))
 	}
 	for _, row := range rows {
 		fmt.Fprintf(out, "\n| %s |", row.name)
