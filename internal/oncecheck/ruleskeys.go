@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -30,20 +31,10 @@ func (p *probe) asKey(key string) (first Exchange, accepted bool) {
 	case first.refused():
 		return first, false
 	case !first.succeeded():
-		p.broken([]Exchange{first}, "the key %q got %s instead of 4xx", shortened(key), first.told())
+		p.broken([]Exchange{first}, "the key %.60q got %s instead of 4xx", key, first.told())
 	}
-	again := p.retry("the same request again", r)
-	if why := p.difference(first, again); why != "" {
-		p.broken([]Exchange{first, again}, "with the key %q %s", shortened(key), why)
-	}
+	p.same(fmt.Sprintf("with the key %.60q ", key), first, p.retry("the same request again", r))
 	return first, true
-}
-
-func shortened(key string) string {
-	if len(key) > 60 {
-		return key[:40] + "…"
-	}
-	return key
 }
 
 // quotedKey sends an RFC 9651 string, as the IETF's draft asks for.
@@ -78,7 +69,7 @@ func similarKeys(p *probe) {
 
 // apart requires that two keys are two keys. A refusal of either keeps them apart, too.
 func (p *probe) apart(one, two string) {
-	before, counts := p.effects()
+	before := p.effects()
 	first, accepted := p.asKey(one)
 	if !accepted {
 		return
@@ -94,10 +85,10 @@ func (p *probe) apart(one, two string) {
 		p.broken(shown, "the second key got the answer of the first one")
 	case first.body != second.body:
 		return
-	case !counts:
+	case p.cfg.Count == nil:
 		p.undecided(uncounted)
 	}
-	if after, _ := p.effects(); after-before != 2 {
-		p.broken(shown, "the second key got the answer of the first one, and there were %d effects instead of 2", after-before)
+	if n := p.effects() - before; n != 2 {
+		p.broken(shown, "the second key got the answer of the first one, and there were %d effects instead of 2", n)
 	}
 }

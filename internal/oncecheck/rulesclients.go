@@ -1,0 +1,194 @@
+package oncecheck
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
+)
+
+// sentAtOnce sends a request n times side by side.
+func sentAtOnce(n int) func(*probe) {
+	return func(p *probe) {
+		_, last := p.atOnce(n, p.fresh())
+		i := slices.IndexFunc(last, Exchange.succeeded)
+		if i < 0 {
+			p.broken(last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
+		}
+		for _, e := range last[i:] {
+			if e.succeeded() {
+				p.same("two clients of one request got different answers: ", last[i], e)
+			}
+		}
+	}
+}
+
+// crowd is how many requests at once make some of them wait.
+const crowd = 8
+
+const notTold = "nobody was told to retry; a request that takes longer would show it"
+
+// politeRetry requires that everybody who is told to retry gets the answer in the end.
+func politeRetry(p *probe) {
+	r := p.fresh()
+	first, last := p.atOnce(crowd, r)
+	began, answer := time.Now(), p.outwait("the same request afterwards", r)
+	if !answer.succeeded() {
+		p.broken([]Exchange{answer}, "%s after all of them were answered the request still got %s",
+			time.Since(began).Round(time.Second/10), answer.told())
+	}
+	for i := range last {
+		p.same("a client that retried politely did not get the answer: ", answer, last[i], first[i])
+	}
+	if !slices.ContainsFunc(first, Exchange.unanswered) {
+		p.undecided(notTold)
+	}
+}
+
+// retryAfter requires the header where a client is told to retry, and that it is true.
+func retryAfter(p *probe) {
+	r := p.fresh()
+	var told *Exchange
+	for _, e := range p.burst(crowd, r) {
+		if (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
+			told = &e
+		}
+	}
+	if told == nil {
+		p.undecided(notTold)
+	}
+	pause, ok := told.retryAfter()
+	if !ok {
+		p.broken([]Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+	}
+	if pause > p.cfg.Patience {
+		p.undecided("Retry-After is %s, which is longer than --patience", pause)
+	}
+	p.pause(pause)
+	if again := p.send("the same request, after Retry-After", r); again.busy() {
+		p.broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", pause, again.told())
+	}
+}
+
+// again repeats a request whose answer did not arrive. It has one effect, and a later retry gets
+// the same answer.
+func (p *probe) again(r Request, lost Exchange) {
+	began, first := time.Now(), p.outwait("the retry", r)
+	if !first.succeeded() {
+		p.broken([]Exchange{lost, first}, "the retry got %s, %s after the request: the client cannot know whether it was executed",
+			first.told(), time.Since(began).Round(time.Second/10))
+	}
+	p.sameAgain("the same request again", r, first, lost)
+}
+
+// lostAnswer closes the connection at several moments: when the answer arrives, within its header,
+// in the middle, and before its last byte.
+func lostAnswer(p *probe) {
+	sample := p.send("the request, to know how long the answer is", p.fresh())
+	for _, size := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
+		p.counted(func() {
+			r := p.fresh()
+			lost := p.sendBy(p.losing(size), "the request, whose answer is lost on the way", r)
+			if lost.status != 0 {
+				p.undecided("the answer arrived before the connection was closed: it is shorter than %d bytes", size)
+			}
+			p.again(r, lost)
+		})
+	}
+}
+
+// nothing is for losing: the connection is closed when the kernel has the request. A canceled
+// context would be no substitute: it may end net/http's Transport before the request has left its
+// buffer.
+const nothing = -1
+
+// losing sends a request over a connection of its own, and closes that when more than size bytes of
+// the answer have arrived.
+func (p *probe) losing(size int) way {
+	return func(q *http.Request) (*http.Response, error) {
+		conn, err := p.dial(q)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = conn.Close() }()
+		defer context.AfterFunc(q.Context(), func() { _ = conn.Close() })()
+		q.Close = true
+		if err := q.Write(conn); err != nil {
+			return nil, err
+		}
+		if size == nothing {
+			return nil, errors.New("the client left")
+		}
+		answer, err := io.ReadAll(io.LimitReader(conn, int64(size)+1))
+		if err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(bufio.NewReader(bytes.NewReader(answer[:min(size, len(answer))])), q)
+	}
+}
+
+// dial connects to the server of a request.
+func (p *probe) dial(q *http.Request) (net.Conn, error) {
+	address := net.JoinHostPort(q.URL.Hostname(), cmp.Or(q.URL.Port(), q.URL.Scheme))
+	if q.URL.Scheme == "https" {
+		return (&tls.Dialer{Config: p.pool.TLSClientConfig}).DialContext(q.Context(), "tcp", address)
+	}
+	return new(net.Dialer).DialContext(q.Context(), "tcp", address)
+}
+
+// parts and betweenParts make a slow client: it needs a second for its body.
+const (
+	parts        = 4
+	betweenParts = 200 * time.Millisecond
+)
+
+func slowClient(p *probe) {
+	r := p.fresh()
+	first := p.sendBy(p.slowly, "the request, sent slowly", r)
+	switch {
+	case first.unanswered(): // it was too slow for the server, and its retry is not
+		p.again(r, first)
+	case !first.succeeded():
+		p.broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
+	default:
+		p.sameAgain("the same request again", r, first)
+	}
+}
+
+func (p *probe) slowly(q *http.Request) (*http.Response, error) {
+	if q.ContentLength > 0 {
+		q.Body = slowBody{q.Body, q.Context(), int(q.ContentLength+parts-1) / parts}
+	}
+	return p.pool.RoundTrip(q)
+}
+
+// slowBody pauses before each part.
+type slowBody struct {
+	io.ReadCloser
+
+	ctx  context.Context
+	size int // of a part, in bytes
+}
+
+func (b slowBody) Read(to []byte) (int, error) {
+	if err := wait.Pause(b.ctx, betweenParts); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(to[:min(b.size, len(to))])
+}
+
+func clientLeaves(p *probe) {
+	r := p.fresh()
+	left := p.sendBy(p.losing(nothing), "the request, whose client leaves when it has sent it", r)
+	p.pause(settling) // or the retry may overtake it
+	p.again(r, left)
+}
