@@ -29,18 +29,10 @@ found out.
 Flags:
 `
 
-// The exit statuses.
-const (
-	statusHolds  = 0
-	statusBroken = 1
-	statusBad    = 2
-)
-
 // settings are what the arguments say.
 type settings struct {
 	cfg               Config
-	url               string   // curl's --url
-	body              []string // parts, as curl's -d takes them
+	url               string // curl's --url
 	database          string
 	server            string
 	parameters        map[string]string
@@ -51,30 +43,30 @@ type settings struct {
 
 // Main is the program: args are without its name. It returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	status, err := run(ctx, args, in, out, errOut)
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+	broken, err := run(ctx, args, in, out, errOut)
+	switch {
+	case err != nil && !errors.Is(err, pflag.ErrHelp):
 		_, _ = fmt.Fprintln(errOut, "oncecheck:", err)
-		return statusBad
+		return 2
+	case broken:
+		return 1
 	}
-	return status
+	return 0
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (int, error) {
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (broken bool, err error) {
 	s, words, err := parseArguments(args, out)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	if s.rules {
-		return statusHolds, printRules(out, words)
+		return false, printRules(out, words)
 	}
 	if err := s.takeWords(words); err != nil {
-		return 0, err
-	}
-	if err := s.cfg.check(); err != nil {
-		return 0, err
+		return false, err
 	}
 	if err := s.mayChange(in, out); err != nil {
-		return 0, err
+		return false, err
 	}
 	stop := s.showProgress(errOut)
 	report, err := Run(ctx, s.cfg)
@@ -82,15 +74,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		err = s.write(report, out)
 	}
-	switch {
-	case err != nil:
-		return 0, err
-	case report.Count(Broken) > 0:
-		return statusBroken, nil
-	case report.Count(Holds) == 0:
-		return 0, errors.New("no rule was decided; the report says what is missing")
+	if err == nil && report.Count(Broken)+report.Count(Holds) == 0 {
+		err = errors.New("no rule was decided; the report says what is missing")
 	}
-	return statusHolds, nil
+	return report.Count(Broken) > 0, err
 }
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
@@ -158,13 +145,16 @@ func (s *settings) takeWords(words []string) error {
 	case len(words) > 1:
 		return fmt.Errorf("there is one URL or document too many: %q", words)
 	case isDocument(words[0]):
-		return s.takeDocument(words[0])
-	}
-	if s.cfg.Request.URL = words[0]; !strings.Contains(words[0], "://") {
+		if err := s.takeDocument(words[0]); err != nil {
+			return err
+		}
+	case strings.Contains(words[0], "://"):
+		s.cfg.Request.URL = words[0]
+	default:
 		s.cfg.Request.URL = "http://" + words[0] // as curl does
 	}
-	s.setBody()
-	return nil
+	s.cfg.Request.setType()
+	return s.cfg.check()
 }
 
 // trial are words in the names of hosts that nobody depends on.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
 
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
@@ -123,11 +123,8 @@ func (c *Config) checkAlternatives() error {
 
 // sameBody compares JSON as values, and all else as it is.
 func sameBody(a, b string) bool {
-	var x, y any
-	if json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil {
-		return reflect.DeepEqual(x, y)
-	}
-	return a == b
+	bothJSON := gjson.Valid(a) && gjson.Valid(b)
+	return a == b || (bothJSON && reflect.DeepEqual(gjson.Parse(a).Value(), gjson.Parse(b).Value()))
 }
 
 // texts are all parts of a request.

@@ -1,7 +1,6 @@
 package oncecheck
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -29,11 +28,26 @@ func (s *settings) curlFlags(flags *pflag.FlagSet) {
 	flags.FuncP("user", "u", "`USER:PASSWORD` of Basic authentication", func(text string) error {
 		return set("Authorization")("Basic " + base64.StdEncoding.EncodeToString([]byte(text)))
 	})
-	flags.FuncP("data", "d", "the `body`, or @FILE", s.addBodyOrFile)
-	for _, same := range []string{"data-binary", "data-ascii", "json"} {
-		flags.Func(same, "as --data", s.addBodyOrFile)
+	add := func(text string) error {
+		r.Body = strings.TrimPrefix(r.Body+"&"+text, "&")
+		return nil
 	}
-	flags.Func("data-raw", "the `body`", s.addBody)
+	addFile := func(text string) error {
+		name, isFile := strings.CutPrefix(text, "@")
+		if !isFile {
+			return add(text)
+		}
+		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return fmt.Errorf("read the body: %w", err)
+		}
+		return add(string(content))
+	}
+	flags.FuncP("data", "d", "the `body`, or @FILE", addFile)
+	for _, same := range []string{"data-binary", "data-ascii", "json"} {
+		flags.Func(same, "as --data", addFile)
+	}
+	flags.Func("data-raw", "the `body`", add)
 	flags.BoolVarP(&s.cfg.Insecure, "insecure", "k", false, "do not verify certificates")
 	for name, short := range map[string]string{"max-time": "m", "connect-timeout": "", "output": "o", "write-out": "w"} {
 		flags.StringP(name, short, "", "")
@@ -46,35 +60,13 @@ func (s *settings) curlFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// addBody adds a part of the body, as curl's --data-raw takes it.
-func (s *settings) addBody(text string) error {
-	s.body = append(s.body, text)
-	return nil
-}
-
-// addBodyOrFile is the same for -d.
-func (s *settings) addBodyOrFile(text string) error {
-	if name, isFile := strings.CutPrefix(text, "@"); isFile {
-		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
-		if err != nil {
-			return fmt.Errorf("read the body: %w", err)
-		}
-		text = string(content)
+// setType gives a body its type unless the user has: JSON its own, all others curl's.
+func (r Request) setType() {
+	switch {
+	case r.Body == "" || r.Header.Get("Content-Type") != "":
+	case json.Valid([]byte(r.Body)):
+		r.Header.Set("Content-Type", "application/json")
+	default:
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	return s.addBody(text)
-}
-
-// setBody completes the request. JSON has its type without being asked; all other bodies have
-// curl's.
-func (s *settings) setBody() {
-	r := &s.cfg.Request
-	r.Method, r.Body = cmp.Or(r.Method, http.MethodPost), strings.Join(s.body, "&")
-	if r.Body == "" || r.Header.Get("Content-Type") != "" {
-		return
-	}
-	kind := "application/x-www-form-urlencoded"
-	if json.Valid([]byte(r.Body)) {
-		kind = "application/json"
-	}
-	r.Header.Set("Content-Type", kind)
 }

@@ -57,58 +57,49 @@ func (s *settings) takeDocument(word string) error {
 	if err != nil {
 		return err
 	}
-	var names []string
+	takes := map[string]func() error{}
 	for path, item := range document.Paths.Map() {
 		for method, o := range item.Operations() {
 			if method == http.MethodGet || method == http.MethodHead {
 				continue
 			}
-			if own := cmp.Or(o.OperationID, method+" "+path); own != name {
-				names = append(names, own)
-				continue
+			takes[cmp.Or(o.OperationID, method+" "+path)] = func() error {
+				o.Parameters = slices.Concat(item.Parameters, o.Parameters)
+				s.cfg.Request.Method = cmp.Or(s.cfg.Request.Method, method)
+				return s.takeOperation(o, path)
 			}
-			if err := s.setServer(document, base, method, path); err != nil {
-				return err
-			}
-			o.Parameters = slices.Concat(item.Parameters, o.Parameters)
-			if err := s.takeOperation(o); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return nil
 		}
 	}
-	if len(names) == 0 {
+	if s.server == "" && len(document.Servers) > 0 {
+		s.server = document.Servers[0].URL
+	}
+	server, err := base.Parse(s.server)
+	take, found := takes[name]
+	switch {
+	case len(takes) == 0:
 		return fmt.Errorf("%s has no operation of OpenAPI 3 that changes something", file)
+	case !found:
+		return fmt.Errorf("%s has the operations %q; name one, such as %s#NAME", file, slices.Sorted(maps.Keys(takes)), file)
+	case err != nil || server.Host == "":
+		return fmt.Errorf("the document's server is %q; name the base URL of the operations with --server", s.server)
 	}
-	slices.Sort(names)
-	return fmt.Errorf("%s has the operations %q; name one, such as %s#NAME", file, names, file)
-}
-
-// setServer sets the method and the URL of an operation.
-func (s *settings) setServer(document *openapi3.T, base *url.URL, method, path string) error {
-	server := s.server
-	if server == "" && len(document.Servers) > 0 {
-		server = document.Servers[0].URL
+	s.cfg.Request.URL = strings.TrimSuffix(server.String(), "/")
+	if err := take(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	u, err := base.Parse(server)
-	if err != nil || u.Host == "" {
-		return fmt.Errorf("the document's server is %q; name the base URL of the operations with --server", server)
-	}
-	s.cfg.Request.Method = cmp.Or(s.cfg.Request.Method, method)
-	s.cfg.Request.URL = strings.TrimSuffix(u.String(), "/") + path
 	return nil
 }
 
-func (s *settings) takeOperation(o *openapi3.Operation) (err error) {
+func (s *settings) takeOperation(o *openapi3.Operation, path string) (err error) {
+	s.cfg.Request.URL += path
 	if err := s.fillParameters(o.Parameters); err != nil {
 		return err
 	}
-	if len(s.body) == 0 && o.RequestBody != nil {
+	if s.cfg.Request.Body == "" && o.RequestBody != nil {
 		if err := s.fillBody(o.RequestBody.Value); err != nil {
 			return err
 		}
 	}
-	s.setBody()
 	s.cfg.Contract, err = contractOf(o)
 	return err
 }
@@ -170,7 +161,7 @@ func (s *settings) fillBody(o *openapi3.RequestBody) error {
 		return fmt.Errorf("%w; give the body with -d", err)
 	}
 	text, err := json.Marshal(body)
-	s.body = []string{string(text)}
+	s.cfg.Request.Body = string(text)
 	return err
 }
 

@@ -176,13 +176,13 @@ func TestRetention_LooksAtWhatComesAfterwards(t *testing.T) {
 		s, url := newShop(t, "survives")
 		cfg := Config{Request: Request{URL: url, Body: "{}"}, Contract: &Contract{Key: "required", Kept: 1, Afterwards: says}}
 		require.NoError(t, cfg.check())
-		v, err := newProbe(t.Context(), &cfg).check(Rule{check: func(p *probe) {
+		v := newProbe(t.Context(), &cfg).check(Rule{check: func(p *probe) {
 			r := p.fresh()
 			first := p.send("the request", r)
 			p.must(s.forget(p.ctx))
 			p.afterwards(r, first, 0)
 		}})
-		require.NoError(t, err)
+		require.NoError(t, v.err)
 		require.Equal(t, want, v.Outcome, says)
 	}
 }

@@ -101,15 +101,6 @@ func (r Report) Sum() string {
 	return fmt.Sprintf("%d hold, %d broken, %d not decided", r.Count(Holds), r.Count(Broken), r.Count(NotDecided))
 }
 
-// maxShown bounds how many exchanges a text shows for a rule. JSON and the page have all of them.
-const maxShown = 4
-
-// Shown is the evidence that a text shows.
-func (v Verdict) Shown() []Exchange { return v.Evidence[:min(len(v.Evidence), maxShown)] }
-
-// More is how many exchanges it does not show.
-func (v Verdict) More() int { return len(v.Evidence) - len(v.Shown()) }
-
 // Lasted is the time until the answer.
 func (e Exchange) Lasted() time.Duration { return e.Answered - e.Sent }
 

@@ -47,12 +47,8 @@ func newProbe(ctx context.Context, cfg *Config) *probe {
 	}}
 }
 
-// failure ends a run: the service or a command did not do what every rule needs.
-type failure struct{ error }
-
-// check checks one rule. The rule ends by panicking with a Verdict, or with a failure when the run
-// cannot go on.
-func (p *probe) check(rule Rule) (v Verdict, err error) {
+// check checks one rule, which may end by panicking with a Verdict.
+func (p *probe) check(rule Rule) (v Verdict) {
 	p.rule, p.uncounted = rule.Name, false
 	before := len(p.all) // no request is under way between two rules
 	defer func() {
@@ -61,8 +57,6 @@ func (p *probe) check(rule Rule) (v Verdict, err error) {
 			v.Outcome = Holds
 		case Verdict:
 			v = ended
-		case failure:
-			err = ended.error
 		default:
 			panic(ended)
 		}
@@ -75,7 +69,7 @@ func (p *probe) check(rule Rule) (v Verdict, err error) {
 	if p.uncounted {
 		p.undecided(uncounted)
 	}
-	return v, nil
+	return v
 }
 
 // broken ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
@@ -89,12 +83,13 @@ func (p *probe) undecided(format string, args ...any) {
 	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
 }
 
+// must ends a run: the service or a command did not do what every rule needs.
 func (p *probe) must(err error) {
 	if errors.Is(err, errUsedUp) {
 		p.undecided("%s", err)
 	}
 	if err != nil {
-		panic(failure{err})
+		panic(Verdict{err: err})
 	}
 }
 
@@ -187,15 +182,19 @@ func (p *probe) retry(note string, r Request) Exchange {
 }
 
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
-// not it asks for a retry.
-func (p *probe) outwait(note string, r Request) Exchange {
+// not it asks for a retry. It has to succeed in the end. What was shown before is evidence, too.
+func (p *probe) outwait(note string, r Request, before ...Exchange) Exchange {
+	began := time.Now()
 	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
 	p.must(err)
+	if !last.succeeded() {
+		p.broken(append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
+			time.Since(began).Round(time.Second/10), last.told())
+	}
 	return last
 }
 
-// sameAgain retries a request, and requires the first answer. What was shown before is evidence,
-// too.
+// sameAgain retries a request, and requires the first answer.
 func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
 	p.same("", first, p.retry(note, r), before...)
 }

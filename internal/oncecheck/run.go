@@ -31,6 +31,8 @@ type Verdict struct {
 	Outcome  Outcome    `json:"outcome"`
 	Reason   string     `json:"reason,omitempty"` // why it is broken, or what is missing to decide
 	Evidence []Exchange `json:"evidence,omitempty"`
+
+	err error // why the run cannot go on
 }
 
 // Report is what a run found.
@@ -61,8 +63,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	p := newProbe(ctx, &cfg)
 	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
-	if _, err := p.check(Rule{"", tryOut}); err != nil {
-		return report, err
+	if v := p.check(Rule{"", tryOut}); v.err != nil {
+		return report, v.err
 	}
 	for _, rule := range Rules {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
@@ -71,9 +73,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if cfg.Progress != nil {
 			cfg.Progress(rule.Name)
 		}
-		v, err := p.check(rule)
-		if err != nil {
-			return report, fmt.Errorf("rule %s: %w", rule.Name, err)
+		v := p.check(rule)
+		if v.err != nil {
+			return report, fmt.Errorf("rule %s: %w", rule.Name, v.err)
 		}
 		v.Rule, v.Claim = rule.Name, rule.Claim()
 		report.Verdicts = append(report.Verdicts, v)
