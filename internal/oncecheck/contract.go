@@ -28,11 +28,8 @@ func contractOf(o *openapi3.Operation) (*Contract, error) {
 	if !ok {
 		return nil, nil
 	}
-	text, err := json.Marshal(published)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", extension, err)
-	}
 	var c Contract
+	text, _ := json.Marshal(published) // it was read from JSON or YAML
 	if err := json.Unmarshal(text, &c); err != nil || c.Kept <= 0 || !slices.Contains([]string{"required", "optional"}, c.Key) ||
 		!slices.Contains([]string{"", "refused", "executed"}, c.Afterwards) {
 		return nil, fmt.Errorf("%s needs kept_seconds, a positive integer; key, which is required or optional; "+

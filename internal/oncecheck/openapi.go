@@ -106,43 +106,42 @@ func (s *settings) takeOperation(o *openapi3.Operation, path string) (err error)
 
 // fillParameters puts the required parameters into the request, and those with a flag.
 func (s *settings) fillParameters(parameters openapi3.Parameters) error {
-	for name := range s.parameters {
-		if !slices.ContainsFunc(parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == name }) {
-			return fmt.Errorf("it has no parameter %q", name)
-		}
-	}
-	query := url.Values{}
+	r, query := &s.cfg.Request, url.Values{}
 	for _, ref := range parameters {
 		p := ref.Value
-		inHeader := p.In == openapi3.ParameterInHeader
 		value, given := s.parameters[p.Name]
-		switch {
-		case inHeader && strings.Contains(strings.ToLower(p.Name), "idempoten"):
+		if given {
+			p.Example, p.Required = value, true
+			delete(s.parameters, p.Name)
+		}
+		inHeader := p.In == openapi3.ParameterInHeader
+		if inHeader && strings.Contains(strings.ToLower(p.Name), "idempoten") {
 			if s.cfg.KeyHeader == DefaultKeyHeader {
 				s.cfg.KeyHeader = p.Name
 			}
 			continue
-		case given:
-		case !p.Required, inHeader && s.cfg.Request.Header.Get(p.Name) != "":
-			continue
-		default:
-			sample, err := sampleOf("the parameter "+p.Name, p.Example, p.Examples, p.Schema)
-			if err != nil {
-				return fmt.Errorf("%w; give one with --parameter %s=VALUE", err, p.Name)
-			}
-			value = fmt.Sprint(sample)
 		}
-		switch p.In {
+		if !p.Required || (inHeader && !given && r.Header.Get(p.Name) != "") {
+			continue
+		}
+		sample, err := sampleOf("the parameter "+p.Name, p.Example, p.Examples, p.Schema)
+		if err != nil {
+			return fmt.Errorf("%w; give one with --parameter %s=VALUE", err, p.Name)
+		}
+		switch value = fmt.Sprint(sample); p.In {
 		case openapi3.ParameterInPath:
-			s.cfg.Request.URL = strings.ReplaceAll(s.cfg.Request.URL, "{"+p.Name+"}", url.PathEscape(value))
+			r.URL = strings.ReplaceAll(r.URL, "{"+p.Name+"}", url.PathEscape(value))
 		case openapi3.ParameterInQuery:
 			query.Set(p.Name, value)
 		case openapi3.ParameterInHeader:
-			s.cfg.Request.Header.Set(p.Name, value)
+			r.Header.Set(p.Name, value)
 		}
 	}
+	for name := range s.parameters {
+		return fmt.Errorf("it has no parameter %q", name)
+	}
 	if len(query) > 0 {
-		s.cfg.Request.URL += "?" + query.Encode()
+		r.URL += "?" + query.Encode()
 	}
 	return nil
 }
@@ -166,11 +165,11 @@ func (s *settings) fillBody(o *openapi3.RequestBody) error {
 }
 
 func sampleOf(name string, one any, more openapi3.Examples, schema *openapi3.SchemaRef) (any, error) {
+	for _, next := range slices.Sorted(maps.Keys(more)) {
+		one = cmp.Or(one, more[next].Value.Value)
+	}
 	if one != nil {
 		return one, nil
-	}
-	for _, first := range slices.Sorted(maps.Keys(more)) {
-		return more[first].Value.Value, nil
 	}
 	return exampleOf(name, schema)
 }
