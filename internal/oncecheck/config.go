@@ -77,6 +77,8 @@ func (c *Config) check() error {
 	}
 	u, err := url.Parse(c.Request.URL)
 	other, otherErr := url.Parse(c.OtherURL)
+	theirs := c.Request.Header.Clone()
+	maps.Copy(theirs, c.OtherCaller)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
@@ -86,9 +88,13 @@ func (c *Config) check() error {
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
 	case !headerName.MatchString(c.KeyHeader):
 		return fmt.Errorf("--key-header has to be the name of a header, and is %q", c.KeyHeader)
-	}
-	if err := c.checkAlternatives(); err != nil {
-		return err
+	// The rules of another request that is the same one would be broken by every API.
+	case c.OtherBody != "" && sameBody(c.OtherBody, c.Request.Body):
+		return errors.New("--other-body is the body of the request; give one with another meaning")
+	case c.OtherURL == c.Request.URL:
+		return errors.New("--other-url is the URL of the request; give another operation's")
+	case len(c.OtherCaller) > 0 && maps.EqualFunc(theirs, c.Request.Header, slices.Equal):
+		return errors.New("--other-header has the values of the request; give another caller's")
 	}
 	for _, name := range c.Only {
 		if _, err := find(name); err != nil {
@@ -104,22 +110,6 @@ func (c *Config) check() error {
 
 // headerName is a token of RFC 9110, section 5.6.2.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// checkAlternatives looks for other requests that are the same one: their rules would be broken by
-// every API.
-func (c *Config) checkAlternatives() error {
-	theirs := c.Request.Header.Clone()
-	maps.Copy(theirs, c.OtherCaller)
-	switch {
-	case c.OtherBody != "" && sameBody(c.OtherBody, c.Request.Body):
-		return errors.New("--other-body is the body of the request; give one with another meaning")
-	case c.OtherURL == c.Request.URL:
-		return errors.New("--other-url is the URL of the request; give another operation's")
-	case len(c.OtherCaller) > 0 && maps.EqualFunc(theirs, c.Request.Header, slices.Equal):
-		return errors.New("--other-header has the values of the request; give another caller's")
-	}
-	return nil
-}
 
 // sameBody compares JSON as values, and all else as it is.
 func sameBody(a, b string) bool {

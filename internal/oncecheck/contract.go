@@ -69,17 +69,13 @@ func retention(p *probe) {
 		kept, published = time.Duration(c.Kept)*time.Second, true
 		keyless := p.fresh()
 		keyless.Header.Del(p.cfg.KeyHeader)
-		if e := p.send(noteNoKey, keyless); e.succeeded() == (c.Key == "required") {
-			p.broken([]Exchange{e}, "%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
-		}
+		e := p.send(noteNoKey, keyless)
+		p.brokenIf(e.succeeded() == (c.Key == "required"), []Exchange{e},
+			"%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
 	}
-	if !published {
-		p.undecided("no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
-	}
+	p.undecidedIf(!published, "no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
 	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
-	if wait > p.cfg.Patience {
-		p.undecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
-	}
+	p.undecidedIf(wait > p.cfg.Patience, "answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
 	p.pause(wait)
 	p.same(fmt.Sprintf("answers are kept for %s, it says, but after %s ", kept, wait),
 		first, p.retry("the same request, shortly before its answer expires", r))
@@ -96,7 +92,6 @@ func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) {
 	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
 	executed := late.succeeded() && late.difference(first) != ""
-	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {
-		p.broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
-	}
+	p.brokenIf((executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed"), []Exchange{first, late},
+		"%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 }

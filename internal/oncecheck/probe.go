@@ -66,16 +66,16 @@ func (p *probe) check(rule Rule) (v Verdict) {
 		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return int(a.Sent - b.Sent) })
 	}()
 	rule.check(p)
-	if p.uncounted {
-		p.undecided(uncounted)
-	}
+	p.undecidedIf(p.uncounted, uncounted)
 	return v
 }
 
-// broken ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
+// brokenIf ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
 // again. Without any, all exchanges of the rule are kept.
-func (p *probe) broken(evidence []Exchange, format string, args ...any) {
-	panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
+func (p *probe) brokenIf(so bool, evidence []Exchange, format string, args ...any) {
+	if so {
+		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
+	}
 }
 
 // undecided ends a rule.
@@ -83,11 +83,15 @@ func (p *probe) undecided(format string, args ...any) {
 	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
 }
 
+func (p *probe) undecidedIf(so bool, format string, args ...any) {
+	if so {
+		p.undecided(format, args...)
+	}
+}
+
 // must ends a run: the service or a command did not do what every rule needs.
 func (p *probe) must(err error) {
-	if errors.Is(err, errUsedUp) {
-		p.undecided("%s", err)
-	}
+	p.undecidedIf(errors.Is(err, errUsedUp), "%s", errUsedUp)
 	if err != nil {
 		panic(Verdict{err: err})
 	}
@@ -146,9 +150,7 @@ func (p *probe) sendBy(by way, note string, r Request) Exchange {
 // first sends a request that has to succeed.
 func (p *probe) first(r Request) Exchange {
 	e := p.send("the request", r)
-	if !e.succeeded() {
-		p.undecided("the request got %s", e.told())
-	}
+	p.undecidedIf(!e.succeeded(), "the request got %s", e.told())
 	return e
 }
 
@@ -187,10 +189,8 @@ func (p *probe) outwait(note string, r Request, before ...Exchange) Exchange {
 	began := time.Now()
 	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
 	p.must(err)
-	if !last.succeeded() {
-		p.broken(append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
-			time.Since(began).Round(time.Second/10), last.told())
-	}
+	p.brokenIf(!last.succeeded(), append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
+		time.Since(began).Round(time.Second/10), last.told())
 	return last
 }
 
@@ -201,12 +201,9 @@ func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exch
 
 // same requires that two answers to one request are the same. The reason begins with a text.
 func (p *probe) same(reason string, first, again Exchange, before ...Exchange) {
-	if p.renews && first.succeeded() && again.succeeded() {
-		return
-	}
-	if why := first.difference(again); why != "" {
-		p.broken(append(before, first, again), "%s%s", reason, why)
-	}
+	why := first.difference(again)
+	tolerated := p.renews && first.succeeded() && again.succeeded()
+	p.brokenIf(why != "" && !tolerated, append(before, first, again), "%s%s", reason, why)
 }
 
 // burst sends one request many times side by side.
@@ -273,7 +270,5 @@ func (p *probe) counted(f func()) {
 		p.pause(settling)
 		n = p.effects() - before
 	}
-	if n != 1 {
-		p.broken(nil, "there were %d effects instead of 1", n)
-	}
+	p.brokenIf(n != 1, nil, "there were %d effects instead of 1", n)
 }

@@ -14,10 +14,9 @@ func replay(p *probe) {
 	first := p.first(r)
 	for range repetitions {
 		again := p.retry(noteAgain, r)
-		if again.succeeded() && first.difference(again) != "" {
-			p.renews = true
-			p.broken([]Exchange{first, again}, "%s; the other rules compare no answers that are successes", first.difference(again))
-		}
+		why := first.difference(again)
+		p.renews = why != "" && again.succeeded()
+		p.brokenIf(p.renews, []Exchange{first, again}, "%s; the other rules compare no answers that are successes", why)
 		p.same("", first, again)
 	}
 }
@@ -33,9 +32,7 @@ func oneEffect(p *probe) {
 func memberOrder(p *probe) {
 	r := p.fresh()
 	reordered, ok := reorder(r.Body)
-	if !ok {
-		p.undecided("the body is no JSON object or list")
-	}
+	p.undecidedIf(!ok, "the body is no JSON object or list")
 	first := p.send("the request", r)
 	r.Body = reordered
 	p.sameAgain(noteReordered, r, first)
@@ -72,54 +69,36 @@ func (p *probe) reused(change func(Request) Request) {
 	first := p.first(r)
 	other := p.send(noteOther, change(r))
 	shown := []Exchange{first, other}
-	switch {
-	case first.difference(other) == "":
-		p.broken(shown, "another request got the answer of the first one, as if it had been executed")
-	case other.succeeded() && p.renews:
-		p.broken(shown, "another request with the key got %s, as if it were the first one", other.told())
-	case other.succeeded():
-		p.broken(shown, "another request was executed with a key that was used before")
-	case !other.refused():
-		p.broken(shown, "another request with the key got %s instead of a refusal", other.told())
-	}
+	p.brokenIf(first.difference(other) == "", shown, "another request got the answer of the first one, as if it had been executed")
+	p.brokenIf(other.succeeded() && p.renews, shown, "another request with the key got %s, as if it were the first one", other.told())
+	p.brokenIf(other.succeeded(), shown, "another request was executed with a key that was used before")
+	p.brokenIf(!other.refused(), shown, "another request with the key got %s instead of a refusal", other.told())
 	p.same("after the refusal of the other one, ", first, p.retry("the first request again", r), other)
 }
 
 func otherPath(p *probe) {
-	if p.cfg.OtherURL == "" {
-		p.undecided("name another operation that takes the same body with --other-url")
-	}
+	p.undecidedIf(p.cfg.OtherURL == "", "name another operation that takes the same body with --other-url")
 	change := func(r Request) Request {
 		r.URL = strings.ReplaceAll(p.cfg.OtherURL, Unique, letters())
 		return r
 	}
-	if !p.accepts(change) {
-		p.undecided("the request to --other-url is refused under a key of its own, too")
-	}
+	p.undecidedIf(!p.accepts(change), "the request to --other-url is refused under a key of its own, too")
 	p.reused(change)
 }
 
 func otherCaller(p *probe) {
-	if len(p.cfg.OtherCaller) == 0 {
-		p.undecided("name another caller's headers with --other-header, such as 'Authorization: Bearer …'")
-	}
+	p.undecidedIf(len(p.cfg.OtherCaller) == 0, "name another caller's headers with --other-header, such as 'Authorization: Bearer …'")
 	change := func(r Request) Request {
 		maps.Copy(r.Header, p.cfg.OtherCaller)
 		return r
 	}
-	if !p.accepts(change) {
-		p.undecided("the other caller is refused under a key of its own, too")
-	}
+	p.undecidedIf(!p.accepts(change), "the other caller is refused under a key of its own, too")
 	key := p.cfg.newKey()
 	first := p.send("the request", p.keyed(key))
 	other := p.retry("another caller's request with the same key", change(p.keyed(key)))
-	shown := []Exchange{first, other}
-	switch {
-	case other.replayMark() != "" || (other.succeeded() && first.body == other.body && first.body != ""):
-		p.broken(shown, "another caller got the answer of the first one")
-	case !other.succeeded():
-		p.broken(shown, "another caller got %s: the keys of callers are not kept apart", other.told())
-	}
+	shown, sameBody := []Exchange{first, other}, first.body == other.body && first.body != ""
+	p.brokenIf(other.replayMark() != "" || (other.succeeded() && sameBody), shown, "another caller got the answer of the first one")
+	p.brokenIf(!other.succeeded(), shown, "another caller got %s: the keys of callers are not kept apart", other.told())
 }
 
 // invalid is no JSON; where a body is no JSON, an empty one has to do.
@@ -130,37 +109,29 @@ func errorThenKey(p *probe) {
 	wrong := r
 	wrong.Body = invalid
 	refused := p.send("an invalid request", wrong)
-	if !refused.refused() {
-		p.undecided("an invalid body got %s instead of 4xx", refused.told())
-	}
+	p.undecidedIf(!refused.refused(), "an invalid body got %s instead of 4xx", refused.told())
 	p.counted(func() {
 		first := p.retry("the right request with its key", r)
 		shown := []Exchange{refused, first}
-		switch {
-		case first.status == refused.status && first.body == refused.body:
-			p.broken(shown, "the key still has the error: a client that corrects its request cannot use it again")
-		case first.status == http.StatusUnprocessableEntity || first.status == http.StatusConflict:
+		p.brokenIf(first.status == refused.status && first.body == refused.body, shown,
+			"the key still has the error: a client that corrects its request cannot use it again")
+		if first.status == http.StatusUnprocessableEntity || first.status == http.StatusConflict {
 			again := p.send("the invalid request again", wrong)
-			if again.difference(refused) != "" {
-				p.broken(append(shown, again), "the key is stuck: the right request gets %s, and the invalid one %s",
-					first.told(), again.told())
-			}
+			p.brokenIf(again.difference(refused) != "", append(shown, again),
+				"the key is stuck: the right request gets %s, and the invalid one %s", first.told(), again.told())
 			p.undecided("the API binds the key to the invalid request (%s), which is safe", first.told())
-		case !first.succeeded():
-			p.broken(shown, "the right request got %s", first.told())
 		}
+		p.brokenIf(!first.succeeded(), shown, "the right request got %s", first.told())
 		p.sameAgain("the right request again", r, first, refused)
 	})
 }
 
 func survives(p *probe) {
-	if p.cfg.Between == nil {
-		p.undecided("name a command that disturbs the service between a request and its retry with --between, such as the flush of its cache")
-	}
+	p.undecidedIf(p.cfg.Between == nil,
+		"name a command that disturbs the service between a request and its retry with --between, such as the flush of its cache")
 	r := p.fresh()
 	first := p.send("the request", r)
-	if err := p.cfg.Between(p.ctx); err != nil {
-		p.undecided("--between failed: %s", err)
-	}
+	err := p.cfg.Between(p.ctx)
+	p.undecidedIf(err != nil, "--between failed: %v", err)
 	p.sameAgain("the same request after the disturbance", r, first)
 }

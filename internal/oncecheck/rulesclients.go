@@ -21,9 +21,7 @@ func sentAtOnce(n int) func(*probe) {
 	return func(p *probe) {
 		_, last := p.atOnce(n, p.fresh())
 		i := slices.IndexFunc(last, Exchange.succeeded)
-		if i < 0 {
-			p.broken(last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
-		}
+		p.brokenIf(i < 0, last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
 		for _, e := range last[i:] {
 			if e.succeeded() {
 				p.same("two clients of one request got different answers: ", last[i], e)
@@ -45,9 +43,7 @@ func politeRetry(p *probe) {
 	for i := range last {
 		p.same("a client that retried politely did not get the answer: ", answer, last[i], first[i])
 	}
-	if !slices.ContainsFunc(first, Exchange.unanswered) {
-		p.undecided(notTold)
-	}
+	p.undecidedIf(!slices.ContainsFunc(first, Exchange.unanswered), notTold)
 }
 
 // retryAfter requires the header where a client is told to retry, and that it is true.
@@ -59,20 +55,13 @@ func retryAfter(p *probe) {
 			told = &e
 		}
 	}
-	if told == nil {
-		p.undecided(notTold)
-	}
+	p.undecidedIf(told == nil, notTold)
 	pause, ok := told.retryAfter()
-	if !ok {
-		p.broken([]Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
-	}
-	if pause > p.cfg.Patience {
-		p.undecided("Retry-After is %s, which is longer than --patience", pause)
-	}
+	p.brokenIf(!ok, []Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+	p.undecidedIf(pause > p.cfg.Patience, "Retry-After is %s, which is longer than --patience", pause)
 	p.pause(pause)
-	if again := p.send("the same request, after Retry-After", r); again.busy() {
-		p.broken([]Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", pause, again.told())
-	}
+	again := p.send("the same request, after Retry-After", r)
+	p.brokenIf(again.busy(), []Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", pause, again.told())
 }
 
 // again repeats a request whose answer did not arrive. A later retry gets the same answer.
@@ -88,9 +77,7 @@ func lostAnswer(p *probe) {
 		p.counted(func() {
 			r := p.fresh()
 			lost := p.sendBy(p.losing(size), "the request, whose answer is lost on the way", r)
-			if lost.status != 0 {
-				p.undecided("the answer arrived before the connection was closed: it is shorter than %d bytes", size)
-			}
+			p.undecidedIf(lost.status != 0, "the answer arrived before the connection was closed: it is shorter than %d bytes", size)
 			p.again(r, lost)
 		})
 	}
@@ -144,14 +131,12 @@ const (
 func slowClient(p *probe) {
 	r := p.fresh()
 	first := p.sendBy(p.slowly, "the request, sent slowly", r)
-	switch {
-	case first.unanswered(): // it was too slow for the server, and its retry is not
+	if first.unanswered() { // it was too slow for the server, and its retry is not
 		p.again(r, first)
-	case !first.succeeded():
-		p.broken([]Exchange{first}, "a client that sends slowly got %s", first.told())
-	default:
-		p.sameAgain("the same request again", r, first)
+		return
 	}
+	p.brokenIf(!first.succeeded(), []Exchange{first}, "a client that sends slowly got %s", first.told())
+	p.sameAgain("the same request again", r, first)
 }
 
 func (p *probe) slowly(q *http.Request) (*http.Response, error) {
