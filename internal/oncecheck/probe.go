@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,7 +64,7 @@ func (p *probe) check(rule Rule) (v Verdict) {
 		if v.Outcome == Broken && v.Evidence == nil {
 			v.Evidence = slices.Clone(p.all[before:])
 		}
-		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return int(a.Sent - b.Sent) })
+		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) })
 	}()
 	rule.check(p)
 	p.undecidedIf(p.uncounted, uncounted)
