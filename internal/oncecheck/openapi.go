@@ -220,6 +220,9 @@ func objectOf(name string, schema *openapi3.Schema) (map[string]any, error) {
 		maps.Copy(members, own)
 	}
 	for _, member := range schema.Required {
+		if len(schema.AllOf) > 0 && schema.Properties[member] == nil { // a part may describe it
+			continue
+		}
 		value, err := exampleOf("the member "+member, schema.Properties[member])
 		if err != nil {
 			return nil, err

@@ -81,6 +81,8 @@ paths:
 components:
   schemas:
     Order:
+      required: [item, size]
+      properties: { size: { type: string, example: M } }
       allOf:
         - { type: object, required: [item], properties: { item: { type: string, example: tee }, gift: { type: boolean } } }
         - { type: object, required: [lines, kind], properties: { lines: { type: array, items: { $ref: "#/components/schemas/Line" } }, kind: { oneOf: [{ type: string, enum: [web] }] } } }
@@ -103,7 +105,7 @@ func TestOpenAPI_MakesARequestOfExamples(t *testing.T) {
 	t.Parallel()
 	cfg := read(t, "--server", "http://127.0.0.1:1/v1/", "order").cfg
 	require.Equal(t, "POST http://127.0.0.1:1/v1/orders", cfg.Request.Method+" "+cfg.Request.URL)
-	require.JSONEq(t, `{"item":"tee","lines":[{"cents":5}],"kind":"web"}`, cfg.Request.Body)
+	require.JSONEq(t, `{"item":"tee","size":"M","lines":[{"cents":5}],"kind":"web"}`, cfg.Request.Body)
 	require.Equal(t, "application/json", cfg.Request.Header.Get("Content-Type"))
 	require.Nil(t, cfg.Contract)
 
