@@ -28,26 +28,24 @@ func (s *settings) curlFlags(flags *pflag.FlagSet) {
 	flags.FuncP("user", "u", "`USER:PASSWORD` of Basic authentication", func(text string) error {
 		return set("Authorization")("Basic " + base64.StdEncoding.EncodeToString([]byte(text)))
 	})
-	add := func(text string) error {
-		r.Body = strings.TrimPrefix(r.Body+"&"+text, "&")
-		return nil
-	}
-	addFile := func(text string) error {
-		name, isFile := strings.CutPrefix(text, "@")
-		if !isFile {
-			return add(text)
+	body := func(orFile bool) func(string) error {
+		return func(text string) error {
+			if name, isFile := strings.CutPrefix(text, "@"); isFile && orFile {
+				content, err := os.ReadFile(name) //nolint:gosec // the user names the file
+				if err != nil {
+					return fmt.Errorf("read the body: %w", err)
+				}
+				text = string(content)
+			}
+			r.Body = strings.TrimPrefix(r.Body+"&"+text, "&")
+			return nil
 		}
-		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
-		if err != nil {
-			return fmt.Errorf("read the body: %w", err)
-		}
-		return add(string(content))
 	}
-	flags.FuncP("data", "d", "the `body`, or @FILE", addFile)
+	flags.FuncP("data", "d", "the `body`, or @FILE", body(true))
 	for _, same := range []string{"data-binary", "data-ascii", "json"} {
-		flags.Func(same, "as --data", addFile)
+		flags.Func(same, "as --data", body(true))
 	}
-	flags.Func("data-raw", "the `body`", add)
+	flags.Func("data-raw", "the `body`", body(false))
 	flags.BoolVarP(&s.cfg.Insecure, "insecure", "k", false, "do not verify certificates")
 	for name, short := range map[string]string{"max-time": "m", "connect-timeout": "", "output": "o", "write-out": "w"} {
 		flags.StringP(name, short, "", "")

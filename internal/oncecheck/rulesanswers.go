@@ -44,7 +44,7 @@ const maxChanges = 6
 // otherBody looks for a body that is accepted under a key of its own. Otherwise a refusal would say
 // nothing about the key.
 func otherBody(p *probe) {
-	tries, other := maxChanges, func(body string, n int) string { return changeLeaf(body, n) }
+	tries, other := maxChanges, changeLeaf
 	if p.cfg.OtherBody != "" {
 		tries, other = 1, func(string, int) string { return strings.ReplaceAll(p.cfg.OtherBody, Unique, letters()) }
 	}
