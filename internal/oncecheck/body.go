@@ -5,71 +5,62 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tidwall/gjson"
 )
 
 // reorder writes a JSON body with the members of its objects in the opposite order, and with
 // other whitespace. It reports false if the body is neither an object nor a list.
 func reorder(body string) (string, bool) {
-	d := jsontext.NewDecoder(strings.NewReader(body))
-	kind := d.PeekKind()
-	reordered, err := reorderNext(d)
-	return reordered, err == nil && (kind == '{' || kind == '[')
+	value := gjson.Parse(body)
+	return reordered(value), gjson.Valid(body) && (value.IsObject() || value.IsArray())
 }
 
-// reorderNext reorders the next value.
-func reorderNext(d *jsontext.Decoder) (string, error) {
-	kind := d.PeekKind()
-	if kind != '{' && kind != '[' {
-		value, err := d.ReadValue()
-		return string(value), err
+func reordered(value gjson.Result) string {
+	if !value.IsObject() && !value.IsArray() {
+		return value.Raw
 	}
-	_, err := d.ReadToken()
-	var values []string // of an object: names and values in turn
-	for err == nil && d.PeekKind() != '}' && d.PeekKind() != ']' {
-		var value string
-		value, err = reorderNext(d)
-		values = append(values, value)
-	}
-	if err != nil {
-		return "", err
-	}
-	_, err = d.ReadToken()
-	if kind == '[' {
-		return "[ \n" + strings.Join(values, ", \n") + " \n]", err
-	}
-	var members []string
-	for member := range slices.Chunk(values, 2) {
-		members = append(members, strings.Join(member, " \n: \n"))
-	}
-	slices.Reverse(members)
-	return "{ \n" + strings.Join(members, ", \n") + " \n}", err
-}
-
-// changeLeaf returns a JSON body whose n-th number or text, numbers first, is another one. It
-// reports false if there are fewer.
-func changeLeaf(body string, n int) (string, bool) {
-	if !jsontext.Value(body).IsValid() {
-		return "", false
-	}
-	for _, kind := range []jsontext.Kind{'0', '"'} {
-		d := jsontext.NewDecoder(strings.NewReader(body))
-		for err := error(nil); err == nil; {
-			within, before := d.StackIndex(d.StackDepth())
-			isName := within == '{' && before%2 == 0
-			if isName || d.PeekKind() != kind {
-				_, err = d.ReadToken()
-				continue
-			}
-			var leaf jsontext.Value
-			if leaf, err = d.ReadValue(); n == 0 {
-				end := d.InputOffset()
-				return body[:end-int64(len(leaf))] + otherLeaf(string(leaf)) + body[end:], true
-			}
-			n--
+	var parts []string
+	value.ForEach(func(name, part gjson.Result) bool {
+		text := reordered(part)
+		if value.IsObject() {
+			text = name.Raw + " \n: \n" + text
 		}
+		parts = append(parts, text)
+		return true
+	})
+	if value.IsArray() {
+		return "[ \n" + strings.Join(parts, ", \n") + " \n]"
 	}
-	return "", false
+	slices.Reverse(parts)
+	return "{ \n" + strings.Join(parts, ", \n") + " \n}"
+}
+
+// changeLeaf returns a JSON body whose n-th number or text, numbers first, is another one; empty if
+// there are fewer.
+func changeLeaf(body string, n int) string {
+	if !gjson.Valid(body) {
+		return ""
+	}
+	numbers, texts := leaves(gjson.Parse(body), gjson.Number), leaves(gjson.Parse(body), gjson.String)
+	if n >= len(numbers)+len(texts) {
+		return ""
+	}
+	leaf := append(numbers, texts...)[n]
+	return body[:leaf.Index] + otherLeaf(leaf.Raw) + body[leaf.Index+len(leaf.Raw):]
+}
+
+// leaves are the values of a type.
+func leaves(value gjson.Result, kind gjson.Type) (list []gjson.Result) {
+	if value.Type == kind {
+		return []gjson.Result{value}
+	}
+	if value.IsObject() || value.IsArray() {
+		value.ForEach(func(_, part gjson.Result) bool {
+			list = append(list, leaves(part, kind)...)
+			return true
+		})
+	}
+	return list
 }
 
 // otherLeaf returns a whole number plus one, a fraction with a digit more, or a longer text.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
 
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
@@ -66,97 +66,75 @@ type Config struct {
 	Patience    time.Duration               // 0: [DefaultPatience]
 }
 
-// Counter returns how many effects there are now.
-type Counter func(context.Context) (int64, error)
-
 // check returns what is wrong with a Config, in a sentence for its author, and sets defaults.
 func (c *Config) check() error {
 	c.KeyHeader = cmp.Or(c.KeyHeader, DefaultKeyHeader)
 	c.MaxRequests, c.Rate = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.Rate, DefaultRate)
 	c.Attempt, c.Patience = cmp.Or(c.Attempt, DefaultAttempt), cmp.Or(c.Patience, DefaultPatience)
 	c.Request.Method = cmp.Or(c.Request.Method, http.MethodPost)
+	if c.Request.Header == nil {
+		c.Request.Header = http.Header{}
+	}
 	u, err := url.Parse(c.Request.URL)
+	other, otherErr := url.Parse(c.OtherURL)
+	theirs := c.Request.Header.Clone()
+	maps.Copy(theirs, c.OtherCaller)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
 	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
 		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
-	}
-	if other, err := url.Parse(c.OtherURL); c.OtherURL != "" && (err != nil || other.Host != u.Host) {
+	case c.OtherURL != "" && (otherErr != nil || other.Host != u.Host):
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
-	}
-	if !headerName.MatchString(c.KeyHeader) {
+	case !headerName.MatchString(c.KeyHeader):
 		return fmt.Errorf("--key-header has to be the name of a header, and is %q", c.KeyHeader)
-	}
-	if err := c.checkAlternatives(); err != nil {
-		return err
-	}
-	for _, name := range c.Only {
-		if _, ok := find(name); !ok {
-			return fmt.Errorf("there is no rule %q; --rules lists them", name)
-		}
-	}
-	return c.checkCards()
-}
-
-// headerName is a token of RFC 9110, section 5.6.2.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// checkAlternatives looks for other requests that are the same one: their rules would be broken by
-// every API.
-func (c *Config) checkAlternatives() error {
-	other := len(c.OtherCaller) == 0
-	for name, values := range c.OtherCaller {
-		other = other || !slices.Equal(values, c.Request.Header[name])
-	}
-	switch {
+	// The rules of another request that is the same one would be broken by every API.
 	case c.OtherBody != "" && sameBody(c.OtherBody, c.Request.Body):
 		return errors.New("--other-body is the body of the request; give one with another meaning")
 	case c.OtherURL == c.Request.URL:
 		return errors.New("--other-url is the URL of the request; give another operation's")
-	case !other:
+	case len(c.OtherCaller) > 0 && maps.EqualFunc(theirs, c.Request.Header, slices.Equal):
 		return errors.New("--other-header has the values of the request; give another caller's")
 	}
-	return nil
-}
-
-// sameBody compares JSON as values, and all else as it is.
-func sameBody(a, b string) bool {
-	var x, y any
-	if json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil {
-		return reflect.DeepEqual(x, y)
+	for _, name := range c.Only {
+		if _, err := find(name); err != nil {
+			return err
+		}
 	}
-	return a == b
-}
-
-// checkCards looks for card numbers in all that would be sent.
-func (c *Config) checkCards() error {
-	other := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
-	if slices.ContainsFunc(slices.Concat(c.Request.texts(), other.texts()), cardnumber.Contains) {
+	others := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
+	if slices.ContainsFunc(slices.Concat(c.Request.texts(), others.texts()), cardnumber.Contains) {
 		return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
 	}
 	return nil
 }
 
-// texts are the parts of a request.
+// headerName is a token of RFC 9110, section 5.6.2.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// sameBody compares JSON as values, and all else as it is.
+func sameBody(a, b string) bool {
+	bothJSON := gjson.Valid(a) && gjson.Valid(b)
+	return a == b || (bothJSON && reflect.DeepEqual(gjson.Parse(a).Value(), gjson.Parse(b).Value()))
+}
+
+// texts are all parts of a request.
 func (r Request) texts() []string {
 	return slices.Concat([]string{r.URL, r.Body}, slices.Concat(slices.Collect(maps.Values(r.Header))...))
 }
 
 // with returns the request with all places of [Unique] filled, and with a header of its own.
 func (r Request) with(unique string) Request {
-	fill := func(text string) string { return strings.ReplaceAll(text, Unique, unique) }
-	filled := Request{r.Method, fill(r.URL), http.Header{}, fill(r.Body)}
-	for name, values := range r.Header {
-		for _, value := range values {
-			filled.Header[name] = append(filled.Header[name], fill(value))
+	fill := strings.NewReplacer(Unique, unique).Replace
+	r.URL, r.Body, r.Header = fill(r.URL), fill(r.Body), r.Header.Clone()
+	for _, values := range r.Header {
+		for i := range values {
+			values[i] = fill(values[i])
 		}
 	}
-	return filled
+	return r
 }
 
-// newKey returns a key that no request of any run has had. It has letters only, so that no digits
-// of it can look like a card number.
+// newKey returns a key that no request of any run has had.
 func (c *Config) newKey() string {
 	if c.UUIDKeys {
 		return uuid.NewString()
@@ -164,11 +142,7 @@ func (c *Config) newKey() string {
 	return "oncecheck-" + letters()
 }
 
-func letters() string {
-	return strings.Map(func(r rune) rune {
-		if r >= '2' && r <= '7' { // of base 32
-			return r - '2' + 'a'
-		}
-		return r | 0x20
-	}, rand.Text())
-}
+// noDigits replaces the digits of base 32: none may look like a card number.
+var noDigits = strings.NewReplacer("2", "a", "3", "b", "4", "c", "5", "d", "6", "e", "7", "f")
+
+func letters() string { return noDigits.Replace(strings.ToLower(rand.Text())) }

@@ -28,11 +28,8 @@ func contractOf(o *openapi3.Operation) (*Contract, error) {
 	if !ok {
 		return nil, nil
 	}
-	text, err := json.Marshal(published)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", extension, err)
-	}
 	var c Contract
+	text, _ := json.Marshal(published) // it was read from JSON or YAML
 	if err := json.Unmarshal(text, &c); err != nil || c.Kept <= 0 || !slices.Contains([]string{"required", "optional"}, c.Key) ||
 		!slices.Contains([]string{"", "refused", "executed"}, c.Afterwards) {
 		return nil, fmt.Errorf("%s needs kept_seconds, a positive integer; key, which is required or optional; "+
@@ -72,22 +69,16 @@ func retention(p *probe) {
 		kept, published = time.Duration(c.Kept)*time.Second, true
 		keyless := p.fresh()
 		keyless.Header.Del(p.cfg.KeyHeader)
-		if e := p.send(noteNoKey, keyless); e.succeeded() == (c.Key == "required") {
-			p.broken([]Exchange{e}, "%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
-		}
+		e := p.send(noteNoKey, keyless)
+		p.brokenIf(e.succeeded() == (c.Key == "required"), []Exchange{e},
+			"%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
 	}
-	if !published {
-		p.undecided("no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
-	}
+	p.undecidedIf(!published, "no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
 	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
-	if wait > p.cfg.Patience {
-		p.undecided("answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
-	}
+	p.undecidedIf(wait > p.cfg.Patience, "answers are kept for %s, it says; the end is after --patience, and was not waited for", kept)
 	p.pause(wait)
-	again := p.retry("the same request, shortly before its answer expires", r)
-	if why := p.difference(first, again); why != "" {
-		p.broken([]Exchange{first, again}, "answers are kept for %s, it says, but after %s %s", kept, wait, why)
-	}
+	p.same(fmt.Sprintf("answers are kept for %s, it says, but after %s ", kept, wait),
+		first, p.retry("the same request, shortly before its answer expires", r))
 	p.afterwards(r, first, kept-wait)
 }
 
@@ -101,7 +92,6 @@ func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) {
 	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
 	executed := late.succeeded() && late.difference(first) != ""
-	if (executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed") {
-		p.broken([]Exchange{first, late}, "%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
-	}
+	p.brokenIf((executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed"), []Exchange{first, late},
+		"%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 }

@@ -1,9 +1,8 @@
 package oncecheck
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -28,39 +27,40 @@ type Trait struct {
 	Speaks map[string]string `json:"speaks"` // by dialect: yes, no, or - if it has no such rule
 }
 
-// trait is how a Trait is found out: by the first exchange of a rule with a note.
-type trait struct {
-	name, rule, note string
-	status           int // of the exchange; 0: any
-	seen             func(Exchange) string
-	speaks           map[string]func(Exchange) bool
-}
+// shows reports whether an answer is what a dialect asks for.
+type shows func(Exchange) bool
 
-var traits = []trait{
-	{"no key", "no-key", noteNoKey, 0, answered, map[string]func(Exchange) bool{
+// traits are found out by the first answer in a rule to a request with a note.
+var traits = []struct {
+	name, rule, note string
+	status           int // of the answer; 0: any
+	seen             func(Exchange) string
+	speaks           map[string]shows
+}{
+	{"no key", "no-key", noteNoKey, 0, answered, map[string]shows{
 		"IETF": linked(400), "ACP": coded(400, "idempotency_key_required", "code"), "oncepay": coded(400, "idempotency_key_missing", "code"),
 	}},
-	{"another body", "other-body", noteOther, 0, answered, map[string]func(Exchange) bool{
+	{"another body", "other-body", noteOther, 0, answered, map[string]shows{
 		"IETF": linked(422), "Stripe": coded(400, "idempotency_error", "error.type"), "ACP": coded(422, "idempotency_conflict", "code"),
 		"UCP": status(409), "oncepay": coded(422, "idempotency_key_reused", "code"),
 	}},
-	{"in progress", "retry-after", noteAtOnce, http.StatusConflict, answered, map[string]func(Exchange) bool{
+	{"in progress", "retry-after", noteAtOnce, 409, answered, map[string]shows{
 		"IETF": status(409), "Stripe": coded(409, "idempotency_key_in_use", "error.code"),
 		"ACP": coded(409, "idempotency_in_flight", "code"), "oncepay": coded(409, "idempotency_in_progress", "code"),
 	}},
-	{"another path", "other-path", noteOther, 0, answered, map[string]func(Exchange) bool{
+	{"another path", "other-path", noteOther, 0, answered, map[string]shows{
 		"Stripe": Exchange.refused, "ACP": Exchange.succeeded, "UCP": Exchange.succeeded, "oncepay": Exchange.refused,
 	}},
-	{"other member order", "member-order", noteReordered, 0, answered, map[string]func(Exchange) bool{
+	{"other member order", "member-order", noteReordered, 0, answered, map[string]shows{
 		"ACP": Exchange.succeeded, "UCP": status(409), "oncepay": Exchange.succeeded,
 	}},
-	{"quoted key", "quoted-key", noteThisKey, 0, answered, map[string]func(Exchange) bool{
+	{"quoted key", "quoted-key", noteThisKey, 0, answered, map[string]shows{
 		"IETF": Exchange.succeeded, "oncepay": Exchange.succeeded,
 	}},
-	{"mark of a replay", "replay", noteAgain, 0, mark, map[string]func(Exchange) bool{
+	{"mark of a replay", "replay", noteAgain, 0, mark, map[string]shows{
 		"Stripe": has("Idempotent-Replayed"), "ACP": has("Idempotent-Replayed"), "oncepay": has("X-Idempotent-Replay"),
 	}},
-	{"key in the answer", "replay", noteAgain, 0, echo, map[string]func(Exchange) bool{
+	{"key in the answer", "replay", noteAgain, 0, echo, map[string]shows{
 		"Stripe": has(DefaultKeyHeader), "ACP": has(DefaultKeyHeader),
 	}},
 }
@@ -71,74 +71,51 @@ const aDay = 24 * 60 * 60
 // traitsOf compares what was seen with each dialect.
 func traitsOf(all []Exchange, published *Contract) (list []Trait) {
 	for _, one := range traits {
-		e, found := one.find(all)
-		if !found {
-			continue
-		}
-		t := Trait{Name: one.name, Seen: one.seen(e), Speaks: map[string]string{}}
-		for _, name := range Dialects {
-			rule, has := one.speaks[name]
-			t.Speaks[name] = spoken(has, has && rule(e))
-		}
-		list = append(list, t)
-	}
-	if published == nil {
-		return list
-	}
-	kept := Trait{Name: "kept for a day", Seen: fmt.Sprintf("%d hours, it says", published.Kept/(60*60)), Speaks: map[string]string{}}
-	for _, name := range Dialects {
-		kept.Speaks[name] = spoken(name != "IETF" && name != "oncepay", published.Kept >= aDay)
-	}
-	return append(list, kept)
-}
-
-func (c trait) find(all []Exchange) (Exchange, bool) {
-	for _, e := range all {
-		if e.rule == c.rule && e.Note == c.note && e.status != 0 && (c.status == 0 || e.status == c.status) {
-			return e, true
+		i := slices.IndexFunc(all, func(e Exchange) bool {
+			return e.rule == one.rule && e.Note == one.note && e.status != 0 && (one.status == 0 || e.status == one.status)
+		})
+		if i >= 0 {
+			list = append(list, traitOf(one.name, one.seen(all[i]), one.speaks, all[i]))
 		}
 	}
-	return Exchange{}, false
-}
-
-func spoken(hasRule, holds bool) string {
-	switch {
-	case !hasRule:
-		return "-"
-	case holds:
-		return "yes"
+	if published != nil {
+		keeps := func(Exchange) bool { return published.Kept >= aDay }
+		list = append(list, traitOf("kept for a day", fmt.Sprintf("%d hours, it says", published.Kept/(60*60)),
+			map[string]shows{"Stripe": keeps, "ACP": keeps, "UCP": keeps}, Exchange{}))
 	}
-	return "no"
+	return list
 }
 
-func status(code int) func(Exchange) bool {
+func traitOf(name, seen string, speaks map[string]shows, e Exchange) Trait {
+	t := Trait{Name: name, Seen: seen, Speaks: map[string]string{}}
+	for _, dialect := range Dialects {
+		t.Speaks[dialect] = "-"
+	}
+	for dialect, rule := range speaks {
+		t.Speaks[dialect] = map[bool]string{true: "yes", false: "no"}[rule(e)]
+	}
+	return t
+}
+
+func status(code int) shows {
 	return func(e Exchange) bool { return e.status == code }
 }
 
 // coded is a status with a text at a path of the JSON body.
-func coded(code int, text, path string) func(Exchange) bool {
+func coded(code int, text, path string) shows {
 	return func(e Exchange) bool { return e.status == code && e.member(path) == text }
 }
 
 // linked is a status whose answer links to a documentation.
-func linked(code int) func(Exchange) bool {
+func linked(code int) shows {
 	return func(e Exchange) bool {
-		kind := e.member("type")
-		return e.status == code && (strings.Contains(kind, "/") || strings.Contains(e.header.Get("Link"), "describedby"))
+		described := strings.Contains(e.member("type"), "/") || strings.Contains(e.header.Get("Link"), "describedby")
+		return e.status == code && described
 	}
 }
 
-func has(header string) func(Exchange) bool {
+func has(header string) shows {
 	return func(e Exchange) bool { return e.header.Get(header) != "" }
-}
-
-// member is the text at a path of the JSON body, or none.
-func (e Exchange) member(path string) string {
-	var value any
-	_ = json.Unmarshal([]byte(e.body), &value) // what is no JSON has no members
-	value, _ = valueAt(value, path)
-	text, _ := value.(string)
-	return text
 }
 
 // answered is an answer in a few words, with its code if it has one.

@@ -1,12 +1,18 @@
 package oncecheck
 
 import (
-	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httputil"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // Exchange is one request on the wire, and its answer.
@@ -22,6 +28,55 @@ type Exchange struct {
 	status int    // 0: no whole answer
 	header http.Header
 	body   string
+}
+
+// way is how a request gets to the server, as in [http.RoundTripper]: a redirect is an answer like
+// any other.
+type way func(*http.Request) (*http.Response, error)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 1 << 20
+
+// over sends the request, and reads the whole answer.
+func (e *Exchange) over(ctx context.Context, r Request, by way) error {
+	q, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
+	if err != nil {
+		return err
+	}
+	q.Header = r.Header.Clone()
+	if host := q.Header.Get("Host"); host != "" {
+		q.Host = host
+	}
+	e.Request = wire(q, r.Body)
+	answer, err := by(q)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	e.body, e.status, e.header = string(body), answer.StatusCode, answer.Header
+	head, _ := httputil.DumpResponse(answer, false) // a buffer takes everything
+	e.Response = string(head) + e.body
+	if err != nil {
+		return fmt.Errorf("the answer was cut: %w", err)
+	}
+	return nil
+}
+
+// secrets are headers whose values no report has.
+var secrets = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "Api-Key"}
+
+// wire is the request as it is sent, without secrets.
+func wire(q *http.Request, body string) string {
+	shown := q.Clone(q.Context())
+	shown.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	for _, name := range secrets {
+		if shown.Header.Get(name) != "" {
+			shown.Header.Set(name, "(not shown)")
+		}
+	}
+	head, _ := httputil.DumpRequest(shown, false)
+	return string(head) + body
 }
 
 // kept are the headers that a replay has to repeat, if the first answer has them.
@@ -51,7 +106,7 @@ func (e Exchange) succeeded() bool { return e.status/100 == 2 }
 // refused reports whether the answer says that the client has to change something.
 func (e Exchange) refused() bool { return e.status/100 == 4 }
 
-// busy reports whether the answer asks for a retry, as idempotency/transport understands it.
+// busy reports whether the answer asks for a retry, if only in words.
 func (e Exchange) busy() bool {
 	switch e.status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
@@ -61,10 +116,41 @@ func (e Exchange) busy() bool {
 	return e.status == http.StatusConflict && (e.header.Get("Retry-After") != "" || strings.Contains(e.body, "progress"))
 }
 
-// repeatable reports whether a client that knows no dialect but ours repeats the request: not after
-// a 409 that only says in words that it is in progress.
-func (e Exchange) repeatable() bool {
-	return e.busy() && (e.status != http.StatusConflict || e.header.Get("Retry-After") != "" || e.member("code") == "idempotency_in_progress")
+// unanswered reports whether the client does not know more than before.
+func (e Exchange) unanswered() bool { return e.status == 0 || e.busy() }
+
+// final reports whether a client that knows no dialect but ours does not repeat the request, as
+// after a 409 that only says in words that it is in progress.
+func (e Exchange) final() bool {
+	inWords := e.status == http.StatusConflict && e.header.Get("Retry-After") == "" && e.member("code") != "idempotency_in_progress"
+	return !e.unanswered() || inWords
+}
+
+// retryAfter is how long the answer asks to wait, in whole seconds.
+func (e Exchange) retryAfter() (time.Duration, bool) {
+	seconds, err := strconv.Atoi(e.header.Get("Retry-After"))
+	return time.Duration(seconds) * time.Second, err == nil
+}
+
+// replayMark is a header by which a server marks a replay, such as X-Idempotent-Replay,
+// Idempotency-Replayed, X-Idempotency-Cached or X-Cache-Hit; empty without one.
+func (e Exchange) replayMark() string {
+	for _, name := range slices.Sorted(maps.Keys(e.header)) {
+		lower := strings.ToLower(name)
+		names := strings.Contains(lower, "idempoten") || strings.Contains(lower, "cache-hit")
+		if names && strings.EqualFold(e.header.Get(name), "true") {
+			return name
+		}
+	}
+	return ""
+}
+
+// member is the text at a path of the JSON body, or none.
+func (e Exchange) member(path string) string {
+	if !gjson.Valid(e.body) {
+		return ""
+	}
+	return gjson.Get(e.body, path).Str
 }
 
 // told is the answer in a few words.
@@ -73,32 +159,4 @@ func (e Exchange) told() string {
 		return "no answer"
 	}
 	return fmt.Sprintf("%d %s", e.status, http.StatusText(e.status))
-}
-
-// secrets are headers whose values no report has.
-var secrets = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "Api-Key"}
-
-// wire is the request as it is sent, without secrets and with CRLF as line ends.
-func wire(r *http.Request, body string) string {
-	shown := r.Clone(r.Context())
-	shown.Body, shown.ContentLength = http.NoBody, 0
-	for _, name := range secrets {
-		if shown.Header.Get(name) != "" {
-			shown.Header.Set(name, "(not shown)")
-		}
-	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s %s HTTP/1.1\r\nHost: %s\r\n", r.Method, r.URL.RequestURI(), r.Host)
-	_ = shown.Header.Write(&out) // a buffer takes everything
-	fmt.Fprintf(&out, "Content-Length: %d\r\n\r\n%s", len(body), body)
-	return out.String()
-}
-
-// wireAnswer is the answer as it came, with the body that was read.
-func wireAnswer(r *http.Response, body string) string {
-	head, err := httputil.DumpResponse(r, false)
-	if err != nil {
-		return ""
-	}
-	return string(head) + body
 }

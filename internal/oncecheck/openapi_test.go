@@ -81,6 +81,8 @@ paths:
 components:
   schemas:
     Order:
+      required: [item, size]
+      properties: { size: { type: string, example: M } }
       allOf:
         - { type: object, required: [item], properties: { item: { type: string, example: tee }, gift: { type: boolean } } }
         - { type: object, required: [lines, kind], properties: { lines: { type: array, items: { $ref: "#/components/schemas/Line" } }, kind: { oneOf: [{ type: string, enum: [web] }] } } }
@@ -103,7 +105,7 @@ func TestOpenAPI_MakesARequestOfExamples(t *testing.T) {
 	t.Parallel()
 	cfg := read(t, "--server", "http://127.0.0.1:1/v1/", "order").cfg
 	require.Equal(t, "POST http://127.0.0.1:1/v1/orders", cfg.Request.Method+" "+cfg.Request.URL)
-	require.JSONEq(t, `{"item":"tee","lines":[{"cents":5}],"kind":"web"}`, cfg.Request.Body)
+	require.JSONEq(t, `{"item":"tee","size":"M","lines":[{"cents":5}],"kind":"web"}`, cfg.Request.Body)
 	require.Equal(t, "application/json", cfg.Request.Header.Get("Content-Type"))
 	require.Nil(t, cfg.Contract)
 
@@ -176,13 +178,13 @@ func TestRetention_LooksAtWhatComesAfterwards(t *testing.T) {
 		s, url := newShop(t, "survives")
 		cfg := Config{Request: Request{URL: url, Body: "{}"}, Contract: &Contract{Key: "required", Kept: 1, Afterwards: says}}
 		require.NoError(t, cfg.check())
-		v, err := newClient(&cfg).run(t.Context(), func(p *probe) {
+		v := newProbe(t.Context(), &cfg).check(Rule{check: func(p *probe) {
 			r := p.fresh()
 			first := p.send("the request", r)
 			p.must(s.forget(p.ctx))
 			p.afterwards(r, first, 0)
-		})
-		require.NoError(t, err)
+		}})
+		require.NoError(t, v.err)
 		require.Equal(t, want, v.Outcome, says)
 	}
 }

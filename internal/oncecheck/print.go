@@ -1,8 +1,9 @@
 package oncecheck
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,18 +14,17 @@ import (
 	"time"
 )
 
-//go:embed report.html
-var reportPage string
+// forms are the templates of a report: for a terminal, for a browser, and as a picture.
+//
+//go:embed report.txt report.html badge.svg
+var forms embed.FS
 
-//go:embed badge.svg
-var badgePicture string
-
-// printRules lists the rules, or prints the page of one.
+// printRules lists the rules, or prints the pages of some.
 func printRules(out io.Writer, names []string) error {
 	for _, name := range names {
-		rule, ok := find(name)
-		if !ok {
-			return fmt.Errorf("there is no rule %q; --rules lists them", name)
+		rule, err := find(name)
+		if err != nil {
+			return err
 		}
 		_, _ = fmt.Fprint(out, rule.Page())
 	}
@@ -37,35 +37,45 @@ func printRules(out io.Writer, names []string) error {
 	return nil
 }
 
+// reportAs returns the function of a flag, which names a file for the report. It is opened at once:
+// if it cannot be, nothing is sent.
+func (s *settings) reportAs(form string) func(string) error {
+	return func(name string) error {
+		file, err := os.Create(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		s.reports[file] = form
+		return nil
+	}
+}
+
 // write writes the report in each form that was asked for.
 func (s *settings) write(r Report, out io.Writer) error {
-	if err := s.print(r, out); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	err := s.print(r, out)
+	for file, form := range s.reports {
+		err = errors.Join(err, template.Must(template.ParseFS(forms, form)).Execute(file, r), file.Close())
 	}
-	for file, text := range map[string]string{s.page: reportPage, s.badge: badgePicture} {
-		if file == "" {
-			continue
-		}
-		if err := render(file, text, r); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-// openFiles fails before anything is sent if a report could not be written.
-func (s *settings) openFiles() error {
-	for _, name := range []string{s.page, s.badge} {
-		if name == "" {
-			continue
-		}
-		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // a report is for everybody
-		if err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		_ = file.Close()
+// print writes JSON or text, of which quiet leaves what is broken.
+func (s *settings) print(r Report, out io.Writer) error {
+	if s.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
 	}
-	return nil
+	if s.quiet {
+		r.Verdicts = slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool { return v.Outcome != Broken })
+		r.Dialects = nil
+	}
+	const form = "report.txt"
+	text := texttemplate.New(form).Funcs(texttemplate.FuncMap{"quote": quote})
+	return texttemplate.Must(text.ParseFS(forms, form)).Execute(out, r)
 }
 
 // showProgress names the rule that is being checked, in one line of a terminal. The function that
@@ -83,45 +93,6 @@ func (s *settings) showProgress(out io.Writer) (stop func()) {
 	return func() { _, _ = fmt.Fprint(out, "\r\x1b[K") }
 }
 
-func render(file, text string, r Report) error {
-	var out strings.Builder
-	if err := template.Must(template.New("").Parse(text)).Execute(&out, r); err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return os.WriteFile(file, []byte(out.String()), 0o644) //nolint:gosec // a report is for everybody
-}
-
-// reportText is the report for a terminal.
-var reportText = texttemplate.Must(texttemplate.New("").Funcs(texttemplate.FuncMap{"quote": quote}).Parse(
-	`{{.Method}} {{.URL}}
-
-{{range .Verdicts}}{{printf "%-11s  %-14s  %s" .Outcome .Rule .Claim}}
-{{with .Reason}}             {{.}}
-{{end}}{{range .Shown}}
-             # {{.Note}}, at {{printf "%.2f" .Sent.Seconds}} s for {{printf "%.2f" .Lasted.Seconds}} s
-{{quote "> " .Request}}{{quote "! " .Error}}{{quote "< " .Response}}{{end}}{{with .More}}             … and {{.}} more
-{{else}}{{if .Evidence}}
-{{end}}{{end}}{{end}}{{if .Dialects}}
-{{printf "%-20s" "dialect"}}{{range .Columns}}{{printf " %-7s" .}}{{end}}
-{{range $one := .Dialects}}{{printf "%-20s" .Name}}{{range $.Columns}}{{printf " %-7s" (index $one.Speaks .)}}{{end}} {{.Seen}}
-{{end}}{{end}}
-{{.Sum}}; {{.Requests}} requests in {{.Elapsed.Round 100000000}}
-`))
-
-// print writes JSON or text, of which quiet leaves what is broken.
-func (s *settings) print(r Report, out io.Writer) error {
-	if s.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	}
-	if s.quiet {
-		r.Verdicts = slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool { return v.Outcome != Broken })
-		r.Dialects = nil
-	}
-	return reportText.Execute(out, r)
-}
-
 // Columns are the names of the dialects, for the page.
 func (r Report) Columns() []string { return Dialects }
 
@@ -129,15 +100,6 @@ func (r Report) Columns() []string { return Dialects }
 func (r Report) Sum() string {
 	return fmt.Sprintf("%d hold, %d broken, %d not decided", r.Count(Holds), r.Count(Broken), r.Count(NotDecided))
 }
-
-// maxShown bounds how many exchanges a text shows for a rule. JSON and the page have all of them.
-const maxShown = 4
-
-// Shown is the evidence that a text shows.
-func (v Verdict) Shown() []Exchange { return v.Evidence[:min(len(v.Evidence), maxShown)] }
-
-// More is how many exchanges it does not show.
-func (v Verdict) More() int { return len(v.Evidence) - len(v.Shown()) }
 
 // Lasted is the time until the answer.
 func (e Exchange) Lasted() time.Duration { return e.Answered - e.Sent }

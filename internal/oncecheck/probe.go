@@ -1,11 +1,14 @@
 package oncecheck
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,22 +17,88 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// probe is what a rule works with: requests, their retries, and the number of effects. A rule's
-// check ends by panicking with a Verdict, or with failure when the run cannot go on; run recovers
-// it.
+// errUsedUp ends a rule that would send too many requests.
+var errUsedUp = errors.New("the requests of this run are used up; --max-requests allows more")
+
+// probe is what the rules of a run work with: it sends requests, at a bounded rate, and remembers
+// all of them. Its methods are a rule's own, except those whose comment says more.
 type probe struct {
-	ctx    context.Context
-	client *client
-	cfg    *Config
-	shown  []Exchange // the evidence so far
-	mu     sync.Mutex
+	ctx   context.Context
+	cfg   *Config
+	began time.Time
+	pool  *http.Transport
+	rule  string // that is checked now
+	// renews says that a replay is a success, and another answer than the first one: the rule
+	// replay is broken. The others then judge effects alone, or all of them would be broken.
+	renews    bool
+	uncounted bool // the rule needs the number of effects, and nothing counts them
+
+	mu   sync.Mutex // guards what follows
+	sent int
+	next time.Time // when the next request may be sent
+	all  []Exchange
 }
 
-// The pauses of a retrying client without a Retry-After.
-const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
+// newProbe uses each connection once: net/http would send a request with a key again by itself
+// when a connection that was used before turns out to be closed.
+func newProbe(ctx context.Context, cfg *Config) *probe {
+	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), pool: &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: cfg.Insecure}, //nolint:gosec // the user's --insecure
+	}}
+}
 
-// failure ends a run: the service or a command did not do what every rule needs.
-type failure struct{ error }
+// check checks one rule, which may end by panicking with a Verdict.
+func (p *probe) check(rule Rule) (v Verdict) {
+	p.rule, p.uncounted = rule.Name, false
+	before := len(p.all) // no request is under way between two rules
+	defer func() {
+		switch ended := recover().(type) {
+		case nil:
+			v.Outcome = Holds
+		case Verdict:
+			v = ended
+		default:
+			panic(ended)
+		}
+		if v.Outcome == Broken && v.Evidence == nil {
+			v.Evidence = slices.Clone(p.all[before:])
+		}
+		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) })
+	}()
+	rule.check(p)
+	p.undecidedIf(p.uncounted, uncounted)
+	return v
+}
+
+// brokenIf ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
+// again. Without any, all exchanges of the rule are kept.
+func (p *probe) brokenIf(so bool, evidence []Exchange, format string, args ...any) {
+	if so {
+		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
+	}
+}
+
+// undecided ends a rule.
+func (p *probe) undecided(format string, args ...any) {
+	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (p *probe) undecidedIf(so bool, format string, args ...any) {
+	if so {
+		p.undecided(format, args...)
+	}
+}
+
+// must ends a run: the service or a command did not do what every rule needs.
+func (p *probe) must(err error) {
+	p.undecidedIf(errors.Is(err, errUsedUp), "%s", errUsedUp)
+	if err != nil {
+		panic(Verdict{err: err})
+	}
+}
+
+func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
 
 // fresh returns the request under a new key, and with texts of its own.
 func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
@@ -41,92 +110,65 @@ func (p *probe) keyed(key string) Request {
 	return r
 }
 
-// difference says what is different between two answers to one request, or nothing.
-func (p *probe) difference(first, again Exchange) string {
-	if p.client.renews && first.succeeded() && again.succeeded() {
-		return ""
+// reserve waits until so many requests may be sent at once. Safe for concurrent use.
+func (p *probe) reserve(requests int) error {
+	p.mu.Lock()
+	if p.sent += requests; p.sent > p.cfg.MaxRequests {
+		p.mu.Unlock()
+		return errUsedUp
 	}
-	return first.difference(again)
+	delay := max(0, time.Until(p.next))
+	p.next = time.Now().Add(delay + time.Duration(requests)*time.Second/time.Duration(p.cfg.Rate))
+	p.mu.Unlock()
+	return wait.Pause(p.ctx, delay)
+}
+
+// exchange sends a request once, without waiting for its turn. Safe for concurrent use.
+func (p *probe) exchange(note string, r Request, by way) Exchange {
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Attempt)
+	defer cancel()
+	e := Exchange{Note: note, Sent: time.Since(p.began), rule: p.rule}
+	if err := e.over(ctx, r, by); err != nil {
+		e.Error, e.status = err.Error(), 0
+	}
+	e.Answered = time.Since(p.began)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, e)
+	return e
 }
 
 // send sends a request once.
-func (p *probe) send(note string, r Request) Exchange { return p.sendBy(note, r, way{}) }
+func (p *probe) send(note string, r Request) Exchange { return p.sendBy(p.pool.RoundTrip, note, r) }
 
-func (p *probe) sendBy(note string, r Request, w way) Exchange {
-	p.must(p.client.reserve(p.ctx, 1))
-	e := p.show(p.client.exchange(p.ctx, note, r, w))
+func (p *probe) sendBy(by way, note string, r Request) Exchange {
+	p.must(p.reserve(1))
+	e := p.exchange(note, r, by)
 	p.must(p.ctx.Err())
 	return e
-}
-
-// show adds an exchange to the evidence.
-func (p *probe) show(e Exchange) Exchange {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shown = append(p.shown, e)
-	return e
-}
-
-func (p *probe) must(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
-func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
-
-// retry repeats a request as a polite client does, and returns the last answer.
-func (p *probe) retry(note string, r Request) Exchange {
-	last, err := p.politely(note, r)
-	p.must(err)
-	return last
-}
-
-// outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
-// not it asks for a retry.
-func (p *probe) outwait(note string, r Request) Exchange {
-	until, next := time.Now().Add(p.cfg.Patience), firstPause
-	for {
-		last := p.retry(note, r)
-		if last.status != http.StatusConflict || time.Now().After(until) {
-			return last
-		}
-		p.pause(next)
-		next = min(2*next, longestPause)
-	}
 }
 
 // first sends a request that has to succeed.
 func (p *probe) first(r Request) Exchange {
 	e := p.send("the request", r)
-	if !e.succeeded() {
-		p.undecided("the request got %s", e.told())
-	}
+	p.undecidedIf(!e.succeeded(), "the request got %s", e.told())
 	return e
 }
 
-// sameAgain retries a request, and requires the first answer. What was shown before is evidence,
-// too.
-func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
-	again := p.retry(note, r)
-	if why := p.difference(first, again); why != "" {
-		p.broken(append(before, first, again), "%s", why)
-	}
-}
+// The pauses of a retrying client without a Retry-After.
+const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
 
-// politely is retry for a goroutine of its own, which must not panic. It repeats what
-// idempotency/transport repeats.
-func (p *probe) politely(note string, r Request) (Exchange, error) {
+// repeat sends a request until its answer is final, as a polite client does, and returns the last
+// answer. Safe for concurrent use.
+func (p *probe) repeat(note string, r Request, final func(Exchange) bool) (Exchange, error) {
 	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
-		if err := p.client.reserve(p.ctx, 1); err != nil {
+		if err := p.reserve(1); err != nil {
 			return Exchange{}, err
 		}
-		e := p.show(p.client.exchange(p.ctx, note, r, way{}))
-		after := rand.N(longest)
-		if seconds, err := strconv.Atoi(e.header.Get("Retry-After")); err == nil {
-			after += time.Duration(seconds) * time.Second
-		}
-		if (e.status != 0 && !e.repeatable()) || time.Since(began)+after > p.cfg.Patience {
+		e := p.exchange(note, r, p.pool.RoundTrip)
+		told, _ := e.retryAfter()
+		after := told + rand.N(longest)
+		if final(e) || time.Since(began)+after > p.cfg.Patience {
 			return e, p.ctx.Err()
 		}
 		if err := wait.Pause(p.ctx, after); err != nil {
@@ -135,9 +177,39 @@ func (p *probe) politely(note string, r Request) (Exchange, error) {
 	}
 }
 
+// retry repeats a request as idempotency/transport does.
+func (p *probe) retry(note string, r Request) Exchange {
+	last, err := p.repeat(note, r, Exchange.final)
+	p.must(err)
+	return last
+}
+
+// outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
+// not it asks for a retry. It has to succeed in the end. What was shown before is evidence, too.
+func (p *probe) outwait(note string, r Request, before ...Exchange) Exchange {
+	began := time.Now()
+	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
+	p.must(err)
+	p.brokenIf(!last.succeeded(), append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
+		time.Since(began).Round(time.Second/10), last.told())
+	return last
+}
+
+// sameAgain retries a request, and requires the first answer.
+func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
+	p.same("", first, p.retry(note, r), before...)
+}
+
+// same requires that two answers to one request are the same. The reason begins with a text.
+func (p *probe) same(reason string, first, again Exchange, before ...Exchange) {
+	why := first.difference(again)
+	tolerated := p.renews && first.succeeded() && again.succeeded()
+	p.brokenIf(why != "" && !tolerated, append(before, first, again), "%s%s", reason, why)
+}
+
 // burst sends one request many times side by side.
 func (p *probe) burst(n int, r Request) []Exchange {
-	p.must(p.client.reserve(p.ctx, n))
+	p.must(p.reserve(n))
 	answers := make([]Exchange, n)
 	var ready, sent sync.WaitGroup
 	ready.Add(n)
@@ -145,7 +217,7 @@ func (p *probe) burst(n int, r Request) []Exchange {
 		sent.Go(func() {
 			ready.Done()
 			ready.Wait()
-			answers[i] = p.show(p.client.exchange(p.ctx, noteAtOnce, r, way{}))
+			answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip)
 		})
 	}
 	sent.Wait()
@@ -160,9 +232,9 @@ func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	last = slices.Clone(first)
 	var group errgroup.Group
 	for i, e := range first {
-		if e.busy() || e.status == 0 {
+		if e.unanswered() {
 			group.Go(func() (err error) {
-				last[i], err = p.politely("the retry of one that was not answered for good", r)
+				last[i], err = p.repeat("the retry of one that was not answered for good", r, Exchange.final)
 				return err
 			})
 		}
@@ -171,12 +243,33 @@ func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	return first, last
 }
 
-// effects counts them; the second value is false if nothing counts.
-func (p *probe) effects() (int64, bool) {
+// settling is how long effects of requests that were answered may still appear.
+const settling = 100 * time.Millisecond
+
+const uncounted = "the answers show no second effect, but nothing counts the effects; name a way with --count, --count-command or --count-sql"
+
+// effects counts them; 0 if nothing counts.
+func (p *probe) effects() int64 {
 	if p.cfg.Count == nil {
-		return 0, false
+		return 0
 	}
 	n, err := p.cfg.Count(p.ctx)
 	p.must(err)
-	return n, true
+	return n
+}
+
+// counted requires that f has one effect. If nothing counts, the rule is not decided unless it is
+// broken.
+func (p *probe) counted(f func()) {
+	before := p.effects()
+	f()
+	if p.uncounted = p.cfg.Count == nil; p.uncounted {
+		return
+	}
+	n := p.effects() - before
+	if n == 1 { // another one may be on its way
+		p.pause(settling)
+		n = p.effects() - before
+	}
+	p.brokenIf(n != 1, nil, "there were %d effects instead of 1", n)
 }

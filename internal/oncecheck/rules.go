@@ -3,7 +3,6 @@ package oncecheck
 import (
 	"embed"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -16,10 +15,10 @@ type Rule struct {
 // Rules are all rules, in the order in which they are checked. Each has a page in pages.
 var Rules = []Rule{
 	{"replay", replay},
-	{"one-effect", oneEffect},
-	{"two-at-once", sentAtOnce(2)},
-	{"ten-at-once", sentAtOnce(10)},
-	{"fifty-at-once", sentAtOnce(50)},
+	{"one-effect", counted(oneEffect)},
+	{"two-at-once", counted(sentAtOnce(2))},
+	{"ten-at-once", counted(sentAtOnce(10))},
+	{"fifty-at-once", counted(sentAtOnce(50))},
 	{"polite-retry", politeRetry},
 	{"retry-after", retryAfter},
 	{"other-body", otherBody},
@@ -33,10 +32,10 @@ var Rules = []Rule{
 	{"strange-keys", strangeKeys},
 	{"similar-keys", similarKeys},
 	{"lost-answer", lostAnswer},
-	{"slow-client", slowClient},
-	{"client-leaves", clientLeaves},
+	{"slow-client", counted(slowClient)},
+	{"client-leaves", counted(clientLeaves)},
 	{"error-then-key", errorThenKey},
-	{"survives", survives},
+	{"survives", counted(survives)},
 	{"retention", retention},
 }
 
@@ -58,10 +57,16 @@ func (r Rule) Claim() string {
 	return strings.TrimPrefix(line, "# ")
 }
 
-func find(name string) (Rule, bool) {
-	i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Name == name })
-	if i < 0 {
-		return Rule{}, false
+func find(name string) (Rule, error) {
+	for _, rule := range Rules {
+		if rule.Name == name {
+			return rule, nil
+		}
 	}
-	return Rules[i], true
+	return Rule{}, fmt.Errorf("there is no rule %q; --rules lists them", name)
+}
+
+// counted is a rule whose requests have one effect together.
+func counted(check func(*probe)) func(*probe) {
+	return func(p *probe) { p.counted(func() { check(p) }) }
 }

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,4 +169,21 @@ func TestRun_SendsNoMoreThanAllowed(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, report.Requests, 20)
 	require.Equal(t, NotDecided, report.Verdicts[len(report.Verdicts)-2].Outcome)
+}
+
+// TestRules_LoseAnswersOfSeveralLengths: the first answer, by which the moments are chosen, is
+// longer than most of the others.
+func TestRules_LoseAnswersOfSeveralLengths(t *testing.T) {
+	t.Parallel()
+	var orders atomic.Int64
+	answers := sync.Map{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := orders.Add(1)
+		body, _ := answers.LoadOrStore(r.Header.Get("Idempotency-Key"), strings.Repeat("x", 7+int(n%3)))
+		_, _ = io.WriteString(w, body.(string))
+	}))
+	t.Cleanup(server.Close)
+	report, err := Run(t.Context(), Config{Request: Request{URL: server.URL, Body: "{}"}, Only: []string{"lost-answer"}})
+	require.NoError(t, err)
+	require.Contains(t, report.Verdicts[0].Reason, "nothing counts", "each answer was lost")
 }

@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -14,36 +15,21 @@ func emptyKey(p *probe) { p.refuses(p.keyed(""), "a request with an empty key") 
 
 // refuses requires a 4xx: an executed request would be executed again by its retry.
 func (p *probe) refuses(r Request, what string) {
-	switch e := p.send(what, r); {
-	case e.succeeded():
-		p.broken([]Exchange{e}, "%s was executed: its retry would be executed again", what)
-	case !e.refused():
-		p.broken([]Exchange{e}, "%s got %s instead of 4xx", what, e.told())
-	}
+	e := p.send(what, r)
+	p.brokenIf(e.succeeded(), []Exchange{e}, "%s was executed: its retry would be executed again", what)
+	p.brokenIf(!e.refused(), []Exchange{e}, "%s got %s instead of 4xx", what, e.told())
 }
 
 // asKey checks that a key is refused, or that it works as every other key.
 func (p *probe) asKey(key string) (first Exchange, accepted bool) {
 	r := p.keyed(key)
 	first = p.send(noteThisKey, r)
-	switch {
-	case first.refused():
+	if first.refused() {
 		return first, false
-	case !first.succeeded():
-		p.broken([]Exchange{first}, "the key %q got %s instead of 4xx", shortened(key), first.told())
 	}
-	again := p.retry("the same request again", r)
-	if why := p.difference(first, again); why != "" {
-		p.broken([]Exchange{first, again}, "with the key %q %s", shortened(key), why)
-	}
+	p.brokenIf(!first.succeeded(), []Exchange{first}, "the key %.60q got %s instead of 4xx", key, first.told())
+	p.same(fmt.Sprintf("with the key %.60q ", key), first, p.retry("the same request again", r))
 	return first, true
-}
-
-func shortened(key string) string {
-	if len(key) > 60 {
-		return key[:40] + "…"
-	}
-	return key
 }
 
 // quotedKey sends an RFC 9651 string, as the IETF's draft asks for.
@@ -69,35 +55,27 @@ func longKey(p *probe) {
 }
 
 func similarKeys(p *probe) {
-	if p.cfg.UUIDKeys {
-		p.undecided("two UUIDs that differ in case are one (RFC 9562)")
-	}
+	p.undecidedIf(p.cfg.UUIDKeys, "two UUIDs that differ in case are one (RFC 9562)")
 	key := p.cfg.newKey()
 	p.apart(key, strings.ToUpper(key))
 }
 
 // apart requires that two keys are two keys. A refusal of either keeps them apart, too.
 func (p *probe) apart(one, two string) {
-	before, counts := p.effects()
+	before := p.effects()
 	first, accepted := p.asKey(one)
 	if !accepted {
 		return
 	}
 	second := p.retry("a request with the similar key", p.keyed(two))
 	shown := []Exchange{first, second}
-	switch {
-	case second.refused() && !second.busy():
-		p.broken(shown, "the second key got %s: it was taken for the first one", second.told())
-	case !second.succeeded():
-		p.broken(shown, "the second key got %s", second.told())
-	case second.replayMark() != "":
-		p.broken(shown, "the second key got the answer of the first one")
-	case first.body != second.body:
+	p.brokenIf(second.refused() && !second.busy(), shown, "the second key got %s: it was taken for the first one", second.told())
+	p.brokenIf(!second.succeeded(), shown, "the second key got %s", second.told())
+	p.brokenIf(second.replayMark() != "", shown, "the second key got the answer of the first one")
+	if first.body != second.body {
 		return
-	case !counts:
-		p.undecided(uncounted)
 	}
-	if after, _ := p.effects(); after-before != 2 {
-		p.broken(shown, "the second key got the answer of the first one, and there were %d effects instead of 2", after-before)
-	}
+	p.undecidedIf(p.cfg.Count == nil, uncounted)
+	n := p.effects() - before
+	p.brokenIf(n != 2, shown, "the second key got the answer of the first one, and there were %d effects instead of 2", n)
 }

@@ -1,13 +1,39 @@
+// Package oncecheck finds out whether an API that has idempotency keys keeps what they promise.
+// It gets one request that changes something, sends it in the ways in which retries happen, and
+// returns a verdict for each rule with the requests and answers as they were on the wire.
+//
+// It is a client of any service, and knows nothing of this one. The rules are in the rules…go
+// files, each with a page in pages.
 package oncecheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
+
+// Outcome is what a rule found.
+type Outcome string
+
+// The outcomes.
+const (
+	Holds      Outcome = "holds"
+	Broken     Outcome = "broken"
+	NotDecided Outcome = "not decided"
+)
+
+// Verdict is the outcome of one rule, with its reason and its evidence.
+type Verdict struct {
+	Rule     string     `json:"rule"`
+	Claim    string     `json:"claim"`
+	Outcome  Outcome    `json:"outcome"`
+	Reason   string     `json:"reason,omitempty"` // why it is broken, or what is missing to decide
+	Evidence []Exchange `json:"evidence,omitempty"`
+
+	err error // why the run cannot go on
+}
 
 // Report is what a run found.
 type Report struct {
@@ -35,63 +61,33 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
 	}
-	c := newClient(&cfg)
+	p := newProbe(ctx, &cfg)
 	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
-	if _, err := c.run(ctx, tryOut); err != nil {
-		return report, err
+	if v := p.check(Rule{"", tryOut}); v.err != nil {
+		return report, v.err
 	}
 	for _, rule := range Rules {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
 			continue
 		}
-		c.rule = rule.Name // no request is under way between two rules
 		if cfg.Progress != nil {
 			cfg.Progress(rule.Name)
 		}
-		v, err := c.run(ctx, rule.check)
-		if errors.Is(err, errUsedUp) {
-			v, err = Verdict{Outcome: NotDecided, Reason: err.Error()}, nil
-		}
-		if err != nil {
-			return report, fmt.Errorf("rule %s: %w", rule.Name, err)
+		v := p.check(rule)
+		if v.err != nil {
+			return report, fmt.Errorf("rule %s: %w", rule.Name, v.err)
 		}
 		v.Rule, v.Claim = rule.Name, rule.Claim()
 		report.Verdicts = append(report.Verdicts, v)
 	}
-	report.Dialects = traitsOf(c.all, cfg.Contract)
-	report.Requests, report.Elapsed = len(c.all), time.Since(c.began)
+	report.Dialects = traitsOf(p.all, cfg.Contract)
+	report.Requests, report.Elapsed = len(p.all), time.Since(p.began)
 	return report, nil
-}
-
-// run checks one rule, whose verdict ends it.
-func (c *client) run(ctx context.Context, check func(*probe)) (v Verdict, err error) {
-	p := &probe{ctx: ctx, client: c, cfg: c.cfg}
-	defer func() {
-		switch ended := recover().(type) {
-		case nil:
-			v.Outcome = Holds
-		case Verdict:
-			if v = ended; v.Outcome == Broken && v.Evidence == nil {
-				v.Evidence = p.shown
-			}
-		case failure:
-			err = ended.error
-		default:
-			panic(ended)
-		}
-	}()
-	check(p)
-	return v, nil
-}
-
-// oneLine is the beginning of a text of others, for a sentence.
-func oneLine(text string) string {
-	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(text), " "))
 }
 
 // tryOut sends the request once, and fails if no rule could be decided with it.
 func tryOut(p *probe) {
-	before, counts := p.effects()
+	before := p.effects()
 	e := p.send("the request", p.fresh())
 	switch {
 	case e.status == 0:
@@ -104,8 +100,13 @@ func tryOut(p *probe) {
 		}
 		p.must(fmt.Errorf("the request was answered with %s (%s); %s", e.told(), oneLine(e.body), remedy))
 	}
-	if after, _ := p.effects(); counts && after-before != 1 {
+	if after := p.effects(); p.cfg.Count != nil && after-before != 1 {
 		p.must(fmt.Errorf("the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's",
 			before, after))
 	}
+}
+
+// oneLine is the beginning of a text of others, for a sentence.
+func oneLine(text string) string {
+	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(text), " "))
 }

@@ -1,0 +1,182 @@
+package oncecheck
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/oncepay/oncepay/internal/wait"
+)
+
+// sentAtOnce sends a request n times side by side.
+func sentAtOnce(n int) func(*probe) {
+	return func(p *probe) {
+		_, last := p.atOnce(n, p.fresh())
+		i := slices.IndexFunc(last, Exchange.succeeded)
+		p.brokenIf(i < 0, last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
+		for _, e := range last[i:] {
+			if e.succeeded() {
+				p.same("two clients of one request got different answers: ", last[i], e)
+			}
+		}
+	}
+}
+
+// crowd is how many requests at once make some of them wait.
+const crowd = 8
+
+const notTold = "nobody was told to retry; a request that takes longer would show it"
+
+// politeRetry requires that everybody who is told to retry gets the answer in the end.
+func politeRetry(p *probe) {
+	r := p.fresh()
+	first, last := p.atOnce(crowd, r)
+	answer := p.outwait("the same request afterwards", r)
+	for i := range last {
+		p.same("a client that retried politely did not get the answer: ", answer, last[i], first[i])
+	}
+	p.undecidedIf(!slices.ContainsFunc(first, Exchange.unanswered), notTold)
+}
+
+// retryAfter requires the header where a client is told to retry, and that it is true.
+func retryAfter(p *probe) {
+	r := p.fresh()
+	var told *Exchange
+	for _, e := range p.burst(crowd, r) {
+		if (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
+			told = &e
+		}
+	}
+	p.undecidedIf(told == nil, notTold)
+	pause, ok := told.retryAfter()
+	p.brokenIf(!ok, []Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+	p.undecidedIf(pause > p.cfg.Patience, "Retry-After is %s, which is longer than --patience", pause)
+	p.pause(pause)
+	again := p.send("the same request, after Retry-After", r)
+	p.brokenIf(again.busy(), []Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", pause, again.told())
+}
+
+// again repeats a request whose answer did not arrive. A later retry gets the same answer.
+func (p *probe) again(r Request, lost Exchange) {
+	p.sameAgain("the same request again", r, p.outwait("the retry", r, lost), lost)
+}
+
+// lostAnswer closes the connection at several moments: when the answer arrives, within its header,
+// in the middle, and before its last byte.
+func lostAnswer(p *probe) {
+	sample := p.send("the request, to know how long the answer is", p.fresh())
+	for _, size := range []int{0, 1, len(sample.Response) / 2, len(sample.Response) - 1} {
+		for tries := 1; !p.loses(size); tries++ { // others may be shorter, such as by a digit of a time
+			p.undecidedIf(tries == maxTries, "the answer arrived before the connection was closed: it is shorter than %d bytes", size)
+		}
+	}
+}
+
+// maxTries bounds how many answers are to be lost at one moment.
+const maxTries = 5
+
+// loses sends a request whose answer is lost, and again. It reports false if the answer arrives.
+func (p *probe) loses(size int) (lost bool) {
+	p.counted(func() {
+		r := p.fresh()
+		e := p.sendBy(p.losing(size), "the request, whose answer is lost on the way", r)
+		p.undecidedIf(e.status != 0 && !e.succeeded(), "the request got %s", e.told())
+		if lost = e.status == 0; lost {
+			p.again(r, e)
+		}
+	})
+	return lost
+}
+
+// nothing is for losing: the connection is closed when the kernel has the request. A canceled
+// context would be no substitute: it may end net/http's Transport before the request has left its
+// buffer.
+const nothing = -1
+
+// losing sends a request over a connection of its own, and closes that when more than size bytes of
+// the answer have arrived.
+func (p *probe) losing(size int) way {
+	return func(q *http.Request) (*http.Response, error) {
+		conn, err := p.dial(q)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = conn.Close() }()
+		defer context.AfterFunc(q.Context(), func() { _ = conn.Close() })()
+		q.Close = true
+		if err := q.Write(conn); err != nil {
+			return nil, err
+		}
+		if size == nothing {
+			return nil, errors.New("the client left")
+		}
+		answer, err := io.ReadAll(io.LimitReader(conn, int64(size)+1))
+		if err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(bufio.NewReader(bytes.NewReader(answer[:min(size, len(answer))])), q)
+	}
+}
+
+// dial connects to the server of a request.
+func (p *probe) dial(q *http.Request) (net.Conn, error) {
+	address := net.JoinHostPort(q.URL.Hostname(), cmp.Or(q.URL.Port(), q.URL.Scheme))
+	if q.URL.Scheme == "https" {
+		return (&tls.Dialer{Config: p.pool.TLSClientConfig}).DialContext(q.Context(), "tcp", address)
+	}
+	return new(net.Dialer).DialContext(q.Context(), "tcp", address)
+}
+
+// parts and betweenParts make a slow client: it needs a second for its body.
+const (
+	parts        = 4
+	betweenParts = 200 * time.Millisecond
+)
+
+func slowClient(p *probe) {
+	r := p.fresh()
+	first := p.sendBy(p.slowly, "the request, sent slowly", r)
+	if first.unanswered() { // it was too slow for the server, and its retry is not
+		p.again(r, first)
+		return
+	}
+	p.brokenIf(!first.succeeded(), []Exchange{first}, "a client that sends slowly got %s", first.told())
+	p.sameAgain("the same request again", r, first)
+}
+
+func (p *probe) slowly(q *http.Request) (*http.Response, error) {
+	if q.ContentLength > 0 {
+		q.Body = slowBody{q.Body, q.Context(), int(q.ContentLength+parts-1) / parts}
+	}
+	return p.pool.RoundTrip(q)
+}
+
+// slowBody pauses before each part.
+type slowBody struct {
+	io.ReadCloser
+
+	ctx  context.Context
+	size int // of a part, in bytes
+}
+
+func (b slowBody) Read(to []byte) (int, error) {
+	if err := wait.Pause(b.ctx, betweenParts); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(to[:min(b.size, len(to))])
+}
+
+func clientLeaves(p *probe) {
+	r := p.fresh()
+	left := p.sendBy(p.losing(nothing), "the request, whose client leaves when it has sent it", r)
+	p.pause(settling) // or the retry may overtake it
+	p.again(r, left)
+}
