@@ -518,11 +518,11 @@ type ProviderEvent struct {
 
 // ProviderEventVerdict defines model for ProviderEventVerdict.
 type ProviderEventVerdict struct {
-	// Verdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled
+	// Verdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled, or what was asked for
 	Verdict ProviderEventVerdictVerdict `json:"verdict"`
 }
 
-// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled
+// ProviderEventVerdictVerdict `duplicate`: received before; `unknown`: not about a payment or refund of this service; `conflicting`: contradicts what was settled, or what was asked for
 type ProviderEventVerdictVerdict string
 
 // Refund defines model for Refund.
@@ -839,8 +839,9 @@ type UpdateProductParams struct {
 
 	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
 	// Unless the product has one of them when it is changed, the answer is 412
-	// `precondition_failed` and nothing is changed. Part of the request, like its
-	// body: with a key, another condition is another request.
+	// `precondition_failed` and nothing is changed (404 if PATCH finds no product).
+	// Part of the request, like its body: with a key, another condition is another
+	// request. What is no product has no versions: there it is refused with 400.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
 	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
@@ -860,8 +861,9 @@ type PutProductParams struct {
 
 	// IfMatch RFC 9110, section 13.1.1: the `ETag` that was read, a list of them, or `*`.
 	// Unless the product has one of them when it is changed, the answer is 412
-	// `precondition_failed` and nothing is changed. Part of the request, like its
-	// body: with a key, another condition is another request.
+	// `precondition_failed` and nothing is changed (404 if PATCH finds no product).
+	// Part of the request, like its body: with a key, another condition is another
+	// request. What is no product has no versions: there it is refused with 400.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
 	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there

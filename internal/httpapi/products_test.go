@@ -125,6 +125,19 @@ func TestPrecondition_IsCheckedBeforeTheChange(t *testing.T) {
 	}
 }
 
+// TestPrecondition_OfWhatHasNoVersionsIsRefused: a change would be lost for a client that trusts it.
+func TestPrecondition_OfWhatHasNoVersionsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	order := s.order(s.customer().ID)
+	before := s.effect()
+	cancel := request{method: "PATCH", path: "/v1/orders/" + order.ID.String(), key: newKey(), body: `{"status":"cancelled"}`, edit: with("If-Match", `"1"`)}
+	s.do(cancel).problem(400, "invalid_request")
+	require.Equal(t, before, s.effect())
+	cancel.edit = with("If-Match", "*")
+	require.Equal(t, 200, s.do(cancel).status)
+}
+
 // TestPrecondition_BelongsToTheRequest: its answer is kept, and another condition is another
 // request.
 func TestPrecondition_BelongsToTheRequest(t *testing.T) {

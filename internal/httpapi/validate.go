@@ -99,6 +99,10 @@ func (v *validator) check(r *http.Request, policy *idempotency.Policy) error {
 	if route == nil {
 		return fmt.Errorf("the API description has no %s %s", method, routing.RoutePattern())
 	}
+	// RFC 9110, section 13.1.1: what has no versions matches none, and must not be changed.
+	if condition := r.Header.Get("If-Match"); policy != nil && condition != "" && condition != "*" && !slices.Contains(policy.Headers, "If-Match") {
+		return invalidRequest("If-Match is for products: only they have versions.")
+	}
 	params, err := pathParams(r, routing)
 	if err != nil {
 		return err

@@ -47,6 +47,8 @@ func TestConstraints_EnforceTheRules(t *testing.T) {
 		_, err := b.pool.Exec(b.ctx, "DELETE FROM "+table)
 		require.ErrorContains(t, err, table+" are never deleted")
 	}
+	_, err := b.pool.Exec(b.ctx, "DELETE FROM idempotency_keys")
+	require.ErrorContains(t, err, "a key in progress is never deleted")
 	b.requireBooks()
 }
 

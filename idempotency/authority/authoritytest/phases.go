@@ -32,6 +32,18 @@ func phaseCases(run cases) {
 		require.True(b, replayed.Replayed)
 		require.Equal(b, 2, b.notes())
 	})
+	run("what was begun cannot be deleted, and what was settled can", func(b *bench) {
+		claim := b.claim("k", "a")
+		begun := b.begin(claim)
+		deletion := fmt.Sprintf("DELETE FROM %s WHERE %s = $1", b.Table, b.Column)
+		_, err := b.Pool.Exec(b.ctx, deletion, b.scope)
+		require.ErrorContains(b, err, "never deleted")
+		_, err = b.Settle(b.ctx, begun, b.note("settled"))
+		require.NoError(b, err)
+		deleted, err := b.Pool.Exec(b.ctx, deletion, b.scope)
+		require.NoError(b, err)
+		require.EqualValues(b, 1, deleted.RowsAffected())
+	})
 	run("what is not begun is answered at once", func(b *bench) {
 		attempt, result, err := b.Begin(b.ctx, b.claim("k", "a"), b.noting("n", authority.Refused(answer(409, "paid"))), nil)
 		require.NoError(b, err)
