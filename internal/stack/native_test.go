@@ -58,7 +58,7 @@ func allServices() (names []string) {
 // repoFile reads a file of the repository.
 func repoFile(t testing.TB, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../..", path))
+	content, err := os.ReadFile(filepath.Join("..", "..", path))
 	require.NoError(t, err)
 	return string(content)
 }

@@ -47,7 +47,7 @@ func Broken(rule Rule, format string, args ...any) Violation {
 	return Violation{Rule: rule, Detail: fmt.Sprintf(format, args...)}
 }
 
-// differ compares what there should be with what there is, by an ID. Where there is nothing, it may
+// Differ compares what there should be with what there is, by an ID. Where there is nothing, it may
 // be missing. Owners are the keys whose histories show the violations, if any.
 func Differ[V comparable](rule Rule, what string, want, is map[string]V, owners map[string]KeyID) (found []Violation) {
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(is))

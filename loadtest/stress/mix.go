@@ -59,7 +59,7 @@ func (c config) due(n int) time.Duration {
 type pacer struct{ cfg config }
 
 func (p pacer) Pace(elapsed time.Duration, sent uint64) (wait time.Duration, stop bool) {
-	n := int(sent) //nolint:gosec // a plan is far shorter
+	n := int(sent)
 	return max(0, p.cfg.due(n)-elapsed), n >= p.cfg.requests()
 }
 

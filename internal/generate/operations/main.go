@@ -96,7 +96,7 @@ func settingsTable(settings []setting) string {
 		if s.value != "" {
 			value = "`" + s.value + "`"
 		}
-		table += fmt.Sprintf("| `%s` | %s | %s |\n", s.variable, value, strings.ToUpper(meaning[:1])+meaning[1:])
+		table += fmt.Sprintf("| %#q | %s | %s |\n", s.variable, value, strings.ToUpper(meaning[:1])+meaning[1:])
 	}
 	return table
 }
@@ -135,7 +135,7 @@ func alertsTable(all []alert) string {
 	for _, a := range all {
 		meaning := value.ReplaceAllString(label.ReplaceAllString(a.Annotations.Summary, "*$1*"), "N")
 		action := strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(strings.TrimSpace(a.Annotations.Runbook))
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", a.Alert, a.Labels.Severity, meaning, action)
+		table += fmt.Sprintf("| %#q | %s | %s | %s |\n", a.Alert, a.Labels.Severity, meaning, action)
 	}
 	return table
 }

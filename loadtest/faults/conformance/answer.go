@@ -65,6 +65,7 @@ func (g *generator) exchange(ctx context.Context, r request) (status int, wrong 
 	if err != nil {
 		return 0, fmt.Errorf("no answer: %w", errors.Join(err, writeErr))
 	}
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return answer.StatusCode, fmt.Errorf("half an answer: %w", err)
