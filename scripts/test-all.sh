@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, beside the scenarios, the tour, oncecheck, the
 # console's buttons in a browser and the benchmark's quick form on stacks of two replicas, and the
-# fuzz targets with what they leave idle; then, with the machine to themselves, greedy accounts and a
-# short load test, and a fault campaign of a minute.
+# fuzz targets with what they leave idle; then greedy accounts and a short load test, beside a fault
+# campaign of a minute.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -121,10 +121,10 @@ lane go_tests
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
 lane fuzzing
 wait "${lanes[0]}"
-wait "${lanes[1]}"
-stacked=$?
 wait "${lanes[2]}"
 lane campaign
+wait "${lanes[1]}"
+stacked=$?
 wait "${lanes[3]}"
 summary || exit 1
 exit "$stacked"
