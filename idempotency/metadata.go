@@ -70,14 +70,17 @@ func (p *plainLine) until(prefix, end string) (value string) {
 
 func (p *plainLine) text(prefix string) string {
 	value := p.until(prefix, `"`)
-	p.failed = p.failed || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' })
+	for i := range len(value) {
+		p.failed = p.failed || value[i] < ' ' || value[i] > '~' || value[i] == '\\'
+	}
 	return value
 }
 
 func (p *plainLine) moment(prefix string) time.Time {
 	value := p.text(prefix)
 	t, err := time.Parse(time.RFC3339Nano, value) // takes more than JSON does
-	p.failed = p.failed || err != nil || t.Format(time.RFC3339Nano) != value
+	var room [len(time.RFC3339Nano)]byte
+	p.failed = p.failed || err != nil || string(t.AppendFormat(room[:0], time.RFC3339Nano)) != value
 	return t
 }
 
@@ -86,6 +89,6 @@ func (p *plainLine) number(prefix string) int {
 	digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
 	p.rest = p.rest[len(digits):]
 	n, err := strconv.Atoi(digits)
-	p.failed = p.failed || !found || err != nil || strconv.Itoa(n) != digits
+	p.failed = p.failed || !found || err != nil || len(digits) > 1 && digits[0] == '0'
 	return n
 }
