@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,72 +10,117 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-func acquireCases(run cases) {
+// situation is what a key has been through when an owner asks for something.
+type situation struct {
+	// isOwn says that the owner who asks was the first to acquire the key.
+	isOwn bool
+	// lease is what became of the first owner's.
+	lease string
+	// status is that of the record that is left, if any.
+	status idempotency.Status
+	// What Extend, Complete and Release then return.
+	extend, complete, release error
+}
+
+const inProgress, completed, failed = idempotency.StatusInProgress, idempotency.StatusCompleted, idempotency.StatusFailed
+
+var lost = idempotency.ErrLost
+
+var situations = []situation{
+	{true, "lasts", inProgress, nil, nil, nil},
+	{true, "lasts", completed, lost, nil, lost},
+	{true, "lasts", failed, lost, nil, lost},
+	{true, "expired", "", lost, lost, nil},
+	{true, "released", "", lost, lost, nil},
+	{true, "taken over", inProgress, lost, lost, lost},
+	{true, "taken over", completed, lost, lost, lost},
+	{false, "lasts", inProgress, lost, lost, lost},
+	{false, "lasts", completed, lost, lost, lost},
+	{false, "expired", "", lost, lost, nil},
+	{false, "released", "", lost, lost, nil},
+}
+
+// arrange returns the pending record of the owner who asks, and the record that is there; nil: none.
+func (s situation) arrange(t *testing.T, b *bench) (pending idempotency.Record, there *idempotency.Record) {
+	t.Helper()
+	lease := long
+	if s.lease == "expired" || s.lease == "taken over" {
+		lease = short
+	}
+	left := b.held(t, "key", lease)
+	pending = left
+	if !s.isOwn {
+		pending = b.pending("key")
+	}
+	switch s.lease {
+	case "expired":
+		b.pass(t)
+		return pending, nil
+	case "released":
+		require.NoError(t, b.Store.Release(t.Context(), left))
+		return pending, nil
+	case "taken over":
+		left = b.takeover(t, "key")
+	}
+	if s.status != inProgress {
+		left = done(left, "answer")
+		left.Status = s.status
+		require.NoError(t, b.Store.Complete(t.Context(), left, long))
+	}
+	return pending, &left
+}
+
+// ownerCases take each step in each situation. Its own steps an owner may repeat, as a reply may be
+// lost; what it has lost it can't change.
+func ownerCases(run cases) {
+	for _, s := range situations {
+		whose := map[bool]string{true: "own", false: "another's"}[s.isOwn]
+		for _, step := range []string{"acquire", "extend", "complete", "release"} {
+			run(fmt.Sprintf("%s: %s lease %s, %s", step, whose, s.lease, cmp.Or(s.status, "no record")), func(t *testing.T, b *bench) {
+				pending, left := s.arrange(t, b)
+				switch step {
+				case "acquire":
+					existing, err := b.Store.Acquire(t.Context(), pending, long)
+					require.NoError(t, err)
+					mayRun := left == nil || s.extend == nil
+					require.Equal(t, mayRun, existing == nil)
+					if mayRun {
+						left = &pending
+					}
+				case "extend":
+					require.ErrorIs(t, b.Store.Extend(t.Context(), pending, 2*long), s.extend)
+				case "complete":
+					late := done(pending, "late")
+					require.ErrorIs(t, b.Store.Complete(t.Context(), late, long), s.complete)
+					if s.complete == nil && s.status == inProgress {
+						left = &late
+					}
+				case "release":
+					require.ErrorIs(t, b.Store.Release(t.Context(), pending), s.release)
+					if s.release == nil {
+						left = nil
+					}
+				}
+				if left == nil {
+					require.Nil(t, b.look(t, "key"), "there is no record")
+				} else {
+					b.requireHolds(t, *left)
+				}
+			})
+		}
+	}
+}
+
+func timeCases(run cases) {
 	run("acquire returns the record that is there", func(t *testing.T, b *bench) {
 		first := b.held(t, "key", long)
-		existing := b.look(t, "key")
-		require.NotNil(t, existing)
+		existing := b.find(t, "key")
 		require.Equal(t, first.Scope, existing.Scope)
 		require.Equal(t, first.Key, existing.Key)
-		require.Equal(t, idempotency.StatusInProgress, existing.Status)
-		require.Equal(t, first.Owner, existing.Owner)
 		require.Equal(t, first.Fingerprint, existing.Fingerprint)
 		require.True(t, first.CreatedAt.Equal(existing.CreatedAt))
 		require.False(t, existing.ExpiresAt.IsZero(), "the store says when the lease ends")
-	})
-	run("acquire repeated after a lost reply succeeds", func(t *testing.T, b *bench) {
-		pending := b.held(t, "key", long)
-		existing, err := b.Store.Acquire(t.Context(), pending, long)
-		require.NoError(t, err)
-		require.Nil(t, existing)
-		b.requireHolds(t, pending)
-	})
-	run("acquire by the owner of a finished record gets that record", func(t *testing.T, b *bench) {
-		finished := b.completed(t, "key", "answer")
-		again := b.pending("key")
-		again.Owner = finished.Owner
-		existing, err := b.Store.Acquire(t.Context(), again, long)
-		require.NoError(t, err)
-		require.NotNil(t, existing, "it must not run again")
-		require.Equal(t, "answer", string(existing.Response.Body))
-	})
-	run("a failed record is returned like a completed one", func(t *testing.T, b *bench) {
-		failed := done(b.held(t, "key", long), "declined")
-		failed.Status, failed.Response.StatusCode = idempotency.StatusFailed, 402
-		require.NoError(t, b.Store.Complete(t.Context(), failed, long))
-		b.requireHolds(t, failed)
-	})
-}
-
-func leaseCases(run cases) {
-	run("an expired lease can be taken over", func(t *testing.T, b *bench) {
-		b.held(t, "key", short)
-		b.requireHolds(t, b.takeover(t, "key"))
-	})
-	run("an owner without a lease changes nothing", func(t *testing.T, b *bench) {
-		lost := b.held(t, "key", short)
-		holder := b.takeover(t, "key")
-		require.ErrorIs(t, b.Store.Extend(t.Context(), lost, long), idempotency.ErrLost)
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(lost, "late"), long), idempotency.ErrLost)
-		require.ErrorIs(t, b.Store.Release(t.Context(), lost), idempotency.ErrLost)
-		b.requireHolds(t, holder)
-	})
-	run("an owner without a lease cannot change the next one's answer", func(t *testing.T, b *bench) {
-		lost := b.held(t, "key", short)
-		finished := done(b.takeover(t, "key"), "the answer")
-		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
-		require.ErrorIs(t, b.Store.Extend(t.Context(), lost, long), idempotency.ErrLost)
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(lost, "late"), long), idempotency.ErrLost)
-		require.ErrorIs(t, b.Store.Release(t.Context(), lost), idempotency.ErrLost)
-		b.requireHolds(t, finished)
-	})
-	run("an expired lease is lost even without a takeover", func(t *testing.T, b *bench) {
-		lost := b.held(t, "key", short)
-		b.pass(t)
-		require.ErrorIs(t, b.Store.Extend(t.Context(), lost, long), idempotency.ErrLost)
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(lost, "late"), long), idempotency.ErrLost)
-		require.NoError(t, b.Store.Release(t.Context(), lost), "absent counts as released")
-		require.Nil(t, b.look(t, "key"), "none of it has written anything")
+		b.requireHolds(t, first)
 	})
 	run("extend begins the lease anew", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
@@ -85,96 +132,34 @@ func leaseCases(run cases) {
 		require.NoError(t, b.Store.Extend(t.Context(), pending, short))
 		b.takeover(t, "key")
 	})
-	run("extend outlives the first lease", func(t *testing.T, b *bench) {
-		pending := b.pending("key")
-		require.Eventually(t, func() bool { // a machine that stalls loses a short lease in between
-			existing, err := b.Store.Acquire(t.Context(), pending, short)
-			return err == nil && existing == nil && b.Store.Extend(t.Context(), pending, long) == nil
-		}, patience, pollEvery)
-		b.pass(t)
-		b.requireHolds(t, pending)
-	})
-	run("extend of a finished record is refused", func(t *testing.T, b *bench) {
-		finished := b.completed(t, "key", "answer")
-		pending := b.pending("key")
-		pending.Owner = finished.Owner
-		require.ErrorIs(t, b.Store.Extend(t.Context(), pending, long), idempotency.ErrLost)
-		b.requireHolds(t, finished)
-	})
-	run("extend of another owner's or no record is refused", func(t *testing.T, b *bench) {
-		holder := b.held(t, "key", long)
-		require.ErrorIs(t, b.Store.Extend(t.Context(), b.pending("key"), 2*long), idempotency.ErrLost)
-		b.requireHolds(t, holder)
-		require.ErrorIs(t, b.Store.Extend(t.Context(), b.pending("other"), long), idempotency.ErrLost)
-		require.Nil(t, b.look(t, "other"))
-	})
-}
-
-func completeCases(run cases) {
-	run("a completed record is visible for every owner", func(t *testing.T, b *bench) {
-		b.requireHolds(t, b.completed(t, "key", "answer"))
-	})
 	run("a finished record ends with its ttl", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), short))
 		b.requireHolds(t, b.takeover(t, "key"))
 	})
-	run("a finished record outlives its lease", func(t *testing.T, b *bench) {
-		var finished idempotency.Record
+	// outlives: a machine that stalls loses a short lease before the step, which is then tried again.
+	outlives := func(t *testing.T, b *bench, step func(pending idempotency.Record) (idempotency.Record, error)) {
+		t.Helper()
+		var left idempotency.Record
 		require.Eventually(t, func() bool {
 			pending := b.pending("key")
 			existing, err := b.Store.Acquire(t.Context(), pending, short)
-			finished = done(pending, "answer")
-			return err == nil && existing == nil && b.Store.Complete(t.Context(), finished, long) == nil
+			if err == nil && existing == nil {
+				left, err = step(pending)
+			}
+			return err == nil && existing == nil
 		}, patience, pollEvery)
 		b.pass(t)
-		b.requireHolds(t, finished)
+		b.requireHolds(t, left)
+	}
+	run("extend outlives the first lease", func(t *testing.T, b *bench) {
+		outlives(t, b, func(pending idempotency.Record) (idempotency.Record, error) {
+			return pending, b.Store.Extend(t.Context(), pending, long)
+		})
 	})
-	run("complete repeated after a lost reply succeeds and changes nothing", func(t *testing.T, b *bench) {
-		finished := b.completed(t, "key", "first")
-		require.NoError(t, b.Store.Complete(t.Context(), done(finished, "second"), long))
-		b.requireHolds(t, finished)
-	})
-	run("complete of another owner's record is refused", func(t *testing.T, b *bench) {
-		holder := b.held(t, "held", long)
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(b.pending("held"), "x"), long), idempotency.ErrLost)
-		b.requireHolds(t, holder)
-		finished := b.completed(t, "finished", "answer")
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(b.pending("finished"), "x"), long), idempotency.ErrLost)
-		b.requireHolds(t, finished)
-	})
-	run("complete of an absent record is refused", func(t *testing.T, b *bench) {
-		require.ErrorIs(t, b.Store.Complete(t.Context(), done(b.pending("key"), "x"), long), idempotency.ErrLost)
-		require.Nil(t, b.look(t, "key"))
-	})
-}
-
-func releaseCases(run cases) {
-	run("a released key can be acquired at once", func(t *testing.T, b *bench) {
-		require.NoError(t, b.Store.Release(t.Context(), b.held(t, "key", long)))
-		require.Nil(t, b.look(t, "key"))
-	})
-	run("release repeated after a lost reply succeeds", func(t *testing.T, b *bench) {
-		pending := b.held(t, "key", long)
-		require.NoError(t, b.Store.Release(t.Context(), pending))
-		require.NoError(t, b.Store.Release(t.Context(), pending))
-	})
-	run("release of another owner's key is refused", func(t *testing.T, b *bench) {
-		holder := b.held(t, "key", long)
-		require.ErrorIs(t, b.Store.Release(t.Context(), b.pending("key")), idempotency.ErrLost)
-		b.requireHolds(t, holder)
-	})
-	run("release of an expired record succeeds", func(t *testing.T, b *bench) {
-		b.held(t, "key", short)
-		b.pass(t)
-		require.NoError(t, b.Store.Release(t.Context(), b.pending("key")))
-	})
-	run("release of a finished record is refused, also for its owner", func(t *testing.T, b *bench) {
-		finished := b.completed(t, "key", "answer")
-		pending := b.pending("key")
-		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
-		pending.Owner = finished.Owner
-		require.ErrorIs(t, b.Store.Release(t.Context(), pending), idempotency.ErrLost)
-		b.requireHolds(t, finished)
+	run("a finished record outlives its lease", func(t *testing.T, b *bench) {
+		outlives(t, b, func(pending idempotency.Record) (idempotency.Record, error) {
+			return done(pending, "answer"), b.Store.Complete(t.Context(), done(pending, "answer"), long)
+		})
 	})
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -9,9 +8,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 )
-
-// repairers is how many requests find a damaged record at the same time.
-const repairers = 16
 
 // repairCases check a [idempotency.Repairer].
 func repairCases(run cases) {
@@ -53,19 +49,13 @@ func repairCases(run cases) {
 		for name, data := range corrupt {
 			b.Plant(t, b.scope, name, []byte(data))
 			var holders atomic.Int64
-			var group sync.WaitGroup
-			for range repairers {
-				group.Go(func() {
-					existing, err := idempotency.Repair(t.Context(), b.Store, b.pending(name), long)
-					if err != nil {
-						t.Error(err)
-					}
-					if existing == nil {
-						holders.Add(1)
-					}
-				})
-			}
-			group.Wait()
+			b.together(t, func(int) error {
+				existing, err := idempotency.Repair(t.Context(), b.Store, b.pending(name), long)
+				if existing == nil {
+					holders.Add(1)
+				}
+				return err
+			})
 			require.Equal(t, int64(1), holders.Load(), name)
 		}
 	})

@@ -50,10 +50,8 @@ func Run(t *testing.T, setup func(t *testing.T) Bench) {
 			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
 		})
 	}
-	acquireCases(run)
-	leaseCases(run)
-	completeCases(run)
-	releaseCases(run)
+	ownerCases(run)
+	timeCases(run)
 	concurrencyCases(run)
 	contentCases(run)
 	lookupCases(run)

@@ -18,38 +18,16 @@ func watchCases(t *testing.T, run cases, setup func(t *testing.T) Bench) {
 	if changed == nil {
 		return
 	}
-	run("a watch receives when it has begun", func(t *testing.T, b *bench) {
-		b.watched(t, b.held(t, "key", long))
-	})
-	run("a watch receives a completion", func(t *testing.T, b *bench) {
-		pending := b.held(t, "key", long)
-		changed := b.watched(t, pending)
-		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		RequireChange(t, changed)
-		require.Equal(t, "answer", string(b.look(t, "key").Response.Body), "the record is complete before the change is announced")
-	})
-	run("a watch receives a release", func(t *testing.T, b *bench) {
-		pending := b.held(t, "key", long)
-		changed := b.watched(t, pending)
-		require.NoError(t, b.Store.Release(t.Context(), pending))
-		RequireChange(t, changed)
-		require.Nil(t, b.look(t, "key"))
-	})
-	run("all watches of a key receive", func(t *testing.T, b *bench) {
+	run("all watches of a key receive one change after the other", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
 		first, second := b.watched(t, pending), b.watched(t, pending)
-		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
+		require.NoError(t, b.Store.Release(t.Context(), pending))
 		RequireChange(t, first)
 		RequireChange(t, second)
-	})
-	run("a watch receives one change after the other", func(t *testing.T, b *bench) {
-		pending := b.held(t, "key", long)
-		changed := b.watched(t, pending)
-		require.NoError(t, b.Store.Release(t.Context(), pending))
-		RequireChange(t, changed)
-		pending = b.held(t, "key", long)
-		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), long))
-		RequireChange(t, changed)
+		finished := b.completed(t, "key", "answer")
+		RequireChange(t, first)
+		b.requireHolds(t, finished) // it is complete before the change is announced
+		RequireChange(t, second)
 	})
 	run("watches of other scopes and keys receive nothing", func(t *testing.T, b *bench) {
 		pending := b.held(t, "key", long)
