@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,9 +72,8 @@ func (b *bench) requireOneWinner(t *testing.T, key string) {
 func (b *bench) requireOneAnswer(t *testing.T, key string) {
 	t.Helper()
 	const failures = 5
-	var mu sync.Mutex
-	attempts, completions := 0, 0
-	answers := map[string]int{}
+	var attempts, completions atomic.Int64
+	var answers sync.Map
 	b.together(t, func(i int) error {
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			pending := b.pending(key)
@@ -84,22 +84,13 @@ func (b *bench) requireOneAnswer(t *testing.T, key string) {
 			case existing != nil && existing.Status == idempotency.StatusInProgress:
 				continue
 			case existing != nil:
-				mu.Lock()
-				answers[string(existing.Response.Body)]++
-				mu.Unlock()
+				answers.Store(string(existing.Response.Body), true)
 				return nil
-			}
-			mu.Lock()
-			attempts++
-			fail := attempts <= failures
-			mu.Unlock()
-			if fail {
+			case attempts.Add(1) <= failures:
 				err = b.Store.Release(t.Context(), pending)
-			} else {
+			default:
+				completions.Add(1)
 				err = b.Store.Complete(t.Context(), done(pending, fmt.Sprintf("answer of %d", i)), long)
-				mu.Lock()
-				completions++
-				mu.Unlock()
 			}
 			if err != nil {
 				return err
@@ -107,9 +98,11 @@ func (b *bench) requireOneAnswer(t *testing.T, key string) {
 		}
 		return fmt.Errorf("contender %d got no answer in %s", i, patience)
 	})
-	require.Equal(t, failures+1, attempts)
-	require.Equal(t, 1, completions)
-	require.Len(t, answers, 1, "everybody got the same answer")
+	require.EqualValues(t, failures+1, attempts.Load())
+	require.EqualValues(t, 1, completions.Load())
+	different := 0
+	answers.Range(func(any, any) bool { different++; return true })
+	require.Equal(t, 1, different, "everybody got the same answer")
 }
 
 // together runs f contenders times, all starting at one moment.

@@ -128,12 +128,7 @@ func bytesCases(t *testing.T, setup func(t *testing.T) Bench) {
 	if setup(t).Plant == nil {
 		return
 	}
-	run := func(name string, test func(t *testing.T, b *bench)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
-		})
-	}
+	run := runner(t, setup)
 	run("a record of another version is readable", func(t *testing.T, b *bench) {
 		b.Plant(t, b.scope, "key", []byte(olderCompleted))
 		met := b.find(t, "key")

@@ -40,7 +40,7 @@ var situations = []situation{
 	{false, "released", "", lost, lost, nil},
 }
 
-// arrange returns the pending record of the owner who asks, and the record that is there; nil: none.
+// arrange returns the pending record of the owner who asks, and the record that is there, if any.
 func (s situation) arrange(t *testing.T, b *bench) (pending idempotency.Record, there *idempotency.Record) {
 	t.Helper()
 	lease := long
@@ -137,7 +137,7 @@ func timeCases(run cases) {
 		require.NoError(t, b.Store.Complete(t.Context(), done(pending, "answer"), short))
 		b.requireHolds(t, b.takeover(t, "key"))
 	})
-	// outlives: a machine that stalls loses a short lease before the step, which is then tried again.
+	// A machine that stalls loses a short lease before the step, which is then tried again.
 	outlives := func(t *testing.T, b *bench, step func(pending idempotency.Record) (idempotency.Record, error)) {
 		t.Helper()
 		var left idempotency.Record

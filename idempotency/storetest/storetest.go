@@ -44,12 +44,7 @@ type Bench struct {
 // Run runs the suite. setup is called once for each case.
 func Run(t *testing.T, setup func(t *testing.T) Bench) {
 	t.Helper()
-	run := func(name string, test func(t *testing.T, b *bench)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
-		})
-	}
+	run := runner(t, setup)
 	ownerCases(run)
 	timeCases(run)
 	concurrencyCases(run)
@@ -61,6 +56,16 @@ func Run(t *testing.T, setup func(t *testing.T) Bench) {
 
 // cases runs one case of a group.
 type cases func(name string, test func(t *testing.T, b *bench))
+
+func runner(t *testing.T, setup func(t *testing.T) Bench) cases {
+	t.Helper()
+	return func(name string, test func(t *testing.T, b *bench)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Bench: setup(t), scope: "storetest-" + string(idempotency.NewOwner())})
+		})
+	}
+}
 
 // bench adds the case's own scope.
 type bench struct {

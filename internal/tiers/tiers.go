@@ -11,9 +11,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // readTimeout bounds the questions to one server: a tier that is broken on purpose must not hold up
@@ -102,17 +101,11 @@ type Event struct {
 // takes a few milliseconds, and no longer than some seconds when tiers are away.
 func Read(ctx context.Context, servers Servers, key string) View {
 	view := View{Key: key, Errors: map[string]string{}}
-	var asking errgroup.Group
+	var asking sync.WaitGroup
 	var redisErr, postgresErr error
-	asking.Go(func() error {
-		view.Record, redisErr = readRecord(ctx, servers.Redis, key)
-		return nil
-	})
-	asking.Go(func() error {
-		postgresErr = readPostgres(ctx, servers.Postgres, &view)
-		return nil
-	})
-	_ = asking.Wait()
+	asking.Go(func() { view.Record, redisErr = readRecord(ctx, servers.Redis, key) })
+	asking.Go(func() { postgresErr = readPostgres(ctx, servers.Postgres, &view) })
+	asking.Wait()
 	view.note("Redis", redisErr)
 	view.note("PostgreSQL", postgresErr)
 	if view.Payment != nil {
