@@ -29,8 +29,8 @@ type layout struct {
 	spots         map[connection]spot // of arrows that cross each other, so that their labels do not meet
 }
 
-// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are in
-// the middle of an arrow that no other one crosses.
+// spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are
+// in the middle of an arrow that no other one crosses.
 type spot struct{ label, fault float64 }
 
 type point struct{ X, Y float64 }

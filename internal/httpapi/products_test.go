@@ -125,7 +125,8 @@ func TestPrecondition_IsCheckedBeforeTheChange(t *testing.T) {
 	}
 }
 
-// TestPrecondition_OfWhatHasNoVersionsIsRefused: a change would be lost for a client that trusts it.
+// TestPrecondition_OfWhatHasNoVersionsIsRefused: a client that trusts it would undo a change of
+// another one.
 func TestPrecondition_OfWhatHasNoVersionsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
