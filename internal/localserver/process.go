@@ -98,7 +98,7 @@ func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Durati
 	_ = p.SignalTree(syscall.SIGCONT) // a paused process does not handle sig
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if p.waitGone(ctx) == nil {
+	if p.Wait(ctx) == nil {
 		return nil
 	}
 	return p.Kill()
@@ -112,14 +112,14 @@ func (p Process) Kill() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 	defer cancel()
-	if err := p.waitGone(ctx); err != nil {
+	if err := p.Wait(ctx); err != nil {
 		return fmt.Errorf("%s after SIGKILL: %w", killGrace, err)
 	}
 	return nil
 }
 
-// waitGone returns nil when the process has ended before ctx does.
-func (p Process) waitGone(ctx context.Context) error {
+// Wait returns nil when the process has ended before ctx does.
+func (p Process) Wait(ctx context.Context) error {
 	return wait.Until(ctx, PollInterval, func(context.Context) error {
 		if p.Alive() {
 			return fmt.Errorf("process %d still runs", p.PID)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,13 +54,18 @@ func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 	return fmt.Errorf("the native driver cannot %s", verb)
 }
 
+// killDelay is how long a process that was killed a moment ago may still seem to run.
+const killDelay = 200 * time.Millisecond
+
 // spawnAgain starts a service that does not run, and does not wait until it is ready.
 func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 	if d.Ended && name == d.StandbyServer() {
 		return errDiverged
 	}
-	if d.known(name).Process.Alive() {
-		return nil
+	dying, cancel := context.WithTimeout(ctx, killDelay)
+	defer cancel()
+	if d.known(name).Process.Wait(dying) != nil {
+		return ctx.Err()
 	}
 	if err := d.hold(ctx, name); err != nil {
 		return err
