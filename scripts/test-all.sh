@@ -121,10 +121,9 @@ lane go_tests
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
 lane fuzzing
 wait "${lanes[0]}"
-wait "${lanes[2]}"
 lane campaign
 wait "${lanes[1]}"
 stacked=$?
-wait "${lanes[3]}"
+wait "${lanes[2]}" "${lanes[3]}"
 summary || exit 1
 exit "$stacked"
