@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"image/color"
 	"slices"
+	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -21,7 +22,7 @@ import (
 
 // Sizes of the drawing: answers per second over latencies over the lanes of bars.
 const (
-	narrowest, widest, perSecond = 880, 12000, 4.5
+	narrowest, widest, perSecond = 660, 12000, 4.5
 	panel, lane, gap             = 190, 16, 8
 	bucketWidth                  = 3.0
 )
@@ -81,7 +82,8 @@ func Draw(attempts []journal.Attempt, lines []Line, bars []Bar) (template.URL, e
 		rows[i] = []*plot.Plot{p}
 		height += heights[i] + gap
 	}
-	picture := vgsvg.New(vg.Length(width), height)
+	// With its font: a browser's own may be wider, and texts would overlap.
+	picture := vgsvg.NewWith(vgsvg.UseWH(vg.Length(width), height), vgsvg.EmbedFonts(true))
 	aligned := plot.Align(rows, vgdraw.Tiles{Rows: len(rows), Cols: 1, PadRight: 12}, vgdraw.New(picture))
 	for i, p := range panels { // as high as they need to be
 		canvas := aligned[i][0]
@@ -122,8 +124,20 @@ func rates(buckets [][]journal.Attempt, size time.Duration) *plot.Plot {
 	for _, area := range slices.Backward(areas) { // each covers the lower part of the one above
 		p.Add(area)
 	}
-	p.Y.Min, p.Y.Max = 0, max(1, p.Y.Max)
+	p.Y.Min, p.Y.Max = 0, max(1, 1.5*p.Y.Max) // the legend is above the areas
+	p.Y.Tick.Marker = plot.TickerFunc(wholeTicks)
 	return p
+}
+
+// wholeTicks labels some whole numbers.
+func wholeTicks(least, most float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(least, most)
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'f', -1, 64)
+		}
+	}
+	return ticks
 }
 
 func latencies(buckets [][]journal.Attempt, size time.Duration, lines []Line) *plot.Plot {
@@ -174,7 +188,7 @@ func drawBars(bars []Bar) (p *plot.Plot, lanes int) {
 				XYs: plotter.XYs{{X: piece.from.Seconds(), Y: -float64(row)}, {X: piece.to.Seconds(), Y: -float64(row)}}})
 		}
 	}
-	p.Y.Tick.Marker, p.Y.Tick.Label.Font.Size = plot.ConstantTicks(ticks), 8
+	p.Y.Tick.Marker, p.Y.Tick.Label.Font.Size, p.Y.Tick.Length = plot.ConstantTicks(ticks), 8, 0
 	p.Y.Min, p.Y.Max = 0.5-float64(len(ticks)), 0.5
 	return p, len(ticks)
 }
