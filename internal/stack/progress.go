@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,13 +23,15 @@ const nameWidth = 16
 func (s *Stack) step(name, where string, do func() (state string, err error)) error {
 	begun := time.Now()
 	ctx, stop := context.WithCancel(context.Background())
-	go func() {
+	var telling sync.WaitGroup
+	telling.Go(func() {
 		for wait.Pause(ctx, slowStep) == nil {
 			s.printf("  %-*s %-17s … %.0f s\n", nameWidth, name, where, time.Since(begun).Seconds())
 		}
-	}()
+	})
 	state, err := do()
 	stop()
+	telling.Wait()
 	switch {
 	case interrupted(err):
 		state = "interrupted"
