@@ -36,7 +36,7 @@ func drive(ctx context.Context, addr string, connections int, period time.Durati
 			defer func() { _ = conn.Close() }()
 			answers := bufio.NewReader(conn)
 			for n := 0; time.Since(began) < period && ctx.Err() == nil; n++ {
-				if err := post(conn, answers, key(i, n)); err != nil {
+				if _, err := post(conn, answers, key(i, n)); err != nil {
 					return err
 				}
 				answered.Add(1)
@@ -49,23 +49,48 @@ func drive(ctx context.Context, addr string, connections int, period time.Durati
 	return sample{"answered": n, "rate": n / time.Since(began).Seconds()}, err
 }
 
-// post sends one order. It needs less CPU than net/http's client: what the client uses, the server
-// lacks.
-func post(conn net.Conn, answers *bufio.Reader, key string) error {
-	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+// checkReplays sends each key that is repeated twice: none may be in progress afterwards, and a
+// middleware that executes one again must not be measured.
+func checkReplays(ctx context.Context, addr string, want bool) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
 		return err
 	}
+	defer func() { _ = conn.Close() }()
+	answers := bufio.NewReader(conn)
+	for n := range repeated {
+		first, err := post(conn, answers, replayed(0, n))
+		if err != nil {
+			return err
+		}
+		again, err := post(conn, answers, replayed(0, n))
+		if err != nil {
+			return err
+		}
+		if (first == again) != want {
+			return fmt.Errorf("the answers to one key are %s and %s", first, again)
+		}
+	}
+	return nil
+}
+
+// post sends one order, and returns the body of its answer. It needs less CPU than net/http's
+// client: what the client uses, the server lacks.
+func post(conn net.Conn, answers *bufio.Reader, key string) (string, error) {
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return "", err
+	}
 	if _, err := fmt.Fprintf(conn, orderRequest, key, len(orderBody), orderBody); err != nil {
-		return err
+		return "", err
 	}
 	answer, err := http.ReadResponse(answers, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusCreated {
 		err = fmt.Errorf("answer %s: %s", answer.Status, body)
 	}
-	return err
+	return string(body), err
 }

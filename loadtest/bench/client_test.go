@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,4 +45,15 @@ func TestDrive_FailsOnAnyOtherStatus(t *testing.T) {
 	addr := serve(t, func(string) (int, string) { return http.StatusConflict, "in progress" })
 	_, err := drive(t.Context(), addr, 2, time.Minute, func(int, int) string { return "k" })
 	require.ErrorContains(t, err, "409 Conflict: in progress")
+}
+
+func TestCheckReplays_TellsExecutionsFromReplays(t *testing.T) {
+	t.Parallel()
+	var executed atomic.Int64
+	executing := serve(t, func(string) (int, string) { return http.StatusCreated, fmt.Sprint(executed.Add(1)) })
+	replaying := serve(t, func(key string) (int, string) { return http.StatusCreated, key })
+	require.NoError(t, checkReplays(t.Context(), executing, false))
+	require.ErrorContains(t, checkReplays(t.Context(), executing, true), "the answers to one key are")
+	require.NoError(t, checkReplays(t.Context(), replaying, true))
+	require.Error(t, checkReplays(t.Context(), replaying, false))
 }

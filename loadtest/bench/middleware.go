@@ -19,12 +19,13 @@ const (
 	// repeated is how many keys the replays take turns with.
 	repeated = 50
 	ours     = "oncepay"
+	bare     = "none"
 )
 
 // contenders are middleware, by their names in loadtest/others, where a test sees that each of them
 // replays.
 var contenders = []struct{ Name, What string }{
-	{"none", "no middleware"},
+	{bare, "no middleware"},
 	{ours, "oncepay"},
 	{"setnx", "SET NX"},
 	{"setnx-autopipeline", "SET NX, AutoPipeline"},
@@ -85,18 +86,25 @@ func (b *bench) contend(ctx context.Context, program string, redis *localserver.
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	addr = strings.TrimSpace(addr)
-	newKey := func(connection, n int) string { return fmt.Sprintf("bench-%d-%d", connection, n) }
-	replay := func(connection, n int) string { return fmt.Sprintf("replay-%d", (connection*7+n)%repeated) }
-	// One connection warms up, as no key that is repeated may be in progress.
-	if _, err := drive(ctx, addr, 1, b.cfg.step/4, replay); err != nil {
+	if err := checkReplays(ctx, addr, name != bare); err != nil {
 		return nil, err
 	}
+	warm := func(connection, n int) string { return fmt.Sprintf("warm-%d-%d", connection, n) }
+	if _, err := drive(ctx, addr, connections, b.cfg.step/4, warm); err != nil {
+		return nil, err
+	}
+	key := func(connection, n int) string { return fmt.Sprintf("bench-%d-%d", connection, n) }
+	if kind == replays {
+		key = replayed
+	}
 	return costing(map[string][]int{"server": {server.Process.Pid}, "redis": {redis.Process.PID}}, func() (sample, error) {
-		if kind == replays {
-			return drive(ctx, addr, connections, b.cfg.step, replay)
-		}
-		return drive(ctx, addr, connections, b.cfg.step, newKey)
+		return drive(ctx, addr, connections, b.cfg.step, key)
 	})
+}
+
+// replayed is a key that has been sent before.
+func replayed(connection, n int) string {
+	return fmt.Sprintf("replay-%d", (connection*7+n)%repeated)
 }
 
 func (b *bench) middlewareFound(found results) map[string]any {
