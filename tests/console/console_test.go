@@ -141,7 +141,8 @@ func (p *page) untilAnswered(outcome string) {
 const diagram = `document.querySelector("#attempts-you li .sequence").getAttribute("aria-label")`
 
 func shops(t *testing.T, p *page) {
-	// An event is on the picture for some seconds, which a busy machine may let pass between two looks.
+	// An event is on the picture for some seconds, which a busy machine may let pass between two
+	// looks.
 	eval[bool](p, `new MutationObserver(() => window.eventsFlowed ||= `+words+`.includes("From PostgreSQL to stream: "))
 		.observe(document.body, {subtree: true, childList: true, attributes: true}) || true`)
 	p.pay("pay", "tok_visa")
