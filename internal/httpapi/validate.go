@@ -99,7 +99,8 @@ func (v *validator) check(r *http.Request, policy *idempotency.Policy) error {
 	if route == nil {
 		return fmt.Errorf("the API description has no %s %s", method, routing.RoutePattern())
 	}
-	// RFC 9110, section 13.1.1: what has no versions matches none, and must not be changed.
+	// A resource without versions matches no entity tag, and must then not be changed (RFC 9110,
+	// section 13.1.1).
 	if condition := r.Header.Get("If-Match"); policy != nil && condition != "" && condition != "*" && !slices.Contains(policy.Headers, "If-Match") {
 		return invalidRequest("If-Match is for products: only they have versions.")
 	}

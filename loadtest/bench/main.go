@@ -2,7 +2,7 @@
 // servers without it, latency against offered load, whether all is well after an overload, how the
 // cost grows with the orders that are kept, and how many bytes they take.
 //
-//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; 23 minutes
+//	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; over 20 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each: does it run?
 //	go run ./loadtest/bench -parts growth,sizes
 //
