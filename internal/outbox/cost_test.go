@@ -44,9 +44,9 @@ func (s *shop) counts() (c counts) {
 	return c
 }
 
-// A pass costs two transactions (read, advance) and one MULTI for the relay, and one transaction, one
-// read and one acknowledgement for each group, however many events it has. Passes become rarer as
-// the load grows (see pace).
+// A pass costs two transactions and one MULTI for the relay, and one transaction, one read and one
+// acknowledgement for each group, however many events it has. Passes become rarer as the load grows
+// (see pace).
 func TestEvents_CostIsBoundedByPasses(t *testing.T) {
 	t.Parallel()
 	const (
