@@ -139,12 +139,14 @@ func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 		return func(name string) string { return pairs[name] }
 	}
 	folder := t.TempDir()
+	// A journal for each: a test beside this one starts processes, and a child has its parent's locks until it executes.
+	journal := func(name string) string { return filepath.Join(folder, name) }
 	err := run(t.Context(), []string{"--port", "1"}, set(nil), io.Discard)
 	require.ErrorContains(t, err, "usage")
 	err = run(t.Context(), nil, set(map[string]string{"PSPSIM_DATA": folder}), io.Discard)
 	require.ErrorContains(t, err, "open journal")
-	err = run(t.Context(), nil, set(map[string]string{"PSPSIM_DATA": filepath.Join(folder, "j"), "PSPSIM_ADDR": "nonsense"}), io.Discard)
+	err = run(t.Context(), nil, set(map[string]string{"PSPSIM_DATA": journal("addr"), "PSPSIM_ADDR": "nonsense"}), io.Discard)
 	require.ErrorContains(t, err, "listen")
-	err = run(t.Context(), nil, set(map[string]string{"PSPSIM_DATA": filepath.Join(folder, "j"), "PSPSIM_WEBHOOK_URL": "http://127.0.0.1:1"}), io.Discard)
+	err = run(t.Context(), nil, set(map[string]string{"PSPSIM_DATA": journal("secret"), "PSPSIM_WEBHOOK_URL": "http://127.0.0.1:1"}), io.Discard)
 	require.ErrorContains(t, err, "secret")
 }
