@@ -1,10 +1,10 @@
 package idempotency
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/internal/headers"
@@ -54,15 +54,19 @@ func appendText(out []byte, text string) []byte {
 }
 
 // UnmarshalBinary is the inverse of MarshalBinary. Its errors wrap [ErrCorrupt].
-func (r *Record) UnmarshalBinary(data []byte) error {
-	line, body, found := bytes.Cut(data, []byte("\n"))
+func (r *Record) UnmarshalBinary(data []byte) error { return r.UnmarshalString(string(data)) }
+
+// UnmarshalString is UnmarshalBinary without a copy of the metadata, for stores whose client
+// returns strings.
+func (r *Record) UnmarshalString(data string) error {
+	line, body, found := strings.Cut(data, "\n")
 	if !found {
 		return fmt.Errorf("%w: no line of metadata", ErrCorrupt)
 	}
 	var m metadata
-	if !m.parsePlain(string(line)) {
+	if !m.parsePlain(line) {
 		m = metadata{}
-		if err := json.Unmarshal(line, &m); err != nil {
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			return fmt.Errorf("%w: metadata: %w", ErrCorrupt, err)
 		}
 	}
@@ -82,7 +86,7 @@ func (r *Record) UnmarshalBinary(data []byte) error {
 }
 
 // response returns the answer of a finished record, if it can be sent.
-func (m metadata) response(body []byte) (Response, error) {
+func (m *metadata) response(body string) (Response, error) {
 	switch m.Status {
 	case StatusInProgress:
 		if len(body) > 0 {
@@ -99,7 +103,7 @@ func (m metadata) response(body []byte) (Response, error) {
 	if m.BodyLength != nil && *m.BodyLength != len(body) {
 		return Response{}, fmt.Errorf("%d bytes of body instead of %d", len(body), *m.BodyLength)
 	}
-	response := Response{StatusCode: m.StatusCode, Body: bytes.Clone(body), BodyOmitted: m.BodyOmitted}
+	response := Response{StatusCode: m.StatusCode, Body: []byte(body), BodyOmitted: m.BodyOmitted}
 	if m.Header == nil {
 		return response, nil
 	}

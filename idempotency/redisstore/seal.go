@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/oncepay/oncepay/idempotency"
@@ -49,13 +50,13 @@ func newSeal(secret []byte) *seal {
 }
 
 // mac is the signature of an unsigned record under a name.
-func (s *seal) mac(name string, record []byte) []byte {
+func mac[T string | []byte](s *seal, name string, record T) []byte {
 	h := s.hashes.Get().(hash.Hash)
 	defer s.hashes.Put(h)
 	h.Reset()
 	_, _ = io.WriteString(h, name) // a hash never fails
 	_, _ = h.Write([]byte{0})
-	_, _ = h.Write(record)
+	_, _ = h.Write([]byte(record))
 	return h.Sum(nil)[:macBytes]
 }
 
@@ -64,46 +65,44 @@ func (s *seal) sign(name string, record []byte) []byte {
 	end := bytes.IndexByte(record, '\n') - len("}")
 	signed := make([]byte, 0, len(record)+macLength)
 	signed = append(append(signed, record[:end]...), macMember...)
-	signed = base64.RawURLEncoding.AppendEncode(signed, s.mac(name, record))
+	signed = base64.RawURLEncoding.AppendEncode(signed, mac(s, name, record))
 	return append(append(signed, '"'), record[end:]...)
 }
 
-// verify returns the record that stored bytes hold, if one of our secrets has signed it for this
+// verify returns the record that a stored text holds, if one of our secrets has signed it for this
 // name.
-func (s *Store) verify(name string, record []byte) ([]byte, error) {
-	begin := bytes.IndexByte(record, '\n') - len("}") - macLength
-	if begin < 0 || !bytes.HasPrefix(record[begin:], []byte(macMember)) {
+func (s *Store) verify(name, stored string) (record string, err error) {
+	begin := strings.IndexByte(stored, '\n') - len("}") - macLength
+	if begin < 0 || !strings.HasPrefix(stored[begin:], macMember) {
 		if s.unsigned {
-			return record, nil
+			return stored, nil
 		}
-		return nil, fmt.Errorf("%w: it has no signature", idempotency.ErrCorrupt)
+		return "", fmt.Errorf("%w: it has no signature", idempotency.ErrCorrupt)
 	}
-	var mac [macBytes]byte
-	text := record[begin+len(macMember) : begin+macLength-len(`"`)]
-	if _, err := base64.RawURLEncoding.Strict().Decode(mac[:], text); err != nil {
-		return nil, fmt.Errorf("%w: its signature: %w", idempotency.ErrCorrupt, err)
+	text := stored[begin+len(macMember) : begin+macLength-len(`"`)]
+	var signature [macBytes]byte
+	if _, err := base64.RawURLEncoding.Strict().Decode(signature[:], []byte(text)); err != nil {
+		return "", fmt.Errorf("%w: its signature: %w", idempotency.ErrCorrupt, err)
 	}
-	copy(record[macLength:], record[:begin]) // over the signature: what was signed, without another copy
-	record = record[macLength:]
+	record = stored[:begin] + stored[begin+macLength:]
 	for _, seal := range s.seals {
-		if hmac.Equal(mac[:], seal.mac(name, record)) {
+		if hmac.Equal(signature[:], mac(seal, name, record)) {
 			return record, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: it was not signed for this key", idempotency.ErrCorrupt)
+	return "", fmt.Errorf("%w: it was not signed for this key", idempotency.ErrCorrupt)
 }
 
 // decode reads the record that is stored for a key.
 func (s *Store) decode(scope, key, stored string) (idempotency.Record, error) {
 	var record idempotency.Record
-	data := []byte(stored)
 	if len(s.seals) > 0 {
 		var err error
-		if data, err = s.verify(s.keyOf(scope, key), data); err != nil {
+		if stored, err = s.verify(s.keyOf(scope, key), stored); err != nil {
 			return record, err
 		}
 	}
-	if err := record.UnmarshalBinary(data); err != nil {
+	if err := record.UnmarshalString(stored); err != nil {
 		return record, err
 	}
 	named := record.Scope != "" || record.Key != "" // an older version did not name them
