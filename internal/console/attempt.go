@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -38,10 +37,6 @@ type call struct {
 	Failed  bool
 	Result  string // of the request: how its idempotency check ended
 }
-
-// noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
-// its pool, or announces what follows.
-var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepare)`)
 
 // worker is the replica that was last seen working on the attempt, or "".
 func (a attempt) worker() string {
