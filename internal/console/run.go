@@ -23,7 +23,8 @@ type settings struct {
 	Lease       time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
 }
 
-// Run serves the console of the local deployment in a folder until ctx ends.
+// Run serves the console of the local deployment in a folder until ctx ends. Each question and
+// command reads the deployment's state anew: other commands change it, too.
 func Run(ctx context.Context, dir string) error {
 	set, err := env.ParseAs[settings]()
 	if err != nil {
@@ -32,50 +33,40 @@ func Run(ctx context.Context, dir string) error {
 	if set.Environment != "development" {
 		return errors.New("the console is for development alone, and ENVIRONMENT is " + set.Environment)
 	}
-	cfg, err := forStack(dir)
+	now := func(out io.Writer) (*stack.Stack, error) { return stack.New(stack.Options{Dir: dir, Out: out}) }
+	s, err := now(nil)
 	if err != nil {
 		return err
 	}
-	cfg.Log, cfg.Lease = slog.New(slog.NewJSONHandler(os.Stderr, nil)), set.Lease
+	cfg := Config{Addr: s.Addr(stack.Console), Lease: set.Lease, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
+	cfg.Doors = map[string]string{stack.Nginx: s.URL()}
+	for _, replica := range stack.Replicas {
+		cfg.Doors[replica] = "http://" + s.Addr(replica)
+	}
+	cfg.Do = func(ctx context.Context, verb string, args ...string) (string, error) {
+		var said strings.Builder
+		s, err := now(&said)
+		if err == nil {
+			err = s.Do(ctx, verb, args...)
+		}
+		return said.String(), err
+	}
+	cfg.Status = func(ctx context.Context) (services []stack.ServiceStatus, faults []string, err error) {
+		s, err := now(nil)
+		if err == nil {
+			services, faults, err = s.Status(ctx)
+		}
+		return services, faults, err
+	}
+	cfg.Servers = func(ctx context.Context) (servers tiers.Servers) {
+		if s, err := now(nil); err == nil {
+			servers = tiers.Of(ctx, s)
+		}
+		return servers
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	return New(cfg).Serve(ctx, listener)
-}
-
-// forStack is a console for the deployment in a folder. Each question and command reads the
-// deployment's state anew: other commands change it, too.
-func forStack(dir string) (Config, error) {
-	now := func(out io.Writer) (*stack.Stack, error) { return stack.New(stack.Options{Dir: dir, Out: out}) }
-	s, err := now(nil)
-	if err != nil {
-		return Config{}, err
-	}
-	return Config{
-		Addr:  s.Addr(stack.Console),
-		Doors: map[string]string{stack.Nginx: s.URL(), stack.API1: "http://" + s.Addr(stack.API1), stack.API2: "http://" + s.Addr(stack.API2)},
-		Do: func(ctx context.Context, verb string, args ...string) (string, error) {
-			var said strings.Builder
-			s, err := now(&said)
-			if err == nil {
-				err = s.Do(ctx, verb, args...)
-			}
-			return said.String(), err
-		},
-		Status: func(ctx context.Context) ([]stack.ServiceStatus, []string, error) {
-			s, err := now(nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			return s.Status(ctx)
-		},
-		Servers: func(ctx context.Context) tiers.Servers {
-			s, err := now(nil)
-			if err != nil {
-				return tiers.Servers{}
-			}
-			return tiers.Of(ctx, s)
-		},
-	}, nil
 }

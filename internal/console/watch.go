@@ -27,11 +27,11 @@ const (
 // Watch shops through the nginx at a URL until ctx ends, and writes each second what the shoppers
 // have seen.
 func Watch(ctx context.Context, url string, out io.Writer) error {
-	w := newWatcher(url)
-	defer w.shop.client.CloseIdleConnections()
-	if err := w.open(ctx); err != nil {
+	w, err := openShop(ctx, url)
+	if err != nil {
 		return fmt.Errorf("open the shop: %w", err)
 	}
+	defer w.shop.client.CloseIdleConnections()
 	fmt.Fprintf(out, "%d shoppers order and pay through %s, and click twice. "+
 		"Break something in another terminal. Ctrl-C ends this.\n", shoppers, url)
 	var shopping sync.WaitGroup
@@ -72,28 +72,23 @@ type second struct {
 	trouble string         // the last error
 }
 
-func newWatcher(url string) *watcher {
-	w := &watcher{sku: newKey("watch")}
+// openShop puts something on the shelf, and makes a customer.
+func openShop(ctx context.Context, url string) (w *watcher, err error) {
+	w = &watcher{sku: newKey("watch"), now: second{by: map[string]int{}}}
 	w.shop = shop{&http.Client{Transport: &transport.Transport{
 		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
 		OnRetry: func(int, string, time.Duration) { w.note(func(s *second) { s.retries++ }) },
 	}}, map[string]string{stack.Nginx: url}}
-	return w
+	if err = w.shop.product(ctx, w.sku, "Watched mug", 2500, 1_000_000); err == nil {
+		w.customer, err = w.shop.customer(ctx)
+	}
+	return w, err
 }
 
 func (w *watcher) note(what func(*second)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	what(&w.now)
-}
-
-// open puts something on the shelf, and makes a customer.
-func (w *watcher) open(ctx context.Context) (err error) {
-	if err := w.shop.product(ctx, w.sku, "Watched mug", 2500, 1_000_000); err != nil {
-		return err
-	}
-	w.customer, err = w.shop.customer(ctx)
-	return err
 }
 
 // buy orders and pays, and sends the payment once more. Errors are counted where they occur.
@@ -124,24 +119,17 @@ func (w *watcher) post(ctx context.Context, path, key string, body any) (a answe
 			s.errors++
 			s.trouble = err.Error()
 		default:
-			s.take(a, strings.HasSuffix(path, "/payments"), time.Since(began))
+			s.answers++
+			s.by[a.ServedBy]++
+			s.slowest = max(s.slowest, time.Since(began))
+			if a.Replay {
+				s.replays++
+			} else if strings.HasSuffix(path, "/payments") {
+				s.paid++
+			}
 		}
 	})
 	return a, err == nil
-}
-
-func (s *second) take(a answer, payment bool, took time.Duration) {
-	s.answers++
-	if s.by == nil {
-		s.by = map[string]int{}
-	}
-	s.by[a.ServedBy]++
-	s.slowest = max(s.slowest, took)
-	if a.Replay {
-		s.replays++
-	} else if payment {
-		s.paid++
-	}
 }
 
 // next returns the second's line, and begins another second.
@@ -149,7 +137,7 @@ func (w *watcher) next() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.now
-	w.now = second{}
+	w.now = second{by: map[string]int{}}
 	return strings.TrimRight(fmt.Sprintf("%6d %6d %6d %6d %8d %8d %8d %7d %6d ms  %s",
 		s.answers, s.by[stack.API1], s.by[stack.API2], s.paid, s.replays, s.retries, w.waiting, s.errors,
 		s.slowest.Milliseconds(), s.trouble), " ")

@@ -36,9 +36,9 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"id":"`+id+`"}`)
 	}))
 	t.Cleanup(server.Close)
-	w := newWatcher(server.URL)
+	w, err := openShop(t.Context(), server.URL)
+	require.NoError(t, err)
 	t.Cleanup(w.shop.client.CloseIdleConnections)
-	require.NoError(t, w.open(t.Context()))
 	require.Equal(t, id, w.customer)
 	w.next()
 
@@ -52,5 +52,5 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 	w.buy(t.Context())
 	require.Equal(t, 1, w.now.errors)
 	require.Contains(t, w.next(), "/v1/orders/"+id+"/payments: 402 payment_declined")
-	require.Equal(t, second{}, w.now)
+	require.Equal(t, second{by: map[string]int{}}, w.now)
 }
