@@ -139,7 +139,8 @@ func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 		return func(name string) string { return pairs[name] }
 	}
 	folder := t.TempDir()
-	// A journal for each: a test beside this one starts processes, and a child has its parent's locks until it executes.
+	// A journal for each: a test beside this one starts processes, and a child has its parent's
+	// locks until it executes.
 	journal := func(name string) string { return filepath.Join(folder, name) }
 	err := run(t.Context(), []string{"--port", "1"}, set(nil), io.Discard)
 	require.ErrorContains(t, err, "usage")
