@@ -46,7 +46,8 @@ func (a attempt) Diagram() (d diagram) {
 	rows := a.messages()
 	index := map[string]int{} // of a lane
 	for _, name := range wayIn {
-		if name == client || name == a.Door || slices.ContainsFunc(rows, func(m message) bool { return m.from == name || m.to == name }) {
+		touches := func(m message) bool { return m.from == name || m.to == name }
+		if name == client || name == a.Door || slices.ContainsFunc(rows, touches) {
 			index[name] = len(d.Lanes)
 			d.Lanes = append(d.Lanes, lane{Title: titles[name], X: laneWidth/2 + laneWidth*len(d.Lanes)})
 		}

@@ -100,7 +100,8 @@ func (s shop) product(ctx context.Context, sku, name string, price, stock int) e
 // customer makes one whose mails nobody else gets.
 func (s shop) customer(ctx context.Context) (id string, err error) {
 	key := newKey("customer")
-	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"})
+	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key,
+		map[string]string{"name": "Ada", "email": key + "@example.com"})
 	return made.ID, err
 }
 

@@ -46,7 +46,8 @@ func (a *act) retry(door string, p purchase) (final answer) {
 		if final, err = a.pay(a.ctx, demonstration, "retry", door, p); err == nil && final.isFinal() {
 			break
 		}
-		a.say("The retry gets %s from %s.", statusText(final, err), cmp.Or(final.ServedBy, door)) // nginx does not say that it answered itself
+		from := cmp.Or(final.ServedBy, door) // nginx does not say that it answered itself
+		a.say("The retry gets %s from %s.", statusText(final, err), from)
 		seconds, _ := strconv.Atoi(final.RetryAfter)
 		_ = wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second)
 	}
@@ -105,7 +106,8 @@ func (a *act) payTwice(p purchase) {
 // same reports whether two answers are one. The problems of a refusal differ in the IDs of the
 // requests.
 func (a answer) same(other answer) bool {
-	return a.Status == other.Status && (bytes.Equal(a.Body, other.Body) || (a.Status >= http.StatusBadRequest && a.Code == other.Code))
+	sameProblem := a.Status >= http.StatusBadRequest && a.Code == other.Code
+	return a.Status == other.Status && (sameProblem || bytes.Equal(a.Body, other.Body))
 }
 
 // compare is the verdict on a payment: the answers, the order, the charges, and the tiers.
