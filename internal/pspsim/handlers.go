@@ -29,9 +29,9 @@ const (
 // wants.
 func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	var p params
-	err := decode(r, &p)
+	decodeErr := decode(r, &p)
 	key, keyErr := idempotencyKey(r.Header)
-	if err = cmp.Or(err, keyErr, p.validate(object)); err != nil {
+	if err := cmp.Or(decodeErr, keyErr, p.validate(object)); err != nil {
 		return 0, nil, err
 	}
 	if s.troubles.meets(answersFail) {
