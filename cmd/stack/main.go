@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/oncepay/oncepay/internal/console"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/mailsink"
@@ -83,6 +84,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 		return mailsink.Run(ctx, words[0], words[1], words[2])
 	case command == "probe" && n == 1:
 		return stack.ProbeURL(ctx, words[0])
+	case command == "console" && n == 0:
+		return console.Run(ctx, s.Dir)
 	}
 	s.Out, s.Console = out, !s.noConsole
 	it, err := stack.New(s.Options)
@@ -168,6 +171,14 @@ func up(ctx context.Context, it *stack.Stack, open bool) error {
 		return fmt.Errorf("open %s in a browser: %w", url, err)
 	}
 	return nil
+}
+
+// watch shops, and writes what the shoppers see.
+func watch(ctx context.Context, it *stack.Stack, out io.Writer) error {
+	if !it.Claimed() {
+		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
+	}
+	return console.Watch(ctx, it.URL(), out)
 }
 
 // printKey writes what each tier knows of a key.

@@ -2,8 +2,8 @@ package console
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -39,16 +39,12 @@ type call struct {
 	Result  string // of the request: how its idempotency check ended
 }
 
-// noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
-// its pool, or announces what follows.
-var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepare)`)
-
 // worker is the replica that was last seen working on the attempt, or "".
-func (a attempt) worker() string {
-	if len(a.Calls) == 0 {
-		return ""
+func (a attempt) worker() (replica string) {
+	if n := len(a.Calls); n > 0 {
+		replica = a.Calls[n-1].Replica
 	}
-	return a.Calls[len(a.Calls)-1].Replica
+	return replica
 }
 
 // dead are the replicas that began the attempt and never told its end, although the client has an
@@ -69,6 +65,7 @@ func (a attempt) dead() []string {
 
 // Outcome is what the client got, in words.
 func (a attempt) Outcome() string {
+	outcome := strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Code))
 	switch {
 	case !a.Done:
 		return "waiting for an answer"
@@ -77,26 +74,21 @@ func (a attempt) Outcome() string {
 	case a.Replay:
 		return fmt.Sprintf("%d, replayed by %s", a.Status, a.replayer())
 	case a.Code != "" && a.RetryAfter != "":
-		return fmt.Sprintf("%d %s, retry after %s s", a.Status, a.Code, a.RetryAfter)
-	case a.Code != "":
-		return fmt.Sprintf("%d %s", a.Status, a.Code)
+		return outcome + ", retry after " + a.RetryAfter + " s"
 	}
-	return fmt.Sprintf("%d", a.Status)
+	return outcome
 }
 
 // replayer says which tier had the answer: PostgreSQL if it was asked after Redis. An earlier query
 // only authenticates the client.
 func (a attempt) replayer() string {
-	last := ""
+	last := stack.Redis
 	for _, c := range a.Calls {
 		if c.Replica == a.ServedBy && (c.To == stack.Postgres || c.Name == "set") {
 			last = c.To
 		}
 	}
-	if last == stack.Postgres {
-		return "PostgreSQL"
-	}
-	return "Redis"
+	return titles[last]
 }
 
 // Lost says which fence stopped an attempt, or "".

@@ -15,16 +15,6 @@ import (
 // commandTimeout bounds one command of the switchboard: a start waits for its service.
 const commandTimeout = 30 * time.Second
 
-// Switchboard breaks and mends the deployment, and says how it is.
-type Switchboard interface {
-	// Do applies a command, such as "kill", "api-1", and returns what it printed when it has taken
-	// effect.
-	Do(ctx context.Context, verb string, args ...string) (said string, err error)
-	// Status says how each service is, and which faults are in force, such as
-	// "api-1 → redis: partition".
-	Status(ctx context.Context) ([]stack.ServiceStatus, []string, error)
-}
-
 // A boardRow is a service or a connection, with its commands.
 type boardRow struct {
 	Title    string
@@ -85,7 +75,7 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	words := strings.Fields(command)
-	said, err := s.cfg.Switchboard.Do(ctx, words[0], words[1:]...)
+	said, err := s.cfg.Do(ctx, words[0], words[1:]...)
 	s.look(ctx)
 	if err != nil {
 		return "", fmt.Errorf("stack %s: %w", command, err)
@@ -95,7 +85,7 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 
 // serveMend ends every fault, and starts and resumes what does not run.
 func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
-	if s.stage.now().Running { // what it breaks belongs to its story
+	if s.story.now().Running { // what it breaks belongs to its story
 		respond(w, "", errors.New("a demonstration is running; it mends everything at its end"))
 		return
 	}

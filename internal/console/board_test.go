@@ -53,7 +53,7 @@ func TestMend_WaitsForADemonstration(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
 	c.board.services = []stack.ServiceStatus{{Name: stack.API1, State: "stopped", Remedy: "start api-1"}}
-	require.NoError(t, c.stage.begin(demos[0]))
+	require.NoError(t, c.begin(demos[0]))
 	status, said := c.press("/mend", nil)
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, said, "a demonstration is running")

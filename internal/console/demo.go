@@ -3,6 +3,8 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,54 +23,7 @@ type demo struct {
 	run         func(*act)
 }
 
-// act is a demonstration that is under way. Its first error ends it: the steps after it do nothing.
-type act struct {
-	*Server
-	ctx context.Context
-	err error
-}
-
-func (a *act) step(do func() error) {
-	if a.err == nil {
-		a.err = do()
-	}
-}
-
-// say adds a line to the story, unless it was said just now.
-func (a *act) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	a.stage.change(func(is *story) {
-		if last := len(is.Lines) - 1; a.err == nil && (last < 0 || is.Lines[last].Text != text) {
-			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
-		}
-	})
-}
-
-// check adds a line to the verdict.
-func (a *act) check(what string, got, want any) {
-	c := check{What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
-	c.OK = c.Got == c.Want
-	a.stage.change(func(is *story) {
-		if a.err == nil {
-			is.Checks = append(is.Checks, c)
-		}
-	})
-}
-
-// command does one command of the switchboard.
-func (a *act) command(command string) {
-	a.step(func() error { _, err := a.Server.command(a.ctx, command); return err })
-}
-
-// read gets a resource of the shop.
-func (a *act) read(path string, resource any) {
-	a.step(func() error { return a.patient.call(a.ctx, http.MethodGet, path, "", nil, resource) })
-}
-
-// stage is the demonstration that runs, or ran last. Safe for concurrent use.
-type stage struct{ guarded[story] }
-
-// story is what a demonstration has shown so far.
+// story is what the demonstration that runs, or ran last, has shown so far.
 type story struct {
 	demo
 	Running bool
@@ -92,22 +47,6 @@ type check struct {
 	OK              bool
 }
 
-// begin fails if another demonstration runs.
-func (st *stage) begin(d demo) (err error) {
-	st.change(func(is *story) {
-		if is.Running {
-			err = fmt.Errorf("%q is still running", is.Title)
-			return
-		}
-		*is = story{demo: d, began: time.Now(), Running: true}
-	})
-	return err
-}
-
-func (st *stage) end(err error) {
-	st.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
-}
-
 // Passed reports whether every check holds.
 func (s story) Passed() bool {
 	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
@@ -126,6 +65,22 @@ func (s story) Verdict() string {
 	return "The promise did not hold. See the books below."
 }
 
+// begin fails if another demonstration runs.
+func (s *Server) begin(d demo) (err error) {
+	s.story.change(func(is *story) {
+		if is.Running {
+			err = fmt.Errorf("%q is still running", is.Title)
+			return
+		}
+		*is = story{demo: d, began: time.Now(), Running: true}
+	})
+	return err
+}
+
+func (s *Server) end(err error) {
+	s.story.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
+}
+
 // serveDemo starts a demonstration.
 func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("demo")
@@ -134,26 +89,76 @@ func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "There is no such demonstration.", http.StatusBadRequest)
 		return
 	}
-	d := demos[i]
-	if err := s.stage.begin(d); err != nil {
-		respond(w, "", err)
-		return
+	err := s.begin(demos[i])
+	if err == nil {
+		s.journal.drop(demonstration)
+		s.background.Go(func() { s.perform(demos[i]) })
 	}
-	s.journal.drop(demonstration)
-	s.background.Go(func() { s.perform(d) })
-	respond(w, "It begins: "+d.Title, nil)
+	respond(w, "It begins: "+demos[i].Title, err)
 }
 
 // perform runs a demonstration on a deployment that is well, and leaves it well.
 func (s *Server) perform(d demo) {
-	ctx, cancel := context.WithTimeout(s.stopping, demoTimeout)
+	ctx, cancel := context.WithTimeoutCause(s.stopping, demoTimeout, errors.New("it takes too long"))
 	defer cancel()
-	a := &act{Server: s, ctx: ctx}
+	a := &act{Server: s}
+	a.ctx, a.abort = context.WithCancelCause(ctx)
 	done, err := s.mend(ctx)
-	if a.err = err; len(done) > 0 {
+	a.fail(err)
+	if len(done) > 0 {
 		a.say("Mended first: %s.", strings.Join(done, ", "))
 	}
 	d.run(a)
+	failure := context.Cause(a.ctx)
+	a.abort(nil)
 	_, err = s.mend(context.WithoutCancel(ctx))
-	s.stage.end(cmp.Or(a.err, err))
+	s.end(cmp.Or(failure, err))
+}
+
+// act is a demonstration that is under way. Its first error ends its context, and the steps after
+// it do nothing.
+type act struct {
+	*Server
+	ctx   context.Context
+	abort context.CancelCauseFunc
+}
+
+// fail ends the demonstration, if there is an error.
+func (a *act) fail(err error) {
+	if err != nil {
+		a.abort(err)
+	}
+}
+
+// say adds a line to the story, unless it was said just now.
+func (a *act) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.story.change(func(is *story) {
+		if last := len(is.Lines) - 1; a.ctx.Err() == nil && (last < 0 || is.Lines[last].Text != text) {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
+}
+
+// check adds a line to the verdict.
+func (a *act) check(what string, got, want any) {
+	a.story.change(func(is *story) {
+		if a.ctx.Err() == nil {
+			is.Checks = append(is.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
+		}
+	})
+}
+
+// command does one command of the switchboard.
+func (a *act) command(command string) {
+	if a.ctx.Err() == nil {
+		_, err := a.Server.command(a.ctx, command)
+		a.fail(err)
+	}
+}
+
+// read gets a resource of the shop.
+func (a *act) read(path string, resource any) {
+	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", nil)
+	a.fail(cmp.Or(err, json.Unmarshal(got.Body, resource)))
 }

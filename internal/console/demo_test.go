@@ -13,7 +13,7 @@ import (
 func TestDemo_RunsOneAtATime(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
-	require.NoError(t, c.stage.begin(demos[0]))
+	require.NoError(t, c.begin(demos[0]))
 	status, said := c.press("/demo", url.Values{"demo": {"wiped"}})
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, said, "is still running")
@@ -24,8 +24,8 @@ func TestDemo_SaysWhyItCouldNotBeShown(t *testing.T) {
 	c := newTestConsole(t, never)
 	status, _ := c.press("/demo", url.Values{"demo": {"wiped"}})
 	require.Equal(t, http.StatusOK, status)
-	require.Eventually(t, func() bool { return !c.stage.now().Running }, patience, time.Millisecond)
-	story := c.stage.now()
+	require.Eventually(t, func() bool { return !c.story.now().Running }, patience, time.Millisecond)
+	story := c.story.now()
 	require.False(t, story.Passed())
 	require.Contains(t, story.Verdict(), "It could not be shown: POST /v1/customers: status 418")
 }
@@ -39,12 +39,12 @@ func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
 	}{
 		"all hold": {1, nil, true}, "one does not": {2, nil, false}, "it was cut short": {1, errors.New("too late"), false},
 	} {
-		on := act{Server: &Server{}}
-		require.NoError(t, on.stage.begin(demos[0]))
+		on := act{Server: &Server{}, ctx: t.Context()}
+		require.NoError(t, on.begin(demos[0]))
 		on.check("orders", 1, 1)
 		on.check("charges", test.charges, 1)
-		require.Empty(t, on.stage.now().Verdict(), "no verdict before the end")
-		on.stage.end(test.err)
-		require.Equal(t, test.want, on.stage.now().Passed(), name)
+		require.Empty(t, on.story.now().Verdict(), "no verdict before the end")
+		on.end(test.err)
+		require.Equal(t, test.want, on.story.now().Passed(), name)
 	}
 }

@@ -1,25 +1,17 @@
 package console
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
+// The flash sale: many more shoppers than units.
 const (
-	// lookInterval is how often a demonstration looks whether something has happened.
-	lookInterval = 50 * time.Millisecond
-	// soon bounds the wait for what takes milliseconds on a machine that is not busy.
-	soon = 10 * time.Second
+	flashStock    = 5
+	flashShoppers = 30
 )
 
 var demos = []demo{
@@ -45,23 +37,20 @@ var demos = []demo{
 func crashDemo(a *act) {
 	// Slower than the lease, so that the provider has not answered when it ends.
 	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
-	if a.err != nil {
-		return
-	}
 	first := make(chan string, 1)
 	a.background.Go(func() { first <- statusText(a.send(p)) })
 	worker := a.awaitCharge(p)
 	a.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
 	a.command("kill " + worker)
 	a.say("nginx has passed the request on. The shopper gets %s.", <-first)
-	paid := a.retry(p)
+	paid := a.retry(stack.Nginx, p)
 	if paid.Replay {
 		a.say("The provider has told the outcome before the retry came. %s answers %d.", paid.ServedBy, paid.Status)
 	} else {
 		a.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
 	}
 	a.command("start " + worker)
-	again := a.retryAt(worker, p)
+	again := a.retry(worker, p)
 	a.say("%s runs again, and returns the same answer.", worker)
 	a.compare(p, paid, again)
 }
@@ -69,11 +58,11 @@ func crashDemo(a *act) {
 // wipedDemo: as in scripts/scenarios/08-redis-flushed.sh.
 func wipedDemo(a *act) {
 	p := a.order("tok_visa")
-	var paid answer
-	a.step(func() (err error) { paid, err = a.send(p); return err })
+	paid, err := a.send(p)
+	a.fail(err)
 	a.say("%s answers %d. Empty Redis.", paid.ServedBy, paid.Status)
 	a.command("flush redis")
-	again := a.retry(p)
+	again := a.retry(stack.Nginx, p)
 	a.say("The retry gets %d from %s, out of PostgreSQL.", again.Status, again.ServedBy)
 	a.compare(p, paid, again)
 }
@@ -81,116 +70,50 @@ func wipedDemo(a *act) {
 // silentDemo: as in scripts/scenarios/15-no-answer.sh.
 func silentDemo(a *act) {
 	p := a.order("tok_charged_silent")
-	var unknown answer
-	a.step(func() (err error) { unknown, err = a.send(p); return err })
+	unknown, err := a.send(p)
+	a.fail(err)
 	a.say("The provider has hung up. The shopper gets %s.", statusText(unknown, nil))
 	a.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
-	paid := a.retry(p)
+	paid := a.retry(stack.Nginx, p)
 	a.say("The retry asks for the same charge, and %s answers %d.", paid.ServedBy, paid.Status)
-	a.compare(p, paid, a.retry(p))
+	a.compare(p, paid, a.retry(stack.Nginx, p))
 }
 
-// order places the order that a demonstration pays, and shows the payment's key in the key view.
-func (a *act) order(token string) (p purchase) {
-	a.step(func() error {
-		order, err := a.patient.order(a.ctx, "tee-black")
-		p = purchase{Order: order, Key: newKey("demo"), Token: token}
-		return err
-	})
-	if a.err == nil {
-		a.showKey(a.ctx, p.Key)
-	}
-	a.say("A shopper has ordered, and pays with %s under the key %s.", token, p.Key)
-	return p
-}
-
-// send sends a payment once, through nginx, whatever happened before. The error says that there was
-// no answer.
-func (a *act) send(p purchase) (answer, error) {
-	return a.pay(a.ctx, demonstration, "pay with "+p.Token, stack.Nginx, p)
-}
-
-// retry sends a payment through nginx until its answer is final.
-func (a *act) retry(p purchase) answer { return a.retryAt(stack.Nginx, p) }
-
-// retryAt sends a payment through a door until its answer is final, as Retry-After says.
-func (a *act) retryAt(door string, p purchase) (final answer) {
-	a.step(func() (err error) {
-		for {
-			final, err = a.pay(a.ctx, demonstration, "retry", door, p)
-			if err == nil && final.isFinal() {
-				return nil
-			}
-			if a.ctx.Err() == nil {
-				a.say("The retry gets %s from %s.", statusText(final, err), cmp.Or(final.ServedBy, door)) // nginx does not say that it answered itself
-			}
-			seconds, _ := strconv.Atoi(final.RetryAfter)
-			if err := wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second); err != nil {
-				return fmt.Errorf("retry the payment: %w", err)
-			}
+// flashDemo: more shoppers than units, all at once, all with a double click.
+func flashDemo(a *act) {
+	sku := newKey("flash")
+	a.fail(a.patient.product(a.ctx, sku, "Limited print", 9900, flashStock))
+	customer, err := a.patient.customer(a.ctx)
+	a.fail(err)
+	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
+	var orders []string
+	soldOut, differ := 0, 0
+	for _, clicks := range a.clickTwice(cart(customer, sku, 1)) {
+		if one := clicks[0]; one.Status == http.StatusCreated {
+			orders = append(orders, one.ID)
+		} else if one.Code == "out_of_stock" {
+			soldOut++
 		}
-	})
-	return final
-}
-
-func statusText(a answer, err error) string {
-	if err != nil {
-		return "no answer"
-	}
-	return fmt.Sprintf("%d %s", a.Status, a.Code)
-}
-
-// awaitCharge waits until the provider has charged, and returns the replica that asked for it.
-func (a *act) awaitCharge(p purchase) (worker string) {
-	a.step(func() error {
-		return wait.For(a.ctx, soon, lookInterval, func(ctx context.Context) error {
-			charges, err := tiers.Charges(ctx, a.cfg.Servers(ctx).Provider, p.Order)
-			if err != nil || len(charges) == 0 {
-				return fmt.Errorf("no charge yet: %w", err)
-			}
-			if worker = a.journal.workerOf(p.Key); worker == "" {
-				return errors.New("no replica has said that it works on the payment")
-			}
-			return nil
-		})
-	})
-	return worker
-}
-
-// compare is the verdict on a payment: the answers, the order, the charges, and the tiers.
-func (a *act) compare(p purchase, paid, again answer) {
-	status, charges := a.orderStatus(p.Order), a.charged(p.Order)
-	a.check("status of the payment", paid.Status, http.StatusCreated)
-	a.check("another retry is a replay", again.Replay, true)
-	a.check("it has the same body, byte for byte", bytes.Equal(paid.Body, again.Body), true)
-	a.check("the order is", status, "paid")
-	a.check("charges at the provider", charges, 1)
-	differing := 0
-	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
-		if finding.Verdict == tiers.Differ {
-			differing++
-			a.say("%s", finding.Text)
+		if !clicks[0].same(clicks[1]) {
+			differ++
 		}
 	}
-	a.check("differences between the tiers", differing, 0)
-}
-
-func (a *act) orderStatus(id string) string {
-	var order struct{ Status string }
-	a.read("/v1/orders/"+id, &order)
-	return order.Status
-}
-
-// charged counts the charges of an order that took money.
-func (a *act) charged(order string) (n int) {
-	a.step(func() error {
-		charges, err := tiers.Charges(a.ctx, a.cfg.Servers(a.ctx).Provider, order)
-		for _, charge := range charges {
-			if charge.Status == "succeeded" {
-				n++
-			}
+	a.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
+	paid, charges := 0, 0
+	for _, id := range orders {
+		a.payTwice(purchase{id, newKey("demo"), "tok_visa"})
+		status, n := a.books(id)
+		if charges += n; status == "paid" {
+			paid++
 		}
-		return err
-	})
-	return n
+	}
+	a.say("The winners have paid, with a double click each.")
+	var product struct{ Stock int }
+	a.read("/v1/products/"+sku, &product)
+	a.check("orders that shoppers were told of", len(orders), flashStock)
+	a.check("of them paid", paid, flashStock)
+	a.check("charges at the provider", charges, flashStock)
+	a.check("units left", product.Stock, 0)
+	a.check("shoppers told out of stock", soldOut, flashShoppers-flashStock)
+	a.check("second clicks with another answer", differ, 0)
 }

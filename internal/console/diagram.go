@@ -40,13 +40,17 @@ type message struct {
 	from, to string
 }
 
-// Diagram lays an attempt out from top to bottom, in the order of time.
+// Diagram lays an attempt out from top to bottom, in the order of time. It has the lanes that a
+// message touches, in the order of the way in.
 func (a attempt) Diagram() (d diagram) {
 	rows := a.messages()
-	index := map[string]int{}
-	for _, name := range a.lanes(rows) {
-		index[name] = len(d.Lanes)
-		d.Lanes = append(d.Lanes, lane{Title: titles[name], X: laneWidth/2 + laneWidth*len(d.Lanes)})
+	index := map[string]int{} // of a lane
+	for _, name := range wayIn {
+		touches := func(m message) bool { return m.from == name || m.to == name }
+		if name == client || name == a.Door || slices.ContainsFunc(rows, touches) {
+			index[name] = len(d.Lanes)
+			d.Lanes = append(d.Lanes, lane{Title: titles[name], X: laneWidth/2 + laneWidth*len(d.Lanes)})
+		}
 	}
 	var words []string
 	last := map[string]int{} // row of a lane
@@ -54,8 +58,8 @@ func (a attempt) Diagram() (d diagram) {
 	for i, m := range rows {
 		m.Y = laneHead + rowHeight*(i+1)
 		m.X1, m.X2 = d.Lanes[index[m.from]].X, d.Lanes[index[m.to]].X
-		m.LabelX, m.Full = min(m.X1, m.X2)+8, m.Label
-		m.Label = shorten(m.Label, max(maxLabel, int(float64(max(m.X1, m.X2)-m.LabelX)/charWidth)))
+		m.LabelX = min(m.X1, m.X2) + 8
+		m.Label = shorten(m.Full, max(maxLabel, int(float64(max(m.X1, m.X2)-m.LabelX)/charWidth)))
 		d.Messages = append(d.Messages, m)
 		d.Width = max(d.Width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
 		last[m.from], last[m.to] = m.Y, m.Y
@@ -69,6 +73,9 @@ func (a attempt) Diagram() (d diagram) {
 	return d
 }
 
+// wayIn are the lanes that there may be.
+var wayIn = []string{client, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP}
+
 func shorten(label string, most int) string {
 	if runes := []rune(label); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -76,92 +83,69 @@ func shorten(label string, most int) string {
 	return label
 }
 
-// lanes are those that a message touches, in the order of the way in.
-func (a attempt) lanes(rows []message) []string {
-	var used []string
-	for _, name := range []string{client, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP} {
-		if name == client || name == a.Door || slices.ContainsFunc(rows, func(m message) bool { return m.from == name || m.to == name }) {
-			used = append(used, name)
-		}
-	}
-	return used
-}
-
 // messages are what was said, in the order of time. The replicas tell what they did; that a request
 // arrived at one is seen by the first thing that it did.
-func (a attempt) messages() []message {
-	var rows []message
+func (a attempt) messages() (rows []message) {
+	ask := func(from, to, label string) {
+		rows = append(rows, message{Kind: "ask", from: from, to: to, Full: label})
+	}
 	door := client
 	if a.Door == stack.Nginx {
-		rows = append(rows, message{Kind: "ask", from: client, to: stack.Nginx, Label: a.What})
+		ask(client, stack.Nginx, a.What)
 		door = stack.Nginx
 	}
 	arrived := map[string]bool{}
-	for _, group := range a.groups() {
-		first := group[0]
-		if !arrived[first.Replica] {
-			arrived[first.Replica] = true
-			label := "the same request"
-			if len(arrived) == 1 {
-				label = "POST"
-			} else if a.Door == stack.Nginx {
+	for _, c := range a.grouped() {
+		if !arrived[c.Replica] {
+			label := "POST"
+			switch {
+			case len(arrived) == 0:
+			case a.Door == stack.Nginx:
 				label = "passed on"
+			default:
+				label = "the same request"
 			}
-			rows = append(rows, message{Kind: "ask", from: door, to: first.Replica, Label: label})
-		}
-		if first.To != "" {
-			rows = append(rows, message{Kind: "ask", from: first.Replica, to: first.To, Label: a.describe(group)})
-		}
-	}
-	return append(rows, a.wayBack(arrived)...)
-}
-
-// wayBack is the answer on its way to the client.
-func (a attempt) wayBack(arrived map[string]bool) []message {
-	if !a.Done {
-		return nil
-	}
-	m := message{Kind: "answer", from: a.Door, to: client, Label: a.Outcome()}
-	if arrived[a.ServedBy] {
-		m.from = a.ServedBy
-	}
-	if a.Status == 0 {
-		m.Kind = "lost"
-	}
-	return []message{m}
-}
-
-// groups puts calls that follow each other from one replica to one server into one row.
-func (a attempt) groups() [][]call {
-	var groups [][]call
-	for _, c := range a.Calls {
-		last := len(groups) - 1
-		if last >= 0 && c.To == stack.Postgres && groups[last][0].To == c.To && groups[last][0].Replica == c.Replica {
-			groups[last] = append(groups[last], c)
-			continue
-		}
-		groups = append(groups, []call{c})
-	}
-	return groups
-}
-
-// describe says what a row asked for, and how long it took.
-func (a attempt) describe(group []call) string {
-	var names []string
-	began, ended := group[0].Began, group[0].Began
-	failed := ""
-	for _, c := range group {
-		if name := a.name(c); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-		if end := c.Began.Add(c.Took); end.After(ended) {
-			ended = end
+			ask(door, c.Replica, label)
+			arrived[c.Replica] = true
 		}
 		if c.Failed {
-			failed = " ✕"
+			c.Name += " ✕"
+		}
+		if c.To != "" {
+			ask(c.Replica, c.To, c.Name+" · "+brief(c.Took))
 		}
 	}
-	return strings.Join(names, ", ") + failed + " · " + brief(ended.Sub(began))
+	if !a.Done {
+		return rows
+	}
+	answer := message{Kind: "answer", from: a.Door, to: client, Full: a.Outcome()}
+	if arrived[a.ServedBy] {
+		answer.from = a.ServedBy
+	}
+	if a.Status == 0 {
+		answer.Kind = "lost"
+	}
+	return append(rows, answer)
+}
+
+// grouped makes one call of those that follow each other from one replica to PostgreSQL, and names
+// what they asked for, as a row of the diagram says it.
+func (a attempt) grouped() (rows []call) {
+	for _, c := range a.Calls {
+		c.Name = a.name(c)
+		last := len(rows) - 1
+		if last < 0 || c.To != stack.Postgres || rows[last].To != c.To || rows[last].Replica != c.Replica {
+			rows = append(rows, c)
+			continue
+		}
+		group := &rows[last]
+		if !slices.Contains(strings.Split(group.Name, ", "), c.Name) {
+			group.Name += ", " + c.Name
+		}
+		group.Failed = group.Failed || c.Failed
+		group.Took = max(group.Took, c.Began.Add(c.Took).Sub(group.Began))
+	}
+	return rows
 }
 
 // name translates what the drivers call their questions.
@@ -179,12 +163,12 @@ func (a attempt) name(c call) string {
 
 // script says which of the scripts it was: the last one of a replica finishes the record.
 func (a attempt) script(c call) string {
-	for _, other := range a.Calls {
-		if other.Replica == c.Replica && other.To == stack.Redis && other.Began.After(c.Began) {
-			return "renew lease"
-		}
-	}
+	isLast := !slices.ContainsFunc(a.Calls, func(other call) bool {
+		return other.Replica == c.Replica && other.To == stack.Redis && other.Began.After(c.Began)
+	})
 	switch {
+	case !isLast:
+		return "renew lease"
 	case a.Lost() != "" && a.ServedBy == c.Replica:
 		return "keep answer: refused"
 	case !a.Done || a.ServedBy != c.Replica:

@@ -6,5 +6,7 @@
 // Data flows one way: buttons and traces change the console's state, sections of the page are
 // rendered from it, and those that have changed are sent to each open page.
 //
+// `stack watch` is another client of the same shop, for a terminal: see [Watch].
+//
 // It is for development alone: it binds loopback, and has no users and no passwords.
 package console

@@ -4,36 +4,34 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
-	"sync"
 	"time"
 )
 
 // keptAttempts is how many attempts are remembered: what you sent, beside a demonstration.
 const keptAttempts = 32
 
-// journal remembers the newest attempts. Safe for concurrent use.
+// journal remembers the newest attempts, oldest first. Safe for concurrent use.
 type journal struct {
-	mu       sync.Mutex
-	next     int
-	attempts []*attempt // oldest first
+	guarded[[]attempt]
+	begun int // changes with the list
 }
 
 // begin adds an attempt, and gives it its number, trace and time.
 func (j *journal) begin(a attempt) attempt {
 	var trace [16]byte
 	_, _ = rand.Read(trace[:]) // never fails
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.next++
-	a.ID, a.Trace, a.Began = j.next, hex.EncodeToString(trace[:]), time.Now()
-	kept := a
-	j.attempts = append(j.attempts[max(0, len(j.attempts)+1-keptAttempts):], &kept)
+	a.Trace, a.Began = hex.EncodeToString(trace[:]), time.Now()
+	j.change(func(list *[]attempt) {
+		j.begun++
+		a.ID = j.begun
+		*list = append(slices.Clone((*list)[max(0, len(*list)+1-keptAttempts):]), a)
+	})
 	return a
 }
 
 // end notes what became of an attempt.
 func (j *journal) end(a attempt) {
-	j.change(a.Trace, func(kept *attempt) {
+	j.changeOne(a.Trace, func(kept *attempt) {
 		a.Calls, a.Done, a.Took = kept.Calls, true, time.Since(a.Began)
 		*kept = a
 	})
@@ -42,48 +40,38 @@ func (j *journal) end(a attempt) {
 // addCall adds what a replica did for the attempt of a trace, and returns the attempt; false: there
 // is no such attempt.
 func (j *journal) addCall(trace string, c call) (of attempt, found bool) {
-	found = j.change(trace, func(kept *attempt) {
+	found = j.changeOne(trace, func(kept *attempt) {
 		if !slices.ContainsFunc(kept.Calls, func(known call) bool { return known.Span == c.Span }) {
-			calls := append(slices.Clone(kept.Calls), c) // copies of the attempt share the slice
-			slices.SortStableFunc(calls, func(a, b call) int { return a.Began.Compare(b.Began) })
-			kept.Calls = calls
+			kept.Calls = append(slices.Clone(kept.Calls), c)
+			slices.SortStableFunc(kept.Calls, func(a, b call) int { return a.Began.Compare(b.Began) })
 		}
 		of = *kept
 	})
 	return of, found
 }
 
-func (j *journal) change(trace string, change func(*attempt)) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	i := slices.IndexFunc(j.attempts, func(a *attempt) bool { return a.Trace == trace })
-	if i >= 0 {
-		change(j.attempts[i])
-	}
-	return i >= 0
-}
-
-// all returns the attempts, oldest first.
-func (j *journal) all() []attempt {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	list := make([]attempt, len(j.attempts))
-	for i, a := range j.attempts {
-		list[i] = *a
-	}
-	return list
+// changeOne changes the attempt of a trace, in a copy of the list: others may be reading it.
+func (j *journal) changeOne(trace string, change func(*attempt)) (found bool) {
+	j.change(func(list *[]attempt) {
+		i := slices.IndexFunc(*list, func(a attempt) bool { return a.Trace == trace })
+		if found = i >= 0; found {
+			*list = slices.Clone(*list)
+			change(&(*list)[i])
+		}
+	})
+	return found
 }
 
 // of returns the attempts with a key, oldest first.
 func (j *journal) of(key string) []attempt {
-	return slices.DeleteFunc(j.all(), func(a attempt) bool { return a.Key != key })
+	return slices.DeleteFunc(slices.Clone(j.now()), func(a attempt) bool { return a.Key != key })
 }
 
 // drop forgets all attempts of a sender.
 func (j *journal) drop(by string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.attempts = slices.DeleteFunc(j.attempts, func(a *attempt) bool { return a.By == by })
+	j.change(func(list *[]attempt) {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(a attempt) bool { return a.By == by })
+	})
 }
 
 // workerOf is the replica that works on the newest open attempt with a key, or "".

@@ -12,8 +12,8 @@ func TestJournal_KeepsTheNewest(t *testing.T) {
 	for range 3 * keptAttempts {
 		j.begin(attempt{By: you})
 	}
-	require.Len(t, j.all(), keptAttempts)
-	require.Equal(t, 2*keptAttempts+1, j.all()[0].ID)
+	require.Len(t, j.now(), keptAttempts)
+	require.Equal(t, 2*keptAttempts+1, j.now()[0].ID)
 }
 
 func TestJournal_TakesEachSpanOnceAndInTheOrderOfTime(t *testing.T) {
@@ -25,10 +25,10 @@ func TestJournal_TakesEachSpanOnceAndInTheOrderOfTime(t *testing.T) {
 		_, found := j.addCall(a.Trace, c)
 		require.True(t, found)
 	}
-	require.Equal(t, []call{earlier, later}, j.all()[0].Calls)
+	require.Equal(t, []call{earlier, later}, j.now()[0].Calls)
 	require.Equal(t, "api-1", j.workerOf("k"))
 	j.end(a)
-	require.Len(t, j.all()[0].Calls, 2, "the end keeps them")
+	require.Len(t, j.now()[0].Calls, 2, "the end keeps them")
 	require.Empty(t, j.workerOf("k"), "no replica works on what is answered")
 	_, found := j.addCall("another", later)
 	require.False(t, found)

@@ -76,7 +76,7 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 		Servers: func(context.Context) tiers.Servers {
 			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
 		},
-		Lease: time.Second, Switchboard: board, Log: slog.New(slog.DiscardHandler),
+		Do: board.Do, Status: board.Status, Lease: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	page.Config.Handler = s.Handler()
 	page.Start()

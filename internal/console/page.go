@@ -47,7 +47,7 @@ func (s *Server) sections() []patch {
 	list := []patch{
 		s.section("picture", "picture.html", "", s.pictureOf(now.health)),
 		s.section("summary", "summary.html", "", now.health),
-		s.section("story", "story.html", "", s.stage.now()),
+		s.section("story", "story.html", "", s.story.now()),
 		s.section("mails", "mails.html", "", now.mails),
 		s.section("tiers-key", "tierskey.html", "", now.view), // apart, because a button must not change under the mouse
 		s.section("tiers", "tiers.html", "", now.view),
@@ -58,7 +58,7 @@ func (s *Server) sections() []patch {
 			list = append(list, s.section("state-"+row.Service, "state.html", "", map[string]string{"Name": row.Service, "State": state, "Note": note}))
 		}
 	}
-	for _, a := range s.journal.all() {
+	for _, a := range s.journal.now() {
 		list = append(list, s.section(fmt.Sprintf("attempt-%d", a.ID), "attempt.html", "attempts-"+a.By, a))
 	}
 	return list

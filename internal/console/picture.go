@@ -20,13 +20,16 @@ const (
 // connection is an arrow of the picture.
 type connection struct{ from, to string }
 
-// layout says where the nodes of the picture are. There are two: for wide and for narrow pages.
+// layout says where the nodes of the picture are, and what is to be seen there now. There are two:
+// for wide and for narrow pages.
 type layout struct {
-	Name          string
-	Width, Height float64
-	NodeWidth     float64
-	nodes         map[string]point    // centres
-	spots         map[connection]spot // of arrows that cross each other, so that their labels do not meet
+	Name       string
+	Size, Node point               // of the picture, and of each node
+	nodes      map[string]point    // centres
+	spots      map[connection]spot // of arrows that cross each other, so that their labels do not meet
+
+	Nodes  []node
+	Arrows []arrow
 }
 
 // spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are
@@ -35,23 +38,18 @@ type spot struct{ label, fault float64 }
 
 type point struct{ X, Y float64 }
 
-const nodeHeight = 56
-
-// NodeHeight is that of every node.
-func (l layout) NodeHeight() float64 { return nodeHeight }
-
 var layouts = []layout{
-	{"wide", 1060, 420, 132, map[string]point{
+	{Name: "wide", Size: point{1060, 420}, Node: point{132, 56}, nodes: map[string]point{
 		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
 		stack.Redis: {796, 50}, stack.Postgres: {796, 210}, stack.PSP: {796, 370}, stream: {982, 130},
-	}, map[connection]spot{
+	}, spots: map[connection]spot{
 		{stack.API1, stack.Redis}: {.42, .78}, {stack.API1, stack.Postgres}: {.38, .78}, {stack.API1, stack.PSP}: {.16, .74},
 		{stack.API2, stack.PSP}: {.42, .78}, {stack.API2, stack.Postgres}: {.38, .78}, {stack.API2, stack.Redis}: {.16, .74},
 	}},
-	{"narrow", 360, 676, 112, map[string]point{
+	{Name: "narrow", Size: point{360, 676}, Node: point{112, 56}, nodes: map[string]point{
 		clients: {180, 36}, stack.Nginx: {180, 152}, stack.API1: {86, 276}, stack.API2: {274, 276},
 		stack.Redis: {62, 446}, stack.Postgres: {180, 522}, stack.PSP: {298, 446}, stream: {180, 640},
-	}, map[connection]spot{
+	}, spots: map[connection]spot{
 		{stack.API1, stack.Redis}: {.45, .8}, {stack.API1, stack.Postgres}: {.78, .5}, {stack.API1, stack.PSP}: {.22, .72},
 		{stack.API2, stack.PSP}: {.45, .8}, {stack.API2, stack.Postgres}: {.78, .5}, {stack.API2, stack.Redis}: {.22, .72},
 	}},
@@ -79,64 +77,47 @@ type health struct {
 	Error    string                  // why nothing is known
 }
 
-// picture is what the template draws, and says to those who do not see it.
-type picture struct {
-	health
-	Layouts []drawing
-}
-
-type drawing struct {
-	layout
-	Nodes  []node
-	Arrows []arrow
-}
-
 type node struct {
 	Title, State, Note string
 	Service            bool
-	X, Y               float64 // top left corner
+	At                 point // top left corner
 }
 
 type arrow struct {
-	Name               string // such as "api-1 to Redis"
-	From, To           point
-	Open, Rate, Faults string
-	LabelAt, FaultAt   point
-	Down               float64 // how far below that the faults are
+	Name             string // such as "api-1 to Redis"
+	From, To         point
+	Open             int     // requests in flight
+	Rate             float64 // per second
+	Faults           []string
+	LabelAt, FaultAt point
+	Down             float64 // how far below that the faults are
 }
 
-// Busy reports whether something goes over it.
-func (a arrow) Busy() bool { return a.Open != "" || a.Rate != "" }
+// picture is what the template draws, and says to those who do not see it.
+type picture struct {
+	health
+	Layouts []layout
+}
 
 // pictureOf draws what is known now.
 func (s *Server) pictureOf(h health) picture {
 	open := s.inFlight()
 	p := picture{health: h}
 	for _, l := range layouts {
-		d := drawing{layout: l}
 		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
-			d.Nodes = append(d.Nodes, l.node(name, h))
+			at := l.nodes[name]
+			state, note := h.stateOf(name)
+			l.Nodes = append(l.Nodes, node{titles[name], state, note, name != clients && name != stream,
+				point{at.X - l.Node.X/2, at.Y - l.Node.Y/2}})
 		}
 		for _, c := range arrows {
 			a := l.arrow(c)
-			if n := open[c]; n > 0 {
-				a.Open = fmt.Sprintf("%d in flight", n)
-			}
-			if perSecond := s.flows.rate(c); perSecond > 0 {
-				a.Rate = fmt.Sprintf("%.1f/s", perSecond)
-			}
-			a.Faults = strings.Join(h.Faults[c], ", ")
-			d.Arrows = append(d.Arrows, a)
+			a.Open, a.Rate, a.Faults = open[c], s.flows.rate(c), h.Faults[c]
+			l.Arrows = append(l.Arrows, a)
 		}
-		p.Layouts = append(p.Layouts, d)
+		p.Layouts = append(p.Layouts, l)
 	}
 	return p
-}
-
-func (l layout) node(name string, h health) node {
-	at := l.nodes[name]
-	state, note := h.stateOf(name)
-	return node{titles[name], state, note, name != clients && name != stream, at.X - l.NodeWidth/2, at.Y - nodeHeight/2}
 }
 
 // stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
@@ -170,7 +151,7 @@ func (l layout) arrow(c connection) arrow {
 // leave is where the line from one centre to another leaves the first node.
 func (l layout) leave(from, to point) point {
 	const gap = 4
-	return between(from, to, min(1, (l.NodeWidth/2+gap)/math.Abs(to.X-from.X), (nodeHeight/2+gap)/math.Abs(to.Y-from.Y)))
+	return between(from, to, min(1, (l.Node.X/2+gap)/math.Abs(to.X-from.X), (l.Node.Y/2+gap)/math.Abs(to.Y-from.Y)))
 }
 
 func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
@@ -179,7 +160,7 @@ func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y 
 // seen working on them.
 func (s *Server) inFlight() map[connection]int {
 	open := map[connection]int{}
-	for _, a := range s.journal.all() {
+	for _, a := range s.journal.now() {
 		if a.Done {
 			continue
 		}

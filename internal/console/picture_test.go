@@ -40,10 +40,10 @@ func TestPicture_NodesStayWithinItAndApart(t *testing.T) {
 			require.Contains(t, arrows, c)
 		}
 		for name, at := range l.nodes {
-			require.True(t, at.X-l.NodeWidth/2 >= 0 && at.X+l.NodeWidth/2 <= l.Width, "%s: %s", l.Name, name)
-			require.True(t, at.Y-nodeHeight/2 >= 0 && at.Y+nodeHeight/2 <= l.Height, "%s: %s", l.Name, name)
+			require.True(t, at.X-l.Node.X/2 >= 0 && at.X+l.Node.X/2 <= l.Size.X, "%s: %s", l.Name, name)
+			require.True(t, at.Y-l.Node.Y/2 >= 0 && at.Y+l.Node.Y/2 <= l.Size.Y, "%s: %s", l.Name, name)
 			for other, there := range l.nodes {
-				apart := math.Abs(at.X-there.X) >= l.NodeWidth || math.Abs(at.Y-there.Y) >= nodeHeight
+				apart := math.Abs(at.X-there.X) >= l.Node.X || math.Abs(at.Y-there.Y) >= l.Node.Y
 				require.True(t, apart || name == other, "%s: %s and %s", l.Name, name, other)
 			}
 		}

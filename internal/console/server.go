@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/tiers"
 )
 
@@ -30,10 +31,15 @@ type Config struct {
 	Doors map[string]string
 	// Servers returns where the tiers are now.
 	Servers func(context.Context) tiers.Servers
+	// Do applies a command of the switchboard, such as "kill", "api-1", and returns what it printed
+	// when it has taken effect.
+	Do func(ctx context.Context, verb string, args ...string) (said string, err error)
+	// Status says how each service is, and which faults are in force, such as
+	// "api-1 → redis: partition".
+	Status func(context.Context) ([]stack.ServiceStatus, []string, error)
 	// Lease is the replicas' IDEMPOTENCY_LEASE.
-	Lease       time.Duration
-	Switchboard Switchboard
-	Log         *slog.Logger
+	Lease time.Duration
+	Log   *slog.Logger
 }
 
 // Server is the console. Safe for concurrent use.
@@ -43,8 +49,8 @@ type Server struct {
 	journal journal
 	flows   flows
 	seen    guarded[seen]
-	bought  atomic.Pointer[purchase] // the last one; nil: none
-	stage   stage
+	bought  guarded[purchase] // the last one
+	story   guarded[story]
 
 	shop    shop // sends once
 	patient shop // retries as a client should
@@ -93,7 +99,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
 		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
-	s.background.Go(func() { s.watch(s.stopping) })
+	s.background.Go(func() { s.keepLooking(s.stopping) })
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)

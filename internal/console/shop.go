@@ -24,15 +24,18 @@ type shop struct {
 }
 
 // purchase is a payment that can be sent again.
-type purchase struct {
-	Order string
-	Key   string
-	Token string
+type purchase struct{ Order, Key, Token string }
+
+func (p purchase) path() string { return "/v1/orders/" + p.Order + "/payments" }
+
+func (p purchase) body() any {
+	return map[string]any{"method": map[string]string{"type": "card", "token": p.Token}}
 }
 
 // answer is what a request came to. The body is kept whole: a replay has to be the same bytes.
 type answer struct {
 	Status     int    // 0: there was none
+	ID         string // of a resource
 	Code       string // of a problem
 	Body       []byte
 	ServedBy   string
@@ -50,16 +53,13 @@ func (a answer) isFinal() bool {
 func (s shop) send(ctx context.Context, door, method, path, key, trace string, body any) (answer, error) {
 	var content bytes.Buffer
 	if body != nil {
-		if err := json.NewEncoder(&content).Encode(body); err != nil {
-			return answer{}, fmt.Errorf("encode the request: %w", err)
-		}
+		_ = json.NewEncoder(&content).Encode(body) // strings and integers: never fails
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, &content)
 	if err != nil {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+apiKey)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header = http.Header{"Authorization": {"Bearer " + apiKey}, "Content-Type": {"application/json"}}
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
@@ -75,44 +75,44 @@ func (s shop) send(ctx context.Context, door, method, path, key, trace string, b
 	if err != nil {
 		return answer{}, fmt.Errorf("read the answer: %w", err)
 	}
-	var problem struct{ Code string }
-	_ = json.Unmarshal(raw, &problem) // what is no problem has no code
-	return answer{resp.StatusCode, problem.Code, raw, resp.Header.Get("X-Served-By"),
+	var has struct{ ID, Code string }
+	_ = json.Unmarshal(raw, &has) // what is neither a resource nor a problem has none
+	return answer{resp.StatusCode, has.ID, has.Code, raw, resp.Header.Get("X-Served-By"),
 		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
 }
 
-// call is send through nginx for an answer that has to be a success; out gets its body.
-func (s shop) call(ctx context.Context, method, path, key string, body, out any) error {
+// call is send through nginx for an answer that has to be a success.
+func (s shop) call(ctx context.Context, method, path, key string, body any) (answer, error) {
 	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
 	if err == nil && a.Status >= http.StatusBadRequest {
-		err = fmt.Errorf("status %d: %s", a.Status, bytes.TrimSpace(a.Body))
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, a.Status, bytes.TrimSpace(a.Body))
 	}
-	if err == nil {
-		err = json.Unmarshal(a.Body, out)
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	return nil
+	return a, err
 }
 
-// order makes a customer, and an order of two of a product.
-func (s shop) order(ctx context.Context, sku string) (id string, err error) {
-	customer, err := s.customer(ctx)
-	if err != nil {
-		return "", err
-	}
-	var order struct{ ID string }
-	err = s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, sku, 2), &order)
-	return order.ID, err
+// product puts a product on the shelf, whose price is in cents.
+func (s shop) product(ctx context.Context, sku, name string, price, stock int) error {
+	_, err := s.call(ctx, http.MethodPut, "/v1/products/"+sku, "",
+		map[string]any{"name": name, "price": map[string]any{"amount": price, "currency": "USD"}, "stock": stock})
+	return err
 }
 
 // customer makes one whose mails nobody else gets.
 func (s shop) customer(ctx context.Context) (id string, err error) {
 	key := newKey("customer")
-	var customer struct{ ID string }
-	err = s.call(ctx, http.MethodPost, "/v1/customers", key, map[string]string{"name": "Ada", "email": key + "@example.com"}, &customer)
-	return customer.ID, err
+	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key,
+		map[string]string{"name": "Ada", "email": key + "@example.com"})
+	return made.ID, err
+}
+
+// order makes a customer and an order of two shirts, and returns how it will be paid.
+func (s shop) order(ctx context.Context, key, token string) (purchase, error) {
+	customer, err := s.customer(ctx)
+	if err != nil {
+		return purchase{}, err
+	}
+	made, err := s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, "tee-black", 2))
+	return purchase{made.ID, key, token}, err
 }
 
 func cart(customer, sku string, quantity int) any {
@@ -122,10 +122,12 @@ func cart(customer, sku string, quantity int) any {
 // pay sends a payment once through a door, as an attempt in the journal. The error says that there
 // was no answer.
 func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
+	err := ctx.Err()
+	if err != nil { // it would not be sent
+		return answer{}, err
+	}
 	a := s.journal.begin(attempt{By: by, What: what, Key: p.Key, Door: door})
-	var err error
-	a.answer, err = s.shop.send(ctx, door, http.MethodPost, "/v1/orders/"+p.Order+"/payments", p.Key, a.Trace,
-		map[string]any{"method": map[string]string{"type": "card", "token": p.Token}})
+	a.answer, err = s.shop.send(ctx, door, http.MethodPost, p.path(), p.Key, a.Trace, p.body())
 	if err != nil {
 		a.Error = err.Error()
 	}

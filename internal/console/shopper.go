@@ -48,25 +48,25 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "There is no such card.", http.StatusBadRequest)
 		return
 	}
-	ctx := context.WithoutCancel(r.Context())
-	var p purchase
 	var err error
-	if last := s.bought.Load(); last != nil {
-		p = *last
-	}
-	door, what, times := stack.Nginx, "retry", 1
+	p, door, what, times := s.bought.now(), stack.Nginx, "retry", 1
 	switch button {
 	case "pay":
 		what = "pay with " + token
-		p, err = s.newPurchase(ctx, token)
+		p, err = s.buy(r.Context(), token)
 	case "double":
 		what, times = "double click", 2
-		p, err = s.newPurchase(ctx, token)
+		p, err = s.buy(r.Context(), token)
 	case "other-card":
 		what = "same key, other card"
-		p.Token = otherCard(p.Token)
-	case "other-replica":
-		door = s.otherReplica(p.Key)
+		if p.Token = "tok_mastercard"; p.Token == s.bought.now().Token {
+			p.Token = "tok_visa"
+		}
+	case "other-replica": // the one that did not get it first
+		door = stack.API2
+		if s.journal.firstWorker(p.Key) == door {
+			door = stack.API1
+		}
 	case "retry":
 	default:
 		http.Error(w, "There is no such button.", http.StatusBadRequest)
@@ -75,44 +75,23 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 	if err == nil && p.Key == "" {
 		err = errors.New("there is no payment yet: order and pay first")
 	}
-	if err != nil {
-		respond(w, "", err)
-		return
-	}
-	for range times {
+	for i := 0; i < times && err == nil; i++ {
 		s.background.Go(func() { _, _ = s.pay(s.stopping, you, what, door, p) })
 	}
-	respond(w, fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), nil)
+	respond(w, fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), err)
 }
 
-func otherCard(token string) string {
-	if token == "tok_mastercard" {
-		return "tok_visa"
-	}
-	return "tok_mastercard"
-}
-
-// otherReplica is the one that did not get a payment first.
-func (s *Server) otherReplica(key string) string {
-	if s.journal.firstWorker(key) == stack.API2 {
-		return stack.API1
-	}
-	return stack.API2
-}
-
-// newPurchase places an order, and remembers how it will be paid: it can be sent again.
-func (s *Server) newPurchase(ctx context.Context, token string) (purchase, error) {
+// buy places an order, and remembers how it will be paid: it can be sent again.
+func (s *Server) buy(ctx context.Context, token string) (purchase, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+	defer cancel()
 	if remedy := s.look(ctx).Services[stack.Nginx].Remedy; remedy != "" {
 		return purchase{}, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	order, err := s.patient.order(ctx, "tee-black")
-	if err != nil {
-		return purchase{}, err
+	p, err := s.patient.order(ctx, newKey("pay"), token)
+	if err == nil {
+		s.bought.change(func(last *purchase) { *last = p })
+		s.showKey(ctx, p.Key)
 	}
-	p := purchase{Order: order, Key: newKey("pay"), Token: token}
-	s.bought.Store(&p)
-	s.showKey(ctx, p.Key)
-	return p, nil
+	return p, err
 }

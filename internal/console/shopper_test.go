@@ -51,7 +51,7 @@ func (c *testConsole) await(n int) (done []attempt) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		done = nil
-		for _, a := range c.journal.all() {
+		for _, a := range c.journal.now() {
 			if a.Done {
 				done = append(done, a)
 			}

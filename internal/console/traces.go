@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"encoding/hex"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -20,6 +22,10 @@ const maxTraces = 8 << 20
 // webhookRoute is where the provider sends its events.
 const webhookRoute = "/v1/webhooks/psp"
 
+// noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
+// its pool, or announces what follows.
+var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepare)`)
+
 // serveTraces takes spans over OTLP/HTTP. An ExportTraceServiceRequest has the fields of TracesData
 // (opentelemetry-proto, trace_service.proto).
 func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +36,7 @@ func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, from := range data.ResourceSpans {
-		replica := attributeOf(from.GetResource().GetAttributes(), "service.instance.id")
+		replica := attributes(from.GetResource().GetAttributes())["service.instance.id"]
 		for _, scope := range from.ScopeSpans {
 			for _, span := range scope.Spans {
 				s.note(span, replica)
@@ -40,34 +46,19 @@ func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf") // of an empty ExportTraceServiceResponse
 }
 
-// note counts a span on its connection, and adds it to the attempt that it belongs to.
+// attributes are those whose values are text.
+func attributes(list []*common.KeyValue) map[string]string {
+	texts := map[string]string{}
+	for _, a := range list {
+		texts[a.Key] = a.GetValue().GetStringValue()
+	}
+	return texts
+}
+
+// note counts a span on its connection, and adds it to the attempt that it belongs to, unless it
+// says nothing about a connection.
 func (s *Server) note(span *traces.Span, replica string) {
-	c, ok := callOf(span, replica)
-	if !ok {
-		return
-	}
-	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
-	if c.To != "" {
-		s.flows.add(connection{replica, c.To}, 1)
-		return
-	}
-	from := clients
-	if attributeOf(span.Attributes, "http.route") == webhookRoute {
-		from = stack.PSP
-	}
-	if !found || of.Door == stack.Nginx {
-		s.flows.add(connection{from, stack.Nginx}, 1)
-		s.flows.add(connection{stack.Nginx, replica}, 1)
-	}
-}
-
-// instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
-func instant(nanoseconds uint64) time.Time {
-	return time.Unix(0, int64(nanoseconds)) //nolint:gosec // see above
-}
-
-// callOf translates a span; false: it says nothing about a connection.
-func callOf(span *traces.Span, replica string) (call, bool) {
+	has := attributes(span.Attributes)
 	began := instant(span.StartTimeUnixNano)
 	c := call{
 		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name, Began: began,
@@ -76,37 +67,45 @@ func callOf(span *traces.Span, replica string) (call, bool) {
 	}
 	switch span.Kind {
 	case traces.Span_SPAN_KIND_SERVER:
-		c.Result = attributeOf(span.Attributes, "idempotency.result")
-		return c, true
+		c.Result = has["idempotency.result"]
 	case traces.Span_SPAN_KIND_CLIENT:
-		c.To = targetOf(span)
+		c.To = target(has)
 		sentAgain := strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") // the script itself comes next
-		return c, c.To != "" && !sentAgain && !(c.To == stack.Postgres && noise.MatchString(c.Name))
+		if c.To == "" || sentAgain || (c.To == stack.Postgres && noise.MatchString(c.Name)) {
+			return
+		}
+	default:
+		return
 	}
-	return c, false
+	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
+	if c.To != "" {
+		s.flows.add(connection{replica, c.To}, 1)
+		return
+	}
+	from := clients
+	if has["http.route"] == webhookRoute {
+		from = stack.PSP
+	}
+	if !found || of.Door == stack.Nginx {
+		s.flows.add(connection{from, stack.Nginx}, 1)
+		s.flows.add(connection{stack.Nginx, replica}, 1)
+	}
 }
 
-// targetOf says which server a client's span asked.
-func targetOf(span *traces.Span) string {
-	switch system := attributeOf(span.Attributes, "db.system.name", "db.system"); {
+// target is the server that a client's span with these attributes asked, or "".
+func target(has map[string]string) string {
+	switch system := cmp.Or(has["db.system.name"], has["db.system"]); {
 	case system == "redis":
 		return stack.Redis
 	case strings.HasPrefix(system, "postgres"):
 		return stack.Postgres
-	case attributeOf(span.Attributes, "http.request.method", "http.method") != "":
+	case has["http.request.method"]+has["http.method"] != "":
 		return stack.PSP
 	}
 	return ""
 }
 
-// attributeOf returns the first attribute of these names, as text.
-func attributeOf(attributes []*common.KeyValue, names ...string) string {
-	for _, name := range names {
-		for _, a := range attributes {
-			if a.Key == name {
-				return a.GetValue().GetStringValue()
-			}
-		}
-	}
-	return ""
+// instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
+func instant(nanoseconds uint64) time.Time {
+	return time.Unix(0, int64(nanoseconds)) //nolint:gosec // see above
 }

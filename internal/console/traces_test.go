@@ -55,7 +55,7 @@ func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 		span(5, traces.Span_SPAN_KIND_INTERNAL, "something else"),
 	))
 	var asked []string
-	for _, call := range c.journal.all()[0].Calls {
+	for _, call := range c.journal.now()[0].Calls {
 		require.Equal(t, stack.API1, call.Replica)
 		asked = append(asked, call.To)
 	}

@@ -2,117 +2,143 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// watchInterval is how often the servers are asked how they are, while a page is open.
-const watchInterval = time.Second
+const (
+	// shoppers shop side by side: enough for both replicas to have something to do.
+	shoppers = 4
+	// thinking is a shopper's pause before each order.
+	thinking = 200 * time.Millisecond
+	// headerEvery so many lines the columns are named again.
+	headerEvery = 20
+)
 
-// seen is what the server knows of the deployment.
-type seen struct {
-	health    health
-	published int64      // events
-	key       string     // in the key view
-	view      tiers.View // what the tiers know of it; it has no key before they were asked
-	mails     []tiers.Mail
-}
-
-// guarded is a value that has one owner at a time.
-type guarded[T any] struct {
-	mu    sync.Mutex
-	value T
-}
-
-// now is a copy, so its lists must only grow, or be replaced.
-func (g *guarded[T]) now() T {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.value
-}
-
-func (g *guarded[T]) change(change func(*T)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	change(&g.value)
-}
-
-// watch looks at everything once a second until ctx ends.
-func (s *Server) watch(ctx context.Context) {
-	for wait.Pause(ctx, watchInterval) == nil {
-		if s.watched() {
-			s.look(ctx)
-			s.readStream(ctx)
-			s.readKey(ctx, s.seen.now().key)
-			s.readMails(ctx)
-		}
-	}
-}
-
-// look asks the switchboard, and returns what it said.
-func (s *Server) look(ctx context.Context) health {
-	services, faults, err := s.cfg.Switchboard.Status(ctx)
-	h := health{Services: map[string]stack.ServiceStatus{}, Faults: map[connection][]string{}}
+// Watch shops through the nginx at a URL until ctx ends, and writes each second what the shoppers
+// have seen.
+func Watch(ctx context.Context, url string, out io.Writer) error {
+	w, err := openShop(ctx, url)
 	if err != nil {
-		h.Error = err.Error()
+		return fmt.Errorf("open the shop: %w", err)
 	}
-	for _, service := range services {
-		h.Services[service.Name] = service
+	defer w.shop.client.CloseIdleConnections()
+	fmt.Fprintf(out, "%d shoppers order and pay through %s, and click twice. "+
+		"Break something in another terminal. Ctrl-C ends this.\n", shoppers, url)
+	var shopping sync.WaitGroup
+	for range shoppers {
+		shopping.Go(func() {
+			for wait.Pause(ctx, thinking) == nil {
+				w.buy(ctx)
+			}
+		})
 	}
-	for _, line := range faults { // such as "api-1 → redis: partition"
-		where, what, _ := strings.Cut(line, ": ")
-		from, to, _ := strings.Cut(where, " → ")
-		h.Faults[connection{from, to}] = append(h.Faults[connection{from, to}], what)
-	}
-	s.seen.change(func(now *seen) {
-		h.Backlog = now.health.Backlog
-		now.health = h
-	})
-	return h
-}
-
-// readStream counts the events that were published since the last look.
-func (s *Server) readStream(ctx context.Context) {
-	at, err := tiers.ReadStream(ctx, s.cfg.Servers(ctx).Postgres)
-	if err != nil {
-		return // the picture says that PostgreSQL is away
-	}
-	s.seen.change(func(now *seen) {
-		if now.published > 0 {
-			s.flows.add(connection{stack.Postgres, stream}, int(max(0, at.Published-now.published)))
+	for lines := 0; wait.Pause(ctx, time.Second) == nil; lines++ {
+		if lines%headerEvery == 0 {
+			fmt.Fprintf(out, "\n%-8s %6s %6s %6s %6s %8s %8s %8s %7s %9s\n",
+				"", "req/s", "api-1", "api-2", "paid", "replays", "retries", "waiting", "errors", "slowest")
 		}
-		now.published, now.health.Backlog = at.Published, max(0, at.Last-at.Published)
-	})
-}
-
-// showKey shows a key in the key view.
-func (s *Server) showKey(ctx context.Context, key string) {
-	key = strings.TrimSpace(key)
-	s.seen.change(func(now *seen) { now.key, now.view = key, tiers.View{} })
-	s.readKey(ctx, key)
-}
-
-// readKey reads the tiers of the key in the key view.
-func (s *Server) readKey(ctx context.Context, key string) {
-	if key == "" {
-		return
+		fmt.Fprintf(out, "%s %s\n", time.Now().Format(time.TimeOnly), w.next())
 	}
-	view := tiers.Read(ctx, s.cfg.Servers(ctx), key)
-	s.seen.change(func(now *seen) {
-		if now.key == key {
-			now.view = view
+	shopping.Wait()
+	return nil
+}
+
+// watcher is what the shoppers share. Safe for concurrent use.
+type watcher struct {
+	shop          shop // repeats a request until it is answered
+	sku, customer string
+
+	mu      sync.Mutex
+	now     second
+	waiting int // requests without an answer
+}
+
+// second is what the shoppers have seen since the last line.
+type second struct {
+	answers, paid, replays, retries, errors int
+
+	by      map[string]int // answers by replica
+	slowest time.Duration  // with all its retries
+	trouble string         // the last error
+}
+
+// openShop puts something on the shelf, and makes a customer.
+func openShop(ctx context.Context, url string) (w *watcher, err error) {
+	w = &watcher{sku: newKey("watch"), now: second{by: map[string]int{}}}
+	w.shop = shop{&http.Client{Transport: &transport.Transport{
+		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
+		OnRetry: func(int, string, time.Duration) { w.note(func(s *second) { s.retries++ }) },
+	}}, map[string]string{stack.Nginx: url}}
+	if err = w.shop.product(ctx, w.sku, "Watched mug", 2500, 1_000_000); err == nil {
+		w.customer, err = w.shop.customer(ctx)
+	}
+	return w, err
+}
+
+func (w *watcher) note(what func(*second)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	what(&w.now)
+}
+
+// buy orders and pays, and sends the payment once more. Errors are counted where they occur.
+func (w *watcher) buy(ctx context.Context) {
+	key := rand.Text()
+	order, ok := w.post(ctx, "/v1/orders", "order-"+key, cart(w.customer, w.sku, 1))
+	p := purchase{order.ID, "pay-" + key, "tok_visa"}
+	for range 2 {
+		if ok {
+			_, ok = w.post(ctx, p.path(), p.Key, p.body())
+		}
+	}
+}
+
+// post sends a request until it is answered, and counts the answer. A refusal is an error, too.
+func (w *watcher) post(ctx context.Context, path, key string, body any) (a answer, ok bool) {
+	began := time.Now()
+	w.note(func(*second) { w.waiting++ })
+	a, err := w.shop.send(ctx, stack.Nginx, http.MethodPost, path, key, "", body)
+	if err == nil && a.Status >= http.StatusBadRequest {
+		err = fmt.Errorf("POST %s: %d %s", path, a.Status, a.Code)
+	}
+	w.note(func(s *second) {
+		w.waiting--
+		switch {
+		case ctx.Err() != nil: // hung up
+		case err != nil:
+			s.errors++
+			s.trouble = err.Error()
+		default:
+			s.answers++
+			s.by[a.ServedBy]++
+			s.slowest = max(s.slowest, time.Since(began))
+			if a.Replay {
+				s.replays++
+			} else if strings.HasSuffix(path, "/payments") {
+				s.paid++
+			}
 		}
 	})
+	return a, err == nil
 }
 
-// readMails reads the newest mails. While the mail server is away, those that were seen stay.
-func (s *Server) readMails(ctx context.Context) {
-	if mails, err := tiers.NewestMails(ctx, s.cfg.Servers(ctx).Mails); err == nil {
-		s.seen.change(func(now *seen) { now.mails = mails })
-	}
+// next returns the second's line, and begins another second.
+func (w *watcher) next() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.now
+	w.now = second{by: map[string]int{}}
+	return strings.TrimRight(fmt.Sprintf("%6d %6d %6d %6d %8d %8d %8d %7d %6d ms  %s",
+		s.answers, s.by[stack.API1], s.by[stack.API2], s.paid, s.replays, s.retries, w.waiting, s.errors,
+		s.slowest.Milliseconds(), s.trouble), " ")
 }

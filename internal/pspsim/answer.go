@@ -10,11 +10,7 @@ import (
 // refusal is an answer without an entry. Nothing was charged by the request, except that after a
 // 500 "journal_failed" it is unknown.
 type refusal struct {
-	status int
-	problem
-}
-
-type problem struct {
+	status  int
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
@@ -22,22 +18,20 @@ type problem struct {
 func (r *refusal) Error() string { return r.Code + ": " + r.Message }
 
 var (
-	errTooLarge  = &refusal{http.StatusRequestEntityTooLarge, problem{"body_too_large", "The body must not exceed 64 KiB."}}
-	errFailFirst = &refusal{http.StatusInternalServerError, problem{"internal_error", "Something failed before anything was charged. Try again."}}
-	errFailLate  = &refusal{http.StatusInternalServerError, problem{"internal_error", "Something failed."}}
-	errNotFound  = &refusal{http.StatusNotFound, problem{"not_found", "There is nothing at this path."}}
-	errMethod    = &refusal{http.StatusMethodNotAllowed, problem{"method_not_allowed", "This path does not take this method."}}
-	errJournal   = &refusal{http.StatusInternalServerError, problem{"journal_failed", "The provider can't write its journal."}}
+	errTooLarge  = &refusal{413, "body_too_large", "The body must not exceed 64 KiB."}
+	errFailFirst = &refusal{500, "internal_error", "Something failed before anything was charged. Try again."}
+	errFailLate  = &refusal{500, "internal_error", "Something failed."}
+	errNotFound  = &refusal{404, "not_found", "There is nothing at this path."}
+	errMethod    = &refusal{405, "method_not_allowed", "This path does not take this method."}
+	errJournal   = &refusal{500, "journal_failed", "The provider can't write its journal."}
 
 	errFields        = invalid("The body must be one JSON object with exactly the documented fields.")
-	errKeyReused     = &refusal{http.StatusConflict, problem{"idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}}
-	errUnknownToken  = &refusal{http.StatusBadRequest, problem{"unknown_token", "There is no such card token."}}
-	errUnknownCharge = &refusal{http.StatusNotFound, problem{"unknown_charge", "There is no such charge."}}
+	errKeyReused     = &refusal{409, "idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}
+	errUnknownToken  = &refusal{400, "unknown_token", "There is no such card token."}
+	errUnknownCharge = &refusal{404, "unknown_charge", "There is no such charge."}
 )
 
-func invalid(message string) error {
-	return &refusal{http.StatusBadRequest, problem{"invalid_request", message}}
-}
+func invalid(message string) error { return &refusal{400, "invalid_request", message} }
 
 // handler answers a request with a status and a body, or with an error. One that is no refusal is
 // of the journal.
@@ -52,14 +46,11 @@ func (s *Server) answering(handle handler) http.HandlerFunc {
 			if !ok {
 				known = errJournal
 			}
-			status, body = known.status, map[string]problem{"error": known.problem}
+			status, body = known.status, map[string]any{"error": known}
 		}
 		raw, ok := body.([]byte) // garbage
 		if !ok {
-			if raw, err = json.Marshal(body); err != nil {
-				s.log.Error("encode answer", "cause", err)
-				panic(http.ErrAbortHandler)
-			}
+			raw, _ = json.Marshal(body) // what was decoded or journaled can be encoded
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

@@ -29,12 +29,9 @@ const (
 // wants.
 func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	var p params
-	err := decode(r, &p)
+	decodeErr := decode(r, &p)
 	key, keyErr := idempotencyKey(r.Header)
-	if err = cmp.Or(err, keyErr); err == nil {
-		err = p.validate(object)
-	}
-	if err != nil {
+	if err := cmp.Or(decodeErr, keyErr, p.validate(object)); err != nil {
 		return 0, nil, err
 	}
 	if s.troubles.meets(answersFail) {
@@ -57,7 +54,7 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	case s.troubles.meets(answersGarbage):
 		return http.StatusOK, []byte(garbage), nil
 	}
-	token, _ := parseToken(e.Source) // a refund has none, and behaves
+	token := e.behaviour()
 	if token.hangUpFirst && e.Attempts == 1 {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
 	}
@@ -87,8 +84,8 @@ func (s *Server) list(query url.Values, object string) (int, any, error) {
 		return 0, nil, invalid("cursor must be the next_cursor of the page before.")
 	}
 	data, next, err := s.ledger.page(from, maxPage, func(e *entry) bool {
-		return e.Object == object && matches(query, "key", e.IdempotencyKey) && matches(query, "reference", e.Reference) &&
-			(object == objectCharge || matches(query, "charge", e.Charge))
+		return e.Object == object && matches(query, "key", e.IdempotencyKey) &&
+			matches(query, "reference", e.Reference) && matches(query, "charge", e.Charge)
 	})
 	page := map[string]any{"data": data}
 	if next > 0 {

@@ -1,6 +1,7 @@
 package pspsim
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"math"
@@ -22,13 +23,6 @@ const (
 	statusDeclined  = "declined"
 )
 
-// Why a refund is declined.
-const (
-	refundExceedsCharge    = "refund_exceeds_charge"
-	refundOfDeclinedCharge = "charge_not_refundable"
-	refundCurrencyMismatch = "currency_mismatch"
-)
-
 // params are what a key is bound to: the same key must bring the same again.
 type params struct {
 	Object    string `json:"object"`
@@ -37,6 +31,12 @@ type params struct {
 	Reference string `json:"reference"`
 	Source    string `json:"source,omitempty"` // of a charge: the card token
 	Charge    string `json:"charge,omitempty"` // of a refund: the charge's ID
+}
+
+// behaviour is that of a charge's token. A refund has none, and behaves.
+func (p params) behaviour() behaviour {
+	b, _ := parseToken(p.Source)
+	return b
 }
 
 // entry is a charge or a refund, as it is answered, listed and journaled.
@@ -89,40 +89,31 @@ func openLedger(path string) (l *ledger, torn int64, err error) {
 // errUnknownCharge (nothing was charged by this arrival) or a failing journal.
 func (l *ledger) submit(key string, p params) (entry, error) {
 	e, position, err := l.arrive(key, p)
-	if position > 0 {
-		if err := l.journal.sync(position); err != nil {
-			return entry{}, err
-		}
-	}
-	return e, err
+	return e, cmp.Or(l.journal.sync(position), err)
 }
 
 // arrive is the part of submit under the lock. Its position is 0 when there is nothing to sync.
-func (l *ledger) arrive(key string, p params) (entry, int64, error) {
+func (l *ledger) arrive(key string, p params) (e entry, position int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	// The key comes first: a reused key must not get "unknown token".
-	e, err := l.find(key, p)
-	if err != nil {
-		return entry{}, 0, err
+	if e, err = l.find(key, p); err != nil {
+		return e, 0, err
 	}
 	e.Attempts++
 	reused := e.params != p
 	if !reused && e.Status == statusPending {
 		l.decide(&e)
 	}
-	position, err := l.write(e)
-	if err != nil {
-		return entry{}, 0, err
-	}
-	switch token, _ := parseToken(e.Source); {
+	position, err = l.write(e)
+	switch {
+	case err != nil:
 	case reused:
-		return entry{}, position, errKeyReused
-	case token.revoked && e.Attempts > 1:
-		return entry{}, position, errUnknownToken
+		err = errKeyReused
+	case e.behaviour().revoked && e.Attempts > 1:
+		err = errUnknownToken
 	}
-	return e, position, nil
+	return e, position, err
 }
 
 // write puts an entry into the journal and into memory.
@@ -168,16 +159,14 @@ func (l *ledger) find(key string, p params) (entry, error) {
 
 // decide settles a pending entry, unless its token wants it to fail first.
 func (l *ledger) decide(e *entry) {
+	token := e.behaviour()
+	if token.failFirst && e.Attempts == 1 {
+		return
+	}
+	e.Status, e.DeclineCode = statusSucceeded, token.declineCode
 	if e.Object == objectRefund {
 		e.DeclineCode = l.refuseRefund(e.params)
-	} else {
-		b, _ := parseToken(e.Source)
-		if b.failFirst && e.Attempts == 1 {
-			return
-		}
-		e.DeclineCode = b.declineCode
 	}
-	e.Status = statusSucceeded
 	if e.DeclineCode != "" {
 		e.Status = statusDeclined
 	}
@@ -187,11 +176,11 @@ func (l *ledger) decide(e *entry) {
 func (l *ledger) refuseRefund(p params) string {
 	switch charge := l.charges[p.Charge]; {
 	case charge.Status != statusSucceeded:
-		return refundOfDeclinedCharge
+		return "charge_not_refundable"
 	case charge.Currency != p.Currency:
-		return refundCurrencyMismatch
+		return "currency_mismatch"
 	case p.Amount > charge.Amount-l.refunded[p.Charge]:
-		return refundExceedsCharge
+		return "refund_exceeds_charge"
 	}
 	return ""
 }

@@ -51,20 +51,6 @@ func New(journalPath string, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// SendEvents has the outcomes of charges and refunds sent to a URL as events, also those that were
-// not delivered before the last stop. They are signed by the rules of Standard Webhooks with the
-// secret, which is whsec_ and base64. It is for a server that does not serve yet.
-func (s *Server) SendEvents(url, secret string) (err error) {
-	if s.courier, err = newCourier(url, secret, s); err != nil {
-		return err
-	}
-	settled, err := s.ledger.list(func(*entry) bool { return true })
-	for _, e := range settled {
-		s.courier.deliver(e)
-	}
-	return err
-}
-
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Get("/healthz", s.answering(func(*http.Request) (int, any, error) {

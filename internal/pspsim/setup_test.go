@@ -63,7 +63,7 @@ func (b *testBundle) crash() *testBundle {
 // answer is any body of the provider.
 type answer struct {
 	entry
-	Problem problem `json:"error"`
+	Problem refusal `json:"error"`
 }
 
 func (b *testBundle) post(ctx context.Context, path, key, body string) (int, answer, error) {

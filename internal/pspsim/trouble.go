@@ -58,14 +58,17 @@ func (t *troubles) metSoFar() int {
 }
 
 // meets reports whether this is the trouble of the moment, and counts what it spoils.
-func (t *troubles) meets(one trouble) bool {
+func (t *troubles) meets(one trouble) bool { return t.during(one) != nil }
+
+// during is meets with what is closed when the trouble is over, or nil.
+func (t *troubles) during(one trouble) (over <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.is != one {
-		return false
+		return nil
 	}
 	t.met++
-	return true
+	return t.changed
 }
 
 // again returns the events that are to be repeated after e's, the newest first, e's own among them.
@@ -75,13 +78,6 @@ func (t *troubles) again(e entry) []entry {
 	t.recent = append([]entry{e}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), recentEvents)]
 	return t.recent // it is replaced, and never changed
-}
-
-// change returns what is closed when there is another trouble, or none.
-func (t *troubles) change() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.changed
 }
 
 // trouble begins one (PUT) or ends it (DELETE). It answers with how many answers and events it has

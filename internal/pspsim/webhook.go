@@ -57,25 +57,31 @@ type courier struct {
 	underWay sync.WaitGroup
 }
 
-// newCourier fails when the secret is no secret.
-func newCourier(url, secret string, s *Server) (*courier, error) {
+// SendEvents has the outcomes of charges and refunds sent to a URL as events, also those that were
+// not delivered before the last stop. They are signed by the rules of Standard Webhooks with the
+// secret, which is whsec_ and base64. It is for a server that does not serve yet.
+func (s *Server) SendEvents(url, secret string) error {
 	signer, err := standardwebhooks.NewWebhook(secret)
 	if err == nil && strings.TrimPrefix(secret, "whsec_") == "" {
 		err = errors.New("it is empty")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
+		return fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	return &courier{Server: s, url: url, signer: signer,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout},
-		slots:  make(chan struct{}, maxPosting), ctx: ctx, cancel: cancel, begun: map[string]bool{}}, nil
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout}
+	s.courier = &courier{Server: s, url: url, signer: signer, client: client,
+		slots: make(chan struct{}, maxPosting), begun: map[string]bool{}}
+	s.courier.ctx, s.courier.cancel = context.WithCancel(context.Background())
+	settled, err := s.ledger.list(func(*entry) bool { return true })
+	for _, e := range settled {
+		s.courier.deliver(e)
+	}
+	return err
 }
 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
-	token, _ := parseToken(e.Source) // a refund has none, and behaves
-	if e.Status == statusPending || e.delivered || token.silent {
+	if e.Status == statusPending || e.delivered || e.behaviour().silent {
 		return
 	}
 	c.mu.Lock()
@@ -85,30 +91,28 @@ func (c *courier) deliver(e entry) {
 	}
 	c.begun[e.IdempotencyKey] = true
 	c.underWay.Go(func() {
-		if !c.send(e, token.delay) {
-			return
-		}
-		if err := c.ledger.delivered(e.IdempotencyKey); err != nil { // it will come again
-			c.log.Error("delivery not noted", "id", eventID(e), "cause", err)
+		if c.send(e) {
+			if err := c.ledger.delivered(e.IdempotencyKey); err != nil { // it will come again
+				c.log.Error("delivery not noted", "id", eventID(e), "cause", err)
+			}
 		}
 	})
 }
 
 // send tries to deliver an event, and reports whether it needs no more deliveries.
-func (c *courier) send(e entry, answerDelay time.Duration) bool {
+func (c *courier) send(e entry) bool {
 	if c.troubles.meets(eventsRepeated) { // and once more when it is due
 		for _, one := range c.troubles.again(e) {
 			_, _ = c.post(c.ctx, one)
 		}
 	}
-	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(answerDelay)))+c.eventDelay) {
+	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(e.behaviour().delay)))+c.eventDelay) {
 		return false
 	}
 	if c.troubles.meets(eventsLost) {
 		return true
 	}
-	// The channel is taken first, so that an end of the trouble in between is not missed.
-	if over := c.troubles.change(); c.troubles.meets(eventsDelayed) {
+	if over := c.troubles.during(eventsDelayed); over != nil {
 		select {
 		case <-over:
 		case <-c.ctx.Done():

@@ -14,14 +14,8 @@ import (
 // Oncepay is the service's program.
 const Oncepay = "oncepay"
 
-// ourPrograms are those that this stack needs.
-func (s *Stack) ourPrograms() []string {
-	list := []string{Oncepay, "pspsim", "stack"}
-	if s.Console {
-		list = append(list, Console)
-	}
-	return list
-}
+// ourPrograms are those that a stack needs.
+var ourPrograms = []string{Oncepay, "pspsim", "stack"}
 
 func (s *Stack) binDir() string { return filepath.Join(s.Dir, "bin") }
 
@@ -39,7 +33,7 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
 		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags, "-o", s.binDir() + string(filepath.Separator)}
-		for _, name := range s.ourPrograms() {
+		for _, name := range ourPrograms {
 			args = append(args, "./cmd/"+name)
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
@@ -47,6 +41,6 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out)
 		}
-		return strings.Join(s.ourPrograms(), ", "), nil
+		return strings.Join(ourPrograms, ", "), nil
 	})
 }

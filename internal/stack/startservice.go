@@ -56,7 +56,7 @@ func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserve
 			"PSPSIM_WEBHOOK_SECRET=" + webhookSecret,
 		}
 	case Console: // in the repository and with our PATH: it starts services, as `stack start` does
-		run.Path, run.Args, run.Dir = d.Program("console"), []string{"--dir", d.Dir}, d.root
+		run.Path, run.Args, run.Dir = d.Program("stack"), []string{"console", "--dir", d.Dir}, d.root
 		run.Env = append([]string{"ENVIRONMENT=development", "PATH=" + os.Getenv("PATH")}, d.state.Env...)
 	default:
 		run.Path, run.Args, run.Env = d.oncepayOf(name), []string{"serve"}, d.replicaEnv(name)

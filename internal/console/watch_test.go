@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -36,22 +36,21 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"id":"`+id+`"}`)
 	}))
 	t.Cleanup(server.Close)
-	w := newWatcher()
-	t.Cleanup(w.http.CloseIdleConnections)
-	shop, err := w.open(t.Context(), server.URL)
+	w, err := openShop(t.Context(), server.URL)
 	require.NoError(t, err)
-	require.Equal(t, id, w.customer.String())
+	t.Cleanup(w.shop.client.CloseIdleConnections)
+	require.Equal(t, id, w.customer)
 	w.next()
 
-	w.buy(t.Context(), shop)
+	w.buy(t.Context())
 	seen := w.now
 	require.Equal(t, []int{3, 1, 1, 1, 0}, []int{seen.answers, seen.paid, seen.replays, seen.retries, seen.errors})
 	require.Equal(t, map[string]int{"api-2": 3}, seen.by)
 	require.Zero(t, w.waiting)
 	require.Regexp(t, `^ +3 +0 +3 +1 +1 +1 +0 +0 +\d+ ms$`, w.next())
 
-	w.buy(t.Context(), shop)
+	w.buy(t.Context())
 	require.Equal(t, 1, w.now.errors)
 	require.Contains(t, w.next(), "/v1/orders/"+id+"/payments: 402 payment_declined")
-	require.Equal(t, second{}, w.now)
+	require.Equal(t, second{by: map[string]int{}}, w.now)
 }
