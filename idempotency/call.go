@@ -80,9 +80,11 @@ func (c *call) start(ctx context.Context) (context.Context, context.CancelCauseF
 	return context.WithValue(ctx, claimKey{}, c.claim), cancel
 }
 
-// keeps reports whether an answer is kept. One that is not final has no status.
+// keeps reports whether an answer is kept. One that is not final has no status. Without the lease
+// none is: a paused store may execute the acquire and the write minutes later, and then the record
+// would outlive the promise. The authority has the answer.
 func (c *call) keeps(status Status) bool {
-	return status != "" && !c.claim.released.Load() && c.keepFor() > 0
+	return status != "" && !c.claim.Bypassed && !c.claim.released.Load() && c.keepFor() > 0
 }
 
 // keepFor is how long the answer is kept from now on. The record ends up to one lease before
