@@ -150,7 +150,7 @@ func (l *load) audit(ctx context.Context) (o *outcome, unread error) {
 	if err != nil {
 		err = fmt.Errorf("read everything back: %w", err)
 	} else {
-		found = slices.Concat(found, check(kept, held), events.check())
+		found = slices.Concat(found, check(kept, held), events.check(l.cfg.maxLag))
 	}
 	return l.conclude(kept, found, events, err), err
 }

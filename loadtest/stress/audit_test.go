@@ -97,7 +97,7 @@ func healthy() *loaded {
 
 func (l *loaded) violations() []books.Violation {
 	kept, found := byKey(l.answers)
-	return slices.Concat(found, check(kept, l.books), l.events.check())
+	return slices.Concat(found, check(kept, l.books), l.events.check(maxEventLag))
 }
 
 func TestAudit_FindsNothingInAHealthyRun(t *testing.T) {
