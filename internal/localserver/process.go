@@ -54,9 +54,6 @@ func (p Process) Alive() bool {
 // Signal sends sig, or returns os.ErrProcessDone when the process is gone, even if its pid is in
 // use again.
 func (p Process) Signal(sig syscall.Signal) error {
-	if p.PID <= 0 {
-		return os.ErrProcessDone
-	}
 	handle, err := os.FindProcess(p.PID) // on Linux a pidfd: it stays with the process that we then check
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", p.PID, err)
