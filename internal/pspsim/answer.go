@@ -22,7 +22,6 @@ var (
 	errFailFirst = &refusal{500, "internal_error", "Something failed before anything was charged. Try again."}
 	errFailLate  = &refusal{500, "internal_error", "Something failed."}
 	errNotFound  = &refusal{404, "not_found", "There is nothing at this path."}
-	errMethod    = &refusal{405, "method_not_allowed", "This path does not take this method."}
 	errJournal   = &refusal{500, "journal_failed", "The provider can't write its journal."}
 
 	errFields        = invalid("The body must be one JSON object with exactly the documented fields.")
