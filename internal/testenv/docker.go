@@ -30,9 +30,6 @@ const (
 	// staleAge is when a container of another host's tests is taken for forgotten; no test binary
 	// runs that long.
 	staleAge = time.Hour
-
-	// stopTimeout bounds a container's orderly stop before it is killed.
-	stopTimeout = 10 * time.Second
 )
 
 // docker runs servers in containers.
@@ -133,26 +130,20 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 		port.Release()
 		return nil, fmt.Errorf("make a container of %s: %w", image, err)
 	}
-	await := func(ctx context.Context, step func(context.Context) error) error {
-		return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, step)
-	}
 	addr, id := net.JoinHostPort(engine, hostPort), c.GetContainerID()
 	s := &Server{
 		Addr: addr, URL: kind.URL(addr),
-		stop: func(ctx context.Context) error {
-			timeout := stopTimeout
-			return c.Stop(ctx, &timeout)
-		},
+		stop: func(ctx context.Context) error { return c.Stop(ctx, nil) },
 		start: func(ctx context.Context) error {
 			if err := c.Start(ctx); err != nil {
 				return err
 			}
-			return await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
+			return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
 		},
 		// On a busy machine the kernel may not have frozen every process by the time that the
 		// engine looks.
 		pause: func(ctx context.Context) error {
-			return await(ctx, func(ctx context.Context) error {
+			return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
 				_, err := d.Client().ContainerPause(ctx, id, client.ContainerPauseOptions{})
 				return err
 			})

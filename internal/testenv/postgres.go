@@ -81,22 +81,16 @@ func (migrator) Hash() (string, error) { return common.HashDirs(db.FS, "*.sql", 
 
 // Migrate brings an empty database to the newest version.
 func (migrator) Migrate(_ context.Context, pool *sql.DB, _ pgtestdb.Config) error {
-	source, err := iofs.New(db.FS, "migrations")
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	driver, err := migratepgx.WithInstance(pool, &migratepgx.Config{})
-	if err != nil {
+	source, sourceErr := iofs.New(db.FS, "migrations")
+	driver, driverErr := migratepgx.WithInstance(pool, &migratepgx.Config{})
+	if err := errors.Join(sourceErr, driverErr); err != nil {
 		return fmt.Errorf("prepare the migration: %w", err)
 	}
 	m, err := migrate.NewWithInstance("iofs", source, "pgx5", driver)
 	if err != nil {
 		return fmt.Errorf("prepare the migration: %w", err)
 	}
-	upErr := m.Up()
-	sourceErr, databaseErr := m.Close()
-	if err := errors.Join(upErr, sourceErr, databaseErr); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+	err = m.Up()
+	sourceErr, driverErr = m.Close()
+	return errors.Join(err, sourceErr, driverErr)
 }
