@@ -2,9 +2,7 @@ package pspsim
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -104,14 +102,7 @@ func (s *Server) replayEvents(r *http.Request) (int, any, error) {
 
 // decode reads exactly one JSON object with no unknown, duplicate or differently cased members.
 func decode(r *http.Request, body any) error {
-	raw, err := io.ReadAll(r.Body)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return errTooLarge
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, body, json.RejectUnknownMembers(true))
-	}
-	if err != nil {
+	if json.UnmarshalRead(r.Body, body, json.RejectUnknownMembers(true)) != nil {
 		return errFields
 	}
 	return nil

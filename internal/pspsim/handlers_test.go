@@ -35,7 +35,7 @@ func TestCharge_BadInputChargesNothing(t *testing.T) {
 		"currency":          {"k", strings.Replace(good, "USD", "usd", 1), 400, "invalid_request"},
 		"long currency":     {"k", strings.Replace(good, "USD", "USDT", 1), 400, "invalid_request"},
 		"no reference":      {"k", strings.Replace(good, "order-1", "", 1), 400, "invalid_request"},
-		"too large":         {"k", good + strings.Repeat(" ", 64<<10), 413, "body_too_large"},
+		"too large":         {"k", good + strings.Repeat(" ", 64<<10), 400, "invalid_request"},
 	} {
 		status, a := b.mustPost("/v1/charges", c.key, c.body)
 		require.Equal(t, c.status, status, name)
