@@ -148,9 +148,10 @@ func (h host) install(out io.Writer, missing []*Program, system int) error {
 	if m.asRoot && !h.isRoot {
 		command = slices.Concat([]string{"sudo", "-n"}, command) // -n: nobody is there to type a password
 	}
-	cmd := exec.Command(cmp.Or(h.find(command[0]), command[0]), command[1:]...) //nolint:gosec,noctx // of our list; to its end
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                       // a Ctrl-C in our terminal reaches us alone
-	cmd.Stdout = struct{ io.Writer }{out}                                       // no terminal, for which it would draw bars
+	//nolint:gosec,noctx // of our list; to its end
+	cmd := exec.Command(cmp.Or(h.find(command[0]), command[0]), command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C in our terminal reaches us alone
+	cmd.Stdout = struct{ io.Writer }{out}                 // no terminal, for which it would draw bars
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s has failed (%w)", m.program, err)

@@ -3,6 +3,7 @@ package programs
 import (
 	"os"
 	"slices"
+	"strings"
 )
 
 // version is how most programs show that they work.
@@ -44,7 +45,7 @@ var (
 		files:    []string{"redis-server", "valkey-server"},
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
-	Nginx       = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, packages: same("nginx")}
+	Nginx       = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, service: "nginx", packages: same("nginx")}
 	Spin        = &Program{Name: "Spin", Use: "for the model", files: []string{"spin"}, packages: packages{"spin", "", "", "", "spin"}}
 	Debootstrap = simple("debootstrap", "for images, and for the bare root of .ci/run", packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""})
 	Docker      = simple("docker", "for the compose driver", packages{"docker.io", "docker-cli", "docker", "docker-cli", "docker"})
@@ -91,44 +92,33 @@ func needs() map[string][]*Program {
 	}
 	c, chromium, curl := []*Program{Compiler}, []*Program{Chromium}, []*Program{Curl, JQ}
 	git, docker := []*Program{Git}, []*Program{Docker, Compose}
-	campaign := slices.Concat(c, git, servers)
-	all := map[string][]*Program{
-		Stack:              servers,
-		"up":               slices.Concat(c, onStack),
-		"generate":         c,
-		"generate:check":   slices.Concat(c, git),
-		"lint":             c,
-		"fmt":              c,
-		"image":            {Docker},
-		"test:all":         slices.Concat(c, git, curl, chromium, servers),
-		"test:quick":       slices.Concat(c, git, chromium),
-		"test:unit":        slices.Concat(c, git, chromium),
-		"test:integration": slices.Concat(c, servers),
-		"test:scenarios":   slices.Concat(c, curl, onStack),
-		"test:tour":        slices.Concat(c, curl, onStack),
-		"test:console":     slices.Concat(c, chromium, servers),
-		"test:security":    slices.Concat(c, servers),
-		"test:fuzz":        slices.Concat(c, git),
-		"release:check":    slices.Concat(c, git, curl),
-		"test:greed":       slices.Concat(c, servers),
-		"test:stress":      slices.Concat(c, onStack),
-		"test:compose":     slices.Concat(c, curl, docker),
-		"test:stress:all":  slices.Concat(c, onStack),
-		"test:faults":      campaign,
-		"test:upgrade":     campaign,
-		"test:others":      campaign,
-		"test:mutants":     campaign,
-		"bench":            campaign,
-		"model":            slices.Concat(c, []*Program{Spin}),
-		"dashboard":        slices.Concat(c, chromium, servers),
-		"console:pictures": slices.Concat(c, chromium, servers),
-		"recording":        slices.Concat(c, curl, onStack),
-		"kubernetes:try":   slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
-		"airgap-images":    {Debootstrap, Docker},
-	}
-	all["ci"] = slices.Concat(all["test:all"], []*Program{Spin, Debootstrap})
+	ci := slices.Concat(c, git, curl, chromium, servers, []*Program{Spin, Debootstrap})
 	if _, err := os.Stat("/var/run/docker.sock"); err == nil {
-		all["ci"] = append(all["ci"], docker...)
+		ci = append(ci, docker...)
+	}
+	all := map[string][]*Program{}
+	for tasks, programs := range map[string][]*Program{
+		Stack:                      servers,
+		"generate lint fmt":        c,
+		"generate:check test:fuzz": slices.Concat(c, git),
+		"test:quick test:unit":     slices.Concat(c, git, chromium),
+		"release:check":            slices.Concat(c, git, curl),
+		"test:all":                 slices.Concat(c, git, curl, chromium, servers),
+		"test:integration test:security test:greed":               slices.Concat(c, servers),
+		"test:console console:pictures dashboard":                 slices.Concat(c, chromium, servers),
+		"up test:stress test:stress:all":                          slices.Concat(c, onStack),
+		"test:scenarios test:tour recording":                      slices.Concat(c, curl, onStack),
+		"test:faults test:upgrade test:others test:mutants bench": slices.Concat(c, git, servers),
+		"test:compose":   slices.Concat(c, curl, docker),
+		"model":          slices.Concat(c, []*Program{Spin}),
+		"image":          {Docker},
+		"airgap-images":  {Debootstrap, Docker},
+		"kubernetes:try": slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
+		"ci":             ci,
+	} {
+		for task := range strings.FieldsSeq(tasks) {
+			all[task] = programs
+		}
 	}
 	return all
 }

@@ -89,11 +89,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer context.AfterFunc(ctx, func() {
 		polite, cancel := context.WithTimeout(context.Background(), s.drain)
 		defer cancel()
-		err := server.Shutdown(polite)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // which ends the context of each request
-		}
-		stopped <- err
+		_ = server.Shutdown(polite)
+		stopped <- server.Close() // which ends the context of each request that is left
 	})()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
