@@ -99,7 +99,8 @@ func urlOf(user, password, addr, database string) string {
 // of the primary's (pg_basebackup), made unless there is one.
 func Standby(primary string) Kind {
 	kind := Postgres
-	kind.args = postgresArgs(`pg_basebackup --pgdata="$1" --write-recovery-conf --no-sync --checkpoint=fast --dbname="` + serverURL(primary) + `"`)
+	kind.args = postgresArgs(`pg_basebackup --pgdata="$1" --write-recovery-conf --no-sync --checkpoint=fast \
+  --dbname="` + serverURL(primary) + `"`)
 	return kind
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -69,10 +68,12 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 }
 
 // list answers with what matches the query.
-func (s *Server) list(query url.Values, object string) (int, any, error) {
+func (s *Server) list(r *http.Request, object string) (int, any, error) {
+	query := r.URL.Query()
 	asked := func(name, value string) bool { return !query.Has(name) || query.Get(name) == value }
 	data, err := s.ledger.list(func(e *entry) bool {
-		return e.Object == object && asked("key", e.IdempotencyKey) && asked("reference", e.Reference) && asked("charge", e.Charge)
+		return e.Object == object && asked("key", e.IdempotencyKey) &&
+			asked("reference", e.Reference) && asked("charge", e.Charge)
 	})
 	return http.StatusOK, map[string]any{"data": data}, err
 }

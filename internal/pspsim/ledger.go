@@ -82,14 +82,14 @@ func (l *ledger) arrive(key string, p params) (e entry, position int64, err erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token, tokenKnown := tokens[p.Source]
-	// The key comes first: a reused key must not get "unknown token".
-	if known := l.byKey[key]; known != nil {
+	switch known := l.byKey[key]; {
+	case known != nil: // it comes first: a reused key must not get "unknown token"
 		e = *known
-	} else if p.Object == objectCharge && !tokenKnown {
+	case p.Object == objectCharge && !tokenKnown:
 		return e, 0, errUnknownToken
-	} else if p.Object == objectRefund && l.charges[p.Charge] == nil {
+	case p.Object == objectRefund && l.charges[p.Charge] == nil:
 		return e, 0, errUnknownCharge
-	} else {
+	default:
 		id := p.Object[:2] + "_" + strings.ToLower(rand.Text()) // ch_… or re_…
 		e = entry{ID: id, IdempotencyKey: key, params: p, Status: statusPending, CreatedAt: time.Now().UTC()}
 	}

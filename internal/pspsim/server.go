@@ -56,7 +56,7 @@ func (s *Server) routes() http.Handler {
 	}))
 	for path, object := range map[string]string{"/v1/charges": objectCharge, "/v1/refunds": objectRefund} {
 		mux.Handle("POST "+path, s.answering(func(r *http.Request) (int, any, error) { return s.create(r, object) }))
-		mux.Handle("GET "+path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r.URL.Query(), object) }))
+		mux.Handle("GET "+path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r, object) }))
 	}
 	mux.Handle("POST /v1/webhooks/replay", s.answering(s.replayEvents))
 	for _, method := range []string{"PUT", "GET", "DELETE"} {

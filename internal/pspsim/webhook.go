@@ -64,7 +64,8 @@ func (s *Server) SendEvents(url, secret string) error {
 	if err != nil {
 		return fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
-	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: maxPosting, MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout}
+	transport := &http.Transport{MaxConnsPerHost: maxPosting, MaxIdleConnsPerHost: maxPosting}
+	client := &http.Client{Transport: transport, Timeout: webhookTimeout}
 	s.courier = &courier{Server: s, url: url, signer: signer, client: client, begun: map[string]bool{}}
 	s.courier.ctx, s.courier.cancel = context.WithCancel(context.Background())
 	settled, err := s.ledger.list(func(*entry) bool { return true })

@@ -20,7 +20,6 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -138,12 +137,12 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 			if err := c.Start(ctx); err != nil {
 				return err
 			}
-			return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
+			return await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
 		},
 		// On a busy machine the kernel may not have frozen every process by the time that the
 		// engine looks.
 		pause: func(ctx context.Context) error {
-			return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+			return await(ctx, func(ctx context.Context) error {
 				_, err := d.Client().ContainerPause(ctx, id, client.ContainerPauseOptions{})
 				return err
 			})

@@ -1,7 +1,7 @@
 package testenv
 
 import (
-	"io"
+	"cmp"
 	"net"
 	"slices"
 	"strings"
@@ -52,6 +52,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err, "testenv: start a proxy")
 	p := &Proxy{Addr: listener.Addr().String()}
+	dialer := &net.Dialer{Timeout: localserver.ProbeTimeout}
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
 		for {
@@ -59,7 +60,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 			if err != nil {
 				return
 			}
-			server, err := net.DialTimeout("tcp", target, localserver.ProbeTimeout)
+			server, err := dialer.DialContext(t.Context(), "tcp", target)
 			if err != nil {
 				_ = client.Close()
 				continue
@@ -82,8 +83,18 @@ func (p *Proxy) connect(l *link) {
 	defer p.mu.Unlock()
 	p.links = append(p.links, l)
 	carry := func(from, to net.Conn, pass func([]byte) bool) {
-		_, _ = io.Copy(gate{to, pass}, from)
-		l.end()
+		defer l.end()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 && pass(buffer[:n]) {
+				_, writeErr := to.Write(buffer[:n])
+				err = cmp.Or(err, writeErr)
+			}
+			if err != nil {
+				return
+			}
+		}
 	}
 	p.running.Go(func() { carry(l.client, l.server, l.request) })
 	p.running.Go(func() { carry(l.server, l.client, l.reply) })
@@ -149,19 +160,6 @@ type link struct {
 }
 
 func (l *link) end() { _, _ = l.client.Close(), l.server.Close() }
-
-// gate lets data pass to one side, or swallows it.
-type gate struct {
-	to   io.Writer
-	pass func([]byte) bool
-}
-
-func (g gate) Write(data []byte) (int, error) {
-	if g.pass(data) {
-		return g.to.Write(data)
-	}
-	return len(data), nil
-}
 
 // request notes what the client sends, before the server has it.
 func (l *link) request(data []byte) (pass bool) {

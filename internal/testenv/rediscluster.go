@@ -49,11 +49,13 @@ func newCluster(t testing.TB, slots ...int) *ClusteredRedis {
 		if i > 0 {
 			r.Masters[0].Do("CLUSTER", "MEET", "127.0.0.1", master.port(), bus)
 		}
-		r.Masters, addrs, tlsAddrs = append(r.Masters, master), append(addrs, master.Addr), append(tlsAddrs, "127.0.0.1:"+tlsPort)
+		r.Masters = append(r.Masters, master)
+		addrs, tlsAddrs = append(addrs, master.Addr), append(tlsAddrs, "127.0.0.1:"+tlsPort)
 	}
 	all := len(r.Masters)
 	for _, master := range r.Masters {
-		master.awaitLines([]any{"CLUSTER", "INFO"}, "cluster_state:ok", fmt.Sprint("cluster_known_nodes:", all), fmt.Sprint("cluster_size:", all))
+		master.awaitLines([]any{"CLUSTER", "INFO"}, "cluster_state:ok",
+			fmt.Sprint("cluster_known_nodes:", all), fmt.Sprint("cluster_size:", all))
 	}
 	r.URL = "redis+cluster://" + strings.Join(addrs, ",")
 	r.TLSURL = "rediss+cluster://" + strings.Join(tlsAddrs, ",") + "?ca_file=" + certificate

@@ -30,6 +30,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -128,7 +129,7 @@ func choose(ctx context.Context, want string) (backend, error) {
 			return docker, nil
 		}
 		if lack := checkPrograms(); lack != nil {
-			return backend{}, fmt.Errorf("the tests need programs of this machine (%w), or a Docker engine with images (%w)", lack, err)
+			return backend{}, fmt.Errorf("the tests need programs (%w), or a Docker engine with images (%w)", lack, err)
 		}
 		return native, nil
 	}
@@ -219,6 +220,11 @@ func (s *Server) Pause() { s.t.Helper(); do(s.t, "pause "+s.Addr, s.pause) }
 
 // Resume lets the server go on after Pause.
 func (s *Server) Resume() { s.t.Helper(); do(s.t, "resume "+s.Addr, s.resume) }
+
+// await repeats a step until it succeeds.
+func await(ctx context.Context, step func(context.Context) error) error {
+	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, step)
+}
 
 // do fails the test unless a step succeeds.
 func do(t testing.TB, what string, step func(context.Context) error) {
