@@ -128,8 +128,8 @@ func (c *courier) send(e entry) bool {
 	}
 }
 
-// post makes one attempt, and returns the status of the answer, or 0. The event is signed as of now:
-// its ID is older than that, perhaps.
+// post makes one attempt, and returns the status of the answer, or 0. The event is signed as of
+// now: its ID is older than that, perhaps.
 func (c *courier) post(ctx context.Context, e entry) (int, error) {
 	now := time.Now().UTC()
 	body, err := json.Marshal(event{Type: e.Object + "." + e.Status, Timestamp: now, Data: e})
