@@ -45,35 +45,19 @@ func (c Command) Digest() string {
 }
 
 // Start starts the process in a session of its own, so that a Ctrl-C in our terminal does not reach
-// it. The returned channel is closed when the process ends while we still run.
-func (c Command) Start() (Process, <-chan struct{}, error) {
+// it.
+func (c Command) Start() (Process, error) {
 	out, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return Process{}, nil, fmt.Errorf("open log: %w", err)
+		return Process{}, fmt.Errorf("open log: %w", err)
 	}
 	defer func() { _ = out.Close() }()
 	cmd := exec.Command(c.Path, slices.Concat(c.Args, c.Once)...) //nolint:noctx // a server outlives the call that starts it
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = c.Env, c.Dir, c.Held
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = sysProcAttr(c.User, c.ParentDeath)
-
-	exited, err := startOnOwnThread(cmd)
-	if err != nil {
-		return Process{}, nil, fmt.Errorf("start %s: %w", c.Path, err)
-	}
-	p, err := identify(cmd.Process.Pid)
-	if err != nil {
-		return Process{}, nil, fmt.Errorf("%s ended at once: %s", c.Path, Tail(c.Log))
-	}
-	return p, exited, nil
-}
-
-// startOnOwnThread keeps a thread for the process, because the parent death signal is sent when the
-// starting thread ends.
-func startOnOwnThread(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
+	started := make(chan error)
+	go func() { // on a thread of its own, because ParentDeath is sent when the starting thread ends
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -82,7 +66,14 @@ func startOnOwnThread(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 			_ = cmd.Wait() // reaps; how a server ended is in its log
 		}
 	}()
-	return ended, <-started
+	if err := <-started; err != nil {
+		return Process{}, fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	p, err := identify(cmd.Process.Pid)
+	if err != nil {
+		return Process{}, fmt.Errorf("%s ended at once: %s", c.Path, Tail(c.Log))
+	}
+	return p, nil
 }
 
 // WithLog adds the end of a log file to an error, unless the error is nil or says that the user

@@ -1,10 +1,11 @@
 package localserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -15,9 +16,73 @@ import (
 // Loopback is the address of a port on 127.0.0.1.
 func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// listen takes a loopback port; 0 is a free one.
-func listen(port int) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", Loopback(port)) // never blocks: no name to resolve
+// Port is a loopback port that is held: bound to a socket that does not listen. The kernel lends a
+// held port to no client and never picks it when a process asks for any port, but a server that
+// sets SO_REUSEADDR (all of ours do) can listen on it. So the port stays the same server's over a
+// restart. Only Linux lets a server listen there; elsewhere the port is merely one that was free.
+type Port struct {
+	Number int
+	// Socket can be passed on to a process (Command.Held), which then holds the port as well. It is
+	// nil where the system is not Linux.
+	Socket *os.File
+}
+
+// Release frees the port, unless another process holds it, too. It may be called on nil and more
+// than once.
+func (p *Port) Release() {
+	if p != nil {
+		_ = p.Socket.Close()
+	}
+}
+
+// HoldPort holds a loopback port until Release; 0 picks a free one. It returns a [TakenError] when
+// the port is in use.
+func HoldPort(number int) (*Port, error) {
+	for try := 1; ; try++ {
+		port, err := bindPort(number)
+		if err == nil && runtime.GOOS != "linux" {
+			port.Release()
+			port.Socket = nil
+		}
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+			return port, err
+		}
+		// A process that is being started has copies of our sockets until it runs its program, also
+		// of one that has just listened here. So look again if nobody has the port any more.
+		if taken, found := takenBy(number); found || try == 3 {
+			return nil, taken
+		}
+	}
+}
+
+func bindPort(number int) (*Port, error) {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, fmt.Errorf("hold port %d: %w", number, err)
+	}
+	port := &Port{Socket: os.NewFile(uintptr(fd), "held port")}
+	err = errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}))
+	bound, nameErr := syscall.Getsockname(fd)
+	if err = errors.Join(err, nameErr); err != nil {
+		port.Release()
+		return nil, fmt.Errorf("hold port %d: %w", number, err)
+	}
+	port.Number = bound.(*syscall.SockaddrInet4).Port
+	return port, nil
+}
+
+// CheckPort returns a [TakenError] when a server could not listen on a loopback port now. A probe
+// would take the other server for ours.
+func CheckPort(number int) error {
+	port, err := HoldPort(number)
+	port.Release()
+	return err
 }
 
 // A TakenError says that a port can't be listened on.
@@ -36,26 +101,6 @@ func (e *TakenError) Error() string {
 		return fmt.Sprintf("port %d is lent to a client's connection of %s", e.Port, e.Owners)
 	}
 	return fmt.Sprintf("port %d is taken by %s", e.Port, e.Owners)
-}
-
-// CheckPort returns a [TakenError] when a server could not listen on a loopback port now. A probe
-// would take the other server for ours.
-func CheckPort(port int) error {
-	for try := 1; ; try++ {
-		l, err := listen(port)
-		switch {
-		case err == nil:
-			return l.Close()
-		case !errors.Is(err, syscall.EADDRINUSE):
-			return fmt.Errorf("listen on port %d: %w", port, err)
-		}
-		// A process that is being started has copies of our sockets until it runs its program, also
-		// of one that has just listened here. So look again if nobody has the port any more.
-		taken, found := takenBy(port)
-		if found || try == 3 {
-			return taken
-		}
-	}
 }
 
 // takenBy finds who listens on a port, or who uses it for a connection if nobody listens.

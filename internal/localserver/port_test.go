@@ -10,6 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// listen takes a loopback port; 0 is a free one.
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", Loopback(port))
+}
+
 func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func TestCheckPort_NamesTheOwner(t *testing.T) {

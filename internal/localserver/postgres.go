@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -26,26 +25,25 @@ const (
 	ServicePassword = ServiceRole
 )
 
-// invalidCatalogName is the error that there is no such database (PostgreSQL manual, appendix A).
-const invalidCatalogName = "3D000"
-
 // NoSync are settings for tests: commits are not safe from a power cut, and fast.
 var NoSync = []string{"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"}
 
 // Postgres has a database and superuser "oncepay", whose password is the same.
 var Postgres = Kind{
-	Program: programs.PostgreSQL, Image: Image{"POSTGRES_IMAGE", "postgres:17.6", "oncepay-airgap/postgres:17"}, URL: PostgresURL, Probe: EnsureDatabase,
+	Program: programs.PostgreSQL, Image: Image{"POSTGRES_IMAGE", "postgres:17.6", "oncepay-airgap/postgres:17"}, URL: PostgresURL, Probe: PingPostgres,
 	name: "postgres", args: postgresArgs(initdb),
 	stop:  syscall.SIGINT,  // fast shutdown, which does not wait for clients
 	death: syscall.SIGQUIT, // immediate shutdown, which takes the backends along
 }
 
-// A filler makes a data directory with a program of binDir's.
-type filler func(ctx context.Context, binDir, data string) *exec.Cmd
+// initdb is a script that makes the data directory $1.
+const initdb = `initdb --pgdata="$1" --username=` + databaseName + ` --pwfile=<(echo ` + databaseName + `) --auth=scram-sha-256 \
+  --encoding=UTF8 --locale=C --no-sync --no-instructions &&
+echo "CREATE DATABASE ` + databaseName + `" | postgres --single -F -D "$1" postgres`
 
-// postgresArgs makes the data directory, unless it is there, and returns the settings that differ
-// from the defaults (PostgreSQL manual, chapter 20).
-func postgresArgs(fill filler) func(context.Context, Config, Command) ([]string, error) {
+// postgresArgs makes the data directory by a script, unless it is there, and returns the settings
+// that differ from the defaults (PostgreSQL manual, chapter 20).
+func postgresArgs(script string) func(context.Context, Config, Command) ([]string, error) {
 	return func(ctx context.Context, cfg Config, run Command) ([]string, error) {
 		data := filepath.Join(run.Dir, "data")
 		args := []string{
@@ -56,41 +54,32 @@ func postgresArgs(fill filler) func(context.Context, Config, Command) ([]string,
 			"-c", "max_connections=200", // two replicas, tests in parallel, and room for psql
 			"-c", "timezone=UTC",
 		}
-		program, err := filepath.EvalSymlinks(run.Path) // the others are beside the real one
-		if err != nil {
-			return nil, err
-		}
-		return append(args, cfg.Settings...), makeData(ctx, fill, filepath.Dir(program), data, run.User)
+		return append(args, cfg.Settings...), makeData(ctx, script, data, run)
 	}
 }
 
 // makeData makes a data directory unless there is one. It works beside the final place and renames,
 // so that an aborted run leaves no half of one.
-func makeData(ctx context.Context, fill filler, binDir, data string, user *syscall.Credential) error {
+func makeData(ctx context.Context, script, data string, run Command) error {
 	if IsFile(filepath.Join(data, "PG_VERSION")) {
 		return nil
 	}
+	program, err := filepath.EvalSymlinks(run.Path) // initdb and pg_basebackup are beside the real one
 	stale, _ := filepath.Glob(data + ".new*")
 	for _, dir := range append(stale, data) {
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("clear the data directory: %w", err)
-		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("clear the data directory: %w", err)
 	}
 	fresh := fmt.Sprintf("%s.new-%d", data, os.Getpid()) // an aborted run's program may still be at work in its own
-	cmd := fill(ctx, binDir, fresh)
-	cmd.Dir, cmd.Env = filepath.Dir(data), append(os.Environ(), "LC_ALL=C")
-	cmd.SysProcAttr = sysProcAttr(user, syscall.SIGKILL)
+	cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", fresh)
+	cmd.Dir, cmd.Env = run.Dir, []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "LC_ALL=C"}
+	cmd.SysProcAttr = sysProcAttr(run.User, syscall.SIGKILL)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, out), os.RemoveAll(fresh))
+		return errors.Join(ctx.Err(), fmt.Errorf("make the data directory: %w: %s", err, out), os.RemoveAll(fresh))
 	}
 	return os.Rename(fresh, data)
-}
-
-// initdb reads the password from a file: the standard input may belong to another user.
-func initdb(ctx context.Context, binDir, data string) *exec.Cmd {
-	const script = `umask 077; echo "$3" >"$2.password" && "$1" --pgdata="$2" --pwfile="$2.password" "${@:4}"; status=$?; rm -f "$2.password"; exit $status`
-	return exec.CommandContext(ctx, "bash", "-c", script, "initdb", filepath.Join(binDir, "initdb"), data, databaseName, "--username="+databaseName,
-		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 }
 
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).
@@ -110,11 +99,8 @@ func urlOf(user, password, addr, database string) string {
 // of the primary's (pg_basebackup), made unless there is one.
 func Standby(primary string) Kind {
 	kind := Postgres
-	kind.Probe = PingPostgres
-	kind.args = postgresArgs(func(ctx context.Context, binDir, data string) *exec.Cmd {
-		return exec.CommandContext(ctx, filepath.Join(binDir, "pg_basebackup"), "--pgdata="+data, "--write-recovery-conf", "--no-sync",
-			"--checkpoint=fast", "--dbname="+serverURL(primary))
-	})
+	kind.args = postgresArgs(`pg_basebackup --pgdata="$1" --write-recovery-conf --no-sync --checkpoint=fast \
+  --dbname="` + serverURL(primary) + `"`)
 	return kind
 }
 
@@ -123,20 +109,6 @@ func PingPostgres(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
 	return ExecPostgres(ctx, addr, "SELECT")
-}
-
-// EnsureDatabase creates the database unless it exists.
-func EnsureDatabase(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, PostgresURL(addr))
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == invalidCatalogName {
-		return ExecPostgres(ctx, addr, "CREATE DATABASE "+databaseName)
-	}
-	if err != nil {
-		return err
-	}
-	return conn.Close(ctx)
 }
 
 // AwaitStandby returns when a standby has applied all that the primary at addr has written, and so

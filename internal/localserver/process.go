@@ -1,6 +1,7 @@
 package localserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,6 @@ func (p Process) Alive() bool {
 // Signal sends sig, or returns os.ErrProcessDone when the process is gone, even if its pid is in
 // use again.
 func (p Process) Signal(sig syscall.Signal) error {
-	if p.PID <= 0 {
-		return os.ErrProcessDone
-	}
 	handle, err := os.FindProcess(p.PID) // on Linux a pidfd: it stays with the process that we then check
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", p.PID, err)
@@ -75,7 +73,7 @@ func (p Process) SignalTree(sig syscall.Signal) error {
 	if err := p.Signal(sig); err != nil {
 		return err
 	}
-	found, err := children(p.PID)
+	found, err := handle(p.PID).Children()
 	if err != nil {
 		return fmt.Errorf("find the children of process %d: %w", p.PID, err)
 	}
@@ -136,26 +134,19 @@ func isPaused(pid int) bool {
 	return slices.Contains(states, process.Stop)
 }
 
-func children(pid int) ([]*process.Process, error) { return handle(pid).Children() }
-
 func handle(pid int) *process.Process {
 	return &process.Process{Pid: int32(pid)} //nolint:gosec // no kernel has a pid of more bits
 }
 
 // CPUTime is the CPU time that a process and all its children, including those that have ended,
-// have used so far, in all threads. So the difference between two calls is all that a server of
-// several processes has done meanwhile. Its resolution is a hundredth of a second. It returns
-// errors.ErrUnsupported where the system is not Linux.
+// have used so far, in all threads, to a hundredth of a second. The difference between two calls is
+// all that a server of several processes has done meanwhile. errors.ErrUnsupported: not on Linux.
 func CPUTime(pid int) (time.Duration, error) {
-	total, err := cpuTime(pid)
-	if err != nil {
-		return 0, err
-	}
-	found, err := children(pid)
+	total, ownErr := cpuTime(pid)
+	found, err := handle(pid).Children()
 	for _, child := range found {
-		if used, err := cpuTime(int(child.Pid)); err == nil { // one that has ended counts for its parent
-			total += used
-		}
+		used, _ := cpuTime(int(child.Pid)) // one that has ended counts for its parent
+		total += used
 	}
-	return total, err
+	return total, cmp.Or(ownErr, err)
 }

@@ -3,28 +3,23 @@
 package localserver
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 )
 
-// startStamp asks ps for the start time of a process, and fails for a zombie.
+// startStamp fails for a zombie.
 func startStamp(pid int) (string, error) {
-	out, err := exec.CommandContext(context.Background(), "ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return "", fmt.Errorf("ps: %w", err)
+	started, err := handle(pid).CreateTime()
+	if states, _ := handle(pid).Status(); slices.Contains(states, process.Zombie) {
+		err = os.ErrProcessDone
 	}
-	state, start, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	if strings.HasPrefix(state, "Z") {
-		return "", os.ErrProcessDone
-	}
-	return strings.TrimSpace(start), nil
+	return strconv.FormatInt(started, 10), err
 }
 
 func cpuTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

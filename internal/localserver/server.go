@@ -57,7 +57,7 @@ type Kind struct {
 	Image Image
 	// URL is what a client connects with, for a server at addr (host:port).
 	URL func(addr string) string
-	// Probe asks a server at addr whether it is ready.
+	// Probe asks a server at addr whether it answers.
 	Probe func(ctx context.Context, addr string) error
 
 	name string // of its directory and its log
@@ -81,9 +81,7 @@ func (k Kind) Command(ctx context.Context, cfg Config) (run Command, err error) 
 	if cfg.DieWithParent {
 		run.ParentDeath = k.death
 	}
-	if run.Args, err = k.args(ctx, cfg, run); err != nil && cfg.Dir == "" {
-		_ = os.RemoveAll(run.Dir)
-	}
+	run.Args, err = k.args(ctx, cfg, run)
 	return run, err
 }
 
@@ -101,23 +99,23 @@ func Prepare(program *programs.Program, name, dir string) (run Command, err erro
 }
 
 // Start starts a private server and waits until it answers. On an error nothing is left running.
-func (k Kind) Start(ctx context.Context, cfg Config) (*Server, error) {
-	port, err := HoldPort(cfg.Port)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", k.name, err)
+func (k Kind) Start(ctx context.Context, cfg Config) (s *Server, err error) {
+	s = &Server{kind: k, isTemporary: cfg.Dir == ""}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start %s: %w", k.name, err), s.Stop())
+		}
+	}()
+	if s.port, err = HoldPort(cfg.Port); err != nil {
+		return s, err
 	}
-	cfg.Port = port.Number
-	run, err := k.Command(ctx, cfg)
-	if err != nil {
-		port.Release()
-		return nil, fmt.Errorf("prepare %s: %w", k.name, err)
+	cfg.Port, s.Addr = s.port.Number, Loopback(s.port.Number)
+	s.run, err = k.Command(ctx, cfg)
+	s.URL, s.DataDir = k.URL(s.Addr), s.run.Dir
+	if err == nil {
+		err = s.Start(ctx)
 	}
-	addr := Loopback(port.Number)
-	s := &Server{Addr: addr, URL: k.URL(addr), DataDir: run.Dir, kind: k, run: run, port: port, isTemporary: cfg.Dir == ""}
-	if err := s.Start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", k.name, err), s.Stop())
-	}
-	return s, nil
+	return s, err
 }
 
 // Server is a database server that was started by [Kind.Start]. One goroutine at a time may call
@@ -139,13 +137,11 @@ type Server struct {
 }
 
 // Start starts the server again after Halt, at the same address, and waits until it answers.
-func (s *Server) Start(ctx context.Context) error {
-	process, exited, err := s.run.Start()
-	if err != nil {
+func (s *Server) Start(ctx context.Context) (err error) {
+	if s.Process, err = s.run.Start(); err != nil {
 		return err
 	}
-	s.Process = process
-	err = AwaitReady(ctx, exited, func(ctx context.Context) error { return s.kind.Probe(ctx, s.Addr) })
+	err = AwaitReady(ctx, s.Process, func(ctx context.Context) error { return s.kind.Probe(ctx, s.Addr) })
 	return WithLog(err, s.run.Log)
 }
 
@@ -167,14 +163,12 @@ func (s *Server) Stop() error {
 }
 
 // AwaitReady probes a server that was started until it answers, for up to [ReadyTimeout]. It
-// returns at once when the process ends, which closes exited.
-func AwaitReady(ctx context.Context, exited <-chan struct{}, probe func(context.Context) error) error {
+// returns at once when the process has ended.
+func AwaitReady(ctx context.Context, process Process, probe func(context.Context) error) error {
 	return wait.For(ctx, ReadyTimeout, PollInterval, func(ctx context.Context) error {
-		select {
-		case <-exited:
+		if !process.Alive() {
 			return wait.Stop(errors.New("it has ended"))
-		default:
-			return probe(ctx)
 		}
+		return probe(ctx)
 	})
 }

@@ -22,9 +22,9 @@ func unprivileged() (*syscall.Credential, error) {
 		if err != nil {
 			continue
 		}
-		uid, errUID := strconv.ParseUint(account.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(account.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(errUID, errGID)
+		uid, _ := strconv.ParseUint(account.Uid, 10, 32)
+		gid, err := strconv.ParseUint(account.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 	}
 	return nil, errors.New("running as root, and there is neither a user postgres nor a user nobody to run PostgreSQL as")
 }
@@ -39,10 +39,7 @@ func serverDir(dir, name string, user *syscall.Credential) (_ string, err error)
 		if dir, err = filepath.Abs(dir); err != nil {
 			return "", err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", err
-		}
-		if err := own(dir, user); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), own(dir, user)); err != nil {
 			return "", err
 		}
 		if reachable(dir, user) {

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,89 +9,85 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
-// installTimeout bounds an installation: some 300 MB on a slow line.
-const installTimeout = 30 * time.Minute
+// manager is a package manager.
+type manager struct {
+	program string
+	// install is a command that package names follow.
+	install string
+	asRoot  bool
+}
+
+var managers = [...]manager{
+	{"apt-get", "apt-get update && apt-get install -y --no-install-recommends", true},
+	{"dnf", "dnf install -y", true},
+	{"pacman", "pacman -S --needed --noconfirm", true},
+	{"apk", "apk add --no-cache", true},
+	{"brew", "brew install", false},
+}
+
+// quietly installs Debian's packages without starting a service, now or at boot. Their scripts ask
+// the policy whether they may (invoke-rc.d(8)); a machine's own one stays.
+const quietly = `policy=%q
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
+fi
+%s && { for service in %s; do systemctl disable $service; done >/dev/null 2>&1 || true; }`
 
 // host is where programs are looked for and installed.
 type host struct {
 	dirs   []string // of programs
 	isRoot bool
-	// policy is the file that Debian's maintainer scripts ask whether they may start a service
-	// (invoke-rc.d(8)).
-	policy string
-	// showEvery so long a line says how far an installation is.
-	showEvery time.Duration
+	policy string // the file's path
 }
 
 func thisHost() host {
 	// Debian's servers are in /usr/sbin, which is not on everybody's PATH.
 	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin", "/sbin")
-	return host{dirs, os.Geteuid() == 0, "/usr/sbin/policy-rc.d", 5 * time.Second}
+	return host{dirs, os.Geteuid() == 0, "/usr/sbin/policy-rc.d"}
 }
 
 // Ensure returns when this machine has the programs that tasks run. It writes to out which ones are
-// missing, installs them, and shows the progress. With noInstall, and where it may not install, it
-// changes nothing: the error then has a command to paste.
+// missing, and what the package manager says while it installs them. With noInstall, and where it
+// may not install, it changes nothing. Every error of it has the command to paste.
 func Ensure(ctx context.Context, out io.Writer, noInstall bool, tasks ...string) error {
 	return thisHost().ensure(ctx, out, noInstall, Needs(tasks...))
 }
 
 func (h host) ensure(ctx context.Context, out io.Writer, noInstall bool, needed []*Program) error {
-	missing, tooOld := h.lacking(needed)
-	if len(missing) == 0 {
+	missing, lack := h.lacking(needed)
+	if lack == nil {
 		return nil
 	}
 	fmt.Fprint(out, "missing on this machine:\n")
 	for _, p := range missing {
 		fmt.Fprintf(out, "  %-30s %s\n", p.needed(), p.Use)
 	}
-	m, err := h.installer(ctx, missing, tooOld, noInstall)
-	if err != nil {
-		return fmt.Errorf("%w:%s", err, h.paste(missing))
-	}
-	names, _ := m.packages(missing)
-	fmt.Fprintf(out, "installing with %s: %s\n", m.program, strings.Join(names, " "))
-	if err := h.install(ctx, out, m, missing, names); err != nil {
-		return err
-	}
-	switch missing, tooOld := h.lacking(missing); {
-	case tooOld != nil:
-		return fmt.Errorf("the packages of this system are too old: %w", tooOld)
-	case missing != nil:
-		return fmt.Errorf("%s has installed its package, and there is no %s", m.program, missing[0].Name)
-	}
-	return nil
-}
-
-// lacking are the programs that are absent or too old. The error names those that are too old.
-func (h host) lacking(programs []*Program) (missing []*Program, tooOld error) {
-	for _, p := range programs {
-		_, err := p.findIn(h.dirs)
-		if lack, ok := errors.AsType[lackError](err); ok {
-			missing = append(missing, p)
-			if lack.tooOld != "" {
-				tooOld = errors.Join(tooOld, err)
-			}
+	system := slices.IndexFunc(managers[:], func(m manager) bool { return h.find(m.program) != "" })
+	if system >= 0 && !noInstall && !errors.Is(lack, errTooOld) {
+		if lack = h.install(out, missing, system); lack == nil {
+			_, lack = h.lacking(missing)
 		}
 	}
-	return missing, tooOld
+	if lack != nil {
+		return fmt.Errorf("%w; install them with:%s", lack, h.paste(missing, system))
+	}
+	return ctx.Err()
 }
 
-// manager is the machine's package manager.
-func (h host) manager() (m manager, ok bool) {
-	i := slices.IndexFunc(managers, func(m manager) bool { return h.find(m.program) != "" })
-	if i < 0 {
-		return m, false
+// lacking are the programs that are absent or too old.
+func (h host) lacking(programs []*Program) (missing []*Program, lack error) {
+	for _, p := range programs {
+		if _, err := p.findIn(h.dirs); err != nil {
+			missing, lack = append(missing, p), errors.Join(lack, err)
+		}
 	}
-	return managers[i], true
+	return missing, lack
 }
 
 // find returns the path of a program, or "".
@@ -99,140 +96,65 @@ func (h host) find(name string) string {
 	return path
 }
 
-// paste is the command of the machine's package manager, or of each that we know.
-func (h host) paste(missing []*Program) (lines string) {
-	known := managers
-	if m, ok := h.manager(); ok {
-		known = []manager{m}
+// names are the packages of programs, and the programs that have none in a system.
+func names(programs []*Program, system int) (packages, nameless string) {
+	for _, p := range programs {
+		if p.packages[system] == "" {
+			nameless += " " + p.Name
+		} else {
+			packages += " " + p.packages[system]
+		}
 	}
-	for _, m := range known {
-		lines += "\n  " + m.paste(missing, h.isRoot)
+	return packages, nameless
+}
+
+// paste is the command for a user's terminal: in this system, or in each that we know (-1).
+func (h host) paste(missing []*Program, system int) (lines string) {
+	for i, m := range managers {
+		if system >= 0 && i != system {
+			continue
+		}
+		packages, nameless := names(missing, i)
+		if m.asRoot && !h.isRoot {
+			m.install = strings.ReplaceAll(m.install, m.program+" ", "sudo "+m.program+" ")
+		}
+		lines += "\n  " + m.install + packages
+		if nameless != "" {
+			lines += "   # it has no" + nameless
+		}
 	}
 	return lines
 }
 
-// installer is the package manager, if it may install what is missing; otherwise the error says why
-// not, in words that a command to paste follows.
-func (h host) installer(ctx context.Context, missing []*Program, tooOld error, noInstall bool) (manager, error) {
-	m, ok := h.manager()
-	if !ok {
-		return m, errors.New("there is no package manager that we know; the commands of those that we know are")
+// install goes on to its end, also if the user interrupts: packages that are half unpacked would
+// stay so.
+func (h host) install(out io.Writer, missing []*Program, system int) error {
+	m := managers[system]
+	packages, nameless := names(missing, system)
+	if nameless != "" {
+		return fmt.Errorf("%s has no package of%s", m.program, nameless)
 	}
-	switch _, nameless := m.packages(missing); {
-	case tooOld != nil:
-		return m, fmt.Errorf("%w; update it, or install a later one", tooOld)
-	case noInstall:
-		return m, errors.New("install them with")
-	case nameless != nil:
-		return m, fmt.Errorf("%s has no package of %s; it installs the others with", m.program, strings.Join(nameless, ", "))
-	case !h.isRoot && m.asRoot && h.administrator(ctx, m, "true").Run() != nil:
-		return m, errors.New("installing them needs root, or sudo without a password; an administrator installs them with")
-	}
-	return m, checkDisk(missing)
-}
-
-// checkDisk refuses to fill the disk.
-func checkDisk(missing []*Program) error {
-	needed := 100 // the package lists
-	for _, p := range missing {
-		needed += p.megabytes
-	}
-	for _, dir := range []string{"/usr", "/var"} {
-		var fs syscall.Statfs_t
-		if err := syscall.Statfs(dir, &fs); err != nil {
-			return fmt.Errorf("look at the free space of %s: %w", dir, err)
+	script := m.install + packages
+	fmt.Fprintf(out, "installing, to the end even if interrupted: %s\n", script)
+	if m.program == "apt-get" {
+		var services string
+		for _, p := range missing {
+			services += " " + p.service
 		}
-		if free := int(fs.Bavail * uint64(fs.Bsize) >> 20); free < needed { //nolint:gosec // a block has a positive size
-			return fmt.Errorf("the disk is full: %s has %d MB left, and installing takes %d MB; make room, and install them with", dir, free, needed)
-		}
+		script = fmt.Sprintf(quietly, h.policy, script, services)
+	}
+	path := "PATH=" + strings.Join(h.dirs, string(filepath.ListSeparator))
+	command := []string{"env", path, "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script}
+	if m.asRoot && !h.isRoot {
+		command = slices.Concat([]string{"sudo", "-n"}, command) // -n: nobody is there to type a password
+	}
+	//nolint:gosec,noctx // of our list; to its end
+	cmd := exec.Command(cmp.Or(h.find(command[0]), command[0]), command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C in our terminal reaches us alone
+	cmd.Stdout = struct{ io.Writer }{out}                 // no terminal, for which it would draw bars
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s has failed (%w)", m.program, err)
 	}
 	return nil
-}
-
-// install leaves no service running that the packages bring along. Once packages are being
-// installed it goes on to their end, also if it is interrupted.
-func (h host) install(user context.Context, out io.Writer, m manager, programs []*Program, packages []string) error {
-	ctx, cancel := context.WithTimeout(user, installTimeout)
-	defer cancel()
-	run := func(ctx context.Context, step []string, packages ...string) error {
-		return h.run(ctx, user, out, m, slices.Concat([]string{m.program}, m.options, step, packages)...)
-	}
-	last := len(m.steps) - 1
-	for _, step := range m.steps[:last] {
-		if err := run(ctx, step); err != nil {
-			return err
-		}
-	}
-	for _, p := range programs {
-		if err := h.tooOld(ctx, m, p); err != nil {
-			return err
-		}
-	}
-	enabled := enabledUnits(ctx)
-	allow, err := h.forbidServices(ctx, m)
-	if err != nil {
-		return err
-	}
-	defer allow()
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(user), installTimeout)
-	defer cancel()
-	if err := run(ctx, m.steps[last], packages...); err != nil {
-		return err
-	}
-	for _, unit := range enabledUnits(ctx) {
-		if !slices.Contains(enabled, unit) {
-			if err := h.run(ctx, context.Background(), out, m, "systemctl", "disable", "--now", unit); err != nil {
-				return err
-			}
-		}
-	}
-	if user.Err() != nil {
-		return errInterrupted
-	}
-	return nil
-}
-
-// candidate is the major version that apt would install, without Debian's epoch.
-var candidate = regexp.MustCompile(`Candidate: (?:\d+:)?(\d+)`)
-
-// tooOld returns an error if apt would install a version of p that is too old. Other systems follow
-// the newest releases, or the version is in the package's name.
-func (h host) tooOld(ctx context.Context, m manager, p *Program) error {
-	if p.Oldest == 0 || m.program != apt {
-		return nil
-	}
-	printed, _ := h.administrator(ctx, m, "apt-cache", "policy", strings.Fields(p.packages.apt)[0]).Output()
-	if found := candidate.FindSubmatch(printed); found != nil {
-		if major, _ := strconv.Atoi(string(found[1])); major < p.Oldest {
-			return fmt.Errorf("the packages of this system are too old: %s is needed, and %s has version %d", p.needed(), m.program, major)
-		}
-	}
-	return nil
-}
-
-// forbidServices makes Debian's packages install without starting anything, unless the machine has
-// such a rule already.
-func (h host) forbidServices(ctx context.Context, m manager) (allow func(), err error) {
-	if _, err := os.Stat(h.policy); err == nil || m.program != apt {
-		return func() {}, nil
-	}
-	script := `printf '#!/bin/sh\nexit 101\n' >` + h.policy + " && chmod 755 " + h.policy
-	if out, err := h.administrator(ctx, m, "sh", "-c", script).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("forbid packages to start services: %w: %s", err, out)
-	}
-	return func() { _ = h.administrator(context.WithoutCancel(ctx), m, "rm", "-f", h.policy).Run() }, nil
-}
-
-// enabledUnits lists the systemd units of such packages that start at boot; none without systemd.
-func enabledUnits(ctx context.Context) (units []string) {
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return nil
-	}
-	out, _ := exec.CommandContext(ctx, "systemctl", "list-unit-files", "--no-legend", "--state=enabled",
-		"postgresql*.service", "redis*.service", "valkey*.service", "nginx.service").Output()
-	for line := range strings.Lines(string(out)) {
-		unit, _, _ := strings.Cut(line, " ")
-		units = append(units, unit)
-	}
-	return units
 }

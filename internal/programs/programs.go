@@ -6,6 +6,7 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -28,29 +29,30 @@ type Program struct {
 
 	// files are names on the PATH, or patterns of paths; any of them will do.
 	files []string
-	// probe are arguments with which it has to succeed. nil: version if there is an Oldest.
-	probe []string
-	// megabytes is what it takes on a bare Debian, with its packages' archives.
-	megabytes int
-	packages  packages
+	// probe are arguments with which it has to succeed; nil: nobody asks. The first number that it
+	// then prints is its major version.
+	probe    []string
+	packages packages
+	// service is what Debian's package would start at boot.
+	service string
 }
 
-// packages are a program's names in each system, separated by spaces; empty: it has none there.
-type packages struct{ apt, dnf, pacman, apk, brew string }
+// errTooOld says that a program is there, and of no use.
+var errTooOld = errors.New("too old")
 
 // Find returns the path of the program on this machine. The error says which one is needed and what
 // was found instead.
 func (p *Program) Find() (string, error) { return p.findIn(thisHost().dirs) }
 
 func (p *Program) findIn(dirs []string) (string, error) {
-	lack := lackError{Program: p}
+	lack := fmt.Errorf("%s is not installed", p.needed())
 	for _, path := range p.candidates(dirs) {
-		found, ok := p.version(path)
-		if ok && found >= p.Oldest {
+		major, ok := p.version(path)
+		if ok && major >= p.Oldest {
 			return path, nil
 		}
-		if ok && lack.tooOld == "" {
-			lack.tooOld, lack.found = path, found
+		if ok && !errors.Is(lack, errTooOld) {
+			lack = fmt.Errorf("%s is needed, and %s is version %d, which is %w", p.needed(), path, major, errTooOld)
 		}
 	}
 	return "", lack
@@ -64,35 +66,17 @@ func (p *Program) needed() string {
 	return fmt.Sprintf("%s %d or later", p.Name, p.Oldest)
 }
 
-// lackError says that a program is absent, or too old.
-type lackError struct {
-	*Program
-	tooOld string // path; empty: absent
-	found  int
-}
-
-func (e lackError) Error() string {
-	if e.tooOld == "" {
-		return e.needed() + " is not installed"
-	}
-	return fmt.Sprintf("%s is needed, and %s is version %d", e.needed(), e.tooOld, e.found)
-}
-
 // candidates are all files that may be the program.
 func (p *Program) candidates(dirs []string) (paths []string) {
 	for _, file := range p.files {
-		found, _ := filepath.Glob(file) // the pattern of a path
-		slices.Reverse(found)           // the newest first
-		if !filepath.IsAbs(file) {
-			found = nil
-			for _, dir := range dirs {
-				found = append(found, filepath.Join(dir, file))
-			}
+		folders := dirs
+		if filepath.IsAbs(file) {
+			folders = []string{""}
 		}
-		for _, path := range found {
-			if _, err := exec.LookPath(path); err == nil { // it may be executed
-				paths = append(paths, path)
-			}
+		for _, dir := range folders {
+			found, _ := filepath.Glob(filepath.Join(dir, file))
+			slices.Reverse(found) // the newest first
+			paths = append(paths, found...)
 		}
 	}
 	return paths
@@ -100,20 +84,15 @@ func (p *Program) candidates(dirs []string) (paths []string) {
 
 var firstNumber = regexp.MustCompile(`\d+`)
 
-// version is the first number that the program prints, or 0 if nobody asks for it. It reports
-// whether the program works.
+// version returns 0 if nobody asks for it. It reports whether the program works.
 func (p *Program) version(path string) (major int, ok bool) {
-	probe := p.probe
-	if p.Oldest > 0 {
-		probe = version
-	}
-	if probe == nil {
-		return 0, true
+	if _, err := exec.LookPath(path); err != nil || p.probe == nil { // it may not be executed
+		return 0, err == nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, probe...) //nolint:gosec // a program of our list
-	cmd.WaitDelay = time.Second                     // what it has started may hold its output
+	cmd := exec.CommandContext(ctx, path, p.probe...) //nolint:gosec // a program of our list
+	cmd.WaitDelay = time.Second                       // what it has started may hold its output
 	printed, err := cmd.Output()
 	major, _ = strconv.Atoi(firstNumber.FindString(string(printed)))
 	return major, err == nil

@@ -26,7 +26,7 @@ func place(t *testing.T, dir, name, script string) {
 
 func TestFind_TakesTheFirstThatIsNewEnough(t *testing.T) {
 	t.Parallel()
-	p := &Program{Name: "Server", Oldest: 7, files: []string{"server-of-a-test", "fork-of-a-test"}}
+	p := &Program{Name: "Server", Oldest: 7, probe: version, files: []string{"server-of-a-test", "fork-of-a-test"}}
 	first, second := t.TempDir(), t.TempDir()
 	dirs := []string{first, second}
 	_, err := p.findIn(dirs)
@@ -34,7 +34,7 @@ func TestFind_TakesTheFirstThatIsNewEnough(t *testing.T) {
 
 	place(t, first, "server-of-a-test", "echo 'server v=6.2.1'")
 	_, err = p.findIn(dirs)
-	require.EqualError(t, err, "Server 7 or later is needed, and "+first+"/server-of-a-test is version 6")
+	require.EqualError(t, err, "Server 7 or later is needed, and "+first+"/server-of-a-test is version 6, which is too old")
 
 	place(t, first, "fork-of-a-test", "echo 'fork v=8.0.0'")
 	found, err := p.findIn(dirs)
@@ -50,7 +50,7 @@ func TestFind_TakesTheFirstThatIsNewEnough(t *testing.T) {
 func TestFind_LooksWherePackagesPutTheirPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := &Program{Name: "Server", Oldest: 15, files: []string{dir + "/*/server"}}
+	p := &Program{Name: "Server", Oldest: 15, probe: version, files: []string{dir + "/*/server"}}
 	for _, version := range []string{"13", "15", "17"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o755))
 		place(t, filepath.Join(dir, version), "server", "echo Server "+version+".2")

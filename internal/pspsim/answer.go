@@ -18,14 +18,12 @@ type refusal struct {
 func (r *refusal) Error() string { return r.Code + ": " + r.Message }
 
 var (
-	errTooLarge  = &refusal{413, "body_too_large", "The body must not exceed 64 KiB."}
 	errFailFirst = &refusal{500, "internal_error", "Something failed before anything was charged. Try again."}
 	errFailLate  = &refusal{500, "internal_error", "Something failed."}
 	errNotFound  = &refusal{404, "not_found", "There is nothing at this path."}
-	errMethod    = &refusal{405, "method_not_allowed", "This path does not take this method."}
 	errJournal   = &refusal{500, "journal_failed", "The provider can't write its journal."}
 
-	errFields        = invalid("The body must be one JSON object with exactly the documented fields.")
+	errFields        = invalid("The body must be one JSON object with exactly the documented fields, and at most 64 KiB.")
 	errKeyReused     = &refusal{409, "idempotency_key_reused", "This Idempotency-Key arrived before with other parameters."}
 	errUnknownToken  = &refusal{400, "unknown_token", "There is no such card token."}
 	errUnknownCharge = &refusal{404, "unknown_charge", "There is no such charge."}

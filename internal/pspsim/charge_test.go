@@ -200,14 +200,14 @@ func TestAnswer_SlowEndsWithItsClient(t *testing.T) {
 	})
 }
 
-func TestParseToken_KnowsTheTokens(t *testing.T) {
+func TestTokens_AreThoseOfThePage(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"", "tok_", "tok_slow_s", "tok_slow_0s", "tok_slow_61s", "tok_slow_100s", "tok_slow_1m", "tok_slow_-1s", "TOK_VISA", "tok_visa "} {
-		_, ok := parseToken(token)
+		_, ok := tokens[token]
 		require.False(t, ok, token)
 	}
 	for token, delay := range map[string]time.Duration{"tok_slow_1s": time.Second, "tok_slow_60s": time.Minute, "tok_visa": 0} {
-		b, ok := parseToken(token)
+		b, ok := tokens[token]
 		require.True(t, ok, token)
 		require.Equal(t, delay, b.delay, token)
 	}

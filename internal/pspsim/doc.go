@@ -13,8 +13,7 @@
 //	err = sim.Serve(ctx, listener)
 //
 // GET /v1/charges and GET /v1/refunds list what was settled, oldest first: all of it, or what has a
-// reference, a key (Idempotency-Key), or of refunds a charge. A page has 100 entries; if there are
-// more, next_cursor is the cursor of the next page.
+// reference, a key (Idempotency-Key), or of refunds a charge.
 //
 // With [Server.SendEvents] it also sends a signed event for each outcome, at least once. POST
 // /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,

@@ -2,14 +2,10 @@ package pspsim
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,9 +16,6 @@ const (
 	maxBody = 64 << 10
 	// maxText bounds keys and references, as card providers commonly do.
 	maxText = 255
-	// maxPage is how many entries a page of a list has. It is then smaller than a body may be, if
-	// keys and references are short.
-	maxPage = 100
 )
 
 // create takes a request for a charge or a refund to the ledger, and then answers as its token
@@ -54,7 +47,7 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	case s.troubles.meets(answersGarbage):
 		return http.StatusOK, []byte(garbage), nil
 	}
-	token := e.behaviour()
+	token := tokens[e.Source]
 	if token.hangUpFirst && e.Attempts == 1 {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
 	}
@@ -74,24 +67,15 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	return http.StatusUnprocessableEntity, e, nil
 }
 
-// list answers with a page of what matches the query. A list of one page has no next_cursor.
-func (s *Server) list(query url.Values, object string) (int, any, error) {
-	from, err := 0, error(nil)
-	if query.Has("cursor") {
-		from, err = strconv.Atoi(query.Get("cursor"))
-	}
-	if err != nil || from < 0 {
-		return 0, nil, invalid("cursor must be the next_cursor of the page before.")
-	}
-	data, next, err := s.ledger.page(from, maxPage, func(e *entry) bool {
-		return e.Object == object && matches(query, "key", e.IdempotencyKey) &&
-			matches(query, "reference", e.Reference) && matches(query, "charge", e.Charge)
+// list answers with what matches the query.
+func (s *Server) list(r *http.Request, object string) (int, any, error) {
+	query := r.URL.Query()
+	asked := func(name, value string) bool { return !query.Has(name) || query.Get(name) == value }
+	data, err := s.ledger.list(func(e *entry) bool {
+		return e.Object == object && asked("key", e.IdempotencyKey) &&
+			asked("reference", e.Reference) && asked("charge", e.Charge)
 	})
-	page := map[string]any{"data": data}
-	if next > 0 {
-		page["next_cursor"] = strconv.Itoa(next)
-	}
-	return http.StatusOK, page, err
+	return http.StatusOK, map[string]any{"data": data}, err
 }
 
 // replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,
@@ -117,21 +101,9 @@ func (s *Server) replayEvents(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"data": sent}, err
 }
 
-// matches reports whether the query asks for value, or does not care.
-func matches(query url.Values, name, value string) bool {
-	return !query.Has(name) || query.Get(name) == value
-}
-
 // decode reads exactly one JSON object with no unknown, duplicate or differently cased members.
 func decode(r *http.Request, body any) error {
-	raw, err := io.ReadAll(r.Body)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return errTooLarge
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, body, json.RejectUnknownMembers(true))
-	}
-	if err != nil {
+	if json.UnmarshalRead(r.Body, body, json.RejectUnknownMembers(true)) != nil {
 		return errFields
 	}
 	return nil

@@ -1,7 +1,7 @@
 package pspsim
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,56 +30,40 @@ type journal struct {
 // replay. A last line without its newline was torn by a crash before its answer was sent, so it
 // is cut off; torn is its length in bytes. Any other damage is an error, because it would mean lost
 // charges.
-func openJournal(path string, replay func(line []byte) error) (j *journal, torn int64, err error) {
+func openJournal(path string, replay func(line []byte) error) (j *journal, torn int, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open journal: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, file.Close())
+			err = errors.Join(fmt.Errorf("journal %s: %w", path, err), file.Close())
 		}
 	}()
 	// The kernel drops the lock with the process, also on kill -9.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, 0, fmt.Errorf("lock journal %s, is another pspsim using it? %w", path, err)
+		return nil, 0, fmt.Errorf("is another pspsim using it? %w", err)
 	}
-	end, torn, err := readLines(file, replay)
+	text, err := io.ReadAll(file)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read journal %s: %w", path, err)
+		return nil, 0, err
 	}
-	if err := cutAndSync(file, end); err != nil {
-		return nil, 0, fmt.Errorf("prepare journal %s: %w", path, err)
-	}
-	return &journal{file: file, end: end, synced: end}, torn, nil
-}
-
-// readLines replays every complete line; end is where the last of them ends.
-func readLines(r io.Reader, replay func(line []byte) error) (end, torn int64, err error) {
-	lines := bufio.NewReader(r)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return end, int64(len(line)), nil
-		}
-		if err != nil {
-			return 0, 0, err
-		}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	number := 0
+	for line := range bytes.Lines(whole) {
+		number++
 		if err := replay(line); err != nil {
-			return 0, 0, fmt.Errorf("line %d: %w", number, err)
+			return nil, 0, fmt.Errorf("line %d: %w", number, err)
 		}
-		end += int64(len(line))
 	}
-}
-
-// cutAndSync cuts the file at end, and makes the file and its name durable. What was replayed may
-// have been written but not synced by a killed process.
-func cutAndSync(file *os.File, end int64) error {
-	folder, err := os.Open(filepath.Dir(file.Name()))
+	// What was replayed may have been written but not synced by a killed process.
+	end := int64(len(whole))
+	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	return errors.Join(file.Truncate(end), file.Sync(), folder.Sync(), folder.Close())
+	err = errors.Join(file.Truncate(end), file.Sync(), folder.Sync(), folder.Close())
+	return &journal{file: file, end: end, synced: end}, len(text) - len(whole), err
 }
 
 // append queues a line, which must end in a newline, and returns the position to pass to sync.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -33,12 +32,6 @@ type params struct {
 	Charge    string `json:"charge,omitempty"` // of a refund: the charge's ID
 }
 
-// behaviour is that of a charge's token. A refund has none, and behaves.
-func (p params) behaviour() behaviour {
-	b, _ := parseToken(p.Source)
-	return b
-}
-
 // entry is a charge or a refund, as it is answered, listed and journaled.
 type entry struct {
 	ID             string `json:"id"`
@@ -48,14 +41,7 @@ type entry struct {
 	DeclineCode string    `json:"decline_code,omitempty"`
 	Attempts    int       `json:"attempts"` // how often the key arrived, whatever came of it
 	CreatedAt   time.Time `json:"created_at"`
-
-	delivered bool // its event needs no more deliveries
-}
-
-// line is an entry in the journal.
-type line struct {
-	entry
-	Delivered bool `json:"delivered,omitzero"`
+	Delivered   bool      `json:"delivered,omitzero"` // its event needs no more deliveries
 }
 
 // ledger holds every entry in memory and on disk. Safe for concurrent use.
@@ -69,15 +55,14 @@ type ledger struct {
 	settled  []*entry          // in the order in which they were settled
 }
 
-func openLedger(path string) (l *ledger, torn int64, err error) {
+func openLedger(path string) (l *ledger, torn int, err error) {
 	l = &ledger{byKey: map[string]*entry{}, charges: map[string]*entry{}, refunded: map[string]int64{}}
-	l.journal, torn, err = openJournal(path, func(raw []byte) error {
-		var is line
-		if err := json.Unmarshal(raw, &is, json.RejectUnknownMembers(true)); err != nil {
+	l.journal, torn, err = openJournal(path, func(line []byte) error {
+		var e entry
+		if err := json.Unmarshal(line, &e, json.RejectUnknownMembers(true)); err != nil {
 			return err
 		}
-		is.entry.delivered = is.Delivered
-		l.put(is.entry)
+		l.put(e)
 		return nil
 	})
 	return l, torn, err
@@ -96,29 +81,52 @@ func (l *ledger) submit(key string, p params) (entry, error) {
 func (l *ledger) arrive(key string, p params) (e entry, position int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The key comes first: a reused key must not get "unknown token".
-	if e, err = l.find(key, p); err != nil {
-		return e, 0, err
+	token, tokenKnown := tokens[p.Source]
+	switch known := l.byKey[key]; {
+	case known != nil: // it comes first: a reused key must not get "unknown token"
+		e = *known
+	case p.Object == objectCharge && !tokenKnown:
+		return e, 0, errUnknownToken
+	case p.Object == objectRefund && l.charges[p.Charge] == nil:
+		return e, 0, errUnknownCharge
+	default:
+		id := p.Object[:2] + "_" + strings.ToLower(rand.Text()) // ch_… or re_…
+		e = entry{ID: id, IdempotencyKey: key, params: p, Status: statusPending, CreatedAt: time.Now().UTC()}
 	}
 	e.Attempts++
-	reused := e.params != p
-	if !reused && e.Status == statusPending {
-		l.decide(&e)
-	}
-	position, err = l.write(e)
 	switch {
-	case err != nil:
-	case reused:
+	case e.params != p:
 		err = errKeyReused
-	case e.behaviour().revoked && e.Attempts > 1:
+	case token.revoked && e.Attempts > 1:
 		err = errUnknownToken
+	case e.Status == statusPending && !(token.failFirst && e.Attempts == 1):
+		e.Status, e.DeclineCode = statusSucceeded, cmp.Or(token.declineCode, l.refuseRefund(p))
+		if e.DeclineCode != "" {
+			e.Status = statusDeclined
+		}
 	}
-	return e, position, err
+	position, writeErr := l.write(e)
+	return e, position, cmp.Or(writeErr, err)
+}
+
+// refuseRefund returns why a refund must be declined, or "".
+func (l *ledger) refuseRefund(p params) string {
+	switch charge := l.charges[p.Charge]; {
+	case p.Object == objectCharge:
+		return ""
+	case charge.Status != statusSucceeded:
+		return "charge_not_refundable"
+	case charge.Currency != p.Currency:
+		return "currency_mismatch"
+	case p.Amount > charge.Amount-l.refunded[p.Charge]:
+		return "refund_exceeds_charge"
+	}
+	return ""
 }
 
 // write puts an entry into the journal and into memory.
 func (l *ledger) write(e entry) (position int64, err error) {
-	raw, err := json.Marshal(line{e, e.delivered})
+	raw, err := json.Marshal(e)
 	if err != nil {
 		return 0, fmt.Errorf("encode entry: %w", err)
 	}
@@ -132,64 +140,16 @@ func (l *ledger) delivered(key string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := *l.byKey[key]
-	e.delivered = true
+	e.Delivered = true
 	_, err := l.write(e)
 	return err
-}
-
-// find returns a copy of the key's entry, or a new pending one.
-func (l *ledger) find(key string, p params) (entry, error) {
-	if e, ok := l.byKey[key]; ok {
-		return *e, nil
-	}
-	id := "ch_"
-	if p.Object == objectRefund {
-		id = "re_"
-		if _, ok := l.charges[p.Charge]; !ok {
-			return entry{}, errUnknownCharge
-		}
-	} else if _, ok := parseToken(p.Source); !ok {
-		return entry{}, errUnknownToken
-	}
-	return entry{
-		ID: id + strings.ToLower(rand.Text()), IdempotencyKey: key, params: p,
-		Status: statusPending, CreatedAt: time.Now().UTC(),
-	}, nil
-}
-
-// decide settles a pending entry, unless its token wants it to fail first.
-func (l *ledger) decide(e *entry) {
-	token := e.behaviour()
-	if token.failFirst && e.Attempts == 1 {
-		return
-	}
-	e.Status, e.DeclineCode = statusSucceeded, token.declineCode
-	if e.Object == objectRefund {
-		e.DeclineCode = l.refuseRefund(e.params)
-	}
-	if e.DeclineCode != "" {
-		e.Status = statusDeclined
-	}
-}
-
-// refuseRefund returns why the refund must be declined, or "".
-func (l *ledger) refuseRefund(p params) string {
-	switch charge := l.charges[p.Charge]; {
-	case charge.Status != statusSucceeded:
-		return "charge_not_refundable"
-	case charge.Currency != p.Currency:
-		return "currency_mismatch"
-	case p.Amount > charge.Amount-l.refunded[p.Charge]:
-		return "refund_exceeds_charge"
-	}
-	return ""
 }
 
 // put makes e the key's entry; live changes and the journal's lines both end here, so that a
 // restart arrives at the same state.
 func (l *ledger) put(next entry) {
-	e, known := l.byKey[next.IdempotencyKey]
-	if !known {
+	e := l.byKey[next.IdempotencyKey]
+	if e == nil {
 		e = &entry{Status: statusPending}
 		l.byKey[next.IdempotencyKey] = e
 	}
@@ -206,27 +166,16 @@ func (l *ledger) put(next entry) {
 	}
 }
 
-// list returns the settled entries that match, oldest first.
-func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
-	found, _, err := l.page(0, math.MaxInt, match)
-	return found, err
-}
-
-// page returns the first of the settled entries that match, oldest first and at most limit of them,
-// and where the next page begins; 0: this is the last one. It returns only what is on disk: an
+// list returns the settled entries that match, oldest first. It returns only what is on disk: an
 // audit must not show a charge that a crash could still take back.
-func (l *ledger) page(from, limit int, match func(*entry) bool) (found []entry, next int, err error) {
+func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
 	l.mu.Lock()
-	found = []entry{}
-	for i := from; i < len(l.settled) && next == 0; i++ {
-		switch e := l.settled[i]; {
-		case !match(e):
-		case len(found) == limit:
-			next = i
-		default:
+	found := []entry{}
+	for _, e := range l.settled {
+		if match(e) {
 			found = append(found, *e)
 		}
 	}
 	l.mu.Unlock()
-	return found, next, l.journal.flush()
+	return found, l.journal.flush()
 }

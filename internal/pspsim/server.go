@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 )
 
 const (
@@ -52,21 +50,19 @@ func New(journalPath string, log *slog.Logger) (*Server, error) {
 }
 
 func (s *Server) routes() http.Handler {
-	r := chi.NewRouter()
-	r.Get("/healthz", s.answering(func(*http.Request) (int, any, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", s.answering(func(*http.Request) (int, any, error) {
 		return http.StatusOK, map[string]string{"status": "ok"}, s.ledger.journal.flush()
 	}))
 	for path, object := range map[string]string{"/v1/charges": objectCharge, "/v1/refunds": objectRefund} {
-		r.Post(path, s.answering(func(r *http.Request) (int, any, error) { return s.create(r, object) }))
-		r.Get(path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r.URL.Query(), object) }))
+		mux.Handle("POST "+path, s.answering(func(r *http.Request) (int, any, error) { return s.create(r, object) }))
+		mux.Handle("GET "+path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r, object) }))
 	}
-	r.Post("/v1/webhooks/replay", s.answering(s.replayEvents))
-	for _, method := range []string{http.MethodPut, http.MethodGet, http.MethodDelete} {
-		r.Method(method, "/v1/trouble", s.answering(s.trouble))
+	mux.Handle("POST /v1/webhooks/replay", s.answering(s.replayEvents))
+	for _, method := range []string{"PUT", "GET", "DELETE"} {
+		mux.Handle(method+" /v1/trouble", s.answering(s.trouble))
 	}
-	r.NotFound(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errNotFound }))
-	r.MethodNotAllowed(s.answering(func(*http.Request) (int, any, error) { return 0, nil, errMethod }))
-	return r
+	return mux
 }
 
 // Close makes the journal durable and releases it. A request that is still running then fails,
@@ -85,25 +81,16 @@ func (s *Server) Close() error {
 // few seconds and cuts those that are still waiting; that is a normal stop and returns nil. A
 // handler that is cut while writing the journal is harmless: its answer can't be sent.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
 	server := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       idleTimeout,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		Handler: s, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	stopped := make(chan error, 1)
 	defer context.AfterFunc(ctx, func() {
 		polite, cancel := context.WithTimeout(context.Background(), s.drain)
 		defer cancel()
-		err := server.Shutdown(polite)
-		if errors.Is(err, context.DeadlineExceeded) {
-			cut()
-			err = server.Close()
-		}
-		stopped <- err
+		_ = server.Shutdown(polite)
+		stopped <- server.Close() // which ends the context of each request that is left
 	})()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)

@@ -1,8 +1,7 @@
 package pspsim
 
 import (
-	"regexp"
-	"strconv"
+	"fmt"
 	"time"
 )
 
@@ -16,7 +15,7 @@ type behaviour struct {
 	failFirst   bool          // fail the key's first arrival before charging
 }
 
-// tokens are those that the provider knows, except tok_slow_<N>s.
+// tokens are those that the provider knows. A refund has none, and behaves.
 var tokens = map[string]behaviour{
 	"tok_visa":               {},
 	"tok_mastercard":         {},
@@ -28,18 +27,8 @@ var tokens = map[string]behaviour{
 	"tok_error_first":        {failFirst: true},
 }
 
-// slowToken takes at most 60 seconds: a minute outlasts every timeout of a caller.
-var slowToken = regexp.MustCompile(`^tok_slow_([1-9]|[1-5][0-9]|60)s$`)
-
-// parseToken reports false for a token that the provider does not know.
-func parseToken(token string) (behaviour, bool) {
-	if b, known := tokens[token]; known {
-		return b, true
+func init() {
+	for delay := time.Second; delay <= time.Minute; delay += time.Second { // which outlasts every timeout of a caller
+		tokens[fmt.Sprintf("tok_slow_%.0fs", delay.Seconds())] = behaviour{delay: delay}
 	}
-	match := slowToken.FindStringSubmatch(token)
-	if match == nil {
-		return behaviour{}, false
-	}
-	seconds, err := strconv.Atoi(match[1])
-	return behaviour{delay: time.Duration(seconds) * time.Second}, err == nil
 }

@@ -41,20 +41,16 @@ type troubles struct {
 
 func newTroubles() *troubles { return &troubles{changed: make(chan struct{})} }
 
-// set returns how many answers and events the trouble before has met.
-func (t *troubles) set(to trouble) (met int) {
+// change returns how many answers and events the trouble so far has met. Nil: it goes on.
+func (t *troubles) change(to *trouble) (met int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.changed)
 	met = t.met
-	t.is, t.changed, t.met, t.recent = to, make(chan struct{}), 0, nil
+	if to != nil {
+		close(t.changed)
+		t.is, t.changed, t.met, t.recent = *to, make(chan struct{}), 0, nil
+	}
 	return met
-}
-
-func (t *troubles) metSoFar() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.met
 }
 
 // meets reports whether this is the trouble of the moment, and counts what it spoils.
@@ -80,21 +76,20 @@ func (t *troubles) again(e entry) []entry {
 	return t.recent // it is replaced, and never changed
 }
 
-// trouble begins one (PUT) or ends it (DELETE). It answers with how many answers and events it has
-// met so far, or the one before.
+// trouble begins one (PUT), ends it (DELETE) or only answers (GET) with how many answers and events
+// the one so far has met.
 func (s *Server) trouble(r *http.Request) (int, any, error) {
-	var to trouble
-	if r.Method == http.MethodPut {
-		if err := decode(r, &to); err != nil {
+	to := &trouble{}
+	switch r.Method {
+	case http.MethodGet:
+		to = nil
+	case http.MethodPut:
+		if err := decode(r, to); err != nil {
 			return 0, nil, err
 		}
-		if !slices.Contains(knownTroubles, to) {
+		if !slices.Contains(knownTroubles, *to) {
 			return 0, nil, invalid("There is no such trouble.")
 		}
 	}
-	met := s.troubles.metSoFar()
-	if r.Method != http.MethodGet {
-		met = s.troubles.set(to)
-	}
-	return http.StatusOK, map[string]int{"met": met}, nil
+	return http.StatusOK, map[string]int{"met": s.troubles.change(to)}, nil
 }

@@ -99,7 +99,7 @@ func TestTrouble_EventsAreLost(t *testing.T) {
 	b := tellingTo(t, e)
 	b.isTroubled(eventsLost)
 	_, lost := b.charge("k1", "tok_visa")
-	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	require.Eventually(t, func() bool { return b.sim.troubles.change(nil) == 1 }, testTimeout, tick)
 	b.isWellAgain(1)
 	_, heard := b.charge("k2", "tok_visa")
 	require.Equal(t, "evt_"+heard.ID, e.next().id)
@@ -113,7 +113,7 @@ func TestTrouble_EventsAreDelayed(t *testing.T) {
 	b := tellingTo(t, e)
 	b.isTroubled(eventsDelayed)
 	_, charge := b.charge("k1", "tok_visa")
-	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	require.Eventually(t, func() bool { return b.sim.troubles.change(nil) == 1 }, testTimeout, tick)
 	require.Empty(t, e.events)
 	b.isWellAgain(1)
 	require.Equal(t, "evt_"+charge.ID, e.next().id)
@@ -124,7 +124,7 @@ func TestTrouble_DelayedEventsEndWithTheProvider(t *testing.T) {
 	b := tellingTo(t, newEar(t, always(200)))
 	b.isTroubled(eventsDelayed)
 	b.charge("k1", "tok_visa")
-	require.Eventually(t, func() bool { return b.sim.troubles.metSoFar() == 1 }, testTimeout, tick)
+	require.Eventually(t, func() bool { return b.sim.troubles.change(nil) == 1 }, testTimeout, tick)
 	require.NoError(t, b.sim.Close())
 }
 

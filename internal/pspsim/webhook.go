@@ -25,9 +25,6 @@ const (
 	// firstPause and lastPause bound the pauses between attempts, which double.
 	firstPause = 500 * time.Millisecond
 	lastPause  = 15 * time.Second
-	// maxDeliveries is how often an event is tried: for some ten minutes. A start of the simulator
-	// begins anew.
-	maxDeliveries = 45
 	// maxPosting bounds the attempts at a time, so that a backlog is no attack.
 	maxPosting = 16
 )
@@ -48,7 +45,6 @@ type courier struct {
 	url    string
 	signer *standardwebhooks.Webhook
 	client *http.Client
-	slots  chan struct{}
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -68,9 +64,9 @@ func (s *Server) SendEvents(url, secret string) error {
 	if err != nil {
 		return fmt.Errorf("webhook secret must be whsec_ and base64: %w", err)
 	}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPosting}, Timeout: webhookTimeout}
-	s.courier = &courier{Server: s, url: url, signer: signer, client: client,
-		slots: make(chan struct{}, maxPosting), begun: map[string]bool{}}
+	transport := &http.Transport{MaxConnsPerHost: maxPosting, MaxIdleConnsPerHost: maxPosting}
+	client := &http.Client{Transport: transport, Timeout: webhookTimeout}
+	s.courier = &courier{Server: s, url: url, signer: signer, client: client, begun: map[string]bool{}}
 	s.courier.ctx, s.courier.cancel = context.WithCancel(context.Background())
 	settled, err := s.ledger.list(func(*entry) bool { return true })
 	for _, e := range settled {
@@ -81,7 +77,7 @@ func (s *Server) SendEvents(url, secret string) error {
 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
 func (c *courier) deliver(e entry) {
-	if e.Status == statusPending || e.delivered || e.behaviour().silent {
+	if e.Status == statusPending || e.Delivered || tokens[e.Source].silent {
 		return
 	}
 	c.mu.Lock()
@@ -106,7 +102,7 @@ func (c *courier) send(e entry) bool {
 			_, _ = c.post(c.ctx, one)
 		}
 	}
-	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(e.behaviour().delay)))+c.eventDelay) {
+	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(tokens[e.Source].delay)))+c.eventDelay) {
 		return false
 	}
 	if c.troubles.meets(eventsLost) {
@@ -119,7 +115,7 @@ func (c *courier) send(e entry) bool {
 			return false
 		}
 	}
-	for attempt := range maxDeliveries {
+	for attempt := 0; ; attempt++ {
 		status, err := c.post(c.ctx, e)
 		if status/100 == 2 {
 			return true
@@ -130,22 +126,22 @@ func (c *courier) send(e entry) bool {
 			return false
 		}
 	}
-	c.log.Error("event given up", "id", eventID(e))
-	return false
 }
 
-// post makes one attempt, and returns the status of the answer, or 0.
+// post makes one attempt, and returns the status of the answer, or 0. The event is signed as of
+// now: its ID is older than that, perhaps.
 func (c *courier) post(ctx context.Context, e entry) (int, error) {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	now := time.Now().UTC()
+	body, err := json.Marshal(event{Type: e.Object + "." + e.Status, Timestamp: now, Data: e})
+	signature, signErr := c.signer.Sign(eventID(e), now, body)
+	request, requestErr := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err := errors.Join(err, signErr, requestErr); err != nil {
+		return 0, fmt.Errorf("make event %s: %w", eventID(e), err)
 	}
-	request, err := c.request(ctx, e)
-	if err != nil {
-		return 0, err
-	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(standardwebhooks.HeaderWebhookID, eventID(e))
+	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	response, err := c.client.Do(request)
 	if err != nil {
 		return 0, err
@@ -153,28 +149,6 @@ func (c *courier) post(ctx context.Context, e entry) (int, error) {
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxBody)) // so that the connection can be used again
 	return response.StatusCode, err
-}
-
-// request signs the event as of now: its ID is older than that, perhaps.
-func (c *courier) request(ctx context.Context, e entry) (*http.Request, error) {
-	now := time.Now().UTC()
-	body, err := json.Marshal(event{Type: e.Object + "." + e.Status, Timestamp: now, Data: e})
-	if err != nil {
-		return nil, fmt.Errorf("encode event: %w", err)
-	}
-	signature, err := c.signer.Sign(eventID(e), now, body)
-	if err != nil {
-		return nil, fmt.Errorf("sign event: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(standardwebhooks.HeaderWebhookID, eventID(e))
-	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	return request, nil
 }
 
 // close ends the deliveries that are under way; a next start goes on with them.
@@ -188,10 +162,8 @@ func (c *courier) close() {
 
 // pause reports false when the context ended before.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

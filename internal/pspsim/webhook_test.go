@@ -162,7 +162,7 @@ func (b *testBundle) delivered(key string) bool {
 	found, err := b.sim.ledger.list(func(e *entry) bool { return e.IdempotencyKey == key })
 	require.NoError(b.t, err)
 	require.Len(b.t, found, 1)
-	return found[0].delivered
+	return found[0].Delivered
 }
 
 func TestWebhook_ReplayIsInReverse(t *testing.T) {

@@ -75,8 +75,7 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.spawn(name, run)
-	return err
+	return d.spawn(name, run)
 }
 
 func (d *nativeDriver) conditions(context.Context) (map[string]condition, error) {

@@ -111,21 +111,20 @@ func (d *nativeDriver) ensureOne(ctx context.Context, name string) (state string
 			return "", err
 		}
 	}
-	exited, err := d.spawn(name, run)
-	if err != nil {
+	if err := d.spawn(name, run); err != nil {
 		return "", err
 	}
-	return "ready", localserver.WithLog(localserver.AwaitReady(ctx, exited, probe), run.Log)
+	return "ready", localserver.WithLog(localserver.AwaitReady(ctx, d.known(name).Process, probe), run.Log)
 }
 
 // spawn starts a process and remembers it at once.
-func (d *nativeDriver) spawn(name string, run localserver.Command) (exited <-chan struct{}, err error) {
-	process, exited, err := run.Start()
+func (d *nativeDriver) spawn(name string, run localserver.Command) error {
+	process, err := run.Start()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.remember(name, serviceState{Process: process, Settings: run.Digest(), Dir: run.Dir}); err != nil {
-		return nil, errors.Join(err, process.Kill())
+		return errors.Join(err, process.Kill())
 	}
-	return exited, nil
+	return nil
 }

@@ -18,9 +18,7 @@ import (
 // probe asks a service, over the address that everybody uses, whether it is ready.
 func (s *Stack) probe(ctx context.Context, name string) error {
 	switch name {
-	case s.Primary():
-		return localserver.EnsureDatabase(ctx, s.Addr(name))
-	case s.StandbyServer():
+	case s.Primary(), s.StandbyServer():
 		return localserver.PingPostgres(ctx, s.Addr(name))
 	case Redis, RedisReplica:
 		return s.probeRedis(ctx, name)

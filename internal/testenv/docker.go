@@ -20,20 +20,15 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
-	// Labels of our containers: which host and process they belong to.
-	labelHost = "com.github.oncepay.testenv.host"
-	labelPID  = "com.github.oncepay.testenv.pid"
+	// labelOwner is which host and process a container belongs to.
+	labelOwner = "com.github.oncepay.testenv.owner"
 
 	// staleAge is when a container of another host's tests is taken for forgotten; no test binary
 	// runs that long.
 	staleAge = time.Hour
-
-	// stopTimeout bounds a container's orderly stop before it is killed.
-	stopTimeout = 10 * time.Second
 )
 
 // docker runs servers in containers.
@@ -44,41 +39,32 @@ type docker struct {
 
 // newDocker returns the backend when an engine answers and has both images or can pull them.
 func newDocker(ctx context.Context) (backend, error) {
-	if err := configureTestcontainers(); err != nil {
-		return nil, err
-	}
+	configureTestcontainers()
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {
-		return nil, fmt.Errorf("connect to the Docker engine: %w", err)
+		return backend{}, fmt.Errorf("connect to the Docker engine: %w", err)
 	}
 	d := &docker{provider, map[localserver.Image]string{}}
-	if _, err = d.Client().Ping(ctx, client.PingOptions{}); err != nil {
-		err = fmt.Errorf("no Docker engine answers: %w", err)
-	}
 	for _, i := range []localserver.Image{localserver.Postgres.Image, localserver.Redis.Image} {
-		if err == nil {
-			d.images[i], err = d.findImage(ctx, i)
+		if d.images[i], err = d.findImage(ctx, i); err != nil {
+			return backend{}, errors.Join(err, d.Close())
 		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
 	d.removeStale(ctx)
-	env.atEnd(d.Close)
-	return d, nil
+	atEnd(d.Close)
+	return backend{"docker", d.start}, nil
 }
 
 // configureTestcontainers sets what testcontainers-go reads from the environment. Its helper
 // container Ryuk would have to be pulled and run privileged; we label and remove containers
 // ourselves. Its guess of the engine's host is wrong on machines that look like a container without
 // being the engine's neighbour; who does run inside one sets TESTCONTAINERS_HOST_OVERRIDE.
-func configureTestcontainers() error {
+func configureTestcontainers() {
 	log.SetDefault(log.NewNoopLogger())
-	err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
 	if host := os.Getenv("DOCKER_HOST"); host == "" || strings.HasPrefix(host, "unix:") {
-		err = errors.Join(err, os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", cmp.Or(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE"), "127.0.0.1")))
+		_ = os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", cmp.Or(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE"), "127.0.0.1"))
 	}
-	return err
 }
 
 // findImage returns the chosen image, or the first of the others that is here, or the official one
@@ -102,21 +88,22 @@ func (d *docker) findImage(ctx context.Context, i localserver.Image) (string, er
 // removeStale removes the containers of tests that were killed. It ignores errors: what is left
 // does no harm.
 func (d *docker) removeStale(ctx context.Context) {
-	list, _ := d.Client().ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelHost)})
-	host, _ := os.Hostname()
+	list, _ := d.Client().ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelOwner)})
 	for _, c := range list.Items {
-		orphan := c.Labels[labelHost] == host && processGone(c.Labels[labelPID])
-		if orphan || time.Since(time.Unix(c.Created, 0)) > staleAge {
-			_, _ = d.Client().ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if isOrphan(c.Labels[labelOwner]) || time.Since(time.Unix(c.Created, 0)) > staleAge {
+			_ = d.remove(c.ID)
 		}
 	}
 }
 
-func (d *docker) name() string { return "docker" }
+func (d *docker) remove(id string) error {
+	_, err := d.Client().ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	return err
+}
 
 // start starts a container with one published port, chosen by us so that it stays the same over a
 // stop and held meanwhile, and waits for the server.
-func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error) {
+func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (*Server, error) {
 	engine, err := d.DaemonHost(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find the Docker engine's address: %w", err)
@@ -129,11 +116,10 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 	if engine == "127.0.0.1" || engine == "localhost" {
 		publishAt = netip.MustParseAddr("127.0.0.1")
 	}
-	host, _ := os.Hostname()
 	image, hostPort := d.images[kind.Image], strconv.Itoa(port.Number)
-	c, err := d.RunContainer(ctx, testcontainers.ContainerRequest{
+	c, err := d.CreateContainer(ctx, testcontainers.ContainerRequest{
 		Image: image, Env: kind.env, Cmd: slices.Concat(kind.command, cfg.Settings),
-		Labels:       map[string]string{labelHost: host, labelPID: strconv.Itoa(os.Getpid())},
+		Labels:       map[string]string{labelOwner: owner()},
 		ExposedPorts: []string{kind.port},
 		HostConfigModifier: func(config *container.HostConfig) {
 			config.PortBindings = network.PortMap{network.MustParsePort(kind.port): {{HostIP: publishAt, HostPort: hostPort}}}
@@ -141,24 +127,17 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 	})
 	if err != nil {
 		port.Release()
-		return nil, errors.Join(fmt.Errorf("start a container of %s: %w", image, err), testcontainers.TerminateContainer(c))
-	}
-	await := func(ctx context.Context, step func(context.Context) error) error {
-		return wait.For(ctx, readyTimeout, localserver.PollInterval, step)
+		return nil, fmt.Errorf("make a container of %s: %w", image, err)
 	}
 	addr, id := net.JoinHostPort(engine, hostPort), c.GetContainerID()
-	probe := func(ctx context.Context) error { return kind.Probe(ctx, addr) }
-	i := &instance{
-		addr: addr, url: kind.URL(addr),
-		stop: func(ctx context.Context) error {
-			timeout := stopTimeout
-			return c.Stop(ctx, &timeout)
-		},
+	s := &Server{
+		Addr: addr, URL: kind.URL(addr),
+		stop: func(ctx context.Context) error { return c.Stop(ctx, nil) },
 		start: func(ctx context.Context) error {
 			if err := c.Start(ctx); err != nil {
 				return err
 			}
-			return await(ctx, probe)
+			return await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
 		},
 		// On a busy machine the kernel may not have frozen every process by the time that the
 		// engine looks.
@@ -172,14 +151,10 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 			_, err := d.Client().ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
 			return err
 		},
-		remove: func() error {
-			port.Release()
-			_, err := d.Client().ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-			return err
-		},
+		remove: func() error { port.Release(); return d.remove(id) },
 	}
-	if err := await(ctx, probe); err != nil {
-		return nil, errors.Join(fmt.Errorf("wait for a container of %s: %w", image, err), i.remove())
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a container of %s: %w", image, err), s.remove())
 	}
-	return i, nil
+	return s, nil
 }

@@ -17,21 +17,15 @@ import (
 
 // native runs the machine's own PostgreSQL and Redis as private processes, which the kernel ends
 // when the test binary dies (Linux).
-type native struct{}
+var native = backend{"native", startProcess}
 
-// sweepOnce removes the directories of killed test binaries, once per binary.
-var sweepOnce sync.Once
-
-func newNative() (backend, error) {
+func checkPrograms() error {
 	_, postgresErr := programs.PostgreSQL.Find()
 	_, redisErr := programs.Redis.Find()
-	return native{}, errors.Join(postgresErr, redisErr)
+	return errors.Join(postgresErr, redisErr)
 }
 
-func (native) name() string { return "native" }
-
-func (native) start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error) {
-	sweepOnce.Do(sweepDirs)
+func startProcess(ctx context.Context, kind kind, cfg localserver.Config) (*Server, error) {
 	dir, err := makeDir()
 	if err != nil {
 		return nil, err
@@ -44,41 +38,45 @@ func (native) start(ctx context.Context, kind kind, cfg localserver.Config) (*in
 	signal := func(sig syscall.Signal) func(context.Context) error {
 		return func(context.Context) error { return s.Process.Signal(sig) }
 	}
-	return &instance{
-		addr: s.Addr, url: s.URL, stop: func(context.Context) error { return s.Halt() }, start: s.Start,
+	return &Server{
+		Addr: s.Addr, URL: s.URL, stop: func(context.Context) error { return s.Halt() }, start: s.Start,
 		pause: signal(syscall.SIGSTOP), resume: signal(syscall.SIGCONT),
 		remove: func() error { return errors.Join(s.Stop(), os.RemoveAll(dir)) },
 	}, nil
 }
 
-// makeDir makes a temporary directory that is removed by a later run if this one is killed.
+// makeDir makes a temporary directory, which a later run removes if this one is killed.
 func makeDir() (string, error) {
-	dir, err := os.MkdirTemp("", dirPrefix()+strconv.Itoa(os.Getpid())+"-")
+	sweep()
+	dir, err := os.MkdirTemp("", owner()+"-")
 	if err != nil {
 		return "", fmt.Errorf("make a directory: %w", err)
 	}
 	return dir, nil
 }
 
-// dirPrefix begins the name of our temporary directories on this host; the process's id follows.
-func dirPrefix() string {
+// sweep removes the directories of test binaries that were killed, once per binary.
+var sweep = sync.OnceFunc(func() {
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), ownerPrefix()+"*"))
+	for _, dir := range found {
+		if isOrphan(filepath.Base(dir)) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+})
+
+// owner tells what this test binary has made from what others have.
+func owner() string { return ownerPrefix() + strconv.Itoa(os.Getpid()) }
+
+func ownerPrefix() string {
 	host, _ := os.Hostname()
 	return "oncepay-testenv-" + host + "-"
 }
 
-// sweepDirs removes the directories of test binaries that were killed: those whose process is gone.
-func sweepDirs() {
-	found, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix()+"*"))
-	for _, dir := range found {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix()), "-")
-		if processGone(pid) {
-			_ = os.RemoveAll(dir)
-		}
-	}
-}
-
-// processGone reports whether text is the id of a process that does not exist.
-func processGone(text string) bool {
-	pid, err := strconv.Atoi(text)
-	return err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+// isOrphan reports whether a name begins with the owner of a process of this host that is gone.
+func isOrphan(name string) bool {
+	own, found := strings.CutPrefix(name, ownerPrefix())
+	digits, _, _ := strings.Cut(own, "-")
+	pid, err := strconv.Atoi(digits)
+	return found && err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"testing"
 
 	"github.com/golang-migrate/migrate/v4"
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which pgtestdb connects with
 	"github.com/peterldowns/pgtestdb"
 	"github.com/peterldowns/pgtestdb/migrators/common"
@@ -28,7 +26,7 @@ const database = "oncepay"
 
 var (
 	postgresKind = kind{
-		Kind: localserver.Postgres, version: postgresVersion, port: "5432/tcp",
+		Kind: localserver.Postgres, port: "5432/tcp",
 		command: []string{"postgres", "-c", "listen_addresses=*", "-c", "max_connections=200"},
 		env:     map[string]string{"POSTGRES_USER": database, "POSTGRES_PASSWORD": database, "POSTGRES_DB": database},
 	}
@@ -53,7 +51,7 @@ func EmptyPostgres(t testing.TB) string {
 // migrated. It takes a second or two, so tests that need no outage use Postgres.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
-	server := newServer(t, env.outageBackend(t), postgresKind, postgresConfig)
+	server := newServer(t, outageBackend(t), postgresKind, postgresConfig)
 	pool, err := sql.Open("pgx", server.URL)
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(migrator{}.Migrate(t.Context(), pool, pgtestdb.Config{}), pool.Close()))
@@ -62,7 +60,7 @@ func PostgresServer(t testing.TB) *Server {
 
 func newDatabase(t testing.TB, m pgtestdb.Migrator) string {
 	t.Helper()
-	host, port, err := net.SplitHostPort(sharedPostgres(t).addr)
+	host, port, err := net.SplitHostPort(sharedPostgres(t).Addr)
 	require.NoError(t, err)
 	// A test makes the user of a service that cannot change the schema.
 	role := pgtestdb.Role{Username: pgtestdb.DefaultRoleUsername, Password: pgtestdb.DefaultRolePassword, Capabilities: "CREATEROLE"}
@@ -74,17 +72,6 @@ func newDatabase(t testing.TB, m pgtestdb.Migrator) string {
 	}, m).URL()
 }
 
-// postgresVersion returns a version such as "17.2", or "(unknown version)".
-func postgresVersion(ctx context.Context, addr string) string {
-	conn, err := pgx.Connect(ctx, localserver.PostgresURL(addr))
-	if err != nil {
-		return "(unknown version)"
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ") // "15.18 (Debian 15.18-0+deb12u1)"
-	return version
-}
-
 // migrator applies the embedded migrations to pgtestdb's template. It uses golang-migrate itself
 // and not internal/postgres, whose own tests need this package.
 type migrator struct{}
@@ -94,22 +81,16 @@ func (migrator) Hash() (string, error) { return common.HashDirs(db.FS, "*.sql", 
 
 // Migrate brings an empty database to the newest version.
 func (migrator) Migrate(_ context.Context, pool *sql.DB, _ pgtestdb.Config) error {
-	source, err := iofs.New(db.FS, "migrations")
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	driver, err := migratepgx.WithInstance(pool, &migratepgx.Config{})
-	if err != nil {
+	source, sourceErr := iofs.New(db.FS, "migrations")
+	driver, driverErr := migratepgx.WithInstance(pool, &migratepgx.Config{})
+	if err := errors.Join(sourceErr, driverErr); err != nil {
 		return fmt.Errorf("prepare the migration: %w", err)
 	}
 	m, err := migrate.NewWithInstance("iofs", source, "pgx5", driver)
 	if err != nil {
 		return fmt.Errorf("prepare the migration: %w", err)
 	}
-	upErr := m.Up()
-	sourceErr, databaseErr := m.Close()
-	if err := errors.Join(upErr, sourceErr, databaseErr); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+	err = m.Up()
+	sourceErr, driverErr = m.Close()
+	return errors.Join(err, sourceErr, driverErr)
 }

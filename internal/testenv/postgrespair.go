@@ -29,44 +29,43 @@ func PostgresPair(t testing.TB) *Pair {
 		t.Cleanup(func() { _ = server.Stop() })
 		return server
 	}
-	p := &Pair{t: t, Primary: start(localserver.Postgres)}
-	p.Standby = start(localserver.Standby(p.Primary.Addr))
-	p.URL = localserver.PostgresURL(p.Primary.Addr+","+p.Standby.Addr) + "&target_session_attrs=read-write"
+	primary := start(localserver.Postgres)
+	standby := start(localserver.Standby(primary.Addr))
+	url := localserver.PostgresURL(primary.Addr+","+standby.Addr) + "&target_session_attrs=read-write"
+	p := &Pair{t: t, Primary: primary, Standby: standby, URL: url}
 	p.CatchUp()
 	return p
 }
 
 // CatchUp returns when the standby has applied all that the primary has written.
-func (p *Pair) CatchUp() {
-	p.t.Helper()
-	do(p.t, "catch up", func(ctx context.Context) error { return localserver.AwaitStandby(ctx, p.Primary.Addr) })
-}
+func (p *Pair) CatchUp() { p.t.Helper(); p.at(p.Primary, "catch up", localserver.AwaitStandby) }
 
 // Synchronize makes the primary answer a commit only when the standby has applied it.
 func (p *Pair) Synchronize() {
 	p.t.Helper()
-	do(p.t, "synchronize", func(ctx context.Context) error { return localserver.WaitForStandbys(ctx, p.Primary.Addr) })
+	p.at(p.Primary, "synchronize", localserver.WaitForStandbys)
 }
 
 // Detach keeps the standby from receiving anything more.
 func (p *Pair) Detach() {
 	p.t.Helper()
-	do(p.t, "detach the standby", func(ctx context.Context) error {
-		err := localserver.ExecPostgres(ctx, p.Standby.Addr, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+	p.at(p.Standby, "detach the standby", func(ctx context.Context, addr string) error {
+		err := localserver.ExecPostgres(ctx, addr, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 		if err != nil {
 			return err
 		}
-		return localserver.AwaitPostgres(ctx, p.Standby.Addr, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_wal_receiver")
+		return localserver.AwaitPostgres(ctx, addr, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_wal_receiver")
 	})
 }
 
 // FailOver ends the primary at once, and promotes the standby.
 func (p *Pair) FailOver() {
 	p.t.Helper()
-	do(p.t, "fail over", func(ctx context.Context) error {
-		if err := p.Primary.Process.Kill(); err != nil {
-			return err
-		}
-		return localserver.Promote(ctx, p.Standby.Addr)
-	})
+	p.at(p.Primary, "end the primary", func(context.Context, string) error { return p.Primary.Process.Kill() })
+	p.at(p.Standby, "promote the standby", localserver.Promote)
+}
+
+func (p *Pair) at(server *localserver.Server, what string, step func(ctx context.Context, addr string) error) {
+	p.t.Helper()
+	do(p.t, what, func(ctx context.Context) error { return step(ctx, server.Addr) })
 }

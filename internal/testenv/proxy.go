@@ -1,10 +1,10 @@
 package testenv
 
 import (
-	"bytes"
-	"context"
-	"io"
+	"cmp"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // Fault is what becomes of the answer to one request. The request itself always reaches the server:
@@ -32,11 +31,10 @@ type Proxy struct {
 	// Addr is the host:port to connect to instead of the server's.
 	Addr string
 
-	target  string
 	running sync.WaitGroup
 
 	mu          sync.Mutex
-	links       map[*link]bool
+	links       []*link // also those that have ended
 	roundTrips  int
 	plans       []plan
 	partitioned bool
@@ -44,7 +42,7 @@ type Proxy struct {
 
 // plan is a fault for the next request that contains match.
 type plan struct {
-	match []byte
+	match string
 	fault Fault
 }
 
@@ -53,23 +51,53 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err, "testenv: start a proxy")
-	p := &Proxy{Addr: listener.Addr().String(), target: target, links: map[*link]bool{}}
-	ctx, end := context.WithCancel(context.Background())
-	p.running.Go(func() {
+	p := &Proxy{Addr: listener.Addr().String()}
+	dialer := &net.Dialer{Timeout: localserver.ProbeTimeout}
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			p.running.Go(func() { p.serve(ctx, client) })
+			server, err := dialer.DialContext(t.Context(), "tcp", target)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			p.connect(&link{proxy: p, client: client, server: server})
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		end()
+		accepting.Wait() // so that there are no further links to cut
+		p.Cut()
 		p.running.Wait()
 	})
 	return p
+}
+
+// connect carries a connection until either side ends it.
+func (p *Proxy) connect(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links = append(p.links, l)
+	carry := func(from, to net.Conn, pass func([]byte) bool) {
+		defer l.end()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 && pass(buffer[:n]) {
+				_, writeErr := to.Write(buffer[:n])
+				err = cmp.Or(err, writeErr)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	p.running.Go(func() { carry(l.client, l.server, l.request) })
+	p.running.Go(func() { carry(l.server, l.client, l.reply) })
 }
 
 // RoundTrips is how often the client has waited for the server so far, over all connections:
@@ -93,7 +121,7 @@ func (p *Proxy) Count(do func()) int {
 func (p *Proxy) FailNext(match string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.plans = append(p.plans, plan{match: []byte(match), fault: fault})
+	p.plans = append(p.plans, plan{match, fault})
 }
 
 // Partition swallows everything, both ways, also on new connections: none is refused, none is
@@ -116,62 +144,22 @@ func (p *Proxy) Heal() {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for l := range p.links {
+	for _, l := range p.links {
 		l.end()
 	}
 }
 
-// serve carries one connection until either side or the context ends it.
-func (p *Proxy) serve(ctx context.Context, client net.Conn) {
-	defer func() { _ = client.Close() }()
-	server, err := (&net.Dialer{Timeout: localserver.ProbeTimeout}).DialContext(ctx, "tcp", p.target)
-	if err != nil {
-		return
-	}
-	ctx, end := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
-	defer stop()
-	l := &link{proxy: p, ctx: ctx, end: end}
-	p.mu.Lock()
-	p.links[l] = true
-	p.mu.Unlock()
-	var pumps sync.WaitGroup
-	carry := func(from, to net.Conn, pass func([]byte) bool) {
-		_, _ = io.Copy(gate{to, pass}, from)
-		end()
-	}
-	pumps.Go(func() { carry(client, server, l.request) })
-	pumps.Go(func() { carry(server, client, l.reply) })
-	pumps.Wait()
-	_ = server.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.links, l)
-}
-
 // link is one connection through the proxy.
 type link struct {
-	proxy *Proxy
-	ctx   context.Context // of the connection
-	end   func()
+	proxy          *Proxy
+	client, server net.Conn
 
 	// Guarded by proxy.mu:
 	asked bool  // the client sent something that was not answered yet
 	fault Fault // of the answer to come
 }
 
-// gate lets data pass to one side, or swallows it.
-type gate struct {
-	to   io.Writer
-	pass func([]byte) bool
-}
-
-func (g gate) Write(data []byte) (int, error) {
-	if g.pass(data) {
-		return g.to.Write(data)
-	}
-	return len(data), nil
-}
+func (l *link) end() { _, _ = l.client.Close(), l.server.Close() }
 
 // request notes what the client sends, before the server has it.
 func (l *link) request(data []byte) (pass bool) {
@@ -183,42 +171,31 @@ func (l *link) request(data []byte) (pass bool) {
 	}
 	l.asked = true
 	for i, planned := range p.plans {
-		if bytes.Contains(data, planned.match) {
+		if strings.Contains(string(data), planned.match) {
 			l.fault = planned.fault
-			p.plans = append(p.plans[:i:i], p.plans[i+1:]...)
+			p.plans = slices.Delete(p.plans, i, i+1)
 			break
 		}
 	}
 	return true
 }
 
-// reply decides what becomes of what the server sends.
+// reply decides what becomes of what the server sends, and counts the round trip that it ends.
 func (l *link) reply([]byte) (pass bool) {
-	fault, pass := l.takeFault()
-	if fault.Cut {
-		l.end()
-	}
-	if fault.Delay > 0 {
-		_ = wait.Pause(l.ctx, fault.Delay)
-	}
-	return pass && !fault.Lose && !fault.Cut
-}
-
-// takeFault counts the round trip that an answer ends.
-func (l *link) takeFault() (Fault, bool) {
 	p := l.proxy
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.partitioned {
-		return Fault{}, false
-	}
-	if l.asked {
+	fault, partitioned := l.fault, p.partitioned
+	if l.asked && !partitioned {
 		l.asked = false
 		p.roundTrips++
 	}
-	fault := l.fault
 	if !fault.Lose { // which lasts
 		l.fault = Fault{}
 	}
-	return fault, true
+	p.mu.Unlock()
+	time.Sleep(fault.Delay)
+	if fault.Cut {
+		l.end()
+	}
+	return !partitioned && !fault.Lose && !fault.Cut
 }

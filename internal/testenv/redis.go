@@ -13,7 +13,6 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/programs"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
@@ -22,7 +21,7 @@ const redisDatabases = 4096
 
 var (
 	redisKind = kind{
-		Kind: localserver.Redis, version: redisVersion, port: "6379/tcp",
+		Kind: localserver.Redis, port: "6379/tcp",
 		command: []string{
 			"redis-server", "--bind", "0.0.0.0", "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(redisDatabases), "--protected-mode", "no",
 		},
@@ -37,21 +36,21 @@ var (
 // RedisServer.
 func Redis(t testing.TB) string {
 	t.Helper()
-	b := env.use(t)
-	if b.name() == "native" {
+	b := use(t)
+	if b.name == native.name {
 		return newServer(t, b, redisKind, localserver.Config{}).URL
 	}
 	server := sharedRedis(t)
 	number := lastDatabase.Add(1)
 	require.Less(t, number, int64(redisDatabases), "testenv: too many tests asked for a Redis database")
-	return strings.TrimSuffix(server.url, "/0") + "/" + strconv.FormatInt(number, 10)
+	return strings.TrimSuffix(server.URL, "/0") + "/" + strconv.FormatInt(number, 10)
 }
 
 // RedisServer starts a server for this test alone, which the test may stop. Settings are as on the
 // command line: "--maxmemory", "1mb".
 func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newServer(t, env.outageBackend(t), redisKind, localserver.Config{Settings: settings})
+	return newServer(t, outageBackend(t), redisKind, localserver.Config{Settings: settings})
 }
 
 // nativeRedis starts a process for this test alone, whatever serves the other tests: servers that
@@ -60,8 +59,7 @@ func nativeRedis(t testing.TB, cfg localserver.Config) *Server {
 	t.Helper()
 	_, err := programs.Redis.Find()
 	require.NoError(t, err, "testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server")
-	env.use(t)
-	return newServer(t, native{}, redisKind, cfg)
+	return newServer(t, native, redisKind, cfg)
 }
 
 // Do sends a command to the server, which must be a Redis, over a connection of its own. It fails
@@ -78,7 +76,7 @@ func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 // as "role:master".
 func (s *Server) awaitLines(command []any, lines ...string) {
 	s.t.Helper()
-	err := wait.For(context.Background(), readyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+	err := await(context.Background(), func(ctx context.Context) error {
 		answer, err := localserver.AskRedis(ctx, s.Addr, command...)
 		for _, line := range lines {
 			if err == nil && !slices.Contains(answer, line) {
@@ -88,15 +86,4 @@ func (s *Server) awaitLines(command []any, lines ...string) {
 		return err
 	})
 	require.NoErrorf(s.t, err, "testenv: %v at %s", command, s.Addr)
-}
-
-// redisVersion returns a version such as "7.0.15", or "(unknown version)".
-func redisVersion(ctx context.Context, addr string) string {
-	info, _ := localserver.AskRedis(ctx, addr, "INFO", "server")
-	for _, line := range info {
-		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return version
-		}
-	}
-	return "(unknown version)"
 }

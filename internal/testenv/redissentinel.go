@@ -39,24 +39,23 @@ type ReplicatedRedis struct {
 // in any case.
 func RedisSentinel(t testing.TB) *ReplicatedRedis {
 	t.Helper()
-	return newReplicatedRedis(t, nil)
+	return newReplicatedRedis(t, "")
 }
 
 // RedisSentinelTLS is RedisSentinel with TLS on all connections, those between the servers
 // included.
 func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
 	t.Helper()
-	pair := newKeyPair(t)
-	return newReplicatedRedis(t, &pair)
+	return newReplicatedRedis(t, newCertificate(t))
 }
 
-// newReplicatedRedis uses TLS if there is a key pair.
-func newReplicatedRedis(t testing.TB, pair *keyPair) *ReplicatedRedis {
+// newReplicatedRedis uses TLS if there is a certificate.
+func newReplicatedRedis(t testing.TB, certificate string) *ReplicatedRedis {
 	t.Helper()
 	start := func(cfg localserver.Config) (server *Server, port string) {
-		if pair != nil {
+		if certificate != "" {
 			port = pickPort(t)
-			cfg.Settings = slices.Concat(pair.settings(port), []string{"--tls-replication", "yes"}, cfg.Settings)
+			cfg.Settings = slices.Concat(tlsSettings(port, certificate), []string{"--tls-replication", "yes"}, cfg.Settings)
 		}
 		server = nativeRedis(t, cfg)
 		return server, cmp.Or(port, server.port())
@@ -65,11 +64,9 @@ func newReplicatedRedis(t testing.TB, pair *keyPair) *ReplicatedRedis {
 		"--masteruser", replicationUser, "--masterauth", "any", "--user", replicationUser, "on", "nopass", "+@all",
 		"--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
 	}
-	r := &ReplicatedRedis{}
-	var primaryPort, replicaPort string
-	r.Primary, primaryPort = start(localserver.Config{Settings: settings})
-	r.Replica, replicaPort = start(localserver.Config{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
-	r.replicaPort = replicaPort
+	primary, primaryPort := start(localserver.Config{Settings: settings})
+	replica, replicaPort := start(localserver.Config{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
+	r := &ReplicatedRedis{Primary: primary, Replica: replica, replicaPort: replicaPort}
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "master_link_status:up")
 	var addrs []string
 	for range 3 {
@@ -81,8 +78,8 @@ func newReplicatedRedis(t testing.TB, pair *keyPair) *ReplicatedRedis {
 			"master0:name="+sentinelMaster+",status=ok,address=127.0.0.1:"+primaryPort+",slaves=1,sentinels=3")
 	}
 	r.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
-	if pair != nil {
-		r.URL = "rediss" + strings.TrimPrefix(r.URL, "redis") + "?ca_file=" + pair.certificate
+	if certificate != "" {
+		r.URL = "rediss" + strings.TrimPrefix(r.URL, "redis") + "?ca_file=" + certificate
 	}
 	return r
 }

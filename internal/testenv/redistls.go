@@ -1,13 +1,13 @@
 package testenv
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,32 +25,31 @@ import (
 // process in any case.
 func RedisTLS(t testing.TB) *Server {
 	t.Helper()
-	return redisTLS(t, newKeyPair(t), "")
+	server, _ := redisTLS(t)
+	return server
 }
 
 // RedisMutualTLS is RedisTLS for clients with a certificate alone, which its URL names, too.
 func RedisMutualTLS(t testing.TB) *Server {
 	t.Helper()
-	pair := newKeyPair(t)
-	return redisTLS(t, pair, "&cert_file="+pair.certificate+"&key_file="+pair.key, "--tls-auth-clients", "yes")
-}
-
-func redisTLS(t testing.TB, pair keyPair, query string, settings ...string) *Server {
-	t.Helper()
-	port := pickPort(t)
-	server := nativeRedis(t, localserver.Config{Settings: append(pair.settings(port), settings...)})
-	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + pair.certificate + query
+	server, certificate := redisTLS(t, "--tls-auth-clients", "yes")
+	server.URL += "&cert_file=" + certificate + "&key_file=" + certificate
 	return server
 }
 
-// keyPair are the paths of a certificate for 127.0.0.1, which is its own authority, and of its key.
-type keyPair struct{ certificate, key string }
+func redisTLS(t testing.TB, settings ...string) (server *Server, certificate string) {
+	t.Helper()
+	port, certificate := pickPort(t), newCertificate(t)
+	server = nativeRedis(t, localserver.Config{Settings: append(tlsSettings(port, certificate), settings...)})
+	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + certificate
+	return server, certificate
+}
 
-// settings have a server listen for TLS on this port, besides the one in the clear.
-func (p keyPair) settings(port string) []string {
+// tlsSettings have a server listen for TLS on this port, besides the one in the clear.
+func tlsSettings(port, certificate string) []string {
 	return []string{
-		"--tls-port", port, "--tls-cert-file", p.certificate, "--tls-key-file", p.key,
-		"--tls-ca-cert-file", p.certificate, "--tls-auth-clients", "no",
+		"--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", certificate,
+		"--tls-ca-cert-file", certificate, "--tls-auth-clients", "no",
 	}
 }
 
@@ -63,26 +62,26 @@ func pickPort(t testing.TB) string {
 	return strconv.Itoa(port.Number)
 }
 
-func newKeyPair(t testing.TB) keyPair {
+// newCertificate returns the path of a file with a certificate for 127.0.0.1, which is its own
+// authority, and its key.
+func newCertificate(t testing.TB) string {
 	t.Helper()
 	dir, err := makeDir()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755)) // the server may run as another user
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	public, private, keyErr := ed25519.GenerateKey(nil)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "oncepay test"}, NotAfter: time.Now().Add(24 * time.Hour),
+		Subject: pkix.Name{CommonName: "oncepay test"}, NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
-	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	write := func(name, kind string, content []byte) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o644))
-		return path
-	}
-	return keyPair{certificate: write("certificate.pem", "CERTIFICATE", public), key: write("key.pem", "PRIVATE KEY", secret)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	key, encodeErr := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, errors.Join(keyErr, err, encodeErr))
+	var text bytes.Buffer
+	require.NoError(t, pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	require.NoError(t, pem.Encode(&text, &pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	path := filepath.Join(dir, "certificate.pem")
+	// The server may run as another user.
+	require.NoError(t, errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, text.Bytes(), 0o644)))
+	return path
 }

@@ -18,6 +18,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -40,10 +42,6 @@ const (
 	// startTimeout bounds one server's start. It is this long because a container's image may have
 	// to be pulled first.
 	startTimeout = 5 * time.Minute
-
-	// readyTimeout bounds the wait for a server whose process runs: seconds even on a loaded
-	// machine, unless something is wrong.
-	readyTimeout = time.Minute
 )
 
 // Option is a further check of Main's, after tests that have passed.
@@ -55,10 +53,20 @@ func NoLeaks(rules ...goleak.Option) Option {
 	return func() error { return goleak.Find(rules...) }
 }
 
+// The environment of a test binary is global, because servers are shared by tests that know nothing
+// of each other.
+var (
+	isManaged bool // Main runs and will clean up
+
+	mu     sync.Mutex
+	ends   []func() error      // of what was started for all tests; the last one is ended first
+	served = map[string]bool{} // such as "Redis native"
+)
+
 // Main runs the tests of a package, stops the servers they started, says which kind served them,
 // and exits.
 func Main(m *testing.M, opts ...Option) {
-	env.isManaged = true
+	isManaged = true
 	code := m.Run()
 	note := func(what string, err error) {
 		if err != nil {
@@ -66,7 +74,7 @@ func Main(m *testing.M, opts ...Option) {
 			code = max(code, 1)
 		}
 	}
-	for _, end := range slices.Backward(env.ends) {
+	for _, end := range slices.Backward(ends) {
 		note("testenv: stop the servers:", end())
 	}
 	for _, check := range opts {
@@ -74,142 +82,76 @@ func Main(m *testing.M, opts ...Option) {
 			note("testenv: errors on successful test run:", check())
 		}
 	}
-	if env.served != nil {
-		fmt.Println("testenv:", strings.Join(env.served, ", "))
+	if len(served) > 0 {
+		fmt.Println("testenv:", strings.Join(slices.Sorted(maps.Keys(served)), ", "))
 	}
 	os.Exit(code)
 }
 
-// env is the one environment of a test binary. It is global because servers are shared by tests
-// that know nothing of each other.
-var env environment
-
-// environment starts what the tests ask for, once.
-type environment struct {
-	isManaged bool // Main runs and will clean up
-
-	chooseOnce sync.Once
-	backend    backend
-	chooseErr  error
-
-	mu     sync.Mutex
-	ends   []func() error // of what was started for all tests; the last one is ended first
-	served []string       // such as "Redis 7.0.15 native", in order of first use
-}
-
-// backend starts servers in one way.
-type backend interface {
-	name() string
-	start(ctx context.Context, kind kind, cfg localserver.Config) (*instance, error)
+func atEnd(end func() error) {
+	mu.Lock()
+	defer mu.Unlock()
+	ends = append(ends, end)
 }
 
 // kind is a kind of server, as a process or as a container.
 type kind struct {
 	localserver.Kind
-	version func(ctx context.Context, addr string) string
 
 	port    string   // of the container
 	command []string // in the container; settings follow
 	env     map[string]string
 }
 
-// instance is one running server.
-type instance struct {
-	addr, url     string
-	stop, pause   func(context.Context) error
-	start, resume func(context.Context) error // start: at the same address
-	remove        func() error                // stops it and leaves nothing behind
+// backend starts servers in one way.
+type backend struct {
+	name  string
+	start func(ctx context.Context, kind kind, cfg localserver.Config) (*Server, error)
 }
 
-// use returns the backend, deciding at the first call.
-func (e *environment) use(t testing.TB) backend {
-	t.Helper()
-	require.True(t, e.isManaged, "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
-	e.chooseOnce.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), decideTimeout)
-		defer cancel()
-		e.backend, e.chooseErr = choose(ctx, os.Getenv("TESTENV"))
-	})
-	require.NoError(t, e.chooseErr, "testenv")
-	return e.backend
-}
+// chosen is the backend of this test binary.
+var chosen = sync.OnceValues(func() (backend, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), decideTimeout)
+	defer cancel()
+	return choose(ctx, os.Getenv("TESTENV"))
+})
 
 // choose returns the backend that was asked for, or the first that works here.
 func choose(ctx context.Context, want string) (backend, error) {
 	switch want {
 	case "native":
-		return newNative()
+		return native, checkPrograms()
 	case "docker":
 		return newDocker(ctx)
 	case "":
-		docker, dockerErr := newDocker(ctx)
-		if dockerErr == nil {
+		docker, err := newDocker(ctx)
+		if err == nil {
 			return docker, nil
 		}
-		native, nativeErr := newNative()
-		if nativeErr == nil {
-			return native, nil
+		if lack := checkPrograms(); lack != nil {
+			return backend{}, fmt.Errorf("the tests need programs (%w), or a Docker engine with images (%w)", lack, err)
 		}
-		return nil, fmt.Errorf("the tests need PostgreSQL 15 and Redis 7.0 or later: install the packages postgresql and redis-server, "+
-			"or run a Docker engine with the images postgres and redis (%w; %w)", nativeErr, dockerErr)
-	default:
-		return nil, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
+		return native, nil
 	}
+	return backend{}, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
 }
 
-// outageBackend is the backend for servers that a test stops: processes where they are installed,
-// as they stop and start in milliseconds, otherwise whatever serves the other tests.
-func (e *environment) outageBackend(t testing.TB) backend {
+func use(t testing.TB) backend {
 	t.Helper()
-	b := e.use(t)
-	if os.Getenv("TESTENV") == "" {
-		if native, err := newNative(); err == nil {
-			return native
-		}
-	}
+	require.True(t, isManaged, "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
+	b, err := chosen()
+	require.NoError(t, err, "testenv")
 	return b
 }
 
-// start starts a server, and remembers what served.
-func (e *environment) start(b backend, kind kind, cfg localserver.Config) (*instance, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	i, err := b.start(ctx, kind, cfg)
-	if err != nil {
-		return nil, err
+// outageBackend is for servers that a test stops: processes where they are installed, as they stop
+// and start in milliseconds, otherwise whatever serves the other tests.
+func outageBackend(t testing.TB) backend {
+	t.Helper()
+	if os.Getenv("TESTENV") == "" && checkPrograms() == nil {
+		return native
 	}
-	served := kind.Program.Name + " " + kind.version(ctx, i.addr) + " " + b.name()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Contains(e.served, served) {
-		e.served = append(e.served, served)
-	}
-	return i, nil
-}
-
-// shared returns a function that returns a server which the tests share, starting it at the first
-// call.
-func shared(kind kind, cfg localserver.Config) func(t testing.TB) *instance {
-	start := sync.OnceValues(func() (*instance, error) {
-		i, err := env.start(env.backend, kind, cfg)
-		if err == nil {
-			env.atEnd(i.remove)
-		}
-		return i, err
-	})
-	return func(t testing.TB) *instance {
-		t.Helper()
-		env.use(t)
-		i, err := start()
-		require.NoError(t, err, "testenv")
-		return i
-	}
-}
-
-func (e *environment) atEnd(end func() error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ends = append(e.ends, end)
+	return use(t)
 }
 
 // Server is a database server of one test, which may stop and pause it. Its methods fail the test
@@ -220,32 +162,69 @@ type Server struct {
 	// Addr is the server's host:port.
 	Addr string
 
-	t        testing.TB
-	instance *instance
+	t                          testing.TB
+	stop, start, pause, resume func(context.Context) error
+	remove                     func() error // stops it and leaves nothing behind
+}
+
+// launch starts a server, and remembers what served.
+func (b backend) launch(kind kind, cfg localserver.Config) (*Server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	mu.Lock()
+	served[kind.Program.Name+" "+b.name] = true
+	mu.Unlock()
+	return b.start(ctx, kind, cfg)
+}
+
+// shared returns a function that returns a server which the tests share, starting it at the first
+// call.
+func shared(kind kind, cfg localserver.Config) func(t testing.TB) *Server {
+	start := sync.OnceValues(func() (*Server, error) {
+		b, _ := chosen()
+		server, err := b.launch(kind, cfg)
+		if err == nil {
+			atEnd(server.remove)
+		}
+		return server, err
+	})
+	return func(t testing.TB) *Server {
+		t.Helper()
+		use(t)
+		server, err := start()
+		require.NoError(t, err, "testenv")
+		return server
+	}
 }
 
 // newServer starts a server that ends with the test.
 func newServer(t testing.TB, b backend, kind kind, cfg localserver.Config) *Server {
 	t.Helper()
-	i, err := env.start(b, kind, cfg)
+	server, err := b.launch(kind, cfg)
 	require.NoError(t, err, "testenv")
-	t.Cleanup(func() { require.NoError(t, i.remove(), "testenv: remove a server") })
-	return &Server{URL: i.url, Addr: i.addr, t: t, instance: i}
+	t.Cleanup(func() { require.NoError(t, server.remove(), "testenv: remove a server") })
+	server.t = t
+	return server
 }
 
 // Stop ends the server: connections break, new ones are refused. PostgreSQL keeps its data, Redis
 // loses everything.
-func (s *Server) Stop() { s.t.Helper(); do(s.t, "stop "+s.Addr, s.instance.stop) }
+func (s *Server) Stop() { s.t.Helper(); do(s.t, "stop "+s.Addr, s.stop) }
 
 // Start starts the server again after Stop, at the same address, and waits until it answers.
-func (s *Server) Start() { s.t.Helper(); do(s.t, "start "+s.Addr, s.instance.start) }
+func (s *Server) Start() { s.t.Helper(); do(s.t, "start "+s.Addr, s.start) }
 
 // Pause freezes the server: connections stay open and nothing is answered. For PostgreSQL only the
 // main process is frozen, so that new connections hang while those at hand go on.
-func (s *Server) Pause() { s.t.Helper(); do(s.t, "pause "+s.Addr, s.instance.pause) }
+func (s *Server) Pause() { s.t.Helper(); do(s.t, "pause "+s.Addr, s.pause) }
 
 // Resume lets the server go on after Pause.
-func (s *Server) Resume() { s.t.Helper(); do(s.t, "resume "+s.Addr, s.instance.resume) }
+func (s *Server) Resume() { s.t.Helper(); do(s.t, "resume "+s.Addr, s.resume) }
+
+// await repeats a step until it succeeds.
+func await(ctx context.Context, step func(context.Context) error) error {
+	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, step)
+}
 
 // do fails the test unless a step succeeds.
 func do(t testing.TB, what string, step func(context.Context) error) {

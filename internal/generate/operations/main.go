@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -35,20 +36,11 @@ func main() {
 
 // generate returns the page with both tables made anew.
 func generate(root string) (string, error) {
-	text, err := os.ReadFile(root + "/" + page)
-	if err != nil {
-		return "", err
-	}
-	settings, err := readSettings(root + "/" + settingsSource)
-	if err != nil {
-		return "", err
-	}
-	alerts, err := readAlerts(root + "/" + alertsSource)
-	if err != nil {
-		return "", err
-	}
+	text, pageErr := os.ReadFile(root + "/" + page)
+	settings, settingsErr := readSettings(root + "/" + settingsSource)
+	alerts, alertsErr := readAlerts(root + "/" + alertsSource)
 	made, err := replace(string(text), settingsSource, settingsTable(settings))
-	if err != nil {
+	if err := errors.Join(pageErr, settingsErr, alertsErr, err); err != nil {
 		return "", err
 	}
 	return replace(made, alertsSource, alertsTable(alerts))
