@@ -20,10 +20,7 @@ import (
 )
 
 // nativeDriver runs the services of a stack as processes of this machine.
-type nativeDriver struct {
-	*Stack
-	held []*localserver.Port // while `up` starts the services
-}
+type nativeDriver struct{ *Stack }
 
 func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 	p := d.known(name).Process
@@ -67,10 +64,10 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 	if d.known(name).Process.Wait(dying) != nil {
 		return ctx.Err()
 	}
+	defer d.release()
 	if err := d.hold(ctx, name); err != nil {
 		return err
 	}
-	defer d.release()
 	run, err := d.prepare(ctx, name)
 	if err != nil {
 		return err
@@ -81,15 +78,13 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 
 func (d *nativeDriver) conditions(context.Context) (map[string]condition, error) {
 	all := map[string]condition{}
-	for _, name := range d.Services() {
-		p, c := d.known(name).Process, condition{state: stopped}
-		if p.Alive() {
-			c = condition{running, "pid " + strconv.Itoa(p.PID)}
-			if p.IsPaused() {
-				c.state = paused
-			}
+	for name, one := range d.state.Services {
+		switch p := one.Process; {
+		case p.IsPaused():
+			all[name] = condition{paused, "pid " + strconv.Itoa(p.PID)}
+		case p.Alive():
+			all[name] = condition{running, "pid " + strconv.Itoa(p.PID)}
 		}
-		all[name] = c
 	}
 	return all, nil
 }

@@ -26,10 +26,11 @@ func (d *nativeDriver) up(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(d.logPath("any")), 0o755); err != nil {
 		return err
 	}
-	if err := d.holdPorts(ctx); err != nil {
+	defer d.release()
+	idle := slices.DeleteFunc(d.Services(), func(name string) bool { return d.known(name).Process.Alive() })
+	if err := d.hold(ctx, idle...); err != nil {
 		return err
 	}
-	defer d.release()
 	if err := programs.Ensure(ctx, d.options.Out, d.options.NoInstall, programs.Stack); err != nil {
 		return fmt.Errorf("%w: %w", errNothingStarted, err)
 	}

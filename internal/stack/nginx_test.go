@@ -51,7 +51,7 @@ func TestNginx_AcceptsTheConfiguration(t *testing.T) {
 func TestRequestLog_TellsWhatWasPassedOnAndWhenItWasRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := &nativeDriver{Stack: stackOf(t, Topology{})}
+	d := &nativeDriver{stackOf(t, Topology{})}
 	require.NoError(t, d.remember(Nginx, serviceState{Dir: dir}))
 	_, err := d.PassedOn()
 	require.ErrorIs(t, err, os.ErrNotExist)

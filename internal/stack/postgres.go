@@ -77,9 +77,9 @@ func (d *nativeDriver) follow(ctx context.Context) error {
 	if !d.Ended {
 		return errors.New("no server was ended by `stack promote postgres`")
 	}
+	defer d.release()
 	if err := d.hold(ctx, d.StandbyServer()); err != nil {
 		return err
 	}
-	defer d.release()
 	return d.ensureStandby(ctx)
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // The drivers. Auto takes compose where a Docker engine answers and has or gets the images, native
@@ -65,14 +67,17 @@ type Options struct {
 
 // check refuses what no stack can be.
 func (o *Options) check() error {
-	if !slices.Contains([]string{"", Auto, Native, Compose}, o.Driver) {
-		return fmt.Errorf("unknown driver %q: auto, native or compose", o.Driver)
-	}
-	if !slices.Contains([]string{"", Single, Sentinel}, o.Redis) {
-		return fmt.Errorf("unknown kind of Redis %q: single or sentinel", o.Redis)
-	}
-	if !slices.Contains([]string{"", Single, Standby, SyncStandby}, o.Postgres) {
-		return fmt.Errorf("unknown kind of PostgreSQL %q: single, standby or sync-standby", o.Postgres)
+	for _, option := range []struct {
+		flag, value string
+		known       []string
+	}{
+		{"driver", o.Driver, []string{Auto, Native, Compose}},
+		{"redis", o.Redis, []string{Single, Sentinel}},
+		{"postgres", o.Postgres, []string{Single, Standby, SyncStandby}},
+	} {
+		if option.value != "" && !slices.Contains(option.known, option.value) {
+			return fmt.Errorf("unknown %s %q: it is one of %v", option.flag, option.value, option.known)
+		}
 	}
 	if o.PortOffset < 0 || o.PortOffset > maxOffset {
 		return fmt.Errorf("the port offset must be between 0 and %d", maxOffset)
@@ -103,6 +108,7 @@ type Stack struct {
 	driver  driver // nil as long as `up` has not chosen one
 	mu      sync.Mutex
 	state   *state
+	held    []*localserver.Port // while services are started
 }
 
 // A driver runs the services in its way.
@@ -116,7 +122,7 @@ type driver interface {
 	// control does a verb of the switchboard to a service: start and stop, kill, pause and resume.
 	// Doing what is done already is no error. It returns errNativeOnly for what it cannot do.
 	control(ctx context.Context, verb, service string) error
-	// conditions tells of every service whether it runs.
+	// conditions tells of every service whether it runs; one that is not in there is stopped.
 	conditions(ctx context.Context) (map[string]condition, error)
 }
 
@@ -177,7 +183,7 @@ func (s *Stack) newDriver() driver {
 	if s.state.Driver == Compose {
 		return &composeDriver{s}
 	}
-	return &nativeDriver{Stack: s}
+	return &nativeDriver{s}
 }
 
 func (s *Stack) noStack() error { return fmt.Errorf("%w in %s", ErrNoStack, s.Dir) }

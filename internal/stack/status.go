@@ -63,7 +63,7 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 }
 
 func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.state, ID: c.id}
+	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: cmp.Or(c.state, stopped), ID: c.id}
 	switch {
 	case s.IsReplicated() && (name == Redis || name == RedisReplica):
 		status.Role = s.redisRole(ctx, name)

@@ -22,29 +22,17 @@ const doorTimeout = 15 * time.Second
 // errNothingStarted marks a refusal: `up` has changed nothing.
 var errNothingStarted = errors.New("nothing was started")
 
-// portsTaken makes a refusal of an error about ports; nil stays nil.
-func portsTaken(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w\n%w (stop what is there, or take other ports with --port-offset 1000)", err, errNothingStarted)
-}
-
 // Up brings the whole stack up, or what is missing of it, and returns when it answers through
 // nginx.
 func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.bringUp) }
 
 func (s *Stack) bringUp(ctx context.Context) error {
-	begun := time.Now()
-	isNew := s.driver == nil
+	begun, isNew := time.Now(), s.driver == nil
 	why, err := s.decide(ctx)
 	if err != nil {
 		return err
 	}
 	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.Driver, why, s.Dir)
-	if s.options.Direct && !s.Direct {
-		s.printf("the compose driver connects its services through the fault proxy in any case\n")
-	}
 	_ = s.faults().HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
 	if s.IsReplicated() {
 		_ = s.setReplication(ctx, true)
@@ -61,34 +49,28 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	if interrupted(err) {
 		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.printSummary(time.Since(begun))
 	}
-	s.printSummary(time.Since(begun))
-	return nil
+	return err
 }
 
-// decide chooses driver, ports and environment, or keeps those of the stack that is up, and writes
-// them down.
+// decide chooses what a new stack is, or keeps what is up, and writes it down.
 func (s *Stack) decide(ctx context.Context) (why string, err error) {
-	name, why := s.state.Driver, "as before"
-	if name != "" {
+	o, driver, why := &s.options, s.state.Driver, "as before"
+	if driver != "" {
 		err = s.checkAgainstWhatIsUp()
 	} else {
-		name, why, err = s.choose(ctx)
+		driver, why, err = o.choose(ctx)
 	}
 	if err != nil {
 		return "", err
 	}
-	o := &s.options
-	if len(o.Programs) > 0 && name != Native {
-		return "", fmt.Errorf("another program for the replicas needs the native driver, this is %s", name)
-	}
 	err = s.update(func(d *state) {
-		d.Driver, d.Env, d.Programs = name, slices.Sorted(slices.Values(o.Env)), map[string]string{}
+		d.Driver, d.Env, d.Programs = driver, slices.Sorted(slices.Values(o.Env)), map[string]string{}
 		maps.Copy(d.Programs, o.Programs)
-		d.Direct = d.Direct || o.Direct && name == Native
-		d.Console = d.Console || o.Console && name == Native
+		d.Direct = d.Direct || o.Direct
+		d.Console = d.Console || o.Console && driver == Native
 		if isReplicated(o.Postgres) {
 			d.Postgres = o.Postgres
 		}
@@ -105,47 +87,37 @@ func isReplicated(kind string) bool { return kind != "" && kind != Single }
 
 // checkAgainstWhatIsUp refuses options that the stack that is up could only have from its start.
 func (s *Stack) checkAgainstWhatIsUp() error {
-	o, known := &s.options, s.state
-	differs := ""
-	switch {
-	case o.Driver != "" && o.Driver != Auto && o.Driver != known.Driver:
-		differs = "is on the " + known.Driver + " driver"
-	case o.PortOffset != 0 && o.PortOffset != known.Offset:
-		differs = fmt.Sprintf("has port offset %d", known.Offset)
-	case o.Redis != "" && o.Redis != cmp.Or(known.Redis, Single):
-		differs = "has another kind of Redis"
-	case o.Postgres != "" && o.Postgres != cmp.Or(known.Postgres, Single):
-		differs = "has another kind of PostgreSQL"
-	case o.Direct && !known.Direct:
-		differs = "has the fault proxy"
+	for _, option := range []struct {
+		flag       string
+		wanted, is any
+	}{
+		{"driver", s.options.Driver, s.state.Driver},
+		{"port-offset", s.options.PortOffset, s.Offset},
+		{"redis", s.options.Redis, cmp.Or(s.Redis, Single)},
+		{"postgres", s.options.Postgres, cmp.Or(s.Postgres, Single)},
+		{"direct", s.options.Direct, s.Direct},
+	} {
+		if !slices.Contains([]any{"", Auto, 0, false, option.is}, option.wanted) {
+			return fmt.Errorf("the stack in %s has --%s=%v: take it down first", s.Dir, option.flag, option.is)
+		}
 	}
-	if differs == "" {
-		return nil
-	}
-	return fmt.Errorf("the stack in %s %s: take it down first", s.Dir, differs)
+	return nil
 }
 
 // choose returns the driver of a new stack, with the reason.
-func (s *Stack) choose(ctx context.Context) (name, why string, err error) {
-	o, only := &s.options, "" // what only the native driver can do
-	switch {
-	case isReplicated(o.Postgres):
-		only = "--postgres standby"
-	case isReplicated(o.Redis):
-		only = "--redis sentinel"
-	case o.Direct && o.Driver == Compose:
-		only = "--direct"
-	}
-	switch {
-	case only != "" && o.Driver == Compose:
-		return "", "", fmt.Errorf("only the native driver can do %s: leave --driver out, or say --driver native", only)
-	case only != "":
-		return Native, "as " + only + " needs it", nil
+func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
+	switch onlyNative := isReplicated(o.Postgres) || isReplicated(o.Redis) || o.Direct || len(o.Programs) > 0; {
+	case onlyNative && o.Driver == Compose:
+		return "", "", errors.New("only the native driver can do --redis sentinel, --postgres standby, --direct and other programs")
+	case onlyNative:
+		return Native, "the only one with these options", nil
 	case o.Driver != "" && o.Driver != Auto:
 		return o.Driver, "as asked for", nil
 	}
-	name, why = composeOrNative(ctx)
-	return name, why, nil
+	if _, err := chooseImages(ctx); err != nil {
+		return Native, err.Error(), nil
+	}
+	return Compose, "a Docker engine answers and the images are at hand", nil
 }
 
 // probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
