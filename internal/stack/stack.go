@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,6 +95,9 @@ func (o *Options) check() error {
 // busy with a slow payment could take a minute. Whoever stops a stack by hand does not want to wait
 // for it, and nothing is lost.
 const stopGrace = 10 * time.Second
+
+// nameWidth is the length of the longest name, postgres-standby.
+const nameWidth = 16
 
 // Stack is one local deployment. Several commands on the same one wait for each other, across
 // processes.
@@ -194,7 +198,7 @@ func (s *Stack) Down(ctx context.Context) error {
 		s.printf("no stack in %s\n", s.Dir)
 		return nil
 	}
-	return s.locked(ctx, func(ctx context.Context) error {
+	return s.locked(ctx, func() error {
 		return s.step("down", "", func() (string, error) {
 			if s.driver != nil {
 				if err := s.driver.down(ctx); err != nil {
@@ -222,13 +226,40 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 	return s.driver.logs(ctx, out, services, follow)
 }
 
+// show runs a command that writes logs, until it or ctx ends.
+func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("show logs: %w", err)
+	}
+	return nil
+}
+
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was
 // built if the path is empty.
 func (s *Stack) Use(ctx context.Context, name, program string) error {
-	return s.locked(ctx, func(context.Context) error {
+	return s.locked(ctx, func() error {
 		if s.driver == nil {
 			return s.noStack()
 		}
 		return s.update(func(d *state) { d.Programs[name] = program })
 	})
+}
+
+// step does something, and prints a line when it is done: name, address, state, seconds. The error
+// itself comes later.
+func (s *Stack) step(name, where string, do func() (state string, err error)) error {
+	begun := time.Now()
+	state, err := do()
+	if err != nil {
+		state, err = "FAILED", fmt.Errorf("%s: %w", name, err)
+	}
+	s.printf("  %-*s %-17s %-28s %5.1f s\n", nameWidth, name, where, state, time.Since(begun).Seconds())
+	return err
+}
+
+// printf shows something to the user; if the output is closed, the work goes on. One call is one
+// write: the lines of parallel steps don't mix.
+func (s *Stack) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.options.Out, format, args...)
 }

@@ -1,24 +1,35 @@
 package stack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// state is what the stack remembers between commands, in a file of its folder.
+// lockTimeout bounds the wait for another command on the same stack: a first `up` may build and
+// install for minutes.
+const lockTimeout = 15 * time.Minute
+
+// stateName is the file in a stack's folder that has its state. It also marks the folder as ours.
+const stateName = "state.json"
+
+// state is what the stack remembers between commands.
 type state struct {
 	Driver string `json:"driver"` // empty: no stack was brought up yet
 	Topology
 	Env      []string                `json:"env,omitempty"` // KEY=VALUE for both replicas
-	Programs map[string]string       `json:"programs"`      // what runs in place of the oncepay that is built, by service or Oncepay
+	Programs map[string]string       `json:"programs"`      // in place of the oncepay that is built, by service or Oncepay
 	Images   map[string]string       `json:"images,omitempty"`
-	Services map[string]serviceState `json:"services,omitempty"` // native driver only
+	Services map[string]serviceState `json:"services"` // native driver only
 }
 
 // serviceState is what is known of a native service.
@@ -28,28 +39,24 @@ type serviceState struct {
 	Dir      string              `json:"dir,omitempty"` // where its files are
 }
 
-func (s *Stack) statePath() string { return filepath.Join(s.Dir, "state.json") }
+func (s *Stack) statePath() string { return filepath.Join(s.Dir, stateName) }
+
+// Claimed reports whether the folder is a stack's.
+func (s *Stack) Claimed() bool { return s.driver != nil }
 
 // load reads the state again: other commands may have changed it.
 func (s *Stack) load() error {
-	s.state = &state{}
+	s.state = &state{Services: map[string]serviceState{}}
 	s.Topology = &s.state.Topology // so that a decision of `up` or `promote` counts at once
 	raw, err := os.ReadFile(s.statePath())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	case err == nil:
-		err = json.Unmarshal(raw, s.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.driver, s.Offset = nil, s.options.PortOffset
+		return nil
 	}
-	if err != nil {
+	if err = errors.Join(err, json.Unmarshal(raw, s.state)); err != nil {
 		return fmt.Errorf("read the stack's state %s: %w", s.statePath(), err)
 	}
-	s.driver = nil
-	if s.state.Driver == "" {
-		s.Offset = s.options.PortOffset
-	} else {
-		s.driver = s.newDriver()
-	}
+	s.driver = s.newDriver()
 	return nil
 }
 
@@ -79,12 +86,74 @@ func (s *Stack) known(name string) serviceState {
 // PID is the main process of a service. Native only.
 func (s *Stack) PID(name string) int { return s.known(name).Process.PID }
 
-// remember says what is known of a native service from now on.
-func (s *Stack) remember(name string, one serviceState) error {
-	return s.update(func(d *state) {
-		if d.Services == nil {
-			d.Services = map[string]serviceState{}
+// locked does something while no other command does, with the state as the last one left it. It
+// makes the stack's folder, and refuses one that is another's: `down` removes it with all that is
+// in it.
+func (s *Stack) locked(ctx context.Context, do func() error) error {
+	folder, err := s.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", s.Dir, err)
+	}
+	defer func() { _ = folder.Close() }()
+	if err := s.load(); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(s.Dir); err != nil || s.driver == nil && len(entries) > 0 {
+		return errors.Join(err, fmt.Errorf("%s holds files that are not a stack's: choose another --dir", s.Dir))
+	}
+	return do()
+}
+
+// lock waits until no other command works on the folder. If that takes longer than a moment, it says
+// so.
+func (s *Stack) lock(ctx context.Context) (folder *os.File, err error) {
+	tries := 0
+	err = wait.For(ctx, lockTimeout, localserver.PollInterval, func(context.Context) error {
+		folder, err = tryLock(s.Dir)
+		if tries++; tries == 50 {
+			s.printf("waiting for another stack command …\n")
 		}
-		d.Services[name] = one
+		// A `down` may have removed it since, perhaps while we made it (mkdir: file exists).
+		again := errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)
+		if err != nil && !again {
+			err = wait.Stop(err)
+		}
+		return err
 	})
+	return folder, err
+}
+
+func tryLock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	locked, statErr := folder.Stat()
+	there, gone := os.Stat(dir)
+	if err = errors.Join(err, statErr, gone); err == nil && !os.SameFile(locked, there) {
+		err = fs.ErrNotExist // a `down` removed the folder between our open and our lock
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
+}
+
+// remove removes the folder, which must be locked. The mark goes last: if this is interrupted, the
+// folder is still known as ours.
+func (s *Stack) remove() error {
+	entries, err := os.ReadDir(s.Dir)
+	for _, entry := range entries {
+		if entry.Name() != stateName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(s.Dir)
 }

@@ -1,19 +1,26 @@
 package stack
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // ServiceStatus is what is known of a service.
 type ServiceStatus struct {
 	Name string
-	Addr string
 	// State is ready, not ready, paused or stopped.
 	State string
 	// ID is the process or container.
@@ -37,10 +44,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
-	names := s.Services()
-	services = make([]ServiceStatus, len(names))
+	services = make([]ServiceStatus, len(s.Services()))
 	var asking errgroup.Group
-	for i, name := range names {
+	for i, name := range s.Services() {
 		asking.Go(func() error {
 			services[i] = s.statusOf(ctx, name, conditions[name])
 			return nil
@@ -63,9 +69,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 }
 
 func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: cmp.Or(c.state, stopped), ID: c.id}
+	status := ServiceStatus{Name: name, State: cmp.Or(c.state, stopped), ID: c.id}
 	switch {
-	case s.IsReplicated() && (name == Redis || name == RedisReplica):
+	case s.IsReplicated() && slices.Contains(redisPair, name):
 		status.Role = s.redisRole(ctx, name)
 	case s.HasStandby() && name == s.Primary():
 		status.Role = "primary"
@@ -76,13 +82,13 @@ func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceS
 		status.Remedy = s.remedy(name, c.state)
 		return status
 	}
-	status.State = "ready"
 	var err error
 	if slices.Contains(Replicas, name) {
 		status.Why, err = s.askReplica(ctx, name)
 	} else {
 		err = s.probe(ctx, name)
 	}
+	status.State = "ready"
 	if err != nil {
 		status.State = "not ready"
 		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
@@ -112,9 +118,13 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	}
 	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
 	for _, one := range services {
-		state, why := one.explain(s.dirFlag())
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", nameWidth, one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
-		s.printf("%s\n", strings.TrimRight(text, " "))
+		switch {
+		case one.Remedy != "":
+			one.Why = "end this: stack " + one.Remedy + s.dirFlag()
+		case one.State == "ready" && one.Why != "":
+			one.State = "degraded"
+		}
+		s.printf("  %-*s %-17s %-10s %-14s %s\n", nameWidth, one.Name, s.Addr(one.Name), one.State, one.ID, strings.TrimSpace(one.Role+" "+one.Why))
 	}
 	for _, fault := range active {
 		s.printf("  fault: %s\n", fault)
@@ -122,14 +132,77 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	return nil
 }
 
-// explain returns the state as a person reads it, with the reason or the way out. The flags are
-// those of `stack` for this stack.
-func (one ServiceStatus) explain(flags string) (state, why string) {
-	switch {
-	case one.Remedy != "":
-		return one.State, "end this: stack " + one.Remedy + flags
-	case one.State == "ready" && one.Why != "":
-		return "degraded", one.Why
+// probe asks a service, over the address that everybody uses, whether it is ready.
+func (s *Stack) probe(ctx context.Context, name string) error {
+	switch name {
+	case s.Primary():
+		return localserver.EnsureDatabase(ctx, s.Addr(name))
+	case s.StandbyServer():
+		return localserver.PingPostgres(ctx, s.Addr(name))
+	case Redis, RedisReplica:
+		return s.probeRedis(ctx, name)
+	case Sentinel1, Sentinel2, Sentinel3:
+		return probeSentinel(ctx, s.Addr(name))
 	}
-	return one.State, one.Why
+	return ProbeURL(ctx, s.healthURL(name))
+}
+
+func (s *Stack) healthURL(name string) string {
+	return "http://" + s.Ops(name) + serviceOf(name).health
+}
+
+// askReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
+// be ready without some of them.
+func (s *Stack) askReplica(ctx context.Context, name string) (missing string, err error) {
+	code, text, err := get(ctx, s.healthURL(name))
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Status string
+		Checks map[string]struct {
+			OK    bool
+			Error string
+		}
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return "", fmt.Errorf("%s answers with status %d: %w", name, code, err)
+	}
+	for _, server := range slices.Sorted(maps.Keys(answer.Checks)) {
+		if check := answer.Checks[server]; !check.OK {
+			missing += ", without " + server + " (" + check.Error + ")"
+		}
+	}
+	if code != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	return strings.TrimPrefix(missing, ", "), err
+}
+
+// ProbeURL asks a URL once, and expects status 200.
+func ProbeURL(ctx context.Context, url string) error {
+	code, text, err := get(ctx, url)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d: %s", url, code, bytes.TrimSpace(text))
+	}
+	return err
+}
+
+// get sends the demo account's key along, which only the API looks at.
+func get(ctx context.Context, url string) (code int, text []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer sk_test_demo")
+	req.Close = true // a probe leaves no connection open
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	return resp.StatusCode, text, err
 }

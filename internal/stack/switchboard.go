@@ -80,7 +80,7 @@ func (s *Stack) Do(ctx context.Context, name string, args ...string) error {
 	if !s.Claimed() {
 		return s.noStack()
 	}
-	return s.locked(ctx, func(ctx context.Context) error { return s.apply(ctx, v, args) })
+	return s.locked(ctx, func() error { return s.apply(ctx, v, args) })
 }
 
 func (s *Stack) apply(ctx context.Context, v verb, args []string) (err error) {

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -24,7 +27,9 @@ var errNothingStarted = errors.New("nothing was started")
 
 // Up brings the whole stack up, or what is missing of it, and returns when it answers through
 // nginx.
-func (s *Stack) Up(ctx context.Context) error { return s.locked(ctx, s.bringUp) }
+func (s *Stack) Up(ctx context.Context) error {
+	return s.locked(ctx, func() error { return s.bringUp(ctx) })
+}
 
 func (s *Stack) bringUp(ctx context.Context) error {
 	begun, isNew := time.Now(), s.driver == nil
@@ -46,7 +51,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 			return "GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, s.probeDoor)
 		})
 	}
-	if interrupted(err) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EINTR) { // Ctrl-C, or the like
 		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
 	}
 	if err == nil {
@@ -118,6 +123,41 @@ func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
 		return Native, err.Error(), nil
 	}
 	return Compose, "a Docker engine answers and the images are at hand", nil
+}
+
+// Oncepay is the service's program.
+const Oncepay = "oncepay"
+
+// ourPrograms are those that a stack needs.
+var ourPrograms = []string{Oncepay, "pspsim", "stack"}
+
+func (s *Stack) binDir() string { return filepath.Join(s.Dir, "bin") }
+
+// Program is the path of one of our programs.
+func (s *Stack) Program(name string) string { return filepath.Join(s.binDir(), name) }
+
+// oncepayOf is the path of the program that a replica runs, or, by the name Oncepay, of commands.
+func (s *Stack) oncepayOf(name string) string {
+	return cmp.Or(s.state.Programs[name], s.Program(Oncepay))
+}
+
+// build compiles our programs, with these variables added to the environment.
+func (s *Stack) build(ctx context.Context, env ...string) error {
+	s.printf("  building, which takes a minute or two the first time\n")
+	return s.step("build", "", func() (string, error) {
+		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
+		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
+		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags, "-o", s.binDir() + "/"}
+		for _, name := range ourPrograms {
+			args = append(args, "./cmd/"+name)
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out)
+		}
+		return strings.Join(ourPrograms, ", "), nil
+	})
 }
 
 // probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
