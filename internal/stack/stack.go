@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -208,31 +207,6 @@ func (s *Stack) Down(ctx context.Context) error {
 			return "all removed", s.remove()
 		})
 	})
-}
-
-// Logs writes to out what the services have printed; no services means all.
-func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
-	if s.driver == nil {
-		return s.noStack()
-	}
-	if len(services) == 0 {
-		services = s.Services()
-	}
-	for _, name := range services {
-		if !slices.Contains(s.Services(), name) {
-			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
-		}
-	}
-	return s.driver.logs(ctx, out, services, follow)
-}
-
-// show runs a command that writes logs, until it or ctx ends.
-func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("show logs: %w", err)
-	}
-	return nil
 }
 
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was

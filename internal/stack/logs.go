@@ -1,0 +1,80 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Logs writes to out what the services have printed; no services means all.
+func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
+	if s.driver == nil {
+		return s.noStack()
+	}
+	if len(services) == 0 {
+		services = s.Services()
+	}
+	for _, name := range services {
+		if !slices.Contains(s.Services(), name) {
+			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
+		}
+	}
+	return s.driver.logs(ctx, out, services, follow)
+}
+
+// show runs a command that writes logs, until it or ctx ends.
+func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("show logs: %w", err)
+	}
+	return nil
+}
+
+// KeyLogs prints what the replicas have logged about the requests with one idempotency key, in the
+// order in which it happened: when, where, which request, and what.
+func (s *Stack) KeyLogs(ctx context.Context, key string) error {
+	var text bytes.Buffer
+	if err := s.Logs(ctx, &text, Replicas, false); err != nil {
+		return err
+	}
+	lines := linesOf(key, text.String())
+	if len(lines) == 0 {
+		return fmt.Errorf("the replicas have logged nothing about the key %q", key)
+	}
+	for _, line := range lines {
+		fields := []string{line.Get("time").Time().Format("15:04:05.000"), fmt.Sprintf("%.8s", line.Get("request_id"))}
+		for _, name := range []string{"pod_id", "level", "msg", "result", "endpoint", "method", "path", "status", "code", "error", "cause"} {
+			if value := line.Get(name).String(); value != "" {
+				fields = append(fields, value)
+			}
+		}
+		s.printf("%s\n", strings.Join(fields, " "))
+	}
+	return nil
+}
+
+// linesOf picks the lines of all copies of requests with a key: nginx may pass a request on to
+// another replica, with its ID.
+func linesOf(key, text string) (lines []gjson.Result) {
+	copyOf := func(line gjson.Result) string {
+		return line.Get("pod_id").String() + " " + line.Get("request_id").String()
+	}
+	has := map[string]bool{}
+	for raw := range strings.Lines(text) {
+		if begin := strings.IndexByte(raw, '{'); begin >= 0 && gjson.Valid(raw[begin:]) { // Docker puts the service's name in front
+			line := gjson.Parse(raw[begin:])
+			has[copyOf(line)] = has[copyOf(line)] || line.Get("key").String() == key
+			lines = append(lines, line)
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(line gjson.Result) bool { return !has[copyOf(line)] })
+	slices.SortStableFunc(lines, func(a, b gjson.Result) int { return a.Get("time").Time().Compare(b.Get("time").Time()) })
+	return lines
+}
