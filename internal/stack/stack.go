@@ -193,29 +193,25 @@ func (s *Stack) noStack() error { return fmt.Errorf("%w in %s", ErrNoStack, s.Di
 
 // Down removes the stack and its data. A stack that isn't there is no error.
 func (s *Stack) Down(ctx context.Context) error {
-	if !s.Claimed() {
-		s.printf("no stack in %s\n", s.Dir)
-		return nil
-	}
-	return s.locked(ctx, func() error {
+	err := s.whileUp(ctx, func() error {
 		return s.step("down", "", func() (string, error) {
-			if s.driver != nil {
-				if err := s.driver.down(ctx); err != nil {
-					return "", err
-				}
+			if err := s.driver.down(ctx); err != nil {
+				return "", err
 			}
 			return "all removed", s.remove()
 		})
 	})
+	if errors.Is(err, ErrNoStack) {
+		s.printf("%v\n", err)
+		return nil
+	}
+	return err
 }
 
 // Use has a replica, or Oncepay, run another program from its next start on, or the one that was
 // built if the path is empty.
 func (s *Stack) Use(ctx context.Context, name, program string) error {
-	return s.locked(ctx, func() error {
-		if s.driver == nil {
-			return s.noStack()
-		}
+	return s.whileUp(ctx, func() error {
 		return s.update(func(d *state) { d.Programs[name] = program })
 	})
 }

@@ -104,6 +104,19 @@ func (s *Stack) locked(ctx context.Context, do func() error) error {
 	return do()
 }
 
+// whileUp does something to a stack that is up, while no other command does.
+func (s *Stack) whileUp(ctx context.Context, do func() error) error {
+	if !s.Claimed() {
+		return s.noStack()
+	}
+	return s.locked(ctx, func() error {
+		if !s.Claimed() { // it was taken down meanwhile
+			return errors.Join(s.noStack(), s.remove())
+		}
+		return do()
+	})
+}
+
 // lock waits until no other command works on the folder. If that takes longer than a moment, it says
 // so.
 func (s *Stack) lock(ctx context.Context) (folder *os.File, err error) {
