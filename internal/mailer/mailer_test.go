@@ -89,10 +89,7 @@ func (p *post) connect(url string) {
 
 // received are the mails that the sink has.
 func (p *post) received() []mailsink.Mail {
-	p.t.Helper()
-	mails, err := p.sink.List("", 0)
-	require.NoError(p.t, err)
-	return mails
+	return p.sink.List("", 0)
 }
 
 func (p *post) verdicts() (verdicts []Verdict) {
