@@ -1,21 +1,23 @@
 // Command cluster is the measured part of task kubernetes:try: clients order and pay at a steady
 // rate while a step after the other replaces, kills and takes away parts of the cluster. It writes
-// what the clients noticed of each step, and compares every answer with the books. It runs on the
-// node (scripts/kubernetes/node.sh), which says where the services are, with kubectl and ctr on its
-// PATH.
+// what the clients noticed of each step (scripts/kubernetes/step.sh), and compares every answer with
+// the books. It runs on the node (scripts/kubernetes/node.sh), which says where the services are.
 //
 //	cluster          a rolling update, and a replica's death
 //	cluster --all    every step; ten minutes
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -63,7 +65,7 @@ func run(ctx context.Context, all bool) error {
 	// One address for all: the Service chooses the replica.
 	wire := workload.NewWire(map[string]string{"nginx": url, "api-1": url, "api-2": url}, j)
 	defer wire.Close()
-	t := &trial{journal: j, wire: wire, clients: workload.NewClients(wire, shop, 1, 1), memory: map[string]int64{}, reader: books.Reader{
+	t := &trial{journal: j, wire: wire, clients: workload.NewClients(wire, shop, 1, 1), reader: books.Reader{
 		DatabaseURL: os.Getenv("DATABASE_URL"), RedisAddr: os.Getenv("REDIS_ADDR"), ProviderURL: os.Getenv("PSP_URL"),
 		APIKeys: shop.Accounts, Opening: shop.Opening,
 	}}
@@ -73,13 +75,32 @@ func run(ctx context.Context, all bool) error {
 	return t.judge(ctx)
 }
 
+// step changes the cluster.
+type step struct {
+	name    string
+	command string // of scripts/kubernetes/step.sh
+	busy    bool   // more clients order meanwhile
+}
+
+var steps = []step{
+	{"rolling update", "update", false},
+	{"`kill -9` of a replica", "kill", false},
+	{"`kubectl delete --force` of a replica", "delete", false},
+	{"`kubectl drain` of the node", "drain", false},
+	{"PostgreSQL replaced", "replace statefulset/postgres", false},
+	{"PostgreSQL away for a minute", "away statefulset/postgres", false},
+	{"Redis replaced", "replace deployment/redis", false},
+	{"Redis away for a minute", "away deployment/redis", false},
+	{fmt.Sprintf("%d orders a second until there are four replicas", limit), "grow", true},
+	{"rolling update of these four, at the same rate", "update", true},
+}
+
 // trial is one run.
 type trial struct {
 	journal *journal.Writer
 	wire    *workload.Wire
 	clients *workload.Clients
 	reader  books.Reader
-	memory  map[string]int64 // the most that a container used, by its name
 }
 
 // load takes the steps while clients shop, and shows what they noticed of each.
@@ -89,11 +110,13 @@ func (t *trial) load(ctx context.Context, all bool) error {
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { t.clients.Steady(shopping, rate) })
-	group.Go(func() { t.watchMemory(shopping) })
-
+	chosen := steps[:2]
+	if all {
+		chosen = steps
+	}
 	_ = wait.Pause(ctx, settle)
 	fmt.Print(header)
-	for _, s := range t.steps(all) {
+	for _, s := range chosen {
 		from := time.Since(t.wire.Began)
 		if err := t.take(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -113,11 +136,20 @@ func (t *trial) take(ctx context.Context, s step) error {
 	if s.busy {
 		group.Go(func() { t.clients.Steady(more, limit) })
 	}
-	err := then(s.do, whole)(ctx)
-	if s.losesRedis { // events of before may not be in its stream
+	pod := ""
+	for _, a := range t.journal.Attempts() {
+		pod = cmp.Or(a.Replica, pod)
+	}
+	cmd := exec.CommandContext(ctx, "scripts/kubernetes/step.sh", strings.Fields(s.command)...) //nolint:gosec // of the list above
+	cmd.Env = append(os.Environ(), "POD="+pod)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	if strings.HasSuffix(s.command, "redis") { // events of before may not be in its stream
 		t.reader.Lost, t.reader.Since = []books.Stream{{}}, time.Now()
 	}
-	return err
+	return nil
 }
 
 // judge has clients finish their requests, and then compares what they saw with the books.
@@ -130,11 +162,7 @@ func (t *trial) judge(ctx context.Context) error {
 		return err
 	}
 	attempts := t.journal.Attempts()
-	fmt.Printf("\n%s\nmost memory of a container:", retried(attempts))
-	for _, name := range []string{"oncepay", "postgres", "redis", "pspsim"} {
-		fmt.Printf(" %s %d MiB", name, t.memory[name]>>20)
-	}
-	fmt.Printf("\n%d attempts, %d keys; %d orders, %d payments, %d charges\n",
+	fmt.Printf("\n%s\n%d attempts, %d keys; %d orders, %d payments, %d charges\n", retried(attempts),
 		len(attempts), len(verify.History(attempts)), len(held.Orders), len(held.Payments), len(held.Charges))
 	violations := verify.All(attempts, held, patience)
 	for _, v := range violations {
