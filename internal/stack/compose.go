@@ -132,19 +132,13 @@ func (d *composeDriver) compose(ctx context.Context, args ...string) *exec.Cmd {
 func (d *composeDriver) run(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, composeTimeout)
 	defer cancel()
-	if out, err := d.compose(ctx, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("docker compose %s: %w\n%s", args[0], errors.Join(err, ctx.Err()), out)
-	}
-	return nil
+	_, err := output(d.compose(ctx, args...))
+	return err
 }
 
 // docker runs a command to its end, and returns what it printed.
 func docker(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("docker %s: %w: %s", args[0], errors.Join(err, ctx.Err()), out)
-	}
-	return string(out), err
+	return output(exec.CommandContext(ctx, "docker", args...))
 }
 
 func (d *composeDriver) up(ctx context.Context) error {

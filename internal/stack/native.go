@@ -251,10 +251,11 @@ func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 func (d *nativeDriver) conditions(context.Context) (map[string]condition, error) {
 	all := map[string]condition{}
 	for name, one := range d.state.Services {
-		if p := one.Process; p.IsPaused() {
-			all[name] = condition{paused, "pid " + strconv.Itoa(p.PID)}
-		} else if p.Alive() {
-			all[name] = condition{running, "pid " + strconv.Itoa(p.PID)}
+		if one.Process.Alive() {
+			all[name] = condition{running, "pid " + strconv.Itoa(one.Process.PID)}
+		}
+		if one.Process.IsPaused() {
+			all[name] = condition{paused, "pid " + strconv.Itoa(one.Process.PID)}
 		}
 	}
 	return all, nil
@@ -310,9 +311,6 @@ func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.oncepayOf(Oncepay), args...)
 	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(s.PostgresPrimary()),
 		"DATABASE_SERVICE_ROLE=" + localserver.ServiceRole, "DATABASE_SERVICE_PASSWORD=" + localserver.ServicePassword}
-	out, err := cmd.CombinedOutput()
-	if err := errors.Join(err, ctx.Err(), os.WriteFile(s.logPath(args[0]), out, 0o600)); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return string(out), nil
+	out, err := output(cmd)
+	return out, errors.Join(err, os.WriteFile(s.logPath(args[0]), []byte(out), 0o600))
 }

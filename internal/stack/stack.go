@@ -6,11 +6,13 @@ package stack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,8 +40,8 @@ type Options struct {
 	Dir string
 	// Driver is Auto (also when empty), Native or Compose.
 	Driver string
-	// Redis is Single or Sentinel, and Postgres Single, Standby or SyncStandby: more than a single
-	// server is native only. Empty means what the stack that is up has, or Single.
+	// Redis is Single or Sentinel, and Postgres Single, Standby or SyncStandby. Empty means what the
+	// stack that is up has, or Single. More than a single server is native only.
 	Redis, Postgres string
 	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s.
 	Env []string
@@ -65,18 +67,24 @@ type Options struct {
 	Out io.Writer
 }
 
-// check refuses what no stack can be.
-func (o *Options) check() error {
+// check refuses what no stack can be, and what a stack that is up can only have from its start.
+func (o *Options) check(up *state) error {
 	for _, option := range []struct {
-		flag, value string
-		known       []string
+		flag       string
+		wanted, is any
+		known      []any
 	}{
-		{"driver", o.Driver, []string{Auto, Native, Compose}},
-		{"redis", o.Redis, []string{Single, Sentinel}},
-		{"postgres", o.Postgres, []string{Single, Standby, SyncStandby}},
+		{"driver", o.Driver, up.Driver, []any{Native, Compose}},
+		{"redis", o.Redis, cmp.Or(up.Redis, Single), []any{Single, Sentinel}},
+		{"postgres", o.Postgres, cmp.Or(up.Postgres, Single), []any{Single, Standby, SyncStandby}},
+		{"port-offset", o.PortOffset, up.Offset, nil},
+		{"direct", o.Direct, up.Direct, nil},
 	} {
-		if option.value != "" && !slices.Contains(option.known, option.value) {
-			return fmt.Errorf("unknown %s %q: it is one of %v", option.flag, option.value, option.known)
+		switch isSet := !slices.Contains([]any{"", Auto, 0, false}, option.wanted); {
+		case isSet && option.known != nil && !slices.Contains(option.known, option.wanted):
+			return fmt.Errorf("unknown %s %q: it is one of %v", option.flag, option.wanted, option.known)
+		case isSet && up.Driver != "" && option.wanted != option.is:
+			return fmt.Errorf("the stack that is up has --%s=%v: take it down first", option.flag, option.is)
 		}
 	}
 	if o.PortOffset < 0 || o.PortOffset > maxOffset {
@@ -150,9 +158,6 @@ func New(opts Options) (*Stack, error) {
 	if opts.Dir == "" {
 		opts.Dir = ".stack"
 	}
-	if err := opts.check(); err != nil {
-		return nil, err
-	}
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
@@ -167,19 +172,13 @@ func New(opts Options) (*Stack, error) {
 // findRoot walks up from the working directory to our go.mod.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
-	}
-	for {
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		module, _ := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if bytes.HasPrefix(module, []byte("module github.com/oncepay/oncepay\n")) {
 			return dir, nil
 		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("run this inside the oncepay repository")
-		}
-		dir = filepath.Dir(dir)
 	}
+	return "", errors.Join(err, errors.New("run this inside the oncepay repository"))
 }
 
 func (s *Stack) newDriver() driver {
@@ -214,6 +213,15 @@ func (s *Stack) Use(ctx context.Context, name, program string) error {
 	return s.whileUp(ctx, func() error {
 		return s.update(func(d *state) { d.Programs[name] = program })
 	})
+}
+
+// output runs a command to its end; the error has what it printed.
+func output(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out), err
 }
 
 // step does something, and prints a line when it is done: name, address, state, seconds. The error

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -153,30 +151,23 @@ func (s *Stack) healthURL(name string) string {
 
 // askReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
 // be ready without some of them.
-func (s *Stack) askReplica(ctx context.Context, name string) (missing string, err error) {
+func (s *Stack) askReplica(ctx context.Context, name string) (_ string, err error) {
+	var missing []string
 	code, text, err := get(ctx, s.healthURL(name))
 	if err != nil {
 		return "", err
 	}
-	var answer struct {
-		Status string
-		Checks map[string]struct {
-			OK    bool
-			Error string
-		}
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return "", fmt.Errorf("%s answers with status %d: %w", name, code, err)
-	}
-	for _, server := range slices.Sorted(maps.Keys(answer.Checks)) {
-		if check := answer.Checks[server]; !check.OK {
-			missing += ", without " + server + " (" + check.Error + ")"
+	answer := gjson.ParseBytes(text)
+	for server, check := range answer.Get("checks").Map() {
+		if !check.Get("ok").Bool() {
+			missing = append(missing, "without "+server+" ("+check.Get("error").String()+")")
 		}
 	}
 	if code != http.StatusOK {
-		err = errors.New(answer.Status)
+		err = fmt.Errorf("%s (status %d)", cmp.Or(answer.Get("status").String(), "no answer of a replica"), code)
 	}
-	return strings.TrimPrefix(missing, ", "), err
+	slices.Sort(missing)
+	return strings.Join(missing, ", "), err
 }
 
 // ProbeURL asks a URL once, and expects status 200.

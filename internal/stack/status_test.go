@@ -57,7 +57,7 @@ func TestStatus_SaysWhatAReplicaDoesWithout(t *testing.T) {
 		{200, `{"status":"ready","checks":{"postgres":{"ok":true},"redis":{"ok":true}}}`, "ready pid 1 "},
 		{200, `{"status":"ready","checks":{"postgres":{"ok":true},` + noRedis + `}}`, "degraded pid 1 without redis (EOF)"},
 		{503, `{"status":"unavailable","checks":{"postgres":{"ok":false,"error":"refused"},` + noRedis + `}}`, "not ready pid 1 without postgres (refused), without redis (EOF)"},
-		{503, `{"status":"draining"}`, "not ready pid 1 draining"},
+		{503, `{"status":"draining"}`, "not ready pid 1 draining (status 503)"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()

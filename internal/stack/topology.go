@@ -97,13 +97,13 @@ type Topology struct {
 	Offset int `json:"port_offset"`
 	// Direct connects the services to each other without the fault proxy.
 	Direct bool `json:"direct,omitempty"`
-	// Postgres is Standby, SyncStandby, or empty for a single server.
+	// Postgres is Single (also when empty), Standby or SyncStandby.
 	Postgres string `json:"postgres,omitempty"`
 	// Promoted is the former standby that takes writes; empty: the first server does.
 	Promoted string `json:"promoted,omitempty"`
 	// Ended is set while the former primary is down, with commits that the new one may not have.
 	Ended bool `json:"ended,omitempty"`
-	// Redis is Sentinel, or empty for a single server.
+	// Redis is Single (also when empty) or Sentinel.
 	Redis string `json:"redis,omitempty"`
 	// Console is set if there is one.
 	Console bool `json:"console,omitempty"`
@@ -113,7 +113,7 @@ type Topology struct {
 func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
 
 // HasStandby reports whether PostgreSQL has a standby.
-func (t *Topology) HasStandby() bool { return t.Postgres != "" }
+func (t *Topology) HasStandby() bool { return t.Postgres == Standby || t.Postgres == SyncStandby }
 
 // Primary is the PostgreSQL that takes writes.
 func (t *Topology) Primary() string { return cmp.Or(t.Promoted, Postgres) }

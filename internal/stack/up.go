@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -48,10 +46,12 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	}
 	if err == nil {
 		err = s.step("door", s.Addr(Nginx), func() (string, error) {
-			return "GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, s.probeDoor)
+			return "GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, func(ctx context.Context) error {
+				return ProbeURL(ctx, s.URL()+"/v1/products") // the road from the front door to PostgreSQL
+			})
 		})
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EINTR) { // Ctrl-C, or the like
+	if err != nil && ctx.Err() != nil { // Ctrl-C, or the like
 		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")
 	}
 	if err == nil {
@@ -63,55 +63,28 @@ func (s *Stack) bringUp(ctx context.Context) error {
 // decide chooses what a new stack is, or keeps what is up, and writes it down.
 func (s *Stack) decide(ctx context.Context) (why string, err error) {
 	o, driver, why := &s.options, s.state.Driver, "as before"
-	if driver != "" {
-		err = s.checkAgainstWhatIsUp()
-	} else {
-		driver, why, err = o.choose(ctx)
-	}
-	if err != nil {
+	if err := o.check(s.state); err != nil {
 		return "", err
+	}
+	if driver == "" {
+		if driver, why, err = o.choose(ctx); err != nil {
+			return "", err
+		}
 	}
 	err = s.update(func(d *state) {
 		d.Driver, d.Env, d.Programs = driver, slices.Sorted(slices.Values(o.Env)), map[string]string{}
 		maps.Copy(d.Programs, o.Programs)
-		d.Direct = d.Direct || o.Direct
-		d.Console = d.Console || o.Console && driver == Native
-		if isReplicated(o.Postgres) {
-			d.Postgres = o.Postgres
-		}
-		if isReplicated(o.Redis) {
-			d.Redis = o.Redis
-		}
+		d.Direct, d.Console = d.Direct || o.Direct, d.Console || o.Console && driver == Native
+		d.Postgres, d.Redis = cmp.Or(o.Postgres, d.Postgres), cmp.Or(o.Redis, d.Redis)
 	})
 	s.driver = s.newDriver()
 	return why, err
 }
 
-// isReplicated reports whether a kind of Redis or PostgreSQL is another than Single.
-func isReplicated(kind string) bool { return kind != "" && kind != Single }
-
-// checkAgainstWhatIsUp refuses options that the stack that is up could only have from its start.
-func (s *Stack) checkAgainstWhatIsUp() error {
-	for _, option := range []struct {
-		flag       string
-		wanted, is any
-	}{
-		{"driver", s.options.Driver, s.state.Driver},
-		{"port-offset", s.options.PortOffset, s.Offset},
-		{"redis", s.options.Redis, cmp.Or(s.Redis, Single)},
-		{"postgres", s.options.Postgres, cmp.Or(s.Postgres, Single)},
-		{"direct", s.options.Direct, s.Direct},
-	} {
-		if !slices.Contains([]any{"", Auto, 0, false, option.is}, option.wanted) {
-			return fmt.Errorf("the stack in %s has --%s=%v: take it down first", s.Dir, option.flag, option.is)
-		}
-	}
-	return nil
-}
-
 // choose returns the driver of a new stack, with the reason.
 func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
-	switch onlyNative := isReplicated(o.Postgres) || isReplicated(o.Redis) || o.Direct || len(o.Programs) > 0; {
+	wanted := Topology{Postgres: o.Postgres, Redis: o.Redis}
+	switch onlyNative := wanted.HasStandby() || wanted.IsReplicated() || o.Direct || len(o.Programs) > 0; {
 	case onlyNative && o.Driver == Compose:
 		return "", "", errors.New("only the native driver can do --redis sentinel, --postgres standby, --direct and other programs")
 	case onlyNative:
@@ -153,15 +126,10 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go build: %w\n%s", errors.Join(err, ctx.Err()), out)
-		}
-		return strings.Join(ourPrograms, ", "), nil
+		_, err := output(cmd)
+		return strings.Join(ourPrograms, ", "), err
 	})
 }
-
-// probeDoor asks for the products through nginx: the road from the front door to PostgreSQL.
-func (s *Stack) probeDoor(ctx context.Context) error { return ProbeURL(ctx, s.URL()+"/v1/products") }
 
 // dirFlag is the flag of `stack` for this stack, after a space; empty for the default one.
 func (s *Stack) dirFlag() string {
