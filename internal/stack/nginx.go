@@ -2,7 +2,6 @@ package stack
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,11 +56,11 @@ func (s *Stack) Started() (map[string]time.Time, error) {
 	requests, err := s.requests()
 	started := make(map[string]time.Time, len(requests))
 	for _, r := range requests {
-		seconds, err := strconv.ParseFloat(strings.TrimPrefix(r[0], "t="), 64)
+		milliseconds, err := strconv.ParseInt(strings.NewReplacer("t=", "", ".", "").Replace(r[0]), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("nginx's log of requests: %w", err)
 		}
-		started[r[1]] = time.UnixMilli(int64(math.Round(seconds * 1000)))
+		started[r[1]] = time.UnixMilli(milliseconds)
 	}
 	return started, err
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -23,7 +22,7 @@ type ServiceStatus struct {
 	State string
 	// ID is the process or container.
 	ID string
-	// Why is the reason when a running service is not ready, or what a ready one does without.
+	// Why is the reason when a running service is not ready.
 	Why string
 	// Remedy is the command of `stack` that has it run again; empty: it runs.
 	Remedy string
@@ -80,16 +79,9 @@ func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceS
 		status.Remedy = s.remedy(name, c.state)
 		return status
 	}
-	var err error
-	if slices.Contains(Replicas, name) {
-		status.Why, err = s.askReplica(ctx, name)
-	} else {
-		err = s.probe(ctx, name)
-	}
 	status.State = "ready"
-	if err != nil {
-		status.State = "not ready"
-		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
+	if err := s.probe(ctx, name); err != nil {
+		status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
 	}
 	return status
 }
@@ -116,11 +108,8 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	}
 	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
 	for _, one := range services {
-		switch {
-		case one.Remedy != "":
+		if one.Remedy != "" {
 			one.Why = "end this: stack " + one.Remedy + s.dirFlag()
-		case one.State == "ready" && one.Why != "":
-			one.State = "degraded"
 		}
 		s.printf("  %-*s %-17s %-10s %-14s %s\n", nameWidth, one.Name, s.Addr(one.Name), one.State, one.ID, strings.TrimSpace(one.Role+" "+one.Why))
 	}
@@ -142,58 +131,28 @@ func (s *Stack) probe(ctx context.Context, name string) error {
 	case Sentinel1, Sentinel2, Sentinel3:
 		return probeSentinel(ctx, s.Addr(name))
 	}
-	return ProbeURL(ctx, s.healthURL(name))
+	return ProbeURL(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
 }
 
-func (s *Stack) healthURL(name string) string {
-	return "http://" + s.Ops(name) + serviceOf(name).health
-}
-
-// askReplica asks a replica whether it is ready, and which of its servers it cannot reach. It can
-// be ready without some of them.
-func (s *Stack) askReplica(ctx context.Context, name string) (_ string, err error) {
-	var missing []string
-	code, text, err := get(ctx, s.healthURL(name))
-	if err != nil {
-		return "", err
-	}
-	answer := gjson.ParseBytes(text)
-	for server, check := range answer.Get("checks").Map() {
-		if !check.Get("ok").Bool() {
-			missing = append(missing, "without "+server+" ("+check.Get("error").String()+")")
-		}
-	}
-	if code != http.StatusOK {
-		err = fmt.Errorf("%s (status %d)", cmp.Or(answer.Get("status").String(), "no answer of a replica"), code)
-	}
-	slices.Sort(missing)
-	return strings.Join(missing, ", "), err
-}
-
-// ProbeURL asks a URL once, and expects status 200.
+// ProbeURL asks a URL once, and expects status 200. It sends the demo account's key along, which
+// only the API looks at.
 func ProbeURL(ctx context.Context, url string) error {
-	code, text, err := get(ctx, url)
-	if err == nil && code != http.StatusOK {
-		err = fmt.Errorf("GET %s: status %d: %s", url, code, bytes.TrimSpace(text))
-	}
-	return err
-}
-
-// get sends the demo account's key along, which only the API looks at.
-func get(ctx context.Context, url string) (code int, text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer sk_test_demo")
 	req.Close = true // a probe leaves no connection open
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-	return resp.StatusCode, text, err
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
+	}
+	return err
 }

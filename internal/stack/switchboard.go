@@ -127,16 +127,16 @@ func (s *Stack) start(ctx context.Context, verb string, args []string) error {
 	if err := s.driver.control(ctx, "start", name); err != nil {
 		return err
 	}
-	notReady := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error { return s.probe(ctx, name) })
-	if notReady == nil || ctx.Err() != nil {
-		return notReady
+	err := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error { return s.probe(ctx, name) })
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	conditions, err := s.driver.conditions(ctx)
-	if err == nil && conditions[name].state == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
-		s.printf("%s runs, but is %v\n", name, notReady)
+	conditions, _ := s.driver.conditions(ctx)
+	if conditions[name].state == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
+		s.printf("%s runs, but is not ready: %v\n", name, err)
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%w; see: stack logs %s", notReady, name), err)
+	return fmt.Errorf("%w; see: stack logs %s", err, name)
 }
 
 // flush empties Redis, as if it had lost everything.

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -141,13 +142,12 @@ func (t *Topology) Port(name string) int { return serviceOf(name).port + t.Offse
 
 // Ports lists every port that a service listens on.
 func (t *Topology) Ports(name string) []int {
-	s := serviceOf(name)
-	list := []int{s.port + t.Offset}
-	if s.ops != 0 {
-		list = append(list, s.ops+t.Offset)
+	list := []int{t.Port(name)}
+	if ops := serviceOf(name).ops; ops != 0 {
+		list = append(list, ops+t.Offset)
 	}
-	if name == Proxy {
-		for _, e := range edges {
+	for _, e := range edges {
+		if name == Proxy {
 			list = append(list, e.port+t.Offset)
 		}
 	}
@@ -240,13 +240,12 @@ func (t *Topology) findEdges(a, b string) (found []edge, err error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, edges)
 	}
-	switch e := found[0]; {
+	switch {
 	case t.Direct:
-		return nil, fmt.Errorf("%s is a direct connection: partition, slow and cut need the fault proxy, so a stack that was brought up "+
-			"without --direct", e)
-	case t.IsReplicated() && e.to == Redis:
-		return nil, fmt.Errorf("with Sentinel, %s learns where Redis is and goes there itself, past the switchboard; "+
-			"what works: pause redis, kill redis, partition %s %s", e.from, replication.from, replication.to)
+		return nil, errors.New("partition, slow and cut need the fault proxy, so a stack without --direct")
+	case t.IsReplicated() && found[0].to == Redis:
+		return nil, errors.New("with Sentinel, a replica goes to Redis itself, past the switchboard; what works: " +
+			"pause redis, kill redis, partition redis-replica redis")
 	}
 	return found, nil
 }
