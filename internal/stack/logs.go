@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -38,16 +37,29 @@ func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 }
 
 // KeyLogs prints what the replicas have logged about the requests with one idempotency key, in the
-// order in which it happened: when, where, which request, and what.
+// order in which it happened: when, where, which request, and what. nginx may pass a request on to
+// the other replica, with its ID: that is another copy of it.
 func (s *Stack) KeyLogs(ctx context.Context, key string) error {
-	var text bytes.Buffer
+	var text strings.Builder
 	if err := s.Logs(ctx, &text, Replicas, false); err != nil {
 		return err
 	}
-	lines := linesOf(key, text.String())
+	copyOf := func(line gjson.Result) string {
+		return line.Get("pod_id").String() + " " + line.Get("request_id").String()
+	}
+	lines, has := []gjson.Result{}, map[string]bool{}
+	for raw := range strings.Lines(text.String()) {
+		_, fields, _ := strings.Cut(raw, "{") // Docker puts the service's name in front
+		if line := gjson.Parse("{" + fields); gjson.Valid(line.Raw) {
+			has[copyOf(line)] = has[copyOf(line)] || line.Get("key").String() == key
+			lines = append(lines, line)
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(line gjson.Result) bool { return !has[copyOf(line)] })
 	if len(lines) == 0 {
 		return fmt.Errorf("the replicas have logged nothing about the key %q", key)
 	}
+	slices.SortStableFunc(lines, func(a, b gjson.Result) int { return a.Get("time").Time().Compare(b.Get("time").Time()) })
 	for _, line := range lines {
 		fields := []string{line.Get("time").Time().Format("15:04:05.000"), fmt.Sprintf("%.8s", line.Get("request_id"))}
 		for _, name := range []string{"pod_id", "level", "msg", "result", "endpoint", "method", "path", "status", "code", "error", "cause"} {
@@ -58,23 +70,4 @@ func (s *Stack) KeyLogs(ctx context.Context, key string) error {
 		s.printf("%s\n", strings.Join(fields, " "))
 	}
 	return nil
-}
-
-// linesOf picks the lines of all copies of requests with a key: nginx may pass a request on to
-// another replica, with its ID.
-func linesOf(key, text string) (lines []gjson.Result) {
-	copyOf := func(line gjson.Result) string {
-		return line.Get("pod_id").String() + " " + line.Get("request_id").String()
-	}
-	has := map[string]bool{}
-	for raw := range strings.Lines(text) {
-		if begin := strings.IndexByte(raw, '{'); begin >= 0 && gjson.Valid(raw[begin:]) { // Docker puts the service's name in front
-			line := gjson.Parse(raw[begin:])
-			has[copyOf(line)] = has[copyOf(line)] || line.Get("key").String() == key
-			lines = append(lines, line)
-		}
-	}
-	lines = slices.DeleteFunc(lines, func(line gjson.Result) bool { return !has[copyOf(line)] })
-	slices.SortStableFunc(lines, func(a, b gjson.Result) int { return a.Get("time").Time().Compare(b.Get("time").Time()) })
-	return lines
 }

@@ -30,20 +30,18 @@ func (s *Stack) hold(ctx context.Context, names ...string) error {
 					return err
 				})
 			}
-			switch {
-			case err == nil:
-				s.held = append(s.held, port)
-			case name == Console:
-				errs = append(errs, fmt.Errorf("%s: %w (--no-console leaves the console out)", name, err))
-			default:
+			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+				continue
 			}
+			s.held = append(s.held, port)
 		}
 	}
 	if errs == nil {
 		return nil
 	}
-	return fmt.Errorf("%w\n%w (stop what is there, or take other ports: stack up --port-offset 1000)", errors.Join(errs...), errNothingStarted)
+	return fmt.Errorf("%w\n%w: stop what is there, or use stack up --port-offset 1000, or --no-console for the console",
+		errors.Join(errs...), errNothingStarted)
 }
 
 func (s *Stack) release() {

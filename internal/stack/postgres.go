@@ -50,9 +50,6 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 
 // promote ends the primary at once, so that there are never two, and makes the standby the primary.
 func (d *nativeDriver) promote(ctx context.Context) error {
-	if !d.HasStandby() {
-		return errors.New("this stack has no standby to promote: `stack up --postgres standby` makes one")
-	}
 	primary, standby := d.Primary(), d.StandbyServer()
 	if d.Ended {
 		return fmt.Errorf("%s is not a standby again yet: `stack follow postgres` makes it one", standby)

@@ -45,21 +45,18 @@ type Options struct {
 	Redis, Postgres string
 	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s.
 	Env []string
-	// PortOffset is added to every port, so that a second stack (with its own Dir) fits beside the
-	// first.
+	// PortOffset is added to every port, for a second stack with its own Dir.
 	PortOffset int
-	// Direct connects the services to each other instead of through the fault proxy, which costs as
-	// much CPU as the replicas at full load. Connections can't be partitioned, slowed or cut then.
-	// Native only.
+	// Direct connects the services without the fault proxy, which costs as much CPU as the replicas
+	// at full load. Connections can't be partitioned, slowed or cut then. Native only.
 	Direct bool
-	// Console serves the page on which one sees the stack work, and has the replicas send it their
-	// traces. Native only; it stays until Down.
+	// Console serves the console, and has the replicas send it their traces. Native only; it stays
+	// until Down.
 	Console bool
 	// BuildTags compile our programs with build constraints, such as failpoints.
 	BuildTags string
-	// Programs are executables, as absolute paths, that run in place of the oncepay that is built,
-	// with the same arguments and environment: another system or version behind the same
-	// endpoints. Their names are those of the replicas, and Oncepay for its commands. Native only.
+	// Programs are absolute paths of what runs in place of the oncepay that is built, with the same
+	// arguments and environment, by replica, or Oncepay for its commands. Native only.
 	Programs map[string]string
 	// NoInstall makes Up refuse instead of installing missing programs.
 	NoInstall bool
@@ -99,8 +96,7 @@ func (o *Options) check(up *state) error {
 }
 
 // stopGrace is how long a service may take to end in order before it is killed. A replica that is
-// busy with a slow payment could take a minute. Whoever stops a stack by hand does not want to wait
-// for it, and nothing is lost.
+// busy with a slow payment could take a minute; nothing is lost without it.
 const stopGrace = 10 * time.Second
 
 // nameWidth is the length of the longest name, postgres-standby.
@@ -152,17 +148,12 @@ const (
 
 // New returns the stack of a folder, whether it is up or not. Must be called in the repository.
 func New(opts Options) (*Stack, error) {
-	if opts.Out == nil {
-		opts.Out = io.Discard
-	}
-	if opts.Dir == "" {
-		opts.Dir = ".stack"
-	}
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{Dir: opts.Dir, root: root, options: opts}
+	opts.Out = cmp.Or(opts.Out, io.Discard)
+	s := &Stack{Dir: cmp.Or(opts.Dir, ".stack"), root: root, options: opts}
 	if !filepath.IsAbs(s.Dir) {
 		s.Dir = filepath.Join(root, s.Dir)
 	}

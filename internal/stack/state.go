@@ -117,41 +117,33 @@ func (s *Stack) whileUp(ctx context.Context, do func() error) error {
 	})
 }
 
-// lock waits until no other command works on the folder. If that takes longer than a moment, it says
-// so.
-func (s *Stack) lock(ctx context.Context) (folder *os.File, err error) {
+// lock waits until no other command works on the folder. If it takes longer than a moment, it says
+// so. A `down` may remove the folder meanwhile.
+func (s *Stack) lock(ctx context.Context) (*os.File, error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	folder, err := os.Open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.lock(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
 	tries := 0
 	err = wait.For(ctx, lockTimeout, localserver.PollInterval, func(context.Context) error {
-		folder, err = tryLock(s.Dir)
 		if tries++; tries == 50 {
 			s.printf("waiting for another stack command …\n")
 		}
-		// A `down` may have removed it since, perhaps while we made it (mkdir: file exists).
-		again := errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)
-		if err != nil && !again {
-			err = wait.Stop(err)
-		}
-		return err
+		return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	})
-	return folder, err
-}
-
-func tryLock(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	locked, statErr := folder.Stat()
-	there, gone := os.Stat(dir)
-	if err = errors.Join(err, statErr, gone); err == nil && !os.SameFile(locked, there) {
-		err = fs.ErrNotExist // a `down` removed the folder between our open and our lock
-	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
+	}
+	locked, _ := folder.Stat()
+	if there, _ := os.Stat(s.Dir); !os.SameFile(locked, there) {
+		_ = folder.Close()
+		return s.lock(ctx)
 	}
 	return folder, nil
 }

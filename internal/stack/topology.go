@@ -40,17 +40,14 @@ var (
 
 // The kinds of Redis and PostgreSQL that a stack may have.
 const (
-	// Single is one server.
 	Single = "single"
-	// Sentinel is a Redis primary and a replica of it, and three sentinels that appoint the replica
-	// when the primary is gone.
+	// Sentinel is a Redis primary with a replica, which three sentinels appoint when it is gone.
 	Sentinel = "sentinel"
 	// Standby is a PostgreSQL primary and a hot standby that follows it asynchronously: a failover
 	// loses the commits that had not arrived.
 	Standby = "standby"
-	// SyncStandby answers a commit only when the standby has applied it
-	// (synchronous_commit=remote_apply): a failover loses nothing that was answered, but without
-	// the standby nothing is committed.
+	// SyncStandby answers a commit only when the standby has applied it: a failover loses nothing
+	// that was answered, but without the standby nothing is committed.
 	SyncStandby = "sync-standby"
 )
 
@@ -94,20 +91,15 @@ func serviceOf(name string) service {
 // Topology is which services a stack has, and where they listen. Its JSON form is part of the
 // stack's state.
 type Topology struct {
-	// Offset is added to every port.
-	Offset int `json:"port_offset"`
-	// Direct connects the services to each other without the fault proxy.
-	Direct bool `json:"direct,omitempty"`
-	// Postgres is Single (also when empty), Standby or SyncStandby.
-	Postgres string `json:"postgres,omitempty"`
+	Offset   int    `json:"port_offset"`        // is added to every port
+	Direct   bool   `json:"direct,omitempty"`   // connects the services without the fault proxy
+	Console  bool   `json:"console,omitempty"`  // there is one
+	Redis    string `json:"redis,omitempty"`    // Single (also when empty) or Sentinel
+	Postgres string `json:"postgres,omitempty"` // Single (also when empty), Standby or SyncStandby
 	// Promoted is the former standby that takes writes; empty: the first server does.
 	Promoted string `json:"promoted,omitempty"`
 	// Ended is set while the former primary is down, with commits that the new one may not have.
 	Ended bool `json:"ended,omitempty"`
-	// Redis is Single (also when empty) or Sentinel.
-	Redis string `json:"redis,omitempty"`
-	// Console is set if there is one.
-	Console bool `json:"console,omitempty"`
 }
 
 // IsReplicated reports whether Redis is of the kind Sentinel.

@@ -101,9 +101,6 @@ func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
 // Oncepay is the service's program.
 const Oncepay = "oncepay"
 
-// ourPrograms are those that a stack needs.
-var ourPrograms = []string{Oncepay, "pspsim", "stack"}
-
 func (s *Stack) binDir() string { return filepath.Join(s.Dir, "bin") }
 
 // Program is the path of one of our programs.
@@ -120,14 +117,11 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 	return s.step("build", "", func() (string, error) {
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags, "-o", s.binDir() + "/"}
-		for _, name := range ourPrograms {
-			args = append(args, "./cmd/"+name)
-		}
-		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags="+s.options.BuildTags,
+			"-o", s.binDir()+"/", "./cmd/oncepay", "./cmd/pspsim", "./cmd/stack")
 		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
 		_, err := output(cmd)
-		return strings.Join(ourPrograms, ", "), err
+		return "oncepay, pspsim, stack", err
 	})
 }
 
@@ -141,13 +135,12 @@ func (s *Stack) dirFlag() string {
 
 // printSummary is the end of what `up` prints.
 func (s *Stack) printSummary(took time.Duration) {
-	watch := ""
-	if url := s.ConsoleURL(); url != "" {
-		watch = "Watch it, and break it by buttons: " + url + "\n"
+	s.printf("\nReady in %.1f s: %s\n", took.Seconds(), s.URL())
+	if s.Console {
+		s.printf("Watch it, and break it by buttons: %s\n", s.ConsoleURL())
 	}
-	text := strings.NewReplacer("URL", s.URL(), "PSP", s.Addr(PSP), "STACK", "go run ./cmd/stack"+s.dirFlag()).Replace(`
-Ready in %.1f s: URL (replicas %s and %s, provider PSP, PostgreSQL %s, Redis %s)
-%sThe API in a browser: URL/docs
+	s.printf("%s", strings.NewReplacer("URL", s.URL(), "PSP", s.Addr(PSP), "STACK", "go run ./cmd/stack"+s.dirFlag()).Replace(
+		`The API in a browser: URL/docs
 
 Paste these:
   curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'
@@ -156,8 +149,7 @@ Paste these:
   curl -s 'http://PSP/v1/charges'                                                  # what was really charged
   STACK kill api-1      # everything goes on; then: start api-1
   STACK down
-`)
-	s.printf(text, took.Seconds(), s.Addr(API1), s.Addr(API2), s.PostgresPrimary(), s.Addr(Redis), watch)
+`))
 }
 
 // ConsoleURL is the address of the console, or "" if the stack has none.
