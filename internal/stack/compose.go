@@ -27,12 +27,6 @@ const (
 	// askTimeout bounds a question: the engine answers at once, or it is not there. A registry may
 	// be behind a firewall that drops packets.
 	askTimeout = 8 * time.Second
-
-	// lookInterval is how often containers are looked at, which takes a command of its own.
-	lookInterval = 250 * time.Millisecond
-
-	// networkService is the one that publishes all ports.
-	networkService = "network"
 )
 
 var images = []localserver.Image{
@@ -149,7 +143,7 @@ func (d *composeDriver) up(ctx context.Context) error {
 	if err := d.update(func(data *state) { data.Images = chosen }); err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{d.prepareContainers, d.buildImages, d.writeOverride} {
+	for _, do := range []func(context.Context) error{d.resumeAll, d.buildImages, d.writeOverride} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -160,7 +154,9 @@ func (d *composeDriver) up(ctx context.Context) error {
 	for _, name := range d.Services() { // compose does not wait for the last ones
 		if err == nil {
 			err = d.step(name, d.Addr(name), func() (string, error) {
-				return "ready", wait.For(ctx, localserver.ReadyTimeout, lookInterval, func(ctx context.Context) error { return d.isReady(ctx, name) })
+				return "ready", wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+					return d.isReady(ctx, name)
+				})
 			})
 		}
 	}
@@ -178,15 +174,10 @@ func (d *composeDriver) isReady(ctx context.Context, name string) error {
 	return fmt.Errorf("%w; see: stack logs %s", err, name)
 }
 
-// prepareContainers looks for the ports before compose does, and wakes what a fault has left
-// paused. Docker calls a container unhealthy from its pause to its next healthcheck, and compose
-// would give up on those that the replicas depend on.
-func (d *composeDriver) prepareContainers(ctx context.Context) error {
+// resumeAll wakes what a fault has left paused. Docker calls a container unhealthy from its pause to
+// its next healthcheck, and compose would give up on those that the replicas depend on.
+func (d *composeDriver) resumeAll(ctx context.Context) error {
 	all, err := d.conditions(ctx)
-	if err == nil && all[networkService].state != running {
-		err = d.hold(ctx, d.Services()...)
-		d.release()
-	}
 	for name, one := range all {
 		if one.state == paused {
 			err = errors.Join(err, d.control(ctx, "resume", name), wait.Pause(ctx, 2*time.Second))

@@ -301,11 +301,8 @@ func (d *nativeDriver) logs(ctx context.Context, out io.Writer, names []string, 
 
 // Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
 // "1m", and returns what it printed, which is in the log, too. It goes past the proxy: an
-// operator's connection is not a replica's. Native only.
+// operator's connection is not a replica's.
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
-	if s.state.Driver != Native {
-		return "", errNativeOnly
-	}
 	ctx, cancel := context.WithTimeout(ctx, localserver.ReadyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.oncepayOf(Oncepay), args...)

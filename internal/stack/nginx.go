@@ -26,9 +26,6 @@ const requestLog, failureLog = "requests.log", "failures.log"
 // since 1970 with milliseconds; the request's ID; 1 if nginx passed it on to a second replica; the
 // method; and the rest.
 func (s *Stack) requests() (all [][]string, err error) {
-	if s.state.Driver != Native {
-		return nil, errNativeOnly
-	}
 	text, err := os.ReadFile(filepath.Join(s.known(Nginx).Dir, requestLog))
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.SplitN(line, " ", 5); len(fields) == 5 { // the last line may be half written

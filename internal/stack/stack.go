@@ -36,32 +36,26 @@ var ErrNoStack = errors.New("no stack is up")
 // Options are the settings of a stack; the zero value is the usual one. All but Dir and Out count
 // for Up: later commands know what it chose.
 type Options struct {
-	// Dir is the stack's folder, relative to the repository's root; empty: .stack.
-	Dir string
-	// Driver is Auto (also when empty), Native or Compose.
-	Driver string
-	// Redis is Single or Sentinel, and Postgres Single, Standby or SyncStandby. Empty means what the
-	// stack that is up has, or Single. More than a single server is native only.
-	Redis, Postgres string
-	// Env are settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s.
-	Env []string
-	// PortOffset is added to every port, for a second stack with its own Dir.
-	PortOffset int
+	Dir        string    // the stack's folder, relative to the repository's root; empty: .stack
+	Driver     string    // Auto (also when empty), Native or Compose
+	Redis      string    // Single or Sentinel; empty: as the stack that is up, or Single
+	Postgres   string    // Single, Standby or SyncStandby; empty: in the same way
+	Env        []string  // settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s
+	PortOffset int       // is added to every port, for a second stack with its own Dir
+	BuildTags  string    // compile our programs with build constraints, such as failpoints
+	NoInstall  bool      // Up refuses instead of installing missing programs
+	Out        io.Writer // gets the progress; nil: nothing
+
+	// The rest, and more than a single server of Redis or PostgreSQL, is native only.
+
 	// Direct connects the services without the fault proxy, which costs as much CPU as the replicas
-	// at full load. Connections can't be partitioned, slowed or cut then. Native only.
+	// at full load. Connections can't be partitioned, slowed or cut then.
 	Direct bool
-	// Console serves the console, and has the replicas send it their traces. Native only; it stays
-	// until Down.
+	// Console serves the console, and has the replicas send it their traces, until Down.
 	Console bool
-	// BuildTags compile our programs with build constraints, such as failpoints.
-	BuildTags string
 	// Programs are absolute paths of what runs in place of the oncepay that is built, with the same
-	// arguments and environment, by replica, or Oncepay for its commands. Native only.
+	// arguments and environment, by replica, or Oncepay for its commands.
 	Programs map[string]string
-	// NoInstall makes Up refuse instead of installing missing programs.
-	NoInstall bool
-	// Out gets the progress; nil: nothing.
-	Out io.Writer
 }
 
 // check refuses what no stack can be, and what a stack that is up can only have from its start.

@@ -17,15 +17,11 @@ import (
 
 // ServiceStatus is what is known of a service.
 type ServiceStatus struct {
-	Name string
-	// State is ready, not ready, paused or stopped.
-	State string
-	// ID is the process or container.
-	ID string
-	// Why is the reason when a running service is not ready.
-	Why string
-	// Remedy is the command of `stack` that has it run again; empty: it runs.
-	Remedy string
+	Name   string
+	State  string // ready, not ready, paused or stopped
+	ID     string // of the process or container
+	Why    string // a running service is not ready
+	Remedy string // the command of `stack` that has it run again; empty: it runs
 	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
 	// PostgreSQL: primary or standby.
 	Role string

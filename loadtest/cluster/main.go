@@ -79,20 +79,20 @@ func run(ctx context.Context, all bool) error {
 type step struct {
 	name    string
 	command string // of scripts/kubernetes/step.sh
-	busy    bool   // more clients order meanwhile
+	extra   int    // so many more orders a second meanwhile
 }
 
 var steps = []step{
-	{"rolling update", "update", false},
-	{"`kill -9` of a replica", "kill", false},
-	{"`kubectl delete --force` of a replica", "delete", false},
-	{"`kubectl drain` of the node", "drain", false},
-	{"PostgreSQL replaced", "replace statefulset/postgres", false},
-	{"PostgreSQL away for a minute", "away statefulset/postgres", false},
-	{"Redis replaced", "replace deployment/redis", false},
-	{"Redis away for a minute", "away deployment/redis", false},
-	{fmt.Sprintf("%d orders a second until there are four replicas", limit), "grow", true},
-	{"rolling update of these four, at the same rate", "update", true},
+	{"rolling update", "update", 0},
+	{"`kill -9` of a replica", "kill", 0},
+	{"`kubectl delete --force` of a replica", "delete", 0},
+	{"`kubectl drain` of the node", "drain", 0},
+	{"PostgreSQL replaced", "replace statefulset/postgres", 0},
+	{"PostgreSQL away for a minute", "away statefulset/postgres", 0},
+	{"Redis replaced", "replace deployment/redis", 0},
+	{"Redis away for a minute", "away deployment/redis", 0},
+	{fmt.Sprintf("%d orders a second until there are four replicas", limit), "grow", limit},
+	{"rolling update of these four, at the same rate", "update", limit},
 }
 
 // trial is one run.
@@ -133,8 +133,8 @@ func (t *trial) take(ctx context.Context, s step) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
-	if s.busy {
-		group.Go(func() { t.clients.Steady(more, limit) })
+	if s.extra > 0 {
+		group.Go(func() { t.clients.Steady(more, s.extra) })
 	}
 	pod := ""
 	for _, a := range t.journal.Attempts() {
@@ -157,7 +157,13 @@ func (t *trial) judge(ctx context.Context) error {
 	finishing, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	t.clients.Finish(finishing, true)
-	held, err := t.read(ctx)
+	held, err := t.reader.Read(ctx)
+	for deadline := time.Now().Add(booksTimeout); err == nil && time.Now().Before(deadline); held, err = t.reader.Read(ctx) {
+		if len(books.Unfinished(held)) == 0 && held.Consumed() {
+			break
+		}
+		_ = wait.Pause(ctx, time.Second)
+	}
 	if err != nil {
 		return err
 	}
@@ -173,14 +179,4 @@ func (t *trial) judge(ctx context.Context) error {
 		return errBroken
 	}
 	return nil
-}
-
-// read reads the books when nothing is left to do, or when it is time to say what is left.
-func (t *trial) read(ctx context.Context) (books.Books, error) {
-	for deadline := time.Now().Add(booksTimeout); ; _ = wait.Pause(ctx, time.Second) {
-		held, err := t.reader.Read(ctx)
-		if err != nil || len(books.Unfinished(held)) == 0 && held.Consumed() || time.Now().After(deadline) {
-			return held, err
-		}
-	}
 }

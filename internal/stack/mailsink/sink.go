@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emersion/go-smtp"
@@ -62,7 +63,8 @@ type Sink struct {
 	file  *os.File
 	size  int64 // of the mails in the file
 	mails []Mail
-	full  bool
+
+	Full atomic.Bool // there is no room, which mails are refused for
 }
 
 // Open opens the sink whose mails are in a file, which is created if absent. A torn last mail
@@ -123,24 +125,17 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	return nil
 }
 
-// SetFull says whether there is no room, which mails are refused for.
-func (s *Sink) SetFull(full bool) {
-	s.mu.Lock()
-	s.full = full
-	s.mu.Unlock()
-}
-
 // add writes a mail at once, before it is accepted.
 func (s *Sink) add(m Mail) error {
+	if s.Full.Load() {
+		return errNoRoom
+	}
 	line, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full {
-		return errNoRoom
-	}
 	line = append(line, '\n')
 	if _, err := s.file.WriteAt(line, s.size); err != nil { // the next mail is written over its rest
 		return errNoRoom
@@ -176,7 +171,7 @@ func (s *Sink) routes() http.Handler {
 		_ = json.NewEncoder(w).Encode(map[string][]Mail{"mails": s.List(r.FormValue("about"), limit)})
 	})
 	full := func(w http.ResponseWriter, r *http.Request) {
-		s.SetFull(r.Method == http.MethodPut)
+		s.Full.Store(r.Method == http.MethodPut)
 		w.WriteHeader(http.StatusNoContent)
 	}
 	mux.HandleFunc("PUT /v1/full", full)

@@ -35,6 +35,6 @@ func TestSink_HasItsMailsAfterSIGKILL(t *testing.T) {
 	require.Equal(t, mails[2:], newest)
 	about := again.List("two@x", 0)
 	require.Equal(t, mails[1:2], about)
-	again.SetFull(true)
+	again.Full.Store(true)
 	require.Equal(t, errNoRoom, again.add(Mail{}))
 }
