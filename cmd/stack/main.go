@@ -127,17 +127,14 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, "Flags:\n", flags.FlagUsagesWrapped(120)) }
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
 	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (also $STACK_DRIVER; without, auto)")
-	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"),
-		"up: single, or sentinel for a replicated one (native; also $STACK_REDIS; without, single)")
+	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel (native; also $STACK_REDIS; without, single)")
 	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"),
 		"up: single, standby, or sync-standby, which has each commit before it is answered (native; also $STACK_POSTGRES; without, single)")
 	flags.StringArrayVar(&s.Env, "env", nil, "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again")
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
-	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "",
-		"up: connect the services without the fault proxy (native; also $STACK_DIRECT); there is no partition, slow or cut then")
+	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: without the fault proxy (native; also $STACK_DIRECT)")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
-	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "",
-		"up: name the command that installs missing programs, instead of installing them (also $NO_INSTALL)")
+	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name missing programs, and install none (also $NO_INSTALL)")
 	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
 	flags.BoolVarP(&s.follow, "follow", "f", false, "logs: go on until Ctrl-C")

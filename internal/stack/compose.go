@@ -235,14 +235,16 @@ func (d *composeDriver) down(ctx context.Context) error {
 
 var stopSeconds = strconv.Itoa(int(stopGrace.Seconds()))
 
-// dockerVerbs are what docker calls the switchboard's verbs, and the states of a container in which
-// there is nothing to do.
-var dockerVerbs = map[string]struct{ command, doneIn []string }{
-	"start":  {[]string{"start"}, []string{running, paused}},
-	"stop":   {[]string{"stop", "-t", stopSeconds}, []string{stopped}},
-	"kill":   {[]string{"kill"}, []string{stopped}},
-	"pause":  {[]string{"pause"}, []string{paused}},
-	"resume": {[]string{"unpause"}, []string{running}},
+// dockerVerbs are what docker calls the switchboard's verbs, and the states to which they lead.
+var dockerVerbs = map[string]struct {
+	command []string
+	to      string
+}{
+	"start":  {[]string{"start"}, running},
+	"stop":   {[]string{"stop", "-t", stopSeconds}, stopped},
+	"kill":   {[]string{"kill"}, stopped},
+	"pause":  {[]string{"pause"}, paused},
+	"resume": {[]string{"unpause"}, running},
 }
 
 func (d *composeDriver) control(ctx context.Context, verb, name string) error {
@@ -251,10 +253,9 @@ func (d *composeDriver) control(ctx context.Context, verb, name string) error {
 		return errNativeOnly
 	}
 	all, err := d.conditions(ctx)
-	if err != nil || slices.Contains(v.doneIn, all[name].state) {
-		return err
+	if err == nil && all[name].state != v.to {
+		_, err = docker(ctx, append(slices.Clone(v.command), all[name].id)...)
 	}
-	_, err = docker(ctx, append(slices.Clone(v.command), all[name].id)...)
 	return err
 }
 

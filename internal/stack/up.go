@@ -72,8 +72,7 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 		}
 	}
 	err = s.update(func(d *state) {
-		d.Driver, d.Env, d.Programs = driver, slices.Sorted(slices.Values(o.Env)), map[string]string{}
-		maps.Copy(d.Programs, o.Programs)
+		d.Driver, d.Env, d.Programs = driver, slices.Sorted(slices.Values(o.Env)), maps.Collect(maps.All(o.Programs))
 		d.Direct, d.Console = d.Direct || o.Direct, d.Console || o.Console && driver == Native
 		d.Postgres, d.Redis = cmp.Or(o.Postgres, d.Postgres), cmp.Or(o.Redis, d.Redis)
 	})

@@ -44,8 +44,6 @@ const (
 	patience = 10 * time.Second
 )
 
-var errBroken = errors.New("promises were broken")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -176,7 +174,7 @@ func (t *trial) judge(ctx context.Context) error {
 	}
 	fmt.Printf("violations: %d\n", len(violations))
 	if len(violations) > 0 {
-		return errBroken
+		return errors.New("promises were broken")
 	}
 	return nil
 }

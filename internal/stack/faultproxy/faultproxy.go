@@ -40,14 +40,11 @@ func Serve(ctx context.Context, control string, hops []Hop, log io.Writer) error
 			return fmt.Errorf("listen for %s: %w", h.Name, err)
 		}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Listen(control) }()
-	select {
-	case err := <-ended:
+	context.AfterFunc(ctx, func() { _ = server.Shutdown() })
+	if err := server.Listen(control); err != nil {
 		return fmt.Errorf("serve the control port: %w", err)
-	case <-ctx.Done():
-		return nil
 	}
+	return nil
 }
 
 func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {

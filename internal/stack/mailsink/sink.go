@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -95,13 +96,9 @@ func Run(ctx context.Context, mails, lists, file string) error {
 	defer func() { _ = sink.Close() }()
 	var listen net.ListenConfig
 	taking, err := listen.Listen(ctx, "tcp", mails)
-	if err != nil {
-		return fmt.Errorf("listen for mails: %w", err)
-	}
-	defer func() { _ = taking.Close() }()
-	listing, err := listen.Listen(ctx, "tcp", lists)
-	if err != nil {
-		return fmt.Errorf("listen for lists of mails: %w", err)
+	listing, failed := listen.Listen(ctx, "tcp", lists)
+	if err := errors.Join(err, failed); err != nil { // both end with the process
+		return err
 	}
 	return sink.Serve(ctx, taking, listing)
 }
