@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,25 +152,20 @@ func (d *composeDriver) up(ctx context.Context) error {
 	})
 	for _, name := range d.Services() { // compose does not wait for the last ones
 		if err == nil {
-			err = d.step(name, d.Addr(name), func() (string, error) {
-				return "ready", wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
-					return d.isReady(ctx, name)
-				})
-			})
+			err = d.step(name, d.Addr(name), func() (string, error) { return "ready", d.await(ctx, name) })
 		}
 	}
 	return err
 }
 
-func (d *composeDriver) isReady(ctx context.Context, name string) error {
-	err := d.probe(ctx, name)
-	if err == nil {
-		return nil
-	}
-	if all, _ := d.conditions(ctx); all[name].state == stopped {
-		return wait.Stop(fmt.Errorf("it has ended; see: stack logs %s", name))
-	}
-	return fmt.Errorf("%w; see: stack logs %s", err, name)
+func (d *composeDriver) await(ctx context.Context, name string) error {
+	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+		err := d.probe(ctx, name)
+		if all, _ := d.conditions(ctx); err != nil && all[name].state == stopped {
+			err = wait.Stop(fmt.Errorf("it has ended; see: stack logs %s", name))
+		}
+		return err
+	})
 }
 
 // resumeAll wakes what a fault has left paused. Docker calls a container unhealthy from its pause to
@@ -277,10 +271,10 @@ func (d *composeDriver) conditions(ctx context.Context) (map[string]condition, e
 	return all, err
 }
 
-func (d *composeDriver) logs(ctx context.Context, out io.Writer, names []string, follow bool) error {
+func (d *composeDriver) logs(ctx context.Context, names []string, follow bool) *exec.Cmd {
 	args := []string{"logs", "--no-color"}
 	if follow {
 		args = append(args, "--follow")
 	}
-	return show(ctx, d.compose(ctx, append(args, names...)...), out)
+	return d.compose(ctx, append(args, names...)...)
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
-// Logs writes to out what the services have printed; no services means all.
+// Logs writes to out what the services have printed, and goes on until ctx ends when follow is set;
+// no services means all.
 func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, follow bool) error {
 	if s.driver == nil {
 		return s.noStack()
@@ -24,11 +24,7 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
 		}
 	}
-	return s.driver.logs(ctx, out, services, follow)
-}
-
-// show runs a command that writes logs, until it or ctx ends.
-func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
+	cmd := s.driver.logs(ctx, services, follow)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("show logs: %w", err)

@@ -3,7 +3,7 @@ package stack
 import (
 	"bytes"
 	"context"
-	"io"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,9 +25,8 @@ type logged struct {
 	text string
 }
 
-func (l logged) logs(_ context.Context, out io.Writer, _ []string, _ bool) error {
-	_, err := io.WriteString(out, l.text)
-	return err
+func (l logged) logs(ctx context.Context, _ []string, _ bool) *exec.Cmd {
+	return exec.CommandContext(ctx, "printf", "%s", l.text)
 }
 
 func TestKeyLogs_PrintsTheLinesOfOneKey(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -286,7 +285,7 @@ func (d *nativeDriver) down(ctx context.Context) error {
 func (s *Stack) logPath(name string) string { return filepath.Join(s.Dir, "logs", name+".log") }
 
 // logs leaves the reading to tail(1), which follows files over a restart, too.
-func (d *nativeDriver) logs(ctx context.Context, out io.Writer, names []string, follow bool) error {
+func (d *nativeDriver) logs(ctx context.Context, names []string, follow bool) *exec.Cmd {
 	args := []string{"-n", "+1"}
 	if follow {
 		args = []string{"-n", "10", "-F"}
@@ -296,7 +295,7 @@ func (d *nativeDriver) logs(ctx context.Context, out io.Writer, names []string, 
 			args = append(args, path)
 		}
 	}
-	return show(ctx, exec.CommandContext(ctx, "tail", args...), out)
+	return exec.CommandContext(ctx, "tail", args...)
 }
 
 // Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",

@@ -118,8 +118,8 @@ type driver interface {
 	up(ctx context.Context) error
 	// down ends and removes everything that up made outside the stack's folder.
 	down(ctx context.Context) error
-	// logs writes to out what services have printed, and goes on until ctx ends when follow is set.
-	logs(ctx context.Context, out io.Writer, services []string, follow bool) error
+	// logs is a command that prints what services have printed.
+	logs(ctx context.Context, services []string, follow bool) *exec.Cmd
 	// control does a verb of the switchboard to a service: start and stop, kill, pause and resume.
 	// Doing what is done already is no error. It returns errNativeOnly for what it cannot do.
 	control(ctx context.Context, verb, service string) error
