@@ -18,15 +18,9 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-const (
-	// composeTimeout bounds one run of docker compose; the slowest part is the pull of images that
-	// are not here yet, each of some 150 MB.
-	composeTimeout = 10 * time.Minute
-
-	// askTimeout bounds a question: the engine answers at once, or it is not there. A registry may
-	// be behind a firewall that drops packets.
-	askTimeout = 8 * time.Second
-)
+// askTimeout bounds a question: the engine answers at once, or it is not there. A registry may be
+// behind a firewall that drops packets.
+const askTimeout = 8 * time.Second
 
 var images = []localserver.Image{
 	localserver.Postgres.Image,
@@ -121,14 +115,6 @@ func (d *composeDriver) compose(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs docker compose to its end.
-func (d *composeDriver) run(ctx context.Context, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, composeTimeout)
-	defer cancel()
-	_, err := output(d.compose(ctx, args...))
-	return err
-}
-
 // docker runs a command to its end, and returns what it printed.
 func docker(ctx context.Context, args ...string) (string, error) {
 	return output(exec.CommandContext(ctx, "docker", args...))
@@ -148,7 +134,8 @@ func (d *composeDriver) up(ctx context.Context) error {
 		}
 	}
 	err = d.step("compose", "", func() (string, error) {
-		return "up", d.run(ctx, "up", "--detach", "--no-build", "--remove-orphans")
+		_, err := output(d.compose(ctx, "up", "--detach", "--no-build", "--remove-orphans"))
+		return "up", err
 	})
 	for _, name := range d.Services() { // compose does not wait for the last ones
 		if err == nil {
@@ -217,7 +204,7 @@ func (d *composeDriver) writeOverride(context.Context) error {
 }
 
 func (d *composeDriver) down(ctx context.Context) error {
-	if err := d.run(ctx, "down", "--remove-orphans", "--volumes", "--timeout", stopSeconds); err != nil {
+	if _, err := output(d.compose(ctx, "down", "--remove-orphans", "--volumes", "--timeout", stopSeconds)); err != nil {
 		return err
 	}
 	for _, image := range d.ourImages() {

@@ -19,11 +19,6 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 	if len(services) == 0 {
 		services = s.Services()
 	}
-	for _, name := range services {
-		if !slices.Contains(s.Services(), name) {
-			return fmt.Errorf("this stack has no service %q; it has %s", name, strings.Join(s.Services(), ", "))
-		}
-	}
 	cmd := s.driver.logs(ctx, services, follow)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {

@@ -291,9 +291,7 @@ func (d *nativeDriver) logs(ctx context.Context, names []string, follow bool) *e
 		args = []string{"-n", "10", "-F"}
 	}
 	for _, name := range names {
-		if path := d.logPath(name); localserver.IsFile(path) {
-			args = append(args, path)
-		}
+		args = append(args, d.logPath(name))
 	}
 	return exec.CommandContext(ctx, "tail", args...)
 }

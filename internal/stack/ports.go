@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -19,7 +20,6 @@ const lentTimeout = 75 * time.Second
 // stranger on one of them is named at once, and the kernel lends none of them to a client meanwhile.
 // It waits for a port that is lent, as only time brings that back.
 func (s *Stack) hold(ctx context.Context, names ...string) error {
-	var errs []error
 	for _, name := range names {
 		for _, number := range s.Ports(name) {
 			port, err := localserver.HoldPort(number)
@@ -31,17 +31,13 @@ func (s *Stack) hold(ctx context.Context, names ...string) error {
 				})
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
-				continue
+				return fmt.Errorf("%s: %w\n%w: stop what is there, or use stack up --port-offset 1000, or --no-console for the console",
+					name, err, errNothingStarted)
 			}
 			s.held = append(s.held, port)
 		}
 	}
-	if errs == nil {
-		return nil
-	}
-	return fmt.Errorf("%w\n%w: stop what is there, or use stack up --port-offset 1000, or --no-console for the console",
-		errors.Join(errs...), errNothingStarted)
+	return nil
 }
 
 func (s *Stack) release() {
@@ -54,16 +50,13 @@ func (s *Stack) release() {
 // FreeOffset is a port offset at which no port is taken, for a stack beside others. It holds all of
 // them until release.
 func FreeOffset() (offset int, release func()) {
-	s := Stack{Topology: &Topology{Offset: rand.IntN(maxOffset)}}
-	for _, one := range services {
-		for _, number := range s.Ports(one.name) {
-			port, err := localserver.HoldPort(number)
-			if err != nil {
-				s.release()
-				return FreeOffset()
-			}
-			s.held = append(s.held, port)
-		}
+	of := &Topology{Offset: rand.IntN(maxOffset), Postgres: Standby, Redis: Sentinel, Console: true}
+	s := Stack{Topology: of, options: Options{Out: io.Discard}}
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // it waits for no port
+	if s.hold(now, s.Services()...) != nil {
+		s.release()
+		return FreeOffset()
 	}
 	return s.Offset, s.release
 }

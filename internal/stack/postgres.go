@@ -30,13 +30,13 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 	if !d.HasStandby() {
 		return nil
 	}
-	if d.Ended {
-		// The former primary may have commits that the new one does not have.
-		if err := os.RemoveAll(filepath.Join(d.dirOf(d.StandbyServer()), "data")); err != nil {
-			return fmt.Errorf("remove the data of %s: %w", d.StandbyServer(), err)
+	if d.Ended { // the former primary may have commits that the new one does not have
+		err := os.RemoveAll(filepath.Join(d.dirOf(d.StandbyServer()), "data"))
+		if err == nil {
+			err = d.update(func(data *state) { data.Ended = false })
 		}
-		if err := d.update(func(data *state) { data.Ended = false }); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("remove the data of %s: %w", d.StandbyServer(), err)
 		}
 	}
 	if err := d.ensure(ctx, d.StandbyServer()); err != nil {

@@ -9,15 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/wait"
 )
-
-// lockTimeout bounds the wait for another command on the same stack: a first `up` may build and
-// install for minutes.
-const lockTimeout = 15 * time.Minute
 
 // stateName is the file in a stack's folder that has its state. It also marks the folder as ours.
 const stateName = "state.json"
@@ -131,7 +126,7 @@ func (s *Stack) lock(ctx context.Context) (*os.File, error) {
 		return nil, err
 	}
 	tries := 0
-	err = wait.For(ctx, lockTimeout, localserver.PollInterval, func(context.Context) error {
+	err = wait.Until(ctx, localserver.PollInterval, func(context.Context) error {
 		if tries++; tries == 50 {
 			s.printf("waiting for another stack command …\n")
 		}

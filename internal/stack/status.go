@@ -9,8 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/oncepay/oncepay/internal/localserver"
 )
@@ -22,9 +21,7 @@ type ServiceStatus struct {
 	ID     string // of the process or container
 	Why    string // a running service is not ready
 	Remedy string // the command of `stack` that has it run again; empty: it runs
-	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
-	// PostgreSQL: primary or standby.
-	Role string
+	Role   string // of a replicated server: master or replica, as Sentinel sees it; primary or standby
 }
 
 // Status asks every service how it is, and lists the faults that are in force on the connections
@@ -38,14 +35,11 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
 	services = make([]ServiceStatus, len(s.Services()))
-	var asking errgroup.Group
+	var asking sync.WaitGroup
 	for i, name := range s.Services() {
-		asking.Go(func() error {
-			services[i] = s.statusOf(ctx, name, conditions[name])
-			return nil
-		})
+		asking.Go(func() { services[i] = s.statusOf(ctx, name, conditions[name]) })
 	}
-	_ = asking.Wait()
+	asking.Wait()
 	if conditions[Proxy].state == running {
 		var of map[string][]string
 		of, err = s.faults().Active()
@@ -71,29 +65,23 @@ func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceS
 	case s.HasStandby() && name == s.StandbyServer():
 		status.Role = "standby"
 	}
-	if c.state != running {
-		status.Remedy = s.remedy(name, c.state)
-		return status
-	}
-	status.State = "ready"
-	if err := s.probe(ctx, name); err != nil {
-		status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
+	_, notByName := findVerb("start", name)
+	switch {
+	case c.state == running:
+		status.State = "ready"
+		if err := s.probe(ctx, name); err != nil {
+			status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
+		}
+	case c.state == paused:
+		status.Remedy = "resume " + name
+	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
+		status.Remedy = "follow " + Postgres
+	case notByName != nil:
+		status.Remedy = "up"
+	default:
+		status.Remedy = "start " + name
 	}
 	return status
-}
-
-// remedy is the command that has a service run again.
-func (s *Stack) remedy(name, state string) string {
-	_, err := findVerb("start", name)
-	switch {
-	case state == paused:
-		return "resume " + name
-	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
-		return "follow " + Postgres
-	case err != nil:
-		return "up"
-	}
-	return "start " + name
 }
 
 // PrintStatus writes Status as a table.
@@ -130,8 +118,7 @@ func (s *Stack) probe(ctx context.Context, name string) error {
 	return ProbeURL(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
 }
 
-// ProbeURL asks a URL once, and expects status 200. It sends the demo account's key along, which
-// only the API looks at.
+// ProbeURL asks a URL once, and expects status 200.
 func ProbeURL(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
@@ -139,7 +126,6 @@ func ProbeURL(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer sk_test_demo")
 	req.Close = true // a probe leaves no connection open
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

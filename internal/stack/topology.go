@@ -53,17 +53,15 @@ const (
 
 // service is a line of the table of services.
 type service struct {
-	name string
-	port int // the proxy's is its own control port
-	ops  int // a second port: for /livez, /readyz and /metrics, or the list of mails; 0: none
-	// health is the path that answers 200 when it is ready, at the second port if there is one.
-	health string
+	name   string
+	port   int                  // the proxy's is its own control port
+	ops    int                  // a second port: for /livez, /readyz and /metrics, or the list of mails; 0: none
+	health string               // a path that answers 200 when it is ready, at the second port if there is one
 	isIn   func(*Topology) bool // nil: it is in every stack
 }
 
-// services are in the order in which they are listed. The ports are those without an offset.
-// docker-compose.yml and nginx.conf repeat some of them, so that they can be used without `stack`;
-// a test compares them.
+// services are in the order in which they are listed, with their ports without an offset.
+// docker-compose.yml and nginx.conf repeat some of them; a test compares them.
 var services = []service{
 	{Proxy, 20000, 0, "/version", func(t *Topology) bool { return !t.Direct }},
 	{Postgres, 55432, 0, "", nil},

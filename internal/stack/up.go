@@ -11,20 +11,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
-
-// doorTimeout bounds the wait, after every service is ready, until a request gets through all of
-// them: nginx may have marked a replica as failed for a second.
-const doorTimeout = 15 * time.Second
 
 // errNothingStarted marks a refusal: `up` has changed nothing.
 var errNothingStarted = errors.New("nothing was started")
 
-// Up brings the whole stack up, or what is missing of it, and returns when it answers through
-// nginx.
+// Up brings the whole stack up, or what is missing of it, and returns when every service is ready.
 func (s *Stack) Up(ctx context.Context) error {
 	return s.locked(ctx, func() error { return s.bringUp(ctx) })
 }
@@ -43,13 +35,6 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	err = s.driver.up(ctx)
 	if errors.Is(err, errNothingStarted) && isNew {
 		return errors.Join(err, s.remove())
-	}
-	if err == nil {
-		err = s.step("door", s.Addr(Nginx), func() (string, error) {
-			return "GET /v1/products: 200", wait.For(ctx, doorTimeout, localserver.PollInterval, func(ctx context.Context) error {
-				return ProbeURL(ctx, s.URL()+"/v1/products") // the road from the front door to PostgreSQL
-			})
-		})
 	}
 	if err != nil && ctx.Err() != nil { // Ctrl-C, or the like
 		return errors.New("interrupted; `stack up` goes on from here, `stack down` removes what is there")

@@ -108,13 +108,12 @@ func (t *trial) load(ctx context.Context, all bool) error {
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { t.clients.Steady(shopping, rate) })
-	chosen := steps[:2]
-	if all {
-		chosen = steps
-	}
 	_ = wait.Pause(ctx, settle)
 	fmt.Print(header)
-	for _, s := range chosen {
+	for i, s := range steps {
+		if i == 2 && !all {
+			break
+		}
 		from := time.Since(t.wire.Began)
 		if err := t.take(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

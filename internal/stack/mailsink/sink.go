@@ -146,9 +146,7 @@ func (s *Sink) List(about string, limit int) []Mail {
 	s.mu.Lock()
 	mails := slices.Clone(s.mails)
 	s.mu.Unlock()
-	mails = slices.DeleteFunc(mails, func(m Mail) bool {
-		return !strings.Contains(fmt.Sprint(m), about)
-	})
+	mails = slices.DeleteFunc(mails, func(m Mail) bool { return !strings.Contains(fmt.Sprint(m), about) })
 	if limit > 0 {
 		mails = mails[max(0, len(mails)-limit):]
 	}
