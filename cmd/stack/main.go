@@ -126,16 +126,16 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.SetOutput(out)
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, "Flags:\n", flags.FlagUsagesWrapped(120)) }
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
-	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (also $STACK_DRIVER; without, auto)")
-	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel (native; also $STACK_REDIS; without, single)")
+	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (also $STACK_DRIVER)")
+	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel (native; also $STACK_REDIS)")
 	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"),
-		"up: single, standby, or sync-standby, which has each commit before it is answered (native; also $STACK_POSTGRES; without, single)")
-	flags.StringArrayVar(&s.Env, "env", nil, "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again")
+		"up: single, standby, or sync-standby, which has each commit before it is answered (also $STACK_POSTGRES)")
+	flags.StringArrayVar(&s.Env, "env", nil, "up: `KEY=VALUE` for both replicas; may be given again")
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
-	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: without the fault proxy (native; also $STACK_DIRECT)")
+	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: without the fault proxy (also $STACK_DIRECT)")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
-	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name missing programs, and install none (also $NO_INSTALL)")
-	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
+	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name missing programs (also $NO_INSTALL)")
+	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and the traces for it")
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
 	flags.BoolVarP(&s.follow, "follow", "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
@@ -158,7 +158,8 @@ func up(ctx context.Context, it *stack.Stack, open bool) error {
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if err := exec.CommandContext(ctx, opener, it.ConsoleURL()).Run(); err != nil { //nolint:gosec // one of two names, and our own address
+	err := exec.CommandContext(ctx, opener, it.ConsoleURL()).Run() //nolint:gosec // one of two names, and our address
+	if err != nil {
 		return fmt.Errorf("open the console %q in a browser: %w", it.ConsoleURL(), err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -51,13 +52,10 @@ func chooseImages(ctx context.Context) (map[string]string, error) {
 	}
 	chosen := map[string]string{}
 	for _, i := range images {
-		names := []string{i.Official, i.Airgap}
-		if configured := os.Getenv(i.Variable); configured != "" {
-			names = []string{configured}
-		}
+		names := strings.Fields(cmp.Or(os.Getenv(i.Variable), i.Official+" "+i.Airgap))
 		at := slices.IndexFunc(names, func(name string) bool { return works(ctx, "docker", "image", "inspect", name) })
 		if at < 0 && !works(ctx, "docker", "manifest", "inspect", names[0]) {
-			return nil, fmt.Errorf("the image %s is not here and cannot be pulled; scripts/airgap-images.sh makes a stand-in", names[0])
+			return nil, fmt.Errorf("the image %s is not here and cannot be pulled (scripts/airgap-images.sh)", names[0])
 		}
 		chosen[i.Variable] = names[max(0, at)]
 	}
@@ -175,8 +173,8 @@ func (d *composeDriver) buildImages(ctx context.Context) error {
 	}
 	return d.step("image", "", func() (state string, err error) {
 		for target, image := range d.ourImages() {
-			_, failed := docker(ctx, "build", "--label", "oncepay.project="+d.project(), "--file", filepath.Join(d.root, "Dockerfile.prebuilt"),
-				"--tag", image, "--target="+target, d.binDir())
+			_, failed := docker(ctx, "build", "--label", "oncepay.project="+d.project(), "--tag", image,
+				"--file", filepath.Join(d.root, "Dockerfile.prebuilt"), "--target="+target, d.binDir())
 			err = errors.Join(err, failed)
 		}
 		d.pruneImages(ctx) // the ones that this build has replaced
@@ -196,10 +194,7 @@ func (d *composeDriver) writeOverride(context.Context) error {
 		env = append(env, strings.ReplaceAll(pair, "$", "$$")) // compose would put a variable in its place
 	}
 	replica := map[string]any{"environment": env}
-	override, err := json.Marshal(map[string]any{"services": map[string]any{API1: replica, API2: replica}})
-	if err != nil {
-		return err
-	}
+	override, _ := json.Marshal(map[string]any{"services": map[string]any{API1: replica, API2: replica}}) // of strings
 	return os.WriteFile(d.overridePath(), override, 0o600)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -50,10 +51,11 @@ func (s *Stack) KeyLogs(ctx context.Context, key string) error {
 	if len(lines) == 0 {
 		return fmt.Errorf("the replicas have logged nothing about the key %q", key)
 	}
-	slices.SortStableFunc(lines, func(a, b gjson.Result) int { return a.Get("time").Time().Compare(b.Get("time").Time()) })
+	at := func(line gjson.Result) time.Time { return line.Get("time").Time() }
+	slices.SortStableFunc(lines, func(a, b gjson.Result) int { return at(a).Compare(at(b)) })
 	for _, line := range lines {
-		fields := []string{line.Get("time").Time().Format("15:04:05.000"), fmt.Sprintf("%.8s", line.Get("request_id"))}
-		for _, name := range []string{"pod_id", "level", "msg", "result", "endpoint", "method", "path", "status", "code", "error", "cause"} {
+		fields := []string{at(line).Format("15:04:05.000"), fmt.Sprintf("%.8s", line.Get("request_id"))}
+		for name := range strings.FieldsSeq("pod_id level msg result endpoint method path status code error cause") {
 			if value := line.Get(name).String(); value != "" {
 				fields = append(fields, value)
 			}

@@ -97,6 +97,7 @@ func prepareNginx(root string, cfg localserver.Config, t *Topology) (localserver
 		return run, err
 	}
 	path := filepath.Join(run.Dir, "nginx.conf")
-	run.Log, run.Args = cfg.Log, []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", "daemon off; error_log stderr warn;"}
+	run.Log = cfg.Log
+	run.Args = []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", "daemon off; error_log stderr warn;"}
 	return run, os.WriteFile(path, []byte(run.Content), 0o644)
 }

@@ -16,9 +16,8 @@ import (
 // minute after the connection's end (TIME_WAIT), and probes and tests hold connections for seconds.
 const lentTimeout = 75 * time.Second
 
-// hold takes the ports of services that don't run, until release, before anything is started. So a
-// stranger on one of them is named at once, and the kernel lends none of them to a client meanwhile.
-// It waits for a port that is lent, as only time brings that back.
+// hold takes the ports of services until release, before any is started. So a stranger on one of
+// them is named at once, and the kernel lends none to a client. It waits for a port that is lent.
 func (s *Stack) hold(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		for _, number := range s.Ports(name) {
@@ -31,7 +30,7 @@ func (s *Stack) hold(ctx context.Context, names ...string) error {
 				})
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w\n%w: stop what is there, or use stack up --port-offset 1000, or --no-console for the console",
+				return fmt.Errorf("%s: %w\n%w: stop what is there, or take --port-offset 1000, or --no-console",
 					name, err, errNothingStarted)
 			}
 			s.held = append(s.held, port)

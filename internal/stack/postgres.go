@@ -11,7 +11,7 @@ import (
 )
 
 // errDiverged is why the old primary stays down.
-var errDiverged = errors.New("the standby has taken over, and this server may have commits that the new primary does not have: " +
+var errDiverged = errors.New("the standby has taken over, and this server may have commits that it does not have: " +
 	"`stack follow postgres` makes it a standby, as a new copy")
 
 // databaseURL is where a replica finds PostgreSQL. With a standby it names both servers, and the
@@ -62,9 +62,6 @@ func (d *nativeDriver) promote(ctx context.Context) error {
 	}
 	if err := localserver.Promote(ctx, d.Addr(standby)); err != nil {
 		return err
-	}
-	if d.Postgres == Standby {
-		d.printf("commits that %s had not received are lost; the replicas log the events that tell of them\n", standby)
 	}
 	return d.update(func(data *state) { data.Promoted, data.Ended = standby, true })
 }

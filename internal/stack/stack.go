@@ -93,8 +93,7 @@ func (o *Options) check(up *state) error {
 // busy with a slow payment could take a minute; nothing is lost without it.
 const stopGrace = 10 * time.Second
 
-// nameWidth is the length of the longest name, postgres-standby.
-const nameWidth = 16
+const nameWidth = 16 // the longest is postgres-standby
 
 // Stack is one local deployment. Several commands on the same one wait for each other, across
 // processes.

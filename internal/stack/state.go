@@ -22,7 +22,7 @@ type state struct {
 	Driver string `json:"driver"` // empty: no stack was brought up yet
 	Topology
 	Env      []string                `json:"env,omitempty"` // KEY=VALUE for both replicas
-	Programs map[string]string       `json:"programs"`      // in place of the oncepay that is built, by service or Oncepay
+	Programs map[string]string       `json:"programs"`      // in place of our oncepay, by service or Oncepay
 	Images   map[string]string       `json:"images,omitempty"`
 	Services map[string]serviceState `json:"services"` // native driver only
 }

@@ -95,7 +95,8 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 		if one.Remedy != "" {
 			one.Why = "end this: stack " + one.Remedy + s.dirFlag()
 		}
-		s.printf("  %-*s %-17s %-10s %-14s %s\n", nameWidth, one.Name, s.Addr(one.Name), one.State, one.ID, strings.TrimSpace(one.Role+" "+one.Why))
+		s.printf("  %-*s %-17s %-10s %-14s %s\n", nameWidth, one.Name, s.Addr(one.Name), one.State, one.ID,
+			strings.TrimSpace(one.Role+" "+one.Why))
 	}
 	for _, fault := range active {
 		s.printf("  fault: %s\n", fault)

@@ -127,7 +127,9 @@ func (s *Stack) start(ctx context.Context, verb string, args []string) error {
 	if err := s.driver.control(ctx, "start", name); err != nil {
 		return err
 	}
-	err := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error { return s.probe(ctx, name) })
+	err := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error {
+		return s.probe(ctx, name)
+	})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
 	wanted := Topology{Postgres: o.Postgres, Redis: o.Redis}
 	switch onlyNative := wanted.HasStandby() || wanted.IsReplicated() || o.Direct || len(o.Programs) > 0; {
 	case onlyNative && o.Driver == Compose:
-		return "", "", errors.New("only the native driver can do --redis sentinel, --postgres standby, --direct and other programs")
+		return "", "", errors.New("only the native driver has a Sentinel, a standby, --direct and other programs")
 	case onlyNative:
 		return Native, "the only one with these options", nil
 	case o.Driver != "" && o.Driver != Auto:
@@ -123,8 +123,8 @@ func (s *Stack) printSummary(took time.Duration) {
 	if s.Console {
 		s.printf("Watch it, and break it by buttons: %s\n", s.ConsoleURL())
 	}
-	s.printf("%s", strings.NewReplacer("URL", s.URL(), "PSP", s.Addr(PSP), "STACK", "go run ./cmd/stack"+s.dirFlag()).Replace(
-		`The API in a browser: URL/docs
+	values := strings.NewReplacer("URL", s.URL(), "PSP", s.Addr(PSP), "STACK", "go run ./cmd/stack"+s.dirFlag())
+	s.printf("%s", values.Replace(`The API in a browser: URL/docs
 
 Paste these:
   curl -s URL/v1/products -H 'Authorization: Bearer sk_test_demo'

@@ -137,7 +137,7 @@ func (t *trial) take(ctx context.Context, s step) error {
 	for _, a := range t.journal.Attempts() {
 		pod = cmp.Or(a.Replica, pod)
 	}
-	cmd := exec.CommandContext(ctx, "scripts/kubernetes/step.sh", strings.Fields(s.command)...) //nolint:gosec // of the list above
+	cmd := exec.CommandContext(ctx, "scripts/kubernetes/step.sh", strings.Fields(s.command)...) //nolint:gosec // ours
 	cmd.Env = append(os.Environ(), "POD="+pod)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -155,7 +155,7 @@ func (t *trial) judge(ctx context.Context) error {
 	defer cancel()
 	t.clients.Finish(finishing, true)
 	held, err := t.reader.Read(ctx)
-	for deadline := time.Now().Add(booksTimeout); err == nil && time.Now().Before(deadline); held, err = t.reader.Read(ctx) {
+	for end := time.Now().Add(booksTimeout); err == nil && time.Now().Before(end); held, err = t.reader.Read(ctx) {
 		if len(books.Unfinished(held)) == 0 && held.Consumed() {
 			break
 		}

@@ -30,7 +30,8 @@ func noticed(name string, attempts []journal.Attempt, from, until time.Duration)
 			last = max(last, a.Return)
 		}
 	}
-	return fmt.Sprintf("| %s | %.0f | %d | %s | %.1f s |", name, (until - from).Seconds(), count, listed(kinds), (last - first).Seconds())
+	return fmt.Sprintf("| %s | %.0f | %d | %s | %.1f s |",
+		name, (until - from).Seconds(), count, listed(kinds), (last - first).Seconds())
 }
 
 // failure names why an attempt has no answer of the service, or "".

@@ -37,8 +37,8 @@ kill_container() {
   ctr tasks kill --signal SIGKILL "${container#containerd://}"
   within 240 is_restarted
 }
-# drain evicts both replicas. The node takes no new pod, so the second one stays, as the disruption budget demands, until
-# the node takes pods again.
+# drain evicts both replicas. The node takes no new pod, so the second one stays, as the disruption budget demands,
+# until the node takes pods again.
 drain() {
   local left
   timeout 240 kubectl drain node --pod-selector $ours --ignore-daemonsets &
