@@ -51,7 +51,7 @@ func TestArguments_MistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() // no stack in there
 	for want, args := range map[string][]string{
-		`unknown command "explode"`:              {"explode"},
+		`unknown command ["explode"]`:            {"explode"},
 		"usage: stack partition SERVICE SERVICE": {"partition", "api-1"},
 		`not on "nginx"`:                         {"kill", "nginx"},
 		`unknown driver "podman"`:                {"up", "--driver", "podman"},
@@ -61,7 +61,7 @@ func TestArguments_MistakesAreNamed(t *testing.T) {
 		"no stack is up in " + dir:               {"status"},
 		"no stack is up in":                      {"key", "k"},
 		"usage: stack key KEY":                   {"key"},
-		`unknown command "down"`:                 {"down", "api-1"},
+		`unknown command ["down" "api-1"]`:       {"down", "api-1"},
 		"unknown flag: --no-such-flag":           {"up", "--no-such-flag"},
 	} {
 		err := run(t.Context(), append(args, "--dir", dir), noEnv, io.Discard)

@@ -58,7 +58,7 @@ var verbs = []verb{
 func findVerb(name string, args ...string) (v verb, err error) {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == name })
 	if i < 0 {
-		return v, fmt.Errorf("unknown command %q (stack help shows all)", name)
+		return v, fmt.Errorf("unknown command %q (stack help shows all)", append([]string{name}, args...))
 	}
 	switch v = verbs[i]; {
 	case len(args) != len(strings.Fields(v.usage)):

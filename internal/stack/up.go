@@ -24,16 +24,15 @@ func (s *Stack) Up(ctx context.Context) error {
 func (s *Stack) bringUp(ctx context.Context) error {
 	begun, isNew := time.Now(), s.driver == nil
 	why, err := s.decide(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		s.printf("oncepay on the %s driver (%s), in %s\n", s.state.Driver, why, s.Dir)
+		_ = s.faults().HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
+		if s.IsReplicated() {
+			_ = s.setReplication(ctx, true)
+		}
+		err = s.driver.up(ctx)
 	}
-	s.printf("oncepay on the %s driver (%s), in %s\n", s.state.Driver, why, s.Dir)
-	_ = s.faults().HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
-	if s.IsReplicated() {
-		_ = s.setReplication(ctx, true)
-	}
-	err = s.driver.up(ctx)
-	if errors.Is(err, errNothingStarted) && isNew {
+	if isNew && (s.driver == nil || errors.Is(err, errNothingStarted)) {
 		return errors.Join(err, s.remove())
 	}
 	if err != nil && ctx.Err() != nil { // Ctrl-C, or the like
