@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"github.com/spf13/pflag"
 
 	"github.com/oncepay/oncepay/internal/console"
 	"github.com/oncepay/oncepay/internal/stack"
@@ -69,14 +70,15 @@ type settings struct {
 func run(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	var s settings
 	words, err := parse(&s, args, getenv, out)
-	if errors.Is(err, flag.ErrHelp) {
+	if errors.Is(err, pflag.ErrHelp) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	command, words := words[0], words[1:]
-	switch n := len(words); { // these run inside the stack, not on it: the drivers give them their words
+	n := len(words)
+	switch { // these run inside the stack, not on it: the drivers give them their words
 	case command == "proxy" && n == 2:
 		offset, err := strconv.Atoi(words[1])
 		return errors.Join(err, faultproxy.Serve(ctx, words[0], stack.Hops(offset), os.Stderr))
@@ -93,65 +95,58 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 		return err
 	}
 	switch {
-	case command == "key":
-		return printKey(ctx, it, words, out)
+	case command == "up" && n == 0:
+		return up(ctx, it, s.open)
+	case command == "down" && n == 0:
+		return it.Down(ctx)
+	case command == "status" && n == 0:
+		return it.PrintStatus(ctx)
 	case command == "logs" && s.key != "":
 		return it.KeyLogs(ctx, s.key)
 	case command == "logs":
 		return it.Logs(ctx, out, words, s.follow)
-	}
-	do, alone := map[string]func(context.Context) error{
-		"up":     func(ctx context.Context) error { return up(ctx, it, s.open) },
-		"watch":  func(ctx context.Context) error { return watch(ctx, it, out) },
-		"down":   it.Down,
-		"status": it.PrintStatus,
-	}[command]
-	switch {
-	case !alone:
+	case command != "key" && command != "watch":
 		return it.Do(ctx, command, words...)
-	case len(words) > 0:
-		return fmt.Errorf("stack %s takes no %q", command, words[0])
+	case command == "key" && n != 1:
+		return errors.New("usage: stack key KEY")
+	case !it.Claimed():
+		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
+	case command == "watch":
+		return console.Watch(ctx, it.URL(), out)
 	}
-	return do(ctx)
+	pretty := json.NewEncoder(out)
+	pretty.SetIndent("", "  ")
+	return pretty.Encode(tiers.Read(ctx, tiers.Of(ctx, it), words[0]))
 }
 
 // parse reads flags from anywhere among the words, and returns the words.
 func parse(s *settings, args []string, getenv func(string) string, out io.Writer) (words []string, err error) {
-	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
+	flags := pflag.NewFlagSet("stack", pflag.ContinueOnError)
+	flags.SortFlags = false
 	flags.SetOutput(out)
-	flags.Usage = func() {
-		_, _ = fmt.Fprint(out, usage, "Flags:\n")
-		flags.PrintDefaults()
-	}
+	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, "Flags:\n", flags.FlagUsagesWrapped(120)) }
 	flags.StringVar(&s.Dir, "dir", ".stack", "the stack's `folder`, relative to the repository")
-	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (default $STACK_DRIVER, then auto)")
-	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel for a replicated one (native; default $STACK_REDIS, then single)")
-	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"), "up: single, standby, or sync-standby, which has each commit before it is answered (native; default $STACK_POSTGRES, then single)")
-	flags.Func("env", "up: `KEY=VALUE` for both replicas, such as IDEMPOTENCY_LEASE=3s; may be given again", func(pair string) error {
-		s.Env = append(s.Env, pair)
-		return nil
-	})
+	flags.StringVar(&s.Driver, "driver", getenv("STACK_DRIVER"), "up: auto, native or compose (also $STACK_DRIVER)")
+	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel (native; also $STACK_REDIS)")
+	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"),
+		"up: single, standby, or sync-standby, which has each commit before it is answered (also $STACK_POSTGRES)")
+	flags.StringArrayVar(&s.Env, "env", nil, "up: `KEY=VALUE` for both replicas; may be given again")
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
-	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: connect the services without the fault proxy (native; also with $STACK_DIRECT); there is no partition, slow or cut then")
+	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: without the fault proxy (also $STACK_DIRECT)")
 	flags.StringVar(&s.BuildTags, "tags", "", "up: build our programs with these `tags`, such as failpoints")
-	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name the command that installs missing programs, instead of installing them (also with $NO_INSTALL)")
-	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and without the traces that the replicas send it")
+	flags.BoolVar(&s.NoInstall, "no-install", getenv("NO_INSTALL") != "", "up: name missing programs (also $NO_INSTALL)")
+	flags.BoolVar(&s.noConsole, "no-console", false, "up: without the console, and the traces for it")
 	flags.BoolVar(&s.open, "open", false, "up: open the console in the browser")
-	flags.BoolVar(&s.follow, "f", false, "logs: go on until Ctrl-C")
+	flags.BoolVarP(&s.follow, "follow", "f", false, "logs: go on until Ctrl-C")
 	flags.StringVar(&s.key, "key", "", "logs: only of the requests with this idempotency `key`")
-	for rest := args; len(rest) > 0; {
-		if err := flags.Parse(rest); err != nil {
-			return nil, err
-		}
-		if rest = flags.Args(); len(rest) > 0 {
-			words, rest = append(words, rest[0]), rest[1:]
-		}
+	if err := flags.Parse(args); err != nil {
+		return nil, err
 	}
-	if len(words) == 0 || words[0] == "help" {
+	if flags.NArg() == 0 || flags.Arg(0) == "help" {
 		flags.Usage()
-		return nil, flag.ErrHelp
+		return nil, pflag.ErrHelp
 	}
-	return words, nil
+	return flags.Args(), nil
 }
 
 // up brings the stack up, and opens its console if that is asked for.
@@ -159,38 +154,13 @@ func up(ctx context.Context, it *stack.Stack, open bool) error {
 	if err := it.Up(ctx); err != nil || !open {
 		return err
 	}
-	url := it.ConsoleURL()
-	if url == "" {
-		return errors.New("this stack has no console: it needs the native driver, and `stack up` without --no-console")
-	}
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if err := exec.CommandContext(ctx, opener, url).Run(); err != nil { //nolint:gosec // one of two names, and our own address
-		return fmt.Errorf("open %s in a browser: %w", url, err)
+	err := exec.CommandContext(ctx, opener, it.ConsoleURL()).Run() //nolint:gosec // one of two names, and our address
+	if err != nil {
+		return fmt.Errorf("open the console %q in a browser: %w", it.ConsoleURL(), err)
 	}
 	return nil
-}
-
-// watch shops, and writes what the shoppers see.
-func watch(ctx context.Context, it *stack.Stack, out io.Writer) error {
-	if !it.Claimed() {
-		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
-	}
-	return console.Watch(ctx, it.URL(), out)
-}
-
-// printKey writes what each tier knows of a key.
-func printKey(ctx context.Context, it *stack.Stack, words []string, out io.Writer) error {
-	if len(words) != 1 {
-		return errors.New("usage: stack key KEY")
-	}
-	if !it.Claimed() {
-		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
-	}
-	view := tiers.Read(ctx, tiers.Of(ctx, it), words[0])
-	pretty := json.NewEncoder(out)
-	pretty.SetIndent("", "  ")
-	return pretty.Encode(view)
 }

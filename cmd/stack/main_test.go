@@ -14,7 +14,7 @@ func TestFlags_MayStandAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--dir", "x", "--env", "A=1", "partition", "api-1", "redis", "--env", "B=2"},
-		{"partition", "--env", "A=1", "api-1", "--dir=x", "redis", "-env", "B=2"},
+		{"partition", "--env", "A=1", "api-1", "--dir=x", "redis", "--env", "B=2"},
 		{"partition", "api-1", "redis", "--dir", "x", "--env=A=1", "--env=B=2"},
 	} {
 		var s settings
@@ -43,7 +43,7 @@ func TestUsage_IsPrintedWithoutACommand(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), args, noEnv, &out))
 		require.Contains(t, out.String(), "partition | heal SERVICE SERVICE")
-		require.Contains(t, out.String(), "-port-offset N")
+		require.Contains(t, out.String(), "--port-offset N")
 	}
 }
 
@@ -51,17 +51,18 @@ func TestArguments_MistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() // no stack in there
 	for want, args := range map[string][]string{
-		`unknown command "explode"`:                    {"explode"},
-		"usage: stack partition SERVICE SERVICE":       {"partition", "api-1"},
-		`not on "nginx"`:                               {"kill", "nginx"},
-		`unknown driver "podman"`:                      {"up", "--driver", "podman"},
-		`"LEASE" is not KEY=VALUE`:                     {"up", "--env", "LEASE"},
-		"the port offset must be between 0":            {"up", "--port-offset", "60000"},
-		"no stack is up":                               {"kill", "api-1"},
-		"no stack is up in " + dir:                     {"status"},
-		"no stack is up in":                            {"key", "k"},
-		"usage: stack key KEY":                         {"key"},
-		"flag provided but not defined: -no-such-flag": {"up", "--no-such-flag"},
+		`unknown command ["explode"]`:            {"explode"},
+		"usage: stack partition SERVICE SERVICE": {"partition", "api-1"},
+		`not on "nginx"`:                         {"kill", "nginx"},
+		`unknown driver "podman"`:                {"up", "--driver", "podman"},
+		`"LEASE" is not KEY=VALUE`:               {"up", "--env", "LEASE"},
+		"the port offset must be between 0":      {"up", "--port-offset", "60000"},
+		"no stack is up":                         {"kill", "api-1"},
+		"no stack is up in " + dir:               {"status"},
+		"no stack is up in":                      {"key", "k"},
+		"usage: stack key KEY":                   {"key"},
+		`unknown command ["down" "api-1"]`:       {"down", "api-1"},
+		"unknown flag: --no-such-flag":           {"up", "--no-such-flag"},
 	} {
 		err := run(t.Context(), append(args, "--dir", dir), noEnv, io.Discard)
 		require.ErrorContains(t, err, want)

@@ -1,13 +1,12 @@
 package stack
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,21 +19,48 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-const (
-	// composeTimeout bounds one run of docker compose; the slowest part is the pull of images that
-	// are not here yet, each of some 150 MB.
-	composeTimeout = 10 * time.Minute
+// askTimeout bounds a question: the engine answers at once, or it is not there. A registry may be
+// behind a firewall that drops packets.
+const askTimeout = 8 * time.Second
 
-	// lookInterval is how often containers are looked at, which takes a command of its own.
-	lookInterval = 250 * time.Millisecond
+var images = []localserver.Image{
+	localserver.Postgres.Image,
+	localserver.Redis.Image,
+	{Variable: "NGINX_IMAGE", Official: "nginx:1.26.3", Airgap: "oncepay-airgap/nginx:1.26"},
+}
 
-	// healthTimeout bounds the wait for running containers to be healthy again; their healthchecks
-	// come every second.
-	healthTimeout = 10 * time.Second
+// works reports whether a command succeeds.
+func works(ctx context.Context, command ...string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return exec.CommandContext(ctx, command[0], command[1:]...).Run() == nil
+}
 
-	// networkService is the one that publishes all ports.
-	networkService = "network"
-)
+// composeCommand is how compose is called here: by the program, or by docker's plugin.
+func composeCommand() []string {
+	if _, err := exec.LookPath("docker-compose"); err == nil {
+		return []string{"docker-compose"}
+	}
+	return []string{"docker", "compose"}
+}
+
+// chooseImages returns every image by its variable, if compose works here: the one of the
+// environment, or the official one or its stand-in, whichever is here, or can be pulled.
+func chooseImages(ctx context.Context) (map[string]string, error) {
+	if !works(ctx, "docker", "version") || !works(ctx, append(composeCommand(), "version")...) {
+		return nil, errors.New("there is no Docker engine that answers, or no docker compose")
+	}
+	chosen := map[string]string{}
+	for _, i := range images {
+		names := strings.Fields(cmp.Or(os.Getenv(i.Variable), i.Official+" "+i.Airgap))
+		at := slices.IndexFunc(names, func(name string) bool { return works(ctx, "docker", "image", "inspect", name) })
+		if at < 0 && !works(ctx, "docker", "manifest", "inspect", names[0]) {
+			return nil, fmt.Errorf("the image %s is not here and cannot be pulled (scripts/airgap-images.sh)", names[0])
+		}
+		chosen[i.Variable] = names[max(0, at)]
+	}
+	return chosen, nil
+}
 
 // composeDriver runs the services of a stack as containers, with docker compose.
 type composeDriver struct{ *Stack }
@@ -44,10 +70,11 @@ func (d *composeDriver) project() string {
 	return fmt.Sprintf("oncepay-%.4x", sha256.Sum256([]byte(d.Dir)))
 }
 
-func (d *composeDriver) image() string { return d.project() + ":local" }
-
-// toolsImage has the provider simulator and the fault proxy.
-func (d *composeDriver) toolsImage() string { return d.project() + "-tools:local" }
+// ourImages are of the service, and of the provider simulator with the fault proxy, by their
+// targets in Dockerfile.prebuilt.
+func (d *composeDriver) ourImages() map[string]string {
+	return map[string]string{"": d.project() + ":local", "tools": d.project() + "-tools:local"}
+}
 
 func (d *composeDriver) overridePath() string { return filepath.Join(d.Dir, "compose.override.json") }
 
@@ -66,17 +93,14 @@ func (t *Topology) published() map[string]int {
 }
 
 // compose is a run of docker compose on our project.
-func (d *composeDriver) compose(ctx context.Context, args ...string) (*exec.Cmd, error) {
-	all, err := findCompose(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, "--project-name", d.project(), "--project-directory", d.root, "--file", filepath.Join(d.root, "docker-compose.yml"))
+func (d *composeDriver) compose(ctx context.Context, args ...string) *exec.Cmd {
+	all := append(composeCommand(), "--project-name", d.project(), "--project-directory", d.root,
+		"--file", filepath.Join(d.root, "docker-compose.yml"))
 	if localserver.IsFile(d.overridePath()) {
 		all = append(all, "--file", d.overridePath())
 	}
 	cmd := exec.CommandContext(ctx, all[0], append(all[1:], args...)...)
-	cmd.Env = append(os.Environ(), "ONCEPAY_IMAGE="+d.image(), "ONCEPAY_TOOLS_IMAGE="+d.toolsImage())
+	cmd.Env = append(os.Environ(), "ONCEPAY_IMAGE="+d.ourImages()[""], "ONCEPAY_TOOLS_IMAGE="+d.ourImages()["tools"])
 	for variable, name := range d.state.Images {
 		cmd.Env = append(cmd.Env, variable+"="+name)
 	}
@@ -86,77 +110,59 @@ func (d *composeDriver) compose(ctx context.Context, args ...string) (*exec.Cmd,
 	// Ctrl-C reaches compose as an interrupt, so that it leaves no half-made container.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopGrace
-	return cmd, nil
+	return cmd
 }
 
-// run runs docker compose to its end.
-func (d *composeDriver) run(ctx context.Context, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, composeTimeout)
-	defer cancel()
-	cmd, err := d.compose(ctx, args...)
-	if err != nil {
-		return err
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), errors.Join(err, ctx.Err()), out)
-	}
-	return nil
-}
-
-// docker runs a command to its end.
-func docker(ctx context.Context, args ...string) error {
-	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("docker %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(out))
-	}
-	return nil
+// docker runs a command to its end, and returns what it printed.
+func docker(ctx context.Context, args ...string) (string, error) {
+	return output(exec.CommandContext(ctx, "docker", args...))
 }
 
 func (d *composeDriver) up(ctx context.Context) error {
 	chosen, err := chooseImages(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (%w)", err, errNothingStarted)
+		return fmt.Errorf("%w: %w", errNothingStarted, err)
 	}
 	if err := d.update(func(data *state) { data.Images = chosen }); err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{d.checkPorts, d.buildImages, d.writeOverride} {
+	for _, do := range []func(context.Context) error{d.resumeAll, d.buildImages, d.writeOverride} {
 		if err := do(ctx); err != nil {
 			return err
 		}
 	}
-	err = d.step("compose", "up", func() (string, error) {
-		if err := d.resumeAll(ctx); err != nil {
-			return "", err
-		}
-		if err := d.run(ctx, "up", "--detach", "--no-build", "--remove-orphans"); err != nil {
-			return "", err
-		}
-		// compose waits for what others depend on, but not for the last ones
-		return "ready", wait.For(ctx, localserver.ReadyTimeout, lookInterval, d.allHealthy)
+	err = d.step("compose", "", func() (string, error) {
+		_, err := output(d.compose(ctx, "up", "--detach", "--no-build", "--remove-orphans"))
+		return "up", err
 	})
-	if err != nil {
-		return err
+	for _, name := range d.Services() { // compose does not wait for the last ones
+		if err == nil {
+			err = d.step(name, d.Addr(name), func() (string, error) { return "ready", d.await(ctx, name) })
+		}
 	}
-	for _, name := range d.Services() {
-		d.printf("  %-*s %-17s ready\n", nameWidth, name, d.Addr(name))
-	}
-	return nil
+	return err
 }
 
-// checkPorts looks before compose does, unless the ports are published by our own containers.
-func (d *composeDriver) checkPorts(ctx context.Context) error {
-	containers, err := d.containers(ctx)
-	if err != nil || containers[networkService].State == running {
+func (d *composeDriver) await(ctx context.Context, name string) error {
+	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+		err := d.probe(ctx, name)
+		if all, _ := d.conditions(ctx); err != nil && all[name].state == stopped {
+			err = wait.Stop(fmt.Errorf("it has ended; see: stack logs %s", name))
+		}
 		return err
-	}
-	var errs []error
-	for variable, port := range d.published() {
-		if err := localserver.CheckPort(port); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", variable, err))
+	})
+}
+
+// resumeAll wakes what a fault has left paused. Docker calls a container unhealthy from its pause to
+// its next healthcheck, and compose would give up on those that the replicas depend on.
+func (d *composeDriver) resumeAll(ctx context.Context) error {
+	all, err := d.conditions(ctx)
+	for name, one := range all {
+		if one.state == paused {
+			err = errors.Join(err, d.control(ctx, "resume", name), wait.Pause(ctx, 2*time.Second))
 		}
 	}
-	return portsTaken(errors.Join(errs...))
+	return err
 }
 
 // buildImages puts static binaries that are built here into empty images: no registry is needed for
@@ -165,19 +171,19 @@ func (d *composeDriver) buildImages(ctx context.Context) error {
 	if err := d.build(ctx, "CGO_ENABLED=0", "GOOS=linux"); err != nil {
 		return err
 	}
-	return d.step("image", "", func() (string, error) {
-		build := []string{"build", "--label", "oncepay.project=" + d.project(), "--file", filepath.Join(d.root, "Dockerfile.prebuilt")}
-		err := docker(ctx, slices.Concat(build, []string{"--tag", d.image(), d.binDir()})...)
-		if err == nil {
-			err = docker(ctx, slices.Concat(build, []string{"--tag", d.toolsImage(), "--target", "tools", d.binDir()})...)
+	return d.step("image", "", func() (state string, err error) {
+		for target, image := range d.ourImages() {
+			_, failed := docker(ctx, "build", "--label", "oncepay.project="+d.project(), "--tag", image,
+				"--file", filepath.Join(d.root, "Dockerfile.prebuilt"), "--target="+target, d.binDir())
+			err = errors.Join(err, failed)
 		}
-		_ = d.pruneImages(ctx) // the ones that this build has replaced
-		return d.image(), err
+		d.pruneImages(ctx) // the ones that this build has replaced
+		return d.project(), err
 	})
 }
 
-func (d *composeDriver) pruneImages(ctx context.Context) error {
-	return docker(ctx, "image", "prune", "--force", "--filter", "label=oncepay.project="+d.project())
+func (d *composeDriver) pruneImages(ctx context.Context) {
+	_, _ = docker(ctx, "image", "prune", "--force", "--filter", "label=oncepay.project="+d.project())
 }
 
 // writeOverride sets the settings of --env for both replicas: compose can't take variables that the
@@ -188,29 +194,69 @@ func (d *composeDriver) writeOverride(context.Context) error {
 		env = append(env, strings.ReplaceAll(pair, "$", "$$")) // compose would put a variable in its place
 	}
 	replica := map[string]any{"environment": env}
-	override, err := json.Marshal(map[string]any{"services": map[string]any{API1: replica, API2: replica}})
-	if err != nil {
-		return err
-	}
+	override, _ := json.Marshal(map[string]any{"services": map[string]any{API1: replica, API2: replica}}) // of strings
 	return os.WriteFile(d.overridePath(), override, 0o600)
 }
 
 func (d *composeDriver) down(ctx context.Context) error {
-	if err := d.run(ctx, "down", "--remove-orphans", "--volumes", "--timeout", stopSeconds); err != nil {
+	if _, err := output(d.compose(ctx, "down", "--remove-orphans", "--volumes", "--timeout", stopSeconds)); err != nil {
 		return err
 	}
-	_ = docker(ctx, "image", "rm", "--force", d.image(), d.toolsImage()) // absent after an aborted start
-	return d.pruneImages(ctx)
+	for _, image := range d.ourImages() {
+		_, _ = docker(ctx, "image", "rm", "--force", image) // absent after an aborted start
+	}
+	d.pruneImages(ctx)
+	return nil
 }
 
-func (d *composeDriver) logs(ctx context.Context, out io.Writer, names []string, follow bool) error {
+var stopSeconds = strconv.Itoa(int(stopGrace.Seconds()))
+
+// dockerVerbs are what docker calls the switchboard's verbs, and the states to which they lead.
+var dockerVerbs = map[string]struct {
+	command []string
+	to      string
+}{
+	"start":  {[]string{"start"}, running},
+	"stop":   {[]string{"stop", "-t", stopSeconds}, stopped},
+	"kill":   {[]string{"kill"}, stopped},
+	"pause":  {[]string{"pause"}, paused},
+	"resume": {[]string{"unpause"}, running},
+}
+
+func (d *composeDriver) control(ctx context.Context, verb, name string) error {
+	v, ok := dockerVerbs[verb]
+	if !ok {
+		return errNativeOnly
+	}
+	all, err := d.conditions(ctx)
+	if err == nil && all[name].state != v.to {
+		_, err = docker(ctx, append(slices.Clone(v.command), all[name].id)...)
+	}
+	return err
+}
+
+func (d *composeDriver) conditions(ctx context.Context) (map[string]condition, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	out, err := docker(ctx, "ps", "--all", "--filter", "label=com.docker.compose.project="+d.project(),
+		"--format", `{{.Label "com.docker.compose.service"}} {{.State}} {{.ID}}`)
+	all := map[string]condition{}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); err == nil && len(fields) == 3 {
+			one := condition{fields[1], fields[2]}
+			if one.state != running && one.state != paused { // exited, created, …
+				one.state = stopped
+			}
+			all[fields[0]] = one
+		}
+	}
+	return all, err
+}
+
+func (d *composeDriver) logs(ctx context.Context, names []string, follow bool) *exec.Cmd {
 	args := []string{"logs", "--no-color"}
 	if follow {
 		args = append(args, "--follow")
 	}
-	cmd, err := d.compose(ctx, append(args, names...)...)
-	if err != nil {
-		return err
-	}
-	return show(ctx, cmd, out)
+	return d.compose(ctx, append(args, names...)...)
 }

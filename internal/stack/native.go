@@ -1,28 +1,220 @@
 package stack
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/programs"
+	"github.com/oncepay/oncepay/internal/wait"
+)
+
+const (
+	// keepTimeout bounds the question whether a service that runs already may stay.
+	keepTimeout = 3 * time.Second
+
+	// killDelay is how long a process that was killed a moment ago may still seem to run.
+	killDelay = 200 * time.Millisecond
+
+	// webhookSecret signs pspsim's events. Like the demo API keys it is no secret: a stack is for
+	// development.
+	webhookSecret = "whsec_Zm9yIGRldmVsb3BtZW50IG9ubHksIGtub3duIHRvIGFsbA=="
 )
 
 // nativeDriver runs the services of a stack as processes of this machine.
-type nativeDriver struct {
-	*Stack
-	held []*localserver.Port // while `up` starts the services
+type nativeDriver struct{ *Stack }
+
+// up starts what does not depend on our programs while these are being built, and the replicas when
+// the schema is there. The sentinels would take a pair of servers that is about to start for dead.
+func (d *nativeDriver) up(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Dir(d.logPath("any")), 0o755); err != nil {
+		return err
+	}
+	defer d.release()
+	idle := slices.DeleteFunc(d.Services(), func(name string) bool { return d.known(name).Process.Alive() })
+	if err := d.hold(ctx, idle...); err != nil {
+		return err
+	}
+	if err := programs.Ensure(ctx, d.options.Out, d.options.NoInstall, programs.Stack); err != nil {
+		return fmt.Errorf("%w: %w", errNothingStarted, err)
+	}
+	building, both := errgroup.WithContext(ctx)
+	building.Go(func() error { return d.build(both) })
+	building.Go(func() error { return d.ensure(both, d.Primary(), Redis) })
+	err := building.Wait()
+	for _, do := range []func() error{
+		func() error { return d.ensure(ctx, Proxy, PSP, Mail, RedisReplica) },
+		func() error { return d.ensure(ctx, sentinels...) },
+		func() error { return d.ensureStandby(ctx) },
+		func() error { return d.oneShot(ctx, "migrate", "up") },
+		func() error { return d.oneShot(ctx, "seed") },
+		func() error { return d.ensure(ctx, API1, API2, Nginx, Console) },
+	} {
+		if err == nil {
+			err = do()
+		}
+	}
+	return err
+}
+
+func (d *nativeDriver) oneShot(ctx context.Context, args ...string) error {
+	return d.step(args[0], "", func() (string, error) {
+		_, err := d.Oncepay(ctx, args...)
+		return "done", err
+	})
+}
+
+// ensure leaves services that are well and have the right settings alone, and otherwise starts them
+// anew, all at once. Those that are no part of this stack are left out.
+func (d *nativeDriver) ensure(ctx context.Context, names ...string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range names {
+		if slices.Contains(d.Services(), name) {
+			group.Go(func() error {
+				return d.step(name, d.Addr(name), func() (string, error) { return d.ensureOne(ctx, name) })
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// ensureOne returns what it has come to.
+func (d *nativeDriver) ensureOne(ctx context.Context, name string) (state string, err error) {
+	run, err := d.prepare(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	probe := func(ctx context.Context) error { return d.probe(ctx, name) }
+	if known := d.known(name); known.Process.Alive() {
+		_ = known.Process.Signal(syscall.SIGCONT)
+		if known.Settings == run.Digest() && wait.For(ctx, keepTimeout, localserver.PollInterval, probe) == nil {
+			return "ready (was running)", nil
+		}
+		if err := d.control(ctx, "stop", name); err != nil {
+			return "", err
+		}
+	}
+	if err := d.spawn(name, run); err != nil {
+		return "", err
+	}
+	return "ready", localserver.WithLog(localserver.AwaitReady(ctx, d.known(name).Process, probe), run.Log)
+}
+
+// spawn starts a process and remembers it at once.
+func (d *nativeDriver) spawn(name string, run localserver.Command) error {
+	process, err := run.Start()
+	if err != nil {
+		return err
+	}
+	err = d.update(func(data *state) {
+		data.Services[name] = serviceState{Process: process, Settings: run.Digest(), Dir: run.Dir}
+	})
+	if err != nil {
+		return errors.Join(err, process.Kill())
+	}
+	return nil
+}
+
+// spawnAgain starts a service that does not run, and does not wait until it is ready.
+func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
+	if d.Ended && name == d.StandbyServer() {
+		return errDiverged
+	}
+	dying, cancel := context.WithTimeout(ctx, killDelay)
+	defer cancel()
+	if d.known(name).Process.Wait(dying) != nil {
+		return ctx.Err()
+	}
+	defer d.release()
+	if err := d.hold(ctx, name); err != nil {
+		return err
+	}
+	run, err := d.prepare(ctx, name)
+	if err == nil {
+		err = d.spawn(name, run)
+	}
+	return err
+}
+
+// dirOf is where a service has its files, a temporary folder perhaps.
+func (d *nativeDriver) dirOf(name string) string {
+	return cmp.Or(d.known(name).Dir, filepath.Join(d.Dir, name))
+}
+
+// prepare makes what a service needs to start, and returns the command that starts it.
+func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserver.Command, err error) {
+	cfg := localserver.Config{Dir: d.dirOf(name), Port: d.Port(name), Log: d.logPath(name)}
+	switch name {
+	case d.Primary():
+		return localserver.Postgres.Command(ctx, cfg)
+	case d.StandbyServer():
+		return localserver.Standby(d.Via(name, d.Primary())).Command(ctx, cfg)
+	case Redis, RedisReplica:
+		return d.prepareRedis(ctx, cfg)
+	case Sentinel1, Sentinel2, Sentinel3:
+		return d.prepareSentinel(ctx, cfg)
+	case Nginx:
+		return prepareNginx(d.root, cfg, d.Topology)
+	}
+	// One of our own programs, in a clean environment: the settings are what is written here.
+	run = localserver.Command{Dir: d.Dir, Log: cfg.Log, Path: d.Program("stack")}
+	switch name {
+	case Proxy:
+		run.Args = []string{"proxy", d.Addr(name), strconv.Itoa(d.Offset)}
+		for _, port := range d.held { // it outlives `up`, so the others can restart on their ports
+			run.Held = append(run.Held, port.Socket)
+		}
+	case Mail:
+		run.Args = []string{"mailsink", d.Addr(name), d.Ops(name), filepath.Join(d.Dir, "mails.jsonl")}
+	case Console: // in the repository and with our PATH: it starts services, as `stack start` does
+		run.Args, run.Dir = []string{"console", "--dir", d.Dir}, d.root
+		run.Env = append([]string{"ENVIRONMENT=development", "PATH=" + os.Getenv("PATH")}, d.state.Env...)
+	case PSP:
+		run.Path, run.Env = d.Program("pspsim"), []string{
+			"PSPSIM_ADDR=" + d.Addr(name),
+			"PSPSIM_DATA=" + filepath.Join(d.Dir, "pspsim.journal"),
+			"PSPSIM_WEBHOOK_URL=" + d.URL() + "/v1/webhooks/psp", // the public door, as for a provider out in the world
+			"PSPSIM_WEBHOOK_SECRET=" + webhookSecret,
+		}
+	default:
+		run.Path, run.Args, run.Env = d.oncepayOf(name), []string{"serve"}, d.replicaEnv(name)
+	}
+	program, err := os.ReadFile(run.Path) // one build of it is told from another
+	run.Content = fmt.Sprintf("%x", sha256.Sum256(program))
+	return run, err
+}
+
+// replicaEnv reaches everything through the proxy.
+func (d *nativeDriver) replicaEnv(name string) []string {
+	env := []string{
+		"ENVIRONMENT=development",
+		"REPLICA=" + name,
+		"HTTP_ADDR=" + d.Addr(name),
+		"OPS_ADDR=" + d.Ops(name),
+		"DATABASE_URL=" + d.databaseURL(name),
+		"REDIS_URL=" + d.redisURL(name),
+		"PSP_URL=http://" + d.Via(name, PSP),
+		"PSP_WEBHOOK_SECRET=" + webhookSecret,
+		"MAIL_URL=smtp://" + d.Via(name, Mail),
+		"MAIL_FROM=Demo Shop <shop@example.com>",
+		"IDEMPOTENCY_RECORD_SECRETS=for development only, known to everybody",
+	}
+	if d.Console { // it draws what the replicas tell, as soon as they know it
+		env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+d.Addr(Console), "OTEL_BSP_SCHEDULE_DELAY=100")
+	}
+	return append(env, d.state.Env...)
 }
 
 func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
@@ -54,67 +246,35 @@ func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 	return fmt.Errorf("the native driver cannot %s", verb)
 }
 
-// killDelay is how long a process that was killed a moment ago may still seem to run.
-const killDelay = 200 * time.Millisecond
-
-// spawnAgain starts a service that does not run, and does not wait until it is ready.
-func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
-	if d.Ended && name == d.StandbyServer() {
-		return errDiverged
-	}
-	dying, cancel := context.WithTimeout(ctx, killDelay)
-	defer cancel()
-	if d.known(name).Process.Wait(dying) != nil {
-		return ctx.Err()
-	}
-	if err := d.hold(ctx, name); err != nil {
-		return err
-	}
-	defer d.release()
-	run, err := d.prepare(ctx, name)
-	if err != nil {
-		return err
-	}
-	return d.spawn(name, run)
-}
-
 func (d *nativeDriver) conditions(context.Context) (map[string]condition, error) {
 	all := map[string]condition{}
-	for _, name := range d.Services() {
-		p, c := d.known(name).Process, condition{state: stopped}
-		if p.Alive() {
-			c = condition{running, "pid " + strconv.Itoa(p.PID)}
-			if p.IsPaused() {
-				c.state = paused
-			}
+	for name, one := range d.state.Services {
+		if one.Process.Alive() {
+			all[name] = condition{running, "pid " + strconv.Itoa(one.Process.PID)}
 		}
-		all[name] = c
+		if one.Process.IsPaused() {
+			all[name] = condition{paused, "pid " + strconv.Itoa(one.Process.PID)}
+		}
 	}
 	return all, nil
 }
 
+// down stops nginx first and the stores last, so that no request meets a service without its
+// stores.
 func (d *nativeDriver) down(ctx context.Context) error {
-	for turn := range 4 {
+	for _, names := range [][]string{{Nginx, Console}, Replicas, d.Services()} {
 		var stopping errgroup.Group
-		for _, s := range services {
-			if s.turn != turn {
-				continue
-			}
-			stopping.Go(func() error {
-				if err := d.control(ctx, "stop", s.name); err != nil {
-					return fmt.Errorf("stop %s: %w", s.name, err)
-				}
-				return nil
-			})
+		for _, name := range names {
+			stopping.Go(func() error { return d.control(ctx, "stop", name) })
 		}
 		if err := stopping.Wait(); err != nil {
 			return err
 		}
 	}
 	var errs []error
-	for _, name := range d.Services() {
-		if dir := d.known(name).Dir; localserver.IsTemporaryDir(dir) {
-			errs = append(errs, os.RemoveAll(dir))
+	for _, one := range d.state.Services {
+		if localserver.IsTemporaryDir(one.Dir) {
+			errs = append(errs, os.RemoveAll(one.Dir))
 		}
 	}
 	return errors.Join(errs...)
@@ -124,47 +284,26 @@ func (d *nativeDriver) down(ctx context.Context) error {
 func (s *Stack) logPath(name string) string { return filepath.Join(s.Dir, "logs", name+".log") }
 
 // logs leaves the reading to tail(1), which follows files over a restart, too.
-func (d *nativeDriver) logs(ctx context.Context, out io.Writer, names []string, follow bool) error {
+func (d *nativeDriver) logs(ctx context.Context, names []string, follow bool) *exec.Cmd {
 	args := []string{"-n", "+1"}
 	if follow {
 		args = []string{"-n", "10", "-F"}
 	}
-	found := false
 	for _, name := range names {
-		if path := d.logPath(name); localserver.IsFile(path) {
-			args, found = append(args, path), true
-		}
+		args = append(args, d.logPath(name))
 	}
-	if !found {
-		return fmt.Errorf("%s: no logs yet", strings.Join(names, ", "))
-	}
-	return show(ctx, exec.CommandContext(ctx, "tail", args...), out)
-}
-
-// show runs a command that writes logs, until it or ctx ends.
-func show(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("show logs: %w", err)
-	}
-	return nil
+	return exec.CommandContext(ctx, "tail", args...)
 }
 
 // Oncepay runs a command of oncepay's as an operator would, such as "outbox", "replay", "--since",
 // "1m", and returns what it printed, which is in the log, too. It goes past the proxy: an
-// operator's connection is not a replica's. Native only.
+// operator's connection is not a replica's.
 func (s *Stack) Oncepay(ctx context.Context, args ...string) (string, error) {
-	if s.state.Driver != Native {
-		return "", errNativeOnly
-	}
 	ctx, cancel := context.WithTimeout(ctx, localserver.ReadyTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.oncepayOf(Oncepay), args...)
 	cmd.Env = []string{"ENVIRONMENT=development", "DATABASE_URL=" + localserver.PostgresURL(s.PostgresPrimary()),
 		"DATABASE_SERVICE_ROLE=" + localserver.ServiceRole, "DATABASE_SERVICE_PASSWORD=" + localserver.ServicePassword}
-	out, err := cmd.CombinedOutput()
-	if err := errors.Join(err, ctx.Err(), os.WriteFile(s.logPath(args[0]), out, 0o600)); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return string(out), nil
+	out, err := output(cmd)
+	return out, errors.Join(err, os.WriteFile(s.logPath(args[0]), []byte(out), 0o600))
 }

@@ -36,7 +36,7 @@ func stackOf(t *testing.T, of Topology) *Stack {
 // newDriver is of a stack in which nothing runs yet. It is taken down with the test.
 func newDriver(t *testing.T, of Topology) *nativeDriver {
 	t.Helper()
-	d := &nativeDriver{Stack: stackOf(t, of)}
+	d := &nativeDriver{stackOf(t, of)}
 	require.NoError(t, os.MkdirAll(filepath.Dir(d.logPath("any")), 0o755))
 	t.Cleanup(func() { require.NoError(t, d.down(context.WithoutCancel(t.Context()))) })
 	return d

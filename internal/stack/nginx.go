@@ -2,9 +2,9 @@ package stack
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,16 +22,10 @@ const nginxConf = "deploy/nginx/nginx.conf"
 // lines that nginx writes to its standard error elsewhere: log_format `failures`.
 const requestLog, failureLog = "requests.log", "failures.log"
 
-// nginxOptions: the errors of each try are logged, by which campaigns know what nginx calls dead.
-const nginxOptions = "daemon off; error_log stderr warn;"
-
 // requests are the first five fields of each line: when nginx read the header, as "t=" and seconds
 // since 1970 with milliseconds; the request's ID; 1 if nginx passed it on to a second replica; the
 // method; and the rest.
 func (s *Stack) requests() (all [][]string, err error) {
-	if s.state.Driver != Native {
-		return nil, errNativeOnly
-	}
 	text, err := os.ReadFile(filepath.Join(s.known(Nginx).Dir, requestLog))
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.SplitN(line, " ", 5); len(fields) == 5 { // the last line may be half written
@@ -59,11 +53,11 @@ func (s *Stack) Started() (map[string]time.Time, error) {
 	requests, err := s.requests()
 	started := make(map[string]time.Time, len(requests))
 	for _, r := range requests {
-		seconds, err := strconv.ParseFloat(strings.TrimPrefix(r[0], "t="), 64)
+		milliseconds, err := strconv.ParseInt(strings.NewReplacer("t=", "", ".", "").Replace(r[0]), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("nginx's log of requests: %w", err)
 		}
-		started[r[1]] = time.UnixMilli(int64(math.Round(seconds * 1000)))
+		started[r[1]] = time.UnixMilli(milliseconds)
 	}
 	return started, err
 }
@@ -74,26 +68,24 @@ func renderNginx(conf string, t *Topology) (string, error) {
 	if !t.Direct {
 		logs = "access_log " + requestLog + " requests;\n    " + logs
 	}
-	for _, change := range []struct {
-		old, new string
-		times    int
-	}{
-		{"access_log /dev/stderr ", logs, 1},
-		{"listen 8080 ", "listen " + t.Addr(Nginx) + " ", 1},
-		{"server 127.0.0.1:20081 ", "server " + t.Via(Nginx, API1) + " ", 6},
-		{"server 127.0.0.1:20082 ", "server " + t.Via(Nginx, API2) + " ", 6},
-	} {
-		if n := strings.Count(conf, change.old); n != change.times {
-			return "", fmt.Errorf("%s must have %q %d times, not %d", nginxConf, change.old, change.times, n)
-		}
-		conf = strings.ReplaceAll(conf, change.old, change.new)
+	changes := []string{
+		"access_log /dev/stderr ", logs,
+		"listen 8080 ", "listen " + t.Addr(Nginx) + " ",
+		"server 127.0.0.1:20081 ", "server " + t.Via(Nginx, API1) + " ",
+		"server 127.0.0.1:20082 ", "server " + t.Via(Nginx, API2) + " ",
 	}
-	return conf, nil
+	for change := range slices.Chunk(changes, 2) {
+		if !strings.Contains(conf, change[0]) {
+			return "", fmt.Errorf("%s must have %q", nginxConf, change[0])
+		}
+	}
+	return strings.NewReplacer(changes...).Replace(conf), nil
 }
 
-// prepareNginx writes the configuration where the user that nginx runs as can read it.
-func prepareNginx(root, dir, log string, t *Topology) (localserver.Command, error) {
-	run, err := localserver.Prepare(programs.Nginx, "nginx", dir)
+// prepareNginx writes the configuration where the user that nginx runs as can read it. The errors of
+// each try are logged, by which campaigns know what nginx calls dead.
+func prepareNginx(root string, cfg localserver.Config, t *Topology) (localserver.Command, error) {
+	run, err := localserver.Prepare(programs.Nginx, "nginx", cfg.Dir)
 	if err != nil {
 		return run, err
 	}
@@ -105,6 +97,7 @@ func prepareNginx(root, dir, log string, t *Topology) (localserver.Command, erro
 		return run, err
 	}
 	path := filepath.Join(run.Dir, "nginx.conf")
-	run.Log, run.Args = log, []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", nginxOptions}
+	run.Log = cfg.Log
+	run.Args = []string{"-p", run.Dir, "-c", path, "-e", "stderr", "-g", "daemon off; error_log stderr warn;"}
 	return run, os.WriteFile(path, []byte(run.Content), 0o644)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 func TestRenderNginx_MovesEveryAddress(t *testing.T) {
@@ -41,7 +43,7 @@ func TestRenderNginx_RefusesAFileWithoutTheAddresses(t *testing.T) {
 
 func TestNginx_AcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	run, err := prepareNginx("../..", filepath.Join(t.TempDir(), "nginx"), "", &Topology{Offset: 1000})
+	run, err := prepareNginx("../..", localserver.Config{Dir: filepath.Join(t.TempDir(), "nginx")}, &Topology{Offset: 1000})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(run.Dir)) })
 	out, err := exec.CommandContext(testContext(t), run.Path, append(run.Args, "-t")...).CombinedOutput()
@@ -51,8 +53,8 @@ func TestNginx_AcceptsTheConfiguration(t *testing.T) {
 func TestRequestLog_TellsWhatWasPassedOnAndWhenItWasRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := &nativeDriver{Stack: stackOf(t, Topology{})}
-	require.NoError(t, d.remember(Nginx, serviceState{Dir: dir}))
+	d := &nativeDriver{stackOf(t, Topology{})}
+	d.state.Services[Nginx] = serviceState{Dir: dir}
 	_, err := d.PassedOn()
 	require.ErrorIs(t, err, os.ErrNotExist)
 	lines := "t=1790000000.123 r1 1 POST /v1/orders 127.0.0.1:1, 127.0.0.1:2 502, 201\nt=1790000000.124 r2 1 GET /v1/orders 127.0.0.1:1, 127.0.0.1:2 502, 200\n" +

@@ -11,7 +11,7 @@ import (
 )
 
 // errDiverged is why the old primary stays down.
-var errDiverged = errors.New("the standby has taken over, and this server may have commits that the new primary does not have: " +
+var errDiverged = errors.New("the standby has taken over, and this server may have commits that it does not have: " +
 	"`stack follow postgres` makes it a standby, as a new copy")
 
 // databaseURL is where a replica finds PostgreSQL. With a standby it names both servers, and the
@@ -30,13 +30,13 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 	if !d.HasStandby() {
 		return nil
 	}
-	if d.Ended {
-		// The former primary may have commits that the new one does not have.
-		if err := os.RemoveAll(filepath.Join(d.dirOf(d.StandbyServer()), "data")); err != nil {
-			return fmt.Errorf("remove the data of %s: %w", d.StandbyServer(), err)
+	if d.Ended { // the former primary may have commits that the new one does not have
+		err := os.RemoveAll(filepath.Join(d.dirOf(d.StandbyServer()), "data"))
+		if err == nil {
+			err = d.update(func(data *state) { data.Ended = false })
 		}
-		if err := d.update(func(data *state) { data.Ended = false }); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("remove the data of %s: %w", d.StandbyServer(), err)
 		}
 	}
 	if err := d.ensure(ctx, d.StandbyServer()); err != nil {
@@ -50,9 +50,6 @@ func (d *nativeDriver) ensureStandby(ctx context.Context) error {
 
 // promote ends the primary at once, so that there are never two, and makes the standby the primary.
 func (d *nativeDriver) promote(ctx context.Context) error {
-	if !d.HasStandby() {
-		return errors.New("this stack has no standby to promote: `stack up --postgres standby` makes one")
-	}
 	primary, standby := d.Primary(), d.StandbyServer()
 	if d.Ended {
 		return fmt.Errorf("%s is not a standby again yet: `stack follow postgres` makes it one", standby)
@@ -66,9 +63,6 @@ func (d *nativeDriver) promote(ctx context.Context) error {
 	if err := localserver.Promote(ctx, d.Addr(standby)); err != nil {
 		return err
 	}
-	if d.Postgres == Standby {
-		d.printf("commits that %s had not received are lost; the replicas log the events that tell of them\n", standby)
-	}
 	return d.update(func(data *state) { data.Promoted, data.Ended = standby, true })
 }
 
@@ -77,9 +71,9 @@ func (d *nativeDriver) follow(ctx context.Context) error {
 	if !d.Ended {
 		return errors.New("no server was ended by `stack promote postgres`")
 	}
+	defer d.release()
 	if err := d.hold(ctx, d.StandbyServer()); err != nil {
 		return err
 	}
-	defer d.release()
 	return d.ensureStandby(ctx)
 }

@@ -16,7 +16,9 @@ import (
 func replicatedStack(t *testing.T) *nativeDriver {
 	t.Helper()
 	d := newDriver(t, Topology{Redis: Sentinel})
-	require.NoError(t, d.ensureRedis(testContext(t)))
+	for _, names := range [][]string{{Redis}, {RedisReplica}, sentinels} { // as `up` does
+		require.NoError(t, d.ensure(testContext(t), names...))
+	}
 	return d
 }
 
@@ -128,7 +130,7 @@ func TestSentinel_KeepsItsNameOverARestart(t *testing.T) {
 func TestRedis_RefusesWritesInsteadOfForgetting(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, Topology{})
-	require.NoError(t, d.ensureRedis(testContext(t)))
+	require.NoError(t, d.ensure(testContext(t), Redis))
 	for setting, want := range map[string]string{"maxmemory": "2147483648", "maxmemory-policy": "noeviction"} {
 		require.NoError(t, redisAt(t, d.Addr(Redis), func(c *redis.Client) error {
 			found, err := c.ConfigGet(t.Context(), setting).Result()

@@ -1,24 +1,30 @@
 package stack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// state is what the stack remembers between commands, in a file of its folder.
+// stateName is the file in a stack's folder that has its state. It also marks the folder as ours.
+const stateName = "state.json"
+
+// state is what the stack remembers between commands.
 type state struct {
 	Driver string `json:"driver"` // empty: no stack was brought up yet
 	Topology
 	Env      []string                `json:"env,omitempty"` // KEY=VALUE for both replicas
-	Programs map[string]string       `json:"programs"`      // what runs in place of the oncepay that is built, by service or Oncepay
+	Programs map[string]string       `json:"programs"`      // in place of our oncepay, by service or Oncepay
 	Images   map[string]string       `json:"images,omitempty"`
-	Services map[string]serviceState `json:"services,omitempty"` // native driver only
+	Services map[string]serviceState `json:"services"` // native driver only
 }
 
 // serviceState is what is known of a native service.
@@ -28,28 +34,24 @@ type serviceState struct {
 	Dir      string              `json:"dir,omitempty"` // where its files are
 }
 
-func (s *Stack) statePath() string { return filepath.Join(s.Dir, "state.json") }
+func (s *Stack) statePath() string { return filepath.Join(s.Dir, stateName) }
+
+// Claimed reports whether the folder is a stack's.
+func (s *Stack) Claimed() bool { return s.driver != nil }
 
 // load reads the state again: other commands may have changed it.
 func (s *Stack) load() error {
-	s.state = &state{}
+	s.state = &state{Services: map[string]serviceState{}}
 	s.Topology = &s.state.Topology // so that a decision of `up` or `promote` counts at once
 	raw, err := os.ReadFile(s.statePath())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	case err == nil:
-		err = json.Unmarshal(raw, s.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.driver, s.Offset = nil, s.options.PortOffset
+		return nil
 	}
-	if err != nil {
+	if err = errors.Join(err, json.Unmarshal(raw, s.state)); err != nil {
 		return fmt.Errorf("read the stack's state %s: %w", s.statePath(), err)
 	}
-	s.driver = nil
-	if s.state.Driver == "" {
-		s.Offset = s.options.PortOffset
-	} else {
-		s.driver = s.newDriver()
-	}
+	s.driver = s.newDriver()
 	return nil
 }
 
@@ -79,12 +81,79 @@ func (s *Stack) known(name string) serviceState {
 // PID is the main process of a service. Native only.
 func (s *Stack) PID(name string) int { return s.known(name).Process.PID }
 
-// remember says what is known of a native service from now on.
-func (s *Stack) remember(name string, one serviceState) error {
-	return s.update(func(d *state) {
-		if d.Services == nil {
-			d.Services = map[string]serviceState{}
+// locked does something while no other command does, with the state as the last one left it. It
+// makes the stack's folder, and refuses one that is another's: `down` removes it with all that is
+// in it.
+func (s *Stack) locked(ctx context.Context, do func() error) error {
+	folder, err := s.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", s.Dir, err)
+	}
+	defer func() { _ = folder.Close() }()
+	if err := s.load(); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(s.Dir); err != nil || s.driver == nil && len(entries) > 0 {
+		return errors.Join(err, fmt.Errorf("%s holds files that are not a stack's: choose another --dir", s.Dir))
+	}
+	return do()
+}
+
+// whileUp does something to a stack that is up, while no other command does.
+func (s *Stack) whileUp(ctx context.Context, do func() error) error {
+	if !s.Claimed() {
+		return s.noStack()
+	}
+	return s.locked(ctx, func() error {
+		if !s.Claimed() { // it was taken down meanwhile
+			return errors.Join(s.noStack(), s.remove())
 		}
-		d.Services[name] = one
+		return do()
 	})
+}
+
+// lock waits until no other command works on the folder. If it takes longer than a moment, it says
+// so. A `down` may remove the folder meanwhile.
+func (s *Stack) lock(ctx context.Context) (*os.File, error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	folder, err := os.Open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.lock(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tries := 0
+	err = wait.Until(ctx, localserver.PollInterval, func(context.Context) error {
+		if tries++; tries == 50 {
+			s.printf("waiting for another stack command …\n")
+		}
+		return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	})
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	locked, _ := folder.Stat()
+	if there, _ := os.Stat(s.Dir); !os.SameFile(locked, there) {
+		_ = folder.Close()
+		return s.lock(ctx)
+	}
+	return folder, nil
+}
+
+// remove removes the folder, which must be locked. The mark goes last: if this is interrupted, the
+// folder is still known as ours.
+func (s *Stack) remove() error {
+	entries, err := os.ReadDir(s.Dir)
+	for _, entry := range entries {
+		if entry.Name() != stateName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, entry.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(s.Dir)
 }

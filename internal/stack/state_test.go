@@ -2,14 +2,12 @@ package stack
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +19,9 @@ func TestState_IsOnDiskAfterEveryChange(t *testing.T) {
 	s := newStack(t, Options{})
 	var writers sync.WaitGroup
 	for i, name := range new(Topology).Services() {
-		writers.Go(func() { _ = s.remember(name, serviceState{Process: localserver.Process{PID: i + 1, Start: "x"}}) })
+		writers.Go(func() {
+			_ = s.update(func(d *state) { d.Services[name] = serviceState{Process: localserver.Process{PID: i + 1, Start: "x"}} })
+		})
 	}
 	writers.Wait()
 
@@ -69,7 +69,7 @@ func (c *canceler) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestLock_WaiterLearnsWhoHoldsIt(t *testing.T) {
+func TestLock_WaiterLearnsThatItWaits(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(testContext(t))
 	out := &canceler{cancel: cancel}
@@ -79,15 +79,14 @@ func TestLock_WaiterLearnsWhoHoldsIt(t *testing.T) {
 	defer func() { _ = folder.Close() }()
 	_, err = s.lock(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, fmt.Sprintf("waiting for another stack command (pid %d) …\n", os.Getpid()), out.text)
+	require.Equal(t, "waiting for another stack command …\n", out.text)
 }
 
 func TestState_RefusesAForeignFolder(t *testing.T) {
 	t.Parallel()
-	s := &Stack{Dir: t.TempDir()}
+	s := newStack(t, Options{})
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "thesis.tex"), nil, 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := s.lock(ctx)
-	require.ErrorContains(t, err, "not a stack's")
+	require.ErrorContains(t, s.Up(testContext(t)), "not a stack's")
+	require.NoError(t, s.Down(testContext(t)))
+	require.FileExists(t, filepath.Join(s.Dir, "thesis.tex"))
 }

@@ -1,30 +1,27 @@
 package stack
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/oncepay/oncepay/internal/localserver"
 )
 
 // ServiceStatus is what is known of a service.
 type ServiceStatus struct {
-	Name string
-	Addr string
-	// State is ready, not ready, paused or stopped.
-	State string
-	// ID is the process or container.
-	ID string
-	// Why is the reason when a running service is not ready, or what a ready one does without.
-	Why string
-	// Remedy is the command of `stack` that has it run again; empty: it runs.
-	Remedy string
-	// Role is that of a replicated server. Redis: master or replica, as Sentinel sees it.
-	// PostgreSQL: primary or standby.
-	Role string
+	Name   string
+	State  string // ready, not ready, paused or stopped
+	ID     string // of the process or container
+	Why    string // a running service is not ready
+	Remedy string // the command of `stack` that has it run again; empty: it runs
+	Role   string // of a replicated server: master or replica, as Sentinel sees it; primary or standby
 }
 
 // Status asks every service how it is, and lists the faults that are in force on the connections
@@ -37,16 +34,12 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", err)
 	}
-	names := s.Services()
-	services = make([]ServiceStatus, len(names))
-	var asking errgroup.Group
-	for i, name := range names {
-		asking.Go(func() error {
-			services[i] = s.statusOf(ctx, name, conditions[name])
-			return nil
-		})
+	services = make([]ServiceStatus, len(s.Services()))
+	var asking sync.WaitGroup
+	for i, name := range s.Services() {
+		asking.Go(func() { services[i] = s.statusOf(ctx, name, conditions[name]) })
 	}
-	_ = asking.Wait()
+	asking.Wait()
 	if conditions[Proxy].state == running {
 		var of map[string][]string
 		of, err = s.faults().Active()
@@ -63,45 +56,32 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 }
 
 func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, Addr: s.Addr(name), State: c.state, ID: c.id}
+	status := ServiceStatus{Name: name, State: cmp.Or(c.state, stopped), ID: c.id}
 	switch {
-	case s.IsReplicated() && (name == Redis || name == RedisReplica):
+	case s.IsReplicated() && slices.Contains(redisPair, name):
 		status.Role = s.redisRole(ctx, name)
 	case s.HasStandby() && name == s.Primary():
 		status.Role = "primary"
 	case s.HasStandby() && name == s.StandbyServer():
 		status.Role = "standby"
 	}
-	if c.state != running {
-		status.Remedy = s.remedy(name, c.state)
-		return status
-	}
-	status.State = "ready"
-	var err error
-	if slices.Contains(Replicas, name) {
-		status.Why, err = s.askReplica(ctx, name)
-	} else {
-		err = s.probe(ctx, name)
-	}
-	if err != nil {
-		status.State = "not ready"
-		status.Why = cmp.Or(status.Why, strings.Split(err.Error(), "\n")[0])
+	_, notByName := findVerb("start", name)
+	switch {
+	case c.state == running:
+		status.State = "ready"
+		if err := s.probe(ctx, name); err != nil {
+			status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
+		}
+	case c.state == paused:
+		status.Remedy = "resume " + name
+	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
+		status.Remedy = "follow " + Postgres
+	case notByName != nil:
+		status.Remedy = "up"
+	default:
+		status.Remedy = "start " + name
 	}
 	return status
-}
-
-// remedy is the command that has a service run again.
-func (s *Stack) remedy(name, state string) string {
-	_, err := findVerb("start", name)
-	switch {
-	case state == paused:
-		return "resume " + name
-	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
-		return "follow " + Postgres
-	case err != nil:
-		return "up"
-	}
-	return "start " + name
 }
 
 // PrintStatus writes Status as a table.
@@ -112,9 +92,11 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	}
 	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
 	for _, one := range services {
-		state, why := one.explain(s.dirFlag())
-		text := fmt.Sprintf("  %-*s %-17s %-10s %-14s %s", nameWidth, one.Name, one.Addr, state, one.ID, strings.TrimSpace(one.Role+" "+why))
-		s.printf("%s\n", strings.TrimRight(text, " "))
+		if one.Remedy != "" {
+			one.Why = "end this: stack " + one.Remedy + s.dirFlag()
+		}
+		s.printf("  %-*s %-17s %-10s %-14s %s\n", nameWidth, one.Name, s.Addr(one.Name), one.State, one.ID,
+			strings.TrimSpace(one.Role+" "+one.Why))
 	}
 	for _, fault := range active {
 		s.printf("  fault: %s\n", fault)
@@ -122,14 +104,36 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	return nil
 }
 
-// explain returns the state as a person reads it, with the reason or the way out. The flags are
-// those of `stack` for this stack.
-func (one ServiceStatus) explain(flags string) (state, why string) {
-	switch {
-	case one.Remedy != "":
-		return one.State, "end this: stack " + one.Remedy + flags
-	case one.State == "ready" && one.Why != "":
-		return "degraded", one.Why
+// probe asks a service, over the address that everybody uses, whether it is ready.
+func (s *Stack) probe(ctx context.Context, name string) error {
+	switch name {
+	case s.Primary(), s.StandbyServer():
+		return localserver.PingPostgres(ctx, s.Addr(name))
+	case Redis, RedisReplica:
+		return s.probeRedis(ctx, name)
+	case Sentinel1, Sentinel2, Sentinel3:
+		return probeSentinel(ctx, s.Addr(name))
 	}
-	return one.State, one.Why
+	return ProbeURL(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
+}
+
+// ProbeURL asks a URL once, and expects status 200.
+func ProbeURL(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Close = true // a probe leaves no connection open
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
+	}
+	return err
 }

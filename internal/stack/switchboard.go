@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type verb struct {
 	name, usage string
 	// on are the services that the first argument may name; nil: it is a connection.
 	on []string
-	// run does it; args has as many elements as the usage has words. nil: the driver does it.
+	// run does it; args has as many elements as the usage has words.
 	run func(s *Stack, ctx context.Context, verb string, args []string) error
 }
 
@@ -39,10 +38,10 @@ var (
 )
 
 var verbs = []verb{
-	{"kill", "SERVICE", crashable, nil},
-	{"pause", "SERVICE", pausable, nil},
-	{"resume", "SERVICE", pausable, nil},
-	{"stop", "SERVICE", stoppable, nil},
+	{"kill", "SERVICE", crashable, (*Stack).control},
+	{"pause", "SERVICE", pausable, (*Stack).control},
+	{"resume", "SERVICE", pausable, (*Stack).control},
+	{"stop", "SERVICE", stoppable, (*Stack).control},
 	{"start", "SERVICE", stoppable, (*Stack).start},
 	{"restart", "SERVICE", stoppable, (*Stack).start},
 	{"flush", "redis", []string{Redis}, (*Stack).flush},
@@ -50,16 +49,16 @@ var verbs = []verb{
 	{"heal", "SERVICE SERVICE", nil, (*Stack).onEdges},
 	{"slow", "SERVICE SERVICE DELAY", nil, (*Stack).onEdges},
 	{"cut", "SERVICE SERVICE BYTES", nil, (*Stack).onEdges},
-	{"crash", "SERVICE", postgresPair, nil},
-	{"promote", "postgres", []string{Postgres}, nil},
-	{"follow", "postgres", []string{Postgres}, nil},
+	{"crash", "SERVICE", postgresPair, (*Stack).control},
+	{"promote", "postgres", []string{Postgres}, (*Stack).control},
+	{"follow", "postgres", []string{Postgres}, (*Stack).control},
 }
 
 // findVerb returns a verb that takes these arguments, or an error that tells how to call it.
 func findVerb(name string, args ...string) (v verb, err error) {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == name })
 	if i < 0 {
-		return v, fmt.Errorf("unknown command %q (stack help shows all)", name)
+		return v, fmt.Errorf("unknown command %q (stack help shows all)", append([]string{name}, args...))
 	}
 	switch v = verbs[i]; {
 	case len(args) != len(strings.Fields(v.usage)):
@@ -77,34 +76,22 @@ func (s *Stack) Do(ctx context.Context, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	if !s.Claimed() {
-		return s.noStack()
-	}
-	return s.locked(ctx, func(ctx context.Context) error { return s.apply(ctx, v, args) })
+	return s.whileUp(ctx, func() error {
+		if v.on != nil && !slices.Contains(s.Services(), args[0]) {
+			return fmt.Errorf("this stack has no %s: `stack up` takes --redis sentinel and --postgres standby", args[0])
+		}
+		begun, command := time.Now(), name+" "+strings.Join(args, " ")
+		if err := v.run(s, ctx, name, args); err != nil {
+			return fmt.Errorf("%s: %w", command, err)
+		}
+		s.printf("%s: done in %.1f s\n", command, time.Since(begun).Seconds())
+		return nil
+	})
 }
 
-func (s *Stack) apply(ctx context.Context, v verb, args []string) (err error) {
-	switch {
-	case s.driver == nil:
-		return s.noStack()
-	case v.on != nil && !slices.Contains(s.Services(), args[0]):
-		return fmt.Errorf("this stack has no %s: `stack up` takes --redis sentinel and --postgres standby", args[0])
-	}
-	begun := time.Now()
-	if v.run != nil {
-		err = v.run(s, ctx, v.name, args)
-	} else {
-		err = s.driver.control(ctx, v.name, args[0])
-	}
-	command := v.name + " " + strings.Join(args, " ")
-	if errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("%s: it is not running", command)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", command, err)
-	}
-	s.printf("%s: done in %.1f s\n", command, time.Since(begun).Seconds())
-	return nil
+// control leaves it to the driver.
+func (s *Stack) control(ctx context.Context, verb string, args []string) error {
+	return s.driver.control(ctx, verb, args[0])
 }
 
 func (s *Stack) faults() faultproxy.Faults { return faultproxy.At(s.Addr(Proxy)) }
@@ -140,16 +127,18 @@ func (s *Stack) start(ctx context.Context, verb string, args []string) error {
 	if err := s.driver.control(ctx, "start", name); err != nil {
 		return err
 	}
-	notReady := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error { return s.probe(ctx, name) })
-	if notReady == nil || ctx.Err() != nil {
-		return notReady
+	err := wait.For(ctx, startTimeout, localserver.PollInterval, func(ctx context.Context) error {
+		return s.probe(ctx, name)
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	conditions, err := s.driver.conditions(ctx)
-	if err == nil && conditions[name].state == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
-		s.printf("%s runs, but is %v\n", name, notReady)
+	conditions, _ := s.driver.conditions(ctx)
+	if conditions[name].state == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
+		s.printf("%s runs, but is not ready: %v\n", name, err)
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%w; see: stack logs %s", notReady, name), err)
+	return fmt.Errorf("%w; see: stack logs %s", err, name)
 }
 
 // flush empties Redis, as if it had lost everything.

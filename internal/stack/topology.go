@@ -2,9 +2,12 @@ package stack
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 )
 
 // The services of a stack. The standby, the replica of Redis with the sentinels, and the console
@@ -37,51 +40,43 @@ var (
 
 // The kinds of Redis and PostgreSQL that a stack may have.
 const (
-	// Single is one server.
 	Single = "single"
-	// Sentinel is a Redis primary and a replica of it, and three sentinels that appoint the replica
-	// when the primary is gone.
+	// Sentinel is a Redis primary with a replica, which three sentinels appoint when it is gone.
 	Sentinel = "sentinel"
 	// Standby is a PostgreSQL primary and a hot standby that follows it asynchronously: a failover
 	// loses the commits that had not arrived.
 	Standby = "standby"
-	// SyncStandby answers a commit only when the standby has applied it
-	// (synchronous_commit=remote_apply): a failover loses nothing that was answered, but without
-	// the standby nothing is committed.
+	// SyncStandby answers a commit only when the standby has applied it: a failover loses nothing
+	// that was answered, but without the standby nothing is committed.
 	SyncStandby = "sync-standby"
 )
 
 // service is a line of the table of services.
 type service struct {
-	name string
-	port int // the proxy's is its own control port
-	ops  int // a second port: for /livez, /readyz and /metrics, or the list of mails; 0: none
-	// health is the path that answers 200 when it is ready, at the second port if there is one.
-	health string
-	// turn is when `down` stops it: nginx first and the stores last, so that no request meets a
-	// service without its stores.
-	turn int
-	isIn func(*Topology) bool // nil: it is in every stack
+	name   string
+	port   int                  // the proxy's is its own control port
+	ops    int                  // a second port: for /livez, /readyz and /metrics, or the list of mails; 0: none
+	health string               // a path that answers 200 when it is ready, at the second port if there is one
+	isIn   func(*Topology) bool // nil: it is in every stack
 }
 
-// services are in the order in which they are listed. The ports are those without an offset.
-// docker-compose.yml and nginx.conf repeat some of them, so that they can be used without `stack`;
-// a test compares them.
+// services are in the order in which they are listed, with their ports without an offset.
+// docker-compose.yml and nginx.conf repeat some of them; a test compares them.
 var services = []service{
-	{Proxy, 20000, 0, "/version", 3, func(t *Topology) bool { return !t.Direct }},
-	{Postgres, 55432, 0, "", 3, nil},
-	{PostgresStandby, 55433, 0, "", 3, (*Topology).HasStandby},
-	{Redis, 56379, 0, "", 3, nil},
-	{RedisReplica, 56380, 0, "", 3, (*Topology).IsReplicated},
-	{Sentinel1, 56381, 0, "", 2, (*Topology).IsReplicated},
-	{Sentinel2, 56382, 0, "", 2, (*Topology).IsReplicated},
-	{Sentinel3, 56383, 0, "", 2, (*Topology).IsReplicated},
-	{PSP, 8090, 0, "/healthz", 3, nil},
-	{Mail, 1025, 8025, "/healthz", 3, nil},
-	{API1, 8081, 9081, "/readyz", 1, nil},
-	{API2, 8082, 9082, "/readyz", 1, nil},
-	{Nginx, 8080, 0, "/nginx/healthz", 0, nil}, // its own, whatever the replicas do
-	{Console, 8088, 0, "/healthz", 0, func(t *Topology) bool { return t.Console }},
+	{Proxy, 20000, 0, "/version", func(t *Topology) bool { return !t.Direct }},
+	{Postgres, 55432, 0, "", nil},
+	{PostgresStandby, 55433, 0, "", (*Topology).HasStandby},
+	{Redis, 56379, 0, "", nil},
+	{RedisReplica, 56380, 0, "", (*Topology).IsReplicated},
+	{Sentinel1, 56381, 0, "", (*Topology).IsReplicated},
+	{Sentinel2, 56382, 0, "", (*Topology).IsReplicated},
+	{Sentinel3, 56383, 0, "", (*Topology).IsReplicated},
+	{PSP, 8090, 0, "/healthz", nil},
+	{Mail, 1025, 8025, "/healthz", nil},
+	{API1, 8081, 9081, "/readyz", nil},
+	{API2, 8082, 9082, "/readyz", nil},
+	{Nginx, 8080, 0, "/nginx/healthz", nil}, // its own, whatever the replicas do
+	{Console, 8088, 0, "/healthz", func(t *Topology) bool { return t.Console }},
 }
 
 // maxOffset keeps the highest port below 65536.
@@ -94,27 +89,22 @@ func serviceOf(name string) service {
 // Topology is which services a stack has, and where they listen. Its JSON form is part of the
 // stack's state.
 type Topology struct {
-	// Offset is added to every port.
-	Offset int `json:"port_offset"`
-	// Direct connects the services to each other without the fault proxy.
-	Direct bool `json:"direct,omitempty"`
-	// Postgres is Standby, SyncStandby, or empty for a single server.
-	Postgres string `json:"postgres,omitempty"`
+	Offset   int    `json:"port_offset"`        // is added to every port
+	Direct   bool   `json:"direct,omitempty"`   // connects the services without the fault proxy
+	Console  bool   `json:"console,omitempty"`  // there is one
+	Redis    string `json:"redis,omitempty"`    // Single (also when empty) or Sentinel
+	Postgres string `json:"postgres,omitempty"` // Single (also when empty), Standby or SyncStandby
 	// Promoted is the former standby that takes writes; empty: the first server does.
 	Promoted string `json:"promoted,omitempty"`
 	// Ended is set while the former primary is down, with commits that the new one may not have.
 	Ended bool `json:"ended,omitempty"`
-	// Redis is Sentinel, or empty for a single server.
-	Redis string `json:"redis,omitempty"`
-	// Console is set if there is one.
-	Console bool `json:"console,omitempty"`
 }
 
 // IsReplicated reports whether Redis is of the kind Sentinel.
 func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
 
 // HasStandby reports whether PostgreSQL has a standby.
-func (t *Topology) HasStandby() bool { return t.Postgres != "" }
+func (t *Topology) HasStandby() bool { return t.Postgres == Standby || t.Postgres == SyncStandby }
 
 // Primary is the PostgreSQL that takes writes.
 func (t *Topology) Primary() string { return cmp.Or(t.Promoted, Postgres) }
@@ -142,13 +132,12 @@ func (t *Topology) Port(name string) int { return serviceOf(name).port + t.Offse
 
 // Ports lists every port that a service listens on.
 func (t *Topology) Ports(name string) []int {
-	s := serviceOf(name)
-	list := []int{s.port + t.Offset}
-	if s.ops != 0 {
-		list = append(list, s.ops+t.Offset)
+	list := []int{t.Port(name)}
+	if ops := serviceOf(name).ops; ops != 0 {
+		list = append(list, ops+t.Offset)
 	}
-	if name == Proxy {
-		for _, e := range edges {
+	for _, e := range edges {
+		if name == Proxy {
 			list = append(list, e.port+t.Offset)
 		}
 	}
@@ -172,3 +161,81 @@ func (t *Topology) PostgresPrimary() string { return t.Addr(t.Primary()) }
 
 // PostgresURL is the connection URL of a stack's database at addr (host:port).
 func PostgresURL(addr string) string { return localserver.PostgresURL(addr) }
+
+// edge is a connection between services that goes through the fault proxy, so that it can be cut.
+type edge struct {
+	from, to string
+	port     int
+}
+
+// edges are the connections that go through the fault proxy, each at a port of its own. The last
+// digits of a port tell where it leads.
+var edges = []edge{
+	{Nginx, API1, 20081},
+	{Nginx, API2, 20082},
+	{API1, Postgres, 21432},
+	{API1, Redis, 21379},
+	{API1, PSP, 21090},
+	{API1, Mail, 21025},
+	{API2, Postgres, 22432},
+	{API2, Redis, 22379},
+	{API2, PSP, 22090},
+	{API2, Mail, 22025},
+	{API1, PostgresStandby, 21433},
+	{API2, PostgresStandby, 22433},
+	{PostgresStandby, Postgres, 23432}, // the replication
+	{Postgres, PostgresStandby, 23433}, // after a failover
+}
+
+// replication is the connection between the two servers of a replicated Redis. It has no port,
+// because it does not go through the proxy.
+var replication = edge{from: RedisReplica, to: Redis}
+
+// name is what the proxy calls the edge.
+func (e edge) name() string { return e.from + "-to-" + e.to }
+
+func (e edge) String() string { return e.from + " → " + e.to }
+
+// joins reports whether the edge is between a and b, in either order.
+func (e edge) joins(a, b string) bool {
+	return (e.from == a && e.to == b) || (e.from == b && e.to == a)
+}
+
+// Via is where from reaches to: the proxy's port for that edge, or to itself.
+func (t *Topology) Via(from, to string) string {
+	if t.Direct {
+		return t.Addr(to)
+	}
+	i := slices.IndexFunc(edges, func(e edge) bool { return e.from == from && e.to == to })
+	return localserver.Loopback(edges[i].port + t.Offset)
+}
+
+// Hops are what the fault proxy of a stack with this port offset is between.
+func Hops(offset int) (hops []faultproxy.Hop) {
+	t := Topology{Offset: offset}
+	for _, e := range edges {
+		hops = append(hops, faultproxy.Hop{Name: e.name(), Listen: t.Via(e.from, e.to), Upstream: t.Addr(e.to)})
+	}
+	return hops
+}
+
+// findEdges returns the edges that can be cut between two services of this stack, named in either
+// order: one, or between the two servers of PostgreSQL one for each that may be the standby.
+func (t *Topology) findEdges(a, b string) (found []edge, err error) {
+	for _, e := range edges {
+		if e.joins(a, b) {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s and %s don't talk to each other; these do: %v", a, b, edges)
+	}
+	switch {
+	case t.Direct:
+		return nil, errors.New("partition, slow and cut need the fault proxy, so a stack without --direct")
+	case t.IsReplicated() && found[0].to == Redis:
+		return nil, errors.New("with Sentinel, a replica goes to Redis itself, past the switchboard; what works: " +
+			"pause redis, kill redis, partition redis-replica redis")
+	}
+	return found, nil
+}

@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,7 +72,7 @@ func TestRedisKind_IsChosenAtTheFirstUp(t *testing.T) {
 func TestKill_NeedsAReplicaOfRedis(t *testing.T) {
 	t.Parallel()
 	s, ctx := newStack(t, Options{Driver: Native}), testContext(t)
-	require.NoError(t, s.locked(ctx, func(context.Context) error { return s.decided(t) }))
+	require.NoError(t, s.locked(ctx, func() error { return s.decided(t) }))
 	require.ErrorContains(t, s.Do(ctx, "kill", RedisReplica), "--redis sentinel")
 }
 

@@ -10,7 +10,6 @@
 package mailsink
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -23,9 +22,11 @@ import (
 	"net/http"
 	"net/mail"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emersion/go-smtp"
@@ -33,8 +34,6 @@ import (
 )
 
 const (
-	// maxFile bounds the file. A sink whose file is full refuses mails for now.
-	maxFile = 256 << 20
 	// maxMail bounds one mail.
 	maxMail = 1 << 20
 	// timeout bounds each command, and how long a client may be idle.
@@ -63,22 +62,25 @@ type Mail struct {
 type Sink struct {
 	mu    sync.Mutex
 	file  *os.File
-	lines []byte // of the file
-	full  bool
+	size  int64 // of the mails in the file
+	mails []Mail
+
+	Full atomic.Bool // there is no room, which mails are refused for
 }
 
-// Open opens the sink whose mails are in a file, which is created if absent. A torn last line
-// does not count, and is written over: its mail was not accepted.
+// Open opens the sink whose mails are in a file, which is created if absent. A torn last mail
+// does not count, and is written over: it was not accepted.
 func Open(path string) (*Sink, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the mails: %w", err)
 	}
-	lines, err := io.ReadAll(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the mails: %w", errors.Join(err, file.Close()))
+	s := &Sink{file: file, mails: []Mail{}}
+	decoder := json.NewDecoder(file)
+	for m := (Mail{}); decoder.Decode(&m) == nil; m = (Mail{}) {
+		s.mails, s.size = append(s.mails, m), decoder.InputOffset()
 	}
-	return &Sink{file: file, lines: lines[:bytes.LastIndexByte(lines, '\n')+1]}, nil
+	return s, file.Truncate(s.size)
 }
 
 // Close releases the file.
@@ -94,12 +96,9 @@ func Run(ctx context.Context, mails, lists, file string) error {
 	defer func() { _ = sink.Close() }()
 	var listen net.ListenConfig
 	taking, err := listen.Listen(ctx, "tcp", mails)
-	if err != nil {
-		return fmt.Errorf("listen for mails: %w", err)
-	}
-	listing, err := listen.Listen(ctx, "tcp", lists)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listen for lists of mails: %w", err), taking.Close())
+	listing, failed := listen.Listen(ctx, "tcp", lists)
+	if err := errors.Join(err, failed); err != nil { // both end with the process
+		return err
 	}
 	return sink.Serve(ctx, taking, listing)
 }
@@ -123,52 +122,35 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	return nil
 }
 
-// SetFull says whether there is no room, which mails are refused for.
-func (s *Sink) SetFull(full bool) {
-	s.mu.Lock()
-	s.full = full
-	s.mu.Unlock()
-}
-
 // add writes a mail at once, before it is accepted.
 func (s *Sink) add(m Mail) error {
+	if s.Full.Load() {
+		return errNoRoom
+	}
 	line, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	line = append(line, '\n')
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full || len(s.lines)+len(line) > maxFile {
+	line = append(line, '\n')
+	if _, err := s.file.WriteAt(line, s.size); err != nil { // the next mail is written over its rest
 		return errNoRoom
 	}
-	if _, err := s.file.WriteAt(line, int64(len(s.lines))); err != nil { // the next mail is written over its rest
-		return errNoRoom
-	}
-	s.lines = append(s.lines, line...)
+	s.mails, s.size = append(s.mails, m), s.size+int64(len(line))
 	return nil
 }
 
 // List returns the last mails with a text; a limit of 0 returns all.
-func (s *Sink) List(about string, limit int) ([]Mail, error) {
+func (s *Sink) List(about string, limit int) []Mail {
 	s.mu.Lock()
-	lines := s.lines // what is in there never changes
+	mails := slices.Clone(s.mails)
 	s.mu.Unlock()
-	mails := []Mail{}
-	for line := range bytes.Lines(lines) {
-		if !bytes.Contains(line, []byte(about)) {
-			continue
-		}
-		var m Mail
-		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, fmt.Errorf("read a mail: %w", err)
-		}
-		mails = append(mails, m)
+	mails = slices.DeleteFunc(mails, func(m Mail) bool { return !strings.Contains(fmt.Sprint(m), about) })
+	if limit > 0 {
+		mails = mails[max(0, len(mails)-limit):]
 	}
-	if limit > 0 && len(mails) > limit {
-		mails = mails[len(mails)-limit:]
-	}
-	return mails, nil
+	return mails
 }
 
 func (s *Sink) routes() http.Handler {
@@ -180,16 +162,11 @@ func (s *Sink) routes() http.Handler {
 			http.Error(w, "limit must be a number, or 0 for all", http.StatusBadRequest)
 			return
 		}
-		mails, err := s.List(r.FormValue("about"), limit)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string][]Mail{"mails": mails})
+		_ = json.NewEncoder(w).Encode(map[string][]Mail{"mails": s.List(r.FormValue("about"), limit)})
 	})
 	full := func(w http.ResponseWriter, r *http.Request) {
-		s.SetFull(r.Method == http.MethodPut)
+		s.Full.Store(r.Method == http.MethodPut)
 		w.WriteHeader(http.StatusNoContent)
 	}
 	mux.HandleFunc("PUT /v1/full", full)

@@ -23,7 +23,10 @@ const (
 // summary is a part of the kubelet's /stats/summary.
 type summary struct {
 	Pods []struct {
-		PodRef     struct{ Name, Namespace string }
+		PodRef struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		}
 		Containers []struct {
 			Name   string
 			CPU    struct{ UsageNanoCores uint64 }
@@ -36,9 +39,6 @@ type object = map[string]any
 
 func main() {
 	args := os.Args[1:]
-	if len(args) != 4 {
-		log.Fatal("usage: podmetrics ADDRESS CERTIFICATE KEY KUBELET_URL")
-	}
 	kubelet := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // of this node
 	}}
@@ -48,9 +48,14 @@ func main() {
 		}})
 	})
 	http.HandleFunc("GET /apis/"+group+"/namespaces/{namespace}/pods", func(w http.ResponseWriter, r *http.Request) {
-		node, err := ask(kubelet, args[3])
+		var node summary
+		got, err := kubelet.Get(args[3] + "/stats/summary")
+		if err == nil {
+			defer func() { _ = got.Body.Close() }()
+			err = json.NewDecoder(got.Body).Decode(&node)
+		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+			http.Error(w, "ask the kubelet: "+err.Error(), http.StatusBadGateway)
 			return
 		}
 		answer(w, object{"kind": "PodMetricsList", "apiVersion": group, "metadata": object{}, "items": node.of(r.PathValue("namespace"))})
@@ -58,19 +63,10 @@ func main() {
 	log.Fatal(http.ListenAndServeTLS(args[0], args[1], args[2], nil))
 }
 
-func ask(kubelet *http.Client, url string) (node summary, err error) {
-	got, err := kubelet.Get(url + "/stats/summary")
-	if err != nil {
-		return node, fmt.Errorf("ask the kubelet: %w", err)
-	}
-	defer func() { _ = got.Body.Close() }()
-	return node, json.NewDecoder(got.Body).Decode(&node)
-}
-
 // of are the PodMetrics of a namespace. A selector is ignored: the autoscaler looks for its own
 // pods among them.
 func (s summary) of(namespace string) []object {
-	pods, now := []object{}, time.Now().UTC().Format(time.RFC3339)
+	pods := []object{}
 	for _, pod := range s.Pods {
 		if pod.PodRef.Namespace != namespace {
 			continue
@@ -81,9 +77,8 @@ func (s summary) of(namespace string) []object {
 				"cpu": fmt.Sprintf("%dn", c.CPU.UsageNanoCores), "memory": fmt.Sprint(c.Memory.WorkingSetBytes),
 			}})
 		}
-		pods = append(pods, object{
-			"metadata": object{"name": pod.PodRef.Name, "namespace": namespace}, "timestamp": now, "window": window, "containers": containers,
-		})
+		pods = append(pods, object{"metadata": pod.PodRef, "containers": containers, "window": window,
+			"timestamp": time.Now().UTC().Format(time.RFC3339)})
 	}
 	return pods
 }

@@ -16,7 +16,7 @@ import (
 
 func TestProgram_ReplacesTheReplicaThatItIsFor(t *testing.T) {
 	t.Parallel()
-	d := &nativeDriver{Stack: stackOf(t, Topology{})}
+	d := &nativeDriver{stackOf(t, Topology{})}
 	another := filepath.Join(d.Dir, "another")
 	require.NoError(t, os.Mkdir(d.binDir(), 0o755))
 	for _, path := range []string{another, d.Program("oncepay"), d.Program("pspsim")} {
@@ -36,7 +36,7 @@ func TestProgram_ReplacesTheReplicaThatItIsFor(t *testing.T) {
 
 func TestReplica_FindsRedis(t *testing.T) {
 	t.Parallel()
-	d := &nativeDriver{Stack: stackOf(t, Topology{})}
+	d := &nativeDriver{stackOf(t, Topology{})}
 	require.Contains(t, d.replicaEnv(API1), "REDIS_URL="+localserver.RedisURL(d.Via(API1, Redis)))
 
 	d.Direct = true
@@ -49,7 +49,7 @@ func TestReplica_FindsRedis(t *testing.T) {
 
 func TestConsole_GetsTheTracesOfTheReplicasIfThereIsOne(t *testing.T) {
 	t.Parallel()
-	d := &nativeDriver{Stack: stackOf(t, Topology{})}
+	d := &nativeDriver{stackOf(t, Topology{})}
 	require.NotContains(t, d.Services(), Console)
 	require.NotContains(t, strings.Join(d.replicaEnv(API1), " "), "OTEL_")
 
@@ -64,12 +64,12 @@ func TestConsole_GetsTheTracesOfTheReplicasIfThereIsOne(t *testing.T) {
 
 func TestConsole_SaysWhoHasItsPortAndHowToDoWithoutIt(t *testing.T) {
 	t.Parallel()
-	d := &nativeDriver{Stack: stackOf(t, Topology{Console: true})}
+	d := &nativeDriver{stackOf(t, Topology{Console: true})}
 	stranger, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", d.Addr(Console))
 	require.NoError(t, err)
 	defer func() { _ = stranger.Close() }()
-	err = d.holdPorts(t.Context())
+	err = d.hold(t.Context(), d.Services()...)
 	require.ErrorIs(t, err, errNothingStarted)
-	require.ErrorContains(t, err, fmt.Sprintf("console: port %d is taken by stack.test (pid %d) (--no-console leaves the console out)",
-		d.Port(Console), os.Getpid()))
+	require.ErrorContains(t, err, fmt.Sprintf("console: port %d is taken by stack.test (pid %d)", d.Port(Console), os.Getpid()))
+	require.ErrorContains(t, err, "--no-console")
 }
