@@ -16,10 +16,8 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
-	"github.com/oncepay/oncepay/loadtest/faults/conformance"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 	"github.com/oncepay/oncepay/loadtest/report"
@@ -38,38 +36,32 @@ const (
 var accounts = []string{"sk_test_demo", "sk_test_other"}
 
 type campaign struct {
-	cfg      config
-	out      io.Writer
-	stack    *stack.Stack
-	target   fault.Target
-	file     *os.File
-	journal  *journal.Writer
-	wire     *workload.Wire
-	shop     *workload.Shop
-	versions versions
-	clients  *workload.Clients
-	witness  *witness.Witness // sees nothing where Redis is more than one
+	result
+
+	cfg     config
+	out     io.Writer
+	stack   *stack.Stack
+	target  fault.Target
+	file    *os.File
+	journal *journal.Writer
+	wire    *workload.Wire
+	shop    *workload.Shop
+	clients *workload.Clients
+	witness *witness.Witness // sees nothing where Redis is more than one
 
 	phase      atomic.Value   // string, for the progress
 	probes     atomic.Int64   // probes sent so far
 	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
 	lostAt     time.Time      // the last one
-	runs       []faultRun
-	count      atomic.Int64
 	baseline   map[string]usage
 	books      books.Books
 	unfinished []books.Violation // what the system left open while no client retried
-	violations []books.Violation
-	readLate   int // keys that excuseLateReads excused
-	// sameMicrosecond is how many provider events deliverAgain cleared.
-	sameMicrosecond int
-	score           verify.Score
-	stopped         time.Duration // when the clients stopped
-	generated       conformance.Report
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}, versions: readVersions(ctx)}
+	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
+	c.System, c.Seed, c.Command, c.Counts = cfg.System, cfg.Seed, cfg.command(), map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
+	c.Commit, c.Versions = versions(ctx)
 	var err error
 	if cfg.Redis == stack.Single {
 		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
@@ -111,8 +103,7 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
 	defer report.Progress(c.out, func() string {
-		return fmt.Sprintf("%4.0fs  faults %3d  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), c.count.Load(),
-			len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+		return fmt.Sprintf("%4.0fs  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
 	})()
 	if err := c.load(ctx); err != nil {
 		return err
@@ -130,6 +121,7 @@ func (c *campaign) run(ctx context.Context) error {
 	if err := c.verify(ctx); err != nil {
 		return err
 	}
+	c.conclude(c.journal.Attempts())
 	return errors.Join(c.journal.Close(), c.file.Close(), ctx.Err())
 }
 
@@ -147,7 +139,7 @@ func (c *campaign) load(ctx context.Context) error {
 	stopShopping()
 	c.enter("last answers")
 	<-shopped
-	c.stopped = c.elapsed()
+	c.Duration = c.elapsed()
 	return errors.Join(err, ctx.Err())
 }
 
@@ -214,7 +206,7 @@ func (c *campaign) runFaults(ctx context.Context) error {
 // runTogether injects faults side by side, holds them, heals them and waits until the service is
 // back.
 func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
-	first := len(c.runs)
+	first := len(c.Runs)
 	died, deathMeasured := c.watchDeath(ctx, runs)
 	if err := c.inject(ctx, runs); err != nil {
 		return err
@@ -239,7 +231,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	recovered := c.awaitService(ctx)
 	measured := deathMeasured(runs[0].Died)
 	for n, run := range runs {
-		r := &c.runs[first+n]
+		r := &c.Runs[first+n]
 		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
 		if run.Counts {
 			r.Hits = &run.Hits
@@ -283,8 +275,7 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 			}
 			r.NotFired = true
 		}
-		c.runs = append(c.runs, r)
-		c.count.Add(1)
+		c.Runs = append(c.Runs, r)
 	}
 	return nil
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -19,19 +15,6 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
-
-// observed applies the rules that need the times of the faults, or the logs of Redis and nginx.
-func (c *campaign) observed(ctx context.Context, attempts []journal.Attempt) ([]books.Violation, error) {
-	var log bytes.Buffer
-	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
-		return nil, fmt.Errorf("read nginx's log: %w", err)
-	}
-	found := slices.Concat(deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.runs),
-		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.runs) }))
-	seen := c.witness.Found()
-	return slices.Concat(found, leases(seen, c.runs, c.wire.Began), unserved(attempts, seen.Releases, c.runs, c.wire.Began),
-		overloads(attempts, c.books, seen.Releases, c.runs)), nil
-}
 
 // excused says whether a run that excuses the rule was in force at some moment of a period.
 func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {

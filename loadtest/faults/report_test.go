@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +18,14 @@ import (
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
-func runOf(seed uint64, faults int, slowest time.Duration) summary {
-	return summary{Seed: seed, Command: "task test:faults SEED=" + thousands(int(seed)), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
-		Keyless: keyless{Sent: 40, Unanswered: 3}, Faults: faults, Attempts: 60_000, Keys: 20_000, Effects: map[string]int{"orders": 5, "charges": 3}, Versions: versions{Oncepay: "abc", CPUs: 4},
-		Failovers: 1, Promotion: slowest, NotDrawn: []string{"both replicas kill"}, Deaths: 1, Death: death{Nginx: slowest / 2, Keys: 4, Decided: slowest}, Promises: []report.Promise{{Rule: books.OneCharge}, {Rule: verify.KeysRecovered}},
-		Kinds: map[string]tally{"replica kill": {Faults: faults, InFlight: 9, Slowest: slowest}}}
+func runOf(seed uint64, faults int, slowest time.Duration) result {
+	killed := faultRun{Kind: "replica kill", InFlight: 9, Recovered: slowest}
+	last := killed
+	last.Promotion, last.Death = slowest, &death{Nginx: slowest / 2, Keys: 4, Decided: slowest}
+	return result{Seed: seed, Command: "task test:faults SEED=" + thousands(int(seed)), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
+		Faults: faults, Attempts: 60_000, Keys: 20_000, Counts: map[string]int{"orders": 5, "charges": 3, keyless: 40, unanswered: 3}, Commit: "abc", Versions: "go1.26.8, 4 CPUs",
+		Kinds: []string{"both replicas kill", "replica kill"}, Runs: append(slices.Repeat([]faultRun{killed}, faults-1), last),
+		Promises: []report.Promise{{Rule: books.OneCharge}, {Rule: verify.KeysRecovered}}}
 }
 
 func TestOverview_SumsUpRuns(t *testing.T) {
@@ -31,7 +35,7 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 	bad.Violations = []books.Violation{{Rule: books.OneCharge, Detail: "two"}}
 	bad.Promises[0].Broken = 1
 	var paths []string
-	for i, run := range []summary{good, bad} {
+	for i, run := range []result{good, bad} {
 		raw, err := json.Marshal(run)
 		require.NoError(t, err)
 		paths = append(paths, filepath.Join(dir, string(rune('a'+i))))
@@ -43,7 +47,7 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 		"2 runs, 1h0m0s of load in all: 120 fault runs (120 per hour)", "120\u202f000 client attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
 		"| abc | 1 | 30m0s | 100 | 60\u202f000 | 20\u202f000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
 		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
-		"| replica kill | 120 | 18 |  | 4.0 s |", "| seed 2 | 3 | 5 |", "80 changes of products and customers were sent without a key. 6 of them got no answer", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
+		"| replica kill | 120 | 1\u202f080 |  | 4.0 s |", "| seed 2 | 40 | 3 | 3 | 5 |", "| **all** | 80 | 6 | 6 | 10 |", "- oncepay abc, go1.26.8, 4 CPUs", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
 	} {
 		require.Contains(t, page.String(), want)
 	}

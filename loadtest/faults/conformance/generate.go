@@ -26,7 +26,7 @@ type request struct {
 	body           []byte
 }
 
-// generator makes the requests of one sender. Not safe for concurrent use.
+// generator makes one request.
 type generator struct {
 	routes []*routers.Route
 	cfg    Config
@@ -34,11 +34,10 @@ type generator struct {
 	number int
 }
 
-// request makes the n-th request: a third of them is valid, the others have one thing wrong.
-func (g *generator) request(n int) request {
-	g.number = n
+// request is valid in a third of all cases; the others have one thing wrong.
+func (g *generator) request() request {
 	names, route := sortedKeys(g.cfg.Endpoints), g.routes[g.random.IntN(len(g.routes))]
-	r := request{endpoint: names[n%len(names)], route: route, valid: true, change: "valid"}
+	r := request{endpoint: names[g.number%len(names)], route: route, valid: true, change: "valid"}
 	r.base = strings.TrimPrefix(g.cfg.Endpoints[r.endpoint], "http://")
 	target, query := basePath+route.Path, url.Values{}
 	headers := "Host: " + r.base + "\r\nConnection: close\r\nAuthorization: Bearer " + g.cfg.APIKey + "\r\n"
