@@ -53,7 +53,7 @@ type campaign struct {
 	probes     atomic.Int64   // probes sent so far
 	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
 	lostAt     time.Time      // the last one
-	baseline   map[string]usage
+	baseline   map[string]map[string]float64
 	books      books.Books
 	unfinished []books.Violation // what the system left open while no client retried
 }
@@ -207,11 +207,10 @@ func (c *campaign) runFaults(ctx context.Context) error {
 // back.
 func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	first := len(c.Runs)
-	died, deathMeasured := c.watchDeath(ctx, runs)
+	measured := c.watchDeath(ctx, runs)
 	if err := c.inject(ctx, runs); err != nil {
 		return err
 	}
-	died()
 	held := c.elapsed()
 	var refused sync.WaitGroup
 	for _, run := range runs {
@@ -229,7 +228,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	c.enter("recovering")
 	refused.Wait()
 	recovered := c.awaitService(ctx)
-	measured := deathMeasured(runs[0].Died)
+	death := measured()
 	for n, run := range runs {
 		r := &c.Runs[first+n]
 		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
@@ -237,7 +236,7 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 			r.Hits = &run.Hits
 		}
 		if !r.NotFired {
-			r.Death = measured
+			r.Death = death
 		}
 	}
 	if slices.ContainsFunc(runs, losesRedis) {

@@ -24,8 +24,7 @@ const shortExpiry = "short"
 type config struct {
 	Duration  time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
 	Clients   int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
-	Seed      uint64        `env:"SEED"`                      // of every choice; 0: from the clock
-	Seeds     []uint64      `env:"SEEDS"`                     // several runs, one after the other, instead of the one of SEED
+	Seeds     []uint64      `env:"SEED"`                      // of every choice, each for a run; none: one from the clock
 	Shortest  time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest   time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor     float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run is inconclusive
@@ -41,6 +40,9 @@ type config struct {
 	Offset    int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir       string        `env:"STACK_DIR" envDefault:".stack-faults"`
 	Out       string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
+
+	Seed uint64 `env:"-"` // of this run
+	set  string // what was set, for a repetition
 }
 
 func parseConfig(environ []string) (config, error) {
@@ -53,11 +55,15 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
 	}
-	if cfg.Redis == stack.Sentinel && cfg.other() {
-		return config{}, errors.New("REDIS=sentinel is for oncepay: the other systems know only one server")
-	}
 	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
 		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
+	}
+	for _, name := range []string{"DURATION", "CLIENTS", "SYSTEM", "FAULTS", "EXPIRY", "REDIS", "POSTGRES"} {
+		if value := set[name]; strings.Contains(value, " ") {
+			cfg.set += " " + name + "='" + value + "'"
+		} else if value != "" {
+			cfg.set += " " + name + "=" + value
+		}
 	}
 	if cfg.Base != "" {
 		cfg.Generated = 0 // those are for this release alone
@@ -65,11 +71,8 @@ func parseConfig(environ []string) (config, error) {
 	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
-	if cfg.Seed == 0 {
-		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
-	}
 	if len(cfg.Seeds) == 0 {
-		cfg.Seeds = []uint64{cfg.Seed}
+		cfg.Seeds = []uint64{uint64(time.Now().UnixNano()) % 1_000_000_000}
 	}
 	return cfg, nil
 }
@@ -92,22 +95,11 @@ func (c config) has() (needs []fault.Need) {
 
 // command repeats the run.
 func (c config) command() string {
-	task, faults := "test:faults", ""
+	task := "test:faults"
 	if c.Base != "" {
 		task = "test:upgrade"
 	}
-	if len(c.Faults) > 0 {
-		faults = "'" + strings.Join(c.Faults, ",") + "'"
-	}
-	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
-	for _, of := range []struct{ name, value, usual string }{
-		{"SYSTEM", c.System, ours}, {"FAULTS", faults, ""}, {"EXPIRY", c.Expiry, "long"}, {"REDIS", c.Redis, stack.Single}, {"POSTGRES", c.Postgres, stack.Single},
-	} {
-		if of.value != of.usual {
-			again += " " + of.name + "=" + of.value
-		}
-	}
-	return again
+	return fmt.Sprintf("task %s SEED=%d%s", task, c.Seed, c.set)
 }
 
 // The systems that this package knows: the one that is verified, and the one that protects nothing.

@@ -67,6 +67,8 @@ func command(ctx context.Context, args, environ []string, out io.Writer) error {
 
 // run is one campaign on a stack of its own.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	fmt.Fprintf(out, "faults on %s: seed %d, %d clients, %s\n", cfg.System, cfg.Seed, cfg.Clients, cfg.Duration)
 	st, err := bringUp(ctx, cfg, out)
 	if st != nil && !cfg.Keep {

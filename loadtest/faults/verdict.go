@@ -175,20 +175,6 @@ func (c *campaign) recoveries() (found []books.Violation) {
 	return found
 }
 
-// leaks compares what the replicas hold with what they held before the faults, after they have
-// closed what is idle.
-func leaks(baseline, after map[string]usage) (found []books.Violation) {
-	for name, before := range baseline {
-		is := after[name] // zero, if it did not answer
-		grown := is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines
-		if grown || is.connections > slackConnections || is.waiters > 0 {
-			found = append(found, books.Broken(verify.Resources, "%s: %.0f goroutines (%.0f before), %.0f connections in use, %.0f waiters",
-				name, is.goroutines, before.goroutines, is.connections, is.waiters))
-		}
-	}
-	return found
-}
-
 // inconclusive fails a run that shows nothing: faults that met no request, or too little load.
 func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Violation) {
 	complain := func(format string, args ...any) {
