@@ -63,11 +63,6 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c.System, c.Seed, c.Command, c.Counts = cfg.System, cfg.Seed, cfg.command(), map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
 	c.Commit, c.Versions = versions(ctx)
 	var err error
-	if cfg.Redis == stack.Single {
-		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
-			return nil, err
-		}
-	}
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
 		return nil, err
 	}
@@ -84,6 +79,11 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	}
 	c.wire = workload.NewWire(endpoints, c.journal)
 	c.lostAt = c.wire.Began
+	if cfg.Redis == stack.Single {
+		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis), c.wire.Began); err != nil {
+			return nil, err
+		}
+	}
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
 	c.target = fault.Target{Stack: st, Has: cfg.has(), Base: cfg.Base, Clients: c.clients}
 	return c, nil

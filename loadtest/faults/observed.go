@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -99,10 +100,10 @@ const promptly = time.Second
 
 // unserved returns the attempts that ended with their client's connection: they released their key
 // promptly although no fault excuses it.
-func unserved(attempts []journal.Attempt, releases []witness.Event, runs []faultRun, began time.Time) (found []books.Violation) {
+func unserved(attempts []journal.Attempt, releases []witness.Event, runs []faultRun) (found []books.Violation) {
 	released := map[string]time.Duration{} // by key, the first time
 	for _, r := range slices.Backward(releases) {
-		released[keyOf(r.Record)] = r.At.Sub(began)
+		released[keyOf(r.Record)] = r.At
 	}
 	for _, a := range attempts {
 		at, ok := released[a.Key]
@@ -119,14 +120,14 @@ func keyOf(record string) string { return record[strings.LastIndex(record, ":")+
 
 // leases are the changes of records by attempts that did not own them, and the leases that ended
 // while their owner lived and no fault excuses it.
-func leases(seen witness.Events, runs []faultRun, began time.Time) (found []books.Violation) {
+func leases(seen witness.Events, runs []faultRun) (found []books.Violation) {
 	for _, w := range seen.Foreign {
-		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Sub(began).Seconds(), w.Detail))
+		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Seconds(), w.Detail))
 	}
 	for _, l := range seen.Losses {
-		from, to := l.Since.Sub(began), l.At.Sub(began)
-		if !excused(verify.LeaseKept, runs, from, to) {
-			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs", l.Record, from.Seconds(), to.Seconds()))
+		if !excused(verify.LeaseKept, runs, l.Since, l.At) {
+			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs",
+				l.Record, l.Since.Seconds(), l.At.Seconds()))
 		}
 	}
 	return found
@@ -166,43 +167,38 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Eve
 		if a.Outcome() != journal.Succeeded {
 			continue
 		}
-		id := a.ID()
-		if first, known := answered[id]; !known || a.Return < first {
-			answered[id] = a.Return
+		if first, known := answered[a.ID()]; !known || a.Return < first {
+			answered[a.ID()] = a.Return
 		}
 	}
 	again := func(a journal.Attempt) bool {
 		first, known := answered[a.ID()]
 		return a.Key != "" && a.LookUp == nil && known && first < a.Invoke
 	}
-	nginx := func(a journal.Attempt) bool { return a.Via == "nginx" }
+	nginx := func(a journal.Attempt) bool { return a.Via == stack.Nginx }
 	others := func(a journal.Attempt) bool { return !greedy[a.Account] }
-	turnedAway := func(a journal.Attempt) bool { return a.Outcome() == journal.TurnedAway }
-	refused := func(a journal.Attempt) bool { return turnedAway(a) || a.Status == http.StatusTooManyRequests }
 	for _, share := range []struct {
 		rule   books.Rule
 		damage fault.Damage
 		of     func(journal.Attempt) bool
-		away   func(journal.Attempt) bool
 		most   float64
-		detail string
 	}{
-		{verify.AnsweredFirst, fault.Overloads, again, turnedAway, mostRepeats, "of %d requests that had an answer, %d were turned away"},
-		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, turnedAway, mostOthers, "of %d requests beside unfinished ones, %d were turned away"},
-		{verify.OthersServed, fault.AccountFloods, others, refused, mostOthers, "of %d requests of other accounts beside a greedy one, %d were refused"},
-		{verify.OthersServed, fault.StrangersFlood, others, refused, mostOthers, "of %d requests beside strangers, %d were refused"},
+		{verify.AnsweredFirst, fault.Overloads, again, mostRepeats},
+		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, mostOthers},
+		{verify.OthersServed, fault.AccountFloods, others, mostOthers},
+		{verify.OthersServed, fault.StrangersFlood, others, mostOthers},
 	} {
 		all, away := 0, 0
 		for _, a := range attempts {
 			if share.of(a) && under(share.damage, a, runs) {
 				all++
-				if share.away(a) {
+				if a.Outcome() == journal.TurnedAway || a.Status == http.StatusTooManyRequests {
 					away++
 				}
 			}
 		}
 		if all >= fewest && float64(away) > share.most*float64(all) {
-			found = append(found, books.Broken(share.rule, share.detail, all, away))
+			found = append(found, books.Broken(share.rule, "while %s, %d of %d requests were turned away", share.damage, away, all))
 		}
 	}
 	return found

@@ -88,7 +88,7 @@ func (c *campaign) verify(ctx context.Context) error {
 	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated, kept,
 		deadWithoutCause(log.String(), c.Runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.Runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
-		leases(seen, c.Runs, c.wire.Began), unserved(attempts, seen.Releases, c.Runs, c.wire.Began),
+		leases(seen, c.Runs), unserved(attempts, seen.Releases, c.Runs),
 		overloads(attempts, c.books, seen.Releases, c.Runs), c.recoveries(), leaking, c.inconclusive(attempts))
 	return err
 }
