@@ -29,8 +29,9 @@ const (
 	// quiet is longer than a lease and the time to give up idle work: what is left after it is a
 	// leak.
 	quiet = fault.Lease + 5*time.Second
-	// patience bounds the check of one key's history.
-	patience = 10 * time.Second
+	// verdictTime bounds everything after the clients' last answers, and patience the check of one
+	// product's or customer's history.
+	verdictTime, patience = 15 * time.Minute, 10 * time.Second
 )
 
 var accounts = []string{"sk_test_demo", "sk_test_other"}
@@ -110,6 +111,8 @@ func (c *campaign) run(ctx context.Context) error {
 	}
 	c.enter("clients finish their requests")
 	c.finish(ctx, false)
+	ctx, cancel := context.WithTimeout(ctx, verdictTime)
+	defer cancel()
 	c.enter("quiet")
 	_ = wait.Pause(ctx, quiet)
 	if err := c.awaitReconciled(ctx); err != nil {

@@ -79,16 +79,16 @@ func readLate(attempts []journal.Attempt, claimed time.Time, started map[string]
 	})
 }
 
+// moves has the operations that move money.
+var moves = map[string]bool{"payment": true, "refund": true, "top-up": true}
+
 // movedWithoutRedis is money that moved while Redis was down: two attempts could have asked the
 // provider at once.
 func movedWithoutRedis(attempts []journal.Attempt, runs []faultRun) (found []books.Violation) {
-	for _, r := range runs {
-		for _, a := range attempts {
-			within := r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing
-			moves := a.Operation == "payment" || a.Operation == "refund" || a.Operation == "top-up"
-			if within && moves && a.Outcome() == journal.Succeeded {
-				found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
-			}
+	for _, a := range attempts {
+		within := func(r faultRun) bool { return r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing }
+		if moves[a.Operation] && a.Outcome() == journal.Succeeded && slices.ContainsFunc(runs, within) {
+			found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
 		}
 	}
 	return found
@@ -100,11 +100,7 @@ const promptly = time.Second
 
 // unserved returns the attempts that ended with their client's connection: they released their key
 // promptly although no fault excuses it.
-func unserved(attempts []journal.Attempt, releases []witness.Event, runs []faultRun) (found []books.Violation) {
-	released := map[string]time.Duration{} // by key, the first time
-	for _, r := range slices.Backward(releases) {
-		released[keyOf(r.Record)] = r.At
-	}
+func unserved(attempts []journal.Attempt, released map[string]time.Duration, runs []faultRun) (found []books.Violation) {
 	for _, a := range attempts {
 		at, ok := released[a.Key]
 		if a.Purpose == journal.HangUp && a.Error != "" && ok && at-a.Return <= promptly && !excused(verify.HangUpServed, runs, a.Invoke, at) {
@@ -115,8 +111,14 @@ func unserved(attempts []journal.Attempt, releases []witness.Event, runs []fault
 	return found
 }
 
-// keyOf is the client's key of a record in Redis.
-func keyOf(record string) string { return record[strings.LastIndex(record, ":")+1:] }
+// releasesOf are the times at which clients' keys were released, the first time for each.
+func releasesOf(seen witness.Events) map[string]time.Duration {
+	released := map[string]time.Duration{}
+	for _, r := range slices.Backward(seen.Releases) {
+		released[r.Record[strings.LastIndex(r.Record, ":")+1:]] = r.At
+	}
+	return released
+}
 
 // leases are the changes of records by attempts that did not own them, and the leases that ended
 // while their owner lived and no fault excuses it.
@@ -154,12 +156,8 @@ const (
 // overloads finds what overload may not do: leave something of what was turned away, turn away what
 // is answered without the database, turn away orders because payments wait, and turn away anything
 // because requests stay unfinished, because another account is greedy or because of strangers.
-func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Event, runs []faultRun) []books.Violation {
-	var records []string
-	for _, r := range releases {
-		records = append(records, keyOf(r.Record))
-	}
-	found := verify.TurnedAwayLeftNothing(attempts, b, records, func(a journal.Attempt) bool { return passedOn(a, runs) })
+func overloads(attempts []journal.Attempt, b books.Books, released map[string]time.Duration, runs []faultRun) []books.Violation {
+	found := verify.TurnedAwayLeftNothing(attempts, b, released, func(a journal.Attempt) bool { return passedOn(a, runs) })
 	found = append(found, ordersBesidePayments(attempts, runs)...)
 	greedy, answered := map[string]bool{}, map[books.KeyID]time.Duration{}
 	for _, a := range attempts {

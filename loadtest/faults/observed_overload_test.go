@@ -12,7 +12,6 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
-	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
@@ -144,7 +143,7 @@ func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
 	t.Parallel()
 	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}
-	releases := []witness.Event{{Record: "idempotency:a:k"}}
+	releases := map[string]time.Duration{"k": time.Second}
 	found := overloads(away, books.Books{}, releases, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.TurnedAwayClean, found[0].Rule)

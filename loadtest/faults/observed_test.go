@@ -67,14 +67,14 @@ func TestUnserved_FindsRequestsThatEndedWithTheirClient(t *testing.T) {
 	hungUp := []journal.Attempt{{
 		Key: "k", Purpose: journal.HangUp, Error: "context deadline exceeded", Invoke: 10 * time.Second, Return: 10 * time.Second,
 	}}
-	released := []witness.Event{{At: 10500 * time.Millisecond, Record: "idempotency:a:k"}}
+	released := releasesOf(witness.Events{Releases: []witness.Event{{At: 10500 * time.Millisecond, Record: "idempotency:a:k"}, {At: time.Minute, Record: "idempotency:a:k"}}})
 	found := unserved(hungUp, released, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.HangUpServed, found[0].Rule)
 	require.Len(t, unserved(hungUp, released, between(1, 99)), 1)
 
 	require.Empty(t, unserved(hungUp, nil, nil), "it was completed")
-	failed := []witness.Event{{At: 13 * time.Second, Record: "idempotency:a:k"}}
+	failed := map[string]time.Duration{"k": 13 * time.Second}
 	require.Empty(t, unserved(hungUp, failed, nil), "it failed by itself: a lock was held for long")
 	require.Empty(t, unserved(hungUp, released, between(1, 99, verify.HangUpServed)), "it could not be completed")
 	hungUp[0].Purpose = journal.Alone

@@ -74,6 +74,7 @@ func (r *result) add(o result) {
 // tally is what fault runs amounted to: sums, and the worst of what is measured.
 type tally struct {
 	Faults, InFlight, Hits int
+	Counted                bool          // the hits
 	Slowest                time.Duration // recovery
 	Deaths                 int           // that were measured
 	Death                  death
@@ -89,7 +90,7 @@ func (t *tally) add(r faultRun) {
 	t.InFlight += r.InFlight
 	t.Slowest, t.Promotion = max(t.Slowest, r.Took()), max(t.Promotion, r.Promotion)
 	if r.Hits != nil {
-		t.Hits += *r.Hits
+		t.Hits, t.Counted = t.Hits+*r.Hits, true
 	}
 	if r.Promotion > 0 {
 		t.Failovers++

@@ -16,29 +16,14 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-const (
-	// readTimeout bounds the reading of the books.
-	readTimeout = time.Minute
-	// reconcileTimeout is the deadline of a payment that no client asks about: the grace, and
-	// pauses of up to a minute between the questions to a provider that was in trouble.
-	reconcileTimeout = 75 * time.Second
-	// consumeTimeout bounds the wait for events: relays back off while Redis is away, and what a
-	// dead consumer had read is claimed half a minute later.
-	consumeTimeout = 75 * time.Second
-	// idleTimeout is a little more than nginx's keepalive_timeout of 60 s: until then it keeps idle
-	// connections, each of which is a goroutine at a replica.
-	idleTimeout = 65 * time.Second
-	// generateTimeout bounds the generated requests.
-	generateTimeout = 2 * time.Minute
-	// lookAgain is how often the books are read meanwhile.
-	lookAgain = 2 * time.Second
-)
+// lookAgain is how often something is looked at until it has come to an end.
+const lookAgain = 2 * time.Second
 
 // verify reads everything back and applies every rule.
 func (c *campaign) verify(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout+generateTimeout+idleTimeout)
-	defer cancel()
-	err := c.await(ctx, consumeTimeout, func() (ok bool, err error) {
+	// Relays back off while Redis is away, and what a dead consumer had read is claimed half a
+	// minute later.
+	err := c.await(ctx, func() (ok bool, err error) {
 		c.books, err = read(ctx, c, books.Reader.Read)
 		return c.books.Consumed(), err
 	})
@@ -79,23 +64,25 @@ func (c *campaign) verify(ctx context.Context) error {
 	}
 	kept := verify.All(attempts, c.books, patience)
 	kept, c.Counts[excusedKeys] = excuseLateReads(kept, attempts, c.books, started, c.wire.Began)
+	// nginx keeps idle connections for a minute, each of which is a goroutine at a replica.
 	var leaking []books.Violation
-	err = c.await(ctx, idleTimeout, func() (bool, error) {
+	err = c.await(ctx, func() (bool, error) {
 		leaking = leaks(c.baseline, c.measure(ctx))
 		return len(leaking) == 0, nil
 	})
 	seen := c.witness.Found()
+	released := releasesOf(seen)
 	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated, kept,
 		deadWithoutCause(log.String(), c.Runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.Runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
-		leases(seen, c.Runs), unserved(attempts, seen.Releases, c.Runs),
-		overloads(attempts, c.books, seen.Releases, c.Runs), c.recoveries(), leaking, c.inconclusive(attempts))
+		leases(seen, c.Runs), unserved(attempts, released, c.Runs),
+		overloads(attempts, c.books, released, c.Runs), c.recoveries(), leaking, c.inconclusive(attempts))
 	return err
 }
 
-// await looks again until it is done, or so much time is over.
-func (c *campaign) await(ctx context.Context, most time.Duration, look func() (done bool, err error)) error {
-	for deadline := time.Now().Add(min(most, c.cfg.Patience)); ; _ = wait.Pause(ctx, lookAgain) {
+// await looks again until it is done, or patience is over.
+func (c *campaign) await(ctx context.Context, look func() (done bool, err error)) error {
+	for deadline := time.Now().Add(c.cfg.Patience); ; _ = wait.Pause(ctx, lookAgain) {
 		if done, err := look(); done || err != nil || time.Now().After(deadline) {
 			return err
 		}
@@ -147,11 +134,10 @@ func read[T any](ctx context.Context, c *campaign, what func(books.Reader, conte
 	return what(reader, ctx)
 }
 
-// awaitReconciled waits for the reconcilers, and keeps what they have left open.
+// awaitReconciled waits for the reconcilers, and keeps what they have left open. They pause for up
+// to a minute between the questions to a provider that was in trouble.
 func (c *campaign) awaitReconciled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
-	defer cancel()
-	return c.await(ctx, reconcileTimeout, func() (bool, error) {
+	return c.await(ctx, func() (bool, error) {
 		held, err := read(ctx, c, books.Reader.Read)
 		c.unfinished = books.Unfinished(held)
 		return len(c.unfinished) == 0, err
@@ -180,15 +166,20 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 	complain := func(format string, args ...any) {
 		found = append(found, books.Broken(verify.Conclusive, format, args...))
 	}
-	met, hits := c.countMet(attempts)
-	for kind, n := range hits {
-		if n == 0 {
-			complain("%s met nothing that it could break", kind)
+	for n := range c.Runs {
+		r := &c.Runs[n]
+		for _, a := range attempts {
+			if a.Invoke < r.Healed && a.Return > r.Injected {
+				r.InFlight++
+			}
 		}
 	}
-	for kind, n := range met {
-		if n == 0 {
+	for kind, t := range c.Tallies() {
+		if t.InFlight == 0 {
 			complain("%s met no request in flight", kind)
+		}
+		if t.Counted && t.Hits == 0 {
+			complain("%s met nothing that it could break", kind)
 		}
 	}
 	if rate := float64(len(attempts)) / c.Duration.Seconds(); rate < c.cfg.Floor {
@@ -211,26 +202,4 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 		complain("nothing happened twice without any protection")
 	}
 	return found
-}
-
-// countMet counts, by kind, the attempts that overlapped its runs, and what the runs themselves
-// counted.
-func (c *campaign) countMet(attempts []journal.Attempt) (met, hits map[string]int) {
-	met, hits = map[string]int{}, map[string]int{}
-	for n := range c.Runs {
-		r := &c.Runs[n]
-		for _, a := range attempts {
-			if a.Invoke < r.Healed && a.Return > r.Injected {
-				r.InFlight++
-			}
-		}
-		met[r.Kind] += 0
-		if !r.NotFired {
-			met[r.Kind] += r.InFlight
-		}
-		if r.Hits != nil {
-			hits[r.Kind] += *r.Hits
-		}
-	}
-	return met, hits
 }
