@@ -67,8 +67,6 @@ func command(ctx context.Context, args, environ []string, out io.Writer) error {
 
 // run is one campaign on a stack of its own.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	fmt.Fprintf(out, "faults on %s: seed %d, %d clients, %s\n", cfg.System, cfg.Seed, cfg.Clients, cfg.Duration)
 	st, err := bringUp(ctx, cfg, out)
 	if st != nil && !cfg.Keep {
@@ -82,6 +80,8 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx) // of what watches the stack, before that goes
+	defer cancel()
 	c, err := newCampaign(ctx, cfg, st, out)
 	if err != nil {
 		return err
