@@ -187,6 +187,9 @@ func (r *faultRun) breaks(damage fault.Damage) bool {
 	return !r.NotFired && slices.Contains(r.Breaks, damage)
 }
 
+// met says whether the run was in force at some moment of a period.
+func (r *faultRun) met(from, to time.Duration) bool { return r.Injected < to && r.Healed > from }
+
 // Took is the time from healing until the service was back.
 func (r faultRun) Took() time.Duration { return r.Recovered - r.Healed }
 

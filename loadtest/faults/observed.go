@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -19,9 +18,7 @@ import (
 
 // excused says whether a run that excuses the rule was in force at some moment of a period.
 func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {
-	return slices.ContainsFunc(runs, func(r faultRun) bool {
-		return slices.Contains(r.Excuses, rule) && r.Injected < to && r.Healed > from
-	})
+	return slices.ContainsFunc(runs, func(r faultRun) bool { return slices.Contains(r.Excuses, rule) && r.met(from, to) })
 }
 
 // nginxRecovers is how long a broken connection between nginx and a replica may show after it was
@@ -52,31 +49,17 @@ func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.L
 	return found
 }
 
-// excuseLateReads takes out the violations of which nginx's log proves that no server could know
-// better, and counts them: nginx read the copy that acted only after the attempt that was refused
-// had been sent, so that its client alone calls it the older one. The row must have the time of
-// this copy: a time that a replica made up excuses nothing.
-func excuseLateReads(found []books.Violation, attempts []journal.Attempt, b books.Books, started map[string]time.Time, began time.Time,
-) (left []books.Violation, excused int) {
-	history, claimed := verify.History(attempts), map[books.KeyID]time.Time{}
-	for _, row := range b.Keys {
-		claimed[row.KeyID] = row.AttemptedAt
+// asRead has the attempts at the times at which nginx read them, by its log, where they were sent
+// through it: on a busy machine that may be after their client has sent the next one elsewhere, and
+// for the servers it is the order that counts.
+func asRead(attempts []journal.Attempt, read map[string]time.Time, began time.Time) []journal.Attempt {
+	attempts = slices.Clone(attempts)
+	for i, a := range attempts {
+		if at, logged := read[a.RequestID]; logged && a.Via == stack.Nginx {
+			attempts[i].Invoke = max(a.Invoke, at.Sub(began))
+		}
 	}
-	left = slices.DeleteFunc(found, func(v books.Violation) bool {
-		id := books.KeyID{Account: v.Account, Key: v.Key}
-		return v.Rule == verify.RefusalsHold && readLate(history[id], claimed[id], started, began)
-	})
-	return left, len(found) - len(left)
-}
-
-// readLate says whether the attempt that claimed a key was read after the last one had been sent.
-func readLate(attempts []journal.Attempt, claimed time.Time, started map[string]time.Time, began time.Time) bool {
-	sent := slices.MaxFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }).Invoke
-	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
-		at, logged := started[a.RequestID]
-		acted := logged && claimed.Sub(at).Abs() <= time.Millisecond // the replica cuts off a fraction
-		return a.Via == "nginx" && a.Invoke < sent && acted && at.Sub(began) >= sent
-	})
+	return attempts
 }
 
 // moves has the operations that move money.
@@ -238,9 +221,7 @@ func ordersBesidePayments(attempts []journal.Attempt, runs []faultRun) []books.V
 // under says whether an attempt met this damage and no other fault, nor what one has left: an
 // answer that Redis has lost is one for the database.
 func under(damage fault.Damage, a journal.Attempt, runs []faultRun) bool {
-	does := func(r faultRun) bool { return r.breaks(damage) && r.Injected < a.Return && r.Healed > a.Invoke }
-	other := func(r faultRun) bool {
-		return !r.breaks(damage) && r.Injected < a.Return && r.Healed+nginxRecovers > a.Invoke
-	}
+	does := func(r faultRun) bool { return r.breaks(damage) && r.met(a.Invoke, a.Return) }
+	other := func(r faultRun) bool { return !r.breaks(damage) && r.met(a.Invoke-nginxRecovers, a.Return) }
 	return slices.ContainsFunc(runs, does) && !slices.ContainsFunc(runs, other)
 }

@@ -20,23 +20,22 @@ import (
 // result is what a campaign finds out, or several together: the report as JSON. Durations are in
 // nanoseconds.
 type result struct {
-	System     string                  `json:"system"`
-	Seed       uint64                  `json:"seed"`
-	Command    string                  `json:"command"` // repeats the run
-	Date       time.Time               `json:"date"`
-	Commit     string                  `json:"commit"`   // of oncepay; + when files differ from it
-	Versions   string                  `json:"versions"` // of everything else that a result depends on
-	Duration   time.Duration           `json:"duration"` // of the load
-	Faults     int                     `json:"faults"`   // fault runs
-	Attempts   int                     `json:"attempts"`
-	Keys       int                     `json:"keys"`
-	Counts     map[string]int          `json:"counts"` // effects, and what else a reader may ask for
-	Outcomes   map[journal.Outcome]int `json:"outcomes"`
-	Kinds      []string                `json:"kinds"` // of faults that the stack can have
-	Runs       []faultRun              `json:"runs"`
-	Promises   []report.Promise        `json:"promises"`
-	Violations []books.Violation       `json:"violations"`
-	Score      verify.Score            `json:"score"`
+	System     string            `json:"system"`
+	Seed       uint64            `json:"seed"`
+	Command    string            `json:"command"` // repeats the run
+	Date       time.Time         `json:"date"`
+	Commit     string            `json:"commit"`   // of oncepay; + when files differ from it
+	Versions   string            `json:"versions"` // of everything else that a result depends on
+	Duration   time.Duration     `json:"duration"` // of the load
+	Faults     int               `json:"faults"`   // fault runs
+	Attempts   int               `json:"attempts"`
+	Keys       int               `json:"keys"`
+	Counts     map[string]int    `json:"counts"` // answers, effects, and what else a reader may ask for
+	Kinds      []string          `json:"kinds"`  // of faults that the stack can have
+	Runs       []faultRun        `json:"runs"`
+	Promises   []report.Promise  `json:"promises"`
+	Violations []books.Violation `json:"violations"`
+	Score      verify.Score      `json:"score"`
 }
 
 // The names of counts that the texts use. Changes that were sent without a key and got no answer
@@ -46,7 +45,6 @@ const (
 	posts       = "POSTs passed on by nginx"
 	keyless     = "changes sent without a key"
 	unanswered  = "changes without key and answer"
-	excusedKeys = "refusals excused by nginx's log"  // by excuseLateReads
 	sameTime    = "provider events of the same time" // that deliverAgain cleared
 	republished = "events in the stream more than once"
 )
@@ -128,9 +126,8 @@ func (c *campaign) conclude(attempts []journal.Attempt) {
 	c.Date, c.Faults, c.Attempts, c.Keys =
 		time.Now().UTC().Truncate(time.Second), c.Tally().Faults, len(attempts), len(verify.History(attempts))
 	c.Kinds, c.Promises = fault.Kinds(c.target), report.Promises(verify.Rules, c.Violations)
-	c.Outcomes = map[journal.Outcome]int{}
 	for _, a := range attempts {
-		c.Outcomes[a.Outcome()]++
+		c.Counts["answers: "+string(a.Outcome())]++
 		if a.Key == "" && a.Change.Kind != journal.Get {
 			c.Counts[keyless]++
 			if a.Outcome() == journal.Unknown {

@@ -62,8 +62,6 @@ func (c *campaign) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept := verify.All(attempts, c.books, patience)
-	kept, c.Counts[excusedKeys] = excuseLateReads(kept, attempts, c.books, started, c.wire.Began)
 	// nginx keeps idle connections for a minute, each of which is a goroutine at a replica.
 	var leaking []books.Violation
 	err = c.await(ctx, func() (bool, error) {
@@ -72,7 +70,8 @@ func (c *campaign) verify(ctx context.Context) error {
 	})
 	seen := c.witness.Found()
 	released := releasesOf(seen)
-	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated, kept,
+	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated,
+		verify.All(asRead(attempts, started, c.wire.Began), c.books, patience),
 		deadWithoutCause(log.String(), c.Runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.Runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
 		leases(seen, c.Runs), unserved(attempts, released, c.Runs),
@@ -169,7 +168,7 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 	for n := range c.Runs {
 		r := &c.Runs[n]
 		for _, a := range attempts {
-			if a.Invoke < r.Healed && a.Return > r.Injected {
+			if r.met(a.Invoke, a.Return) {
 				r.InFlight++
 			}
 		}
