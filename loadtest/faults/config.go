@@ -24,7 +24,7 @@ const shortExpiry = "short"
 type config struct {
 	Duration  time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
 	Clients   int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
-	Seeds     []uint64      `env:"SEED"`                      // of every choice, each for a run; none: one from the clock
+	Seed      uint64        `env:"SEED"`                      // of every choice; 0: from the clock
 	Shortest  time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest   time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor     float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run is inconclusive
@@ -41,8 +41,7 @@ type config struct {
 	Dir       string        `env:"STACK_DIR" envDefault:".stack-faults"`
 	Out       string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
 
-	Seed uint64 `env:"-"` // of this run
-	set  string // what was set, for a repetition
+	set string // what was set, for a repetition
 }
 
 func parseConfig(environ []string) (config, error) {
@@ -71,8 +70,8 @@ func parseConfig(environ []string) (config, error) {
 	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
-	if len(cfg.Seeds) == 0 {
-		cfg.Seeds = []uint64{uint64(time.Now().UnixNano()) % 1_000_000_000}
+	if cfg.Seed == 0 {
+		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
 	return cfg, nil
 }

@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/template"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
 
@@ -50,22 +47,28 @@ func (c *campaign) report(attempts []journal.Attempt) error {
 	return errors.Join(err, page.Write(base+".html"))
 }
 
-// evidence is some violations of each rule, and the full histories of some keys.
+// evidence is some violations of each rule, and every attempt of some of their keys, products and
+// customers, in order of time.
 func (r result) evidence(attempts []journal.Attempt) (text string) {
-	shown := map[books.Rule]int{}
+	shown, printed := map[books.Rule]int{}, map[books.KeyID]bool{}
 	for _, v := range r.Violations {
 		if shown[v.Rule]++; shown[v.Rule] <= maxShown {
 			text += fmt.Sprintln("VIOLATION", v)
 		}
 	}
-	all, printed := histories(attempts), map[books.KeyID]bool{}
+	attempts = slices.SortedFunc(slices.Values(attempts), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
 	for _, v := range r.Violations {
 		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {
 			continue
 		}
 		printed[id] = true
-		text += fmt.Sprintf("\nhistory of %s of %s (%s):\n%s", v.Key, v.Account, v.Rule, lines(all[id]))
+		text += fmt.Sprintf("\nhistory of %s of %s (%s):\n", v.Key, v.Account, v.Rule)
+		for _, a := range attempts {
+			if a.Account == v.Account && (a.Key == v.Key || a.Change != nil && a.Change.Of == v.Key) {
+				text += "  " + a.String() + "\n"
+			}
+		}
 	}
 	return text
 }
@@ -83,16 +86,12 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 
 // writeOverview reads the JSON reports of some runs and writes one page of Markdown about them all.
 func writeOverview(out io.Writer, paths []string) error {
-	if len(paths) == 0 {
-		return errors.New("usage: go run ./loadtest/faults summary REPORT.json …")
-	}
 	page := struct {
 		Runs       []result
 		Total      result
-		Versions   []string // that occur
-		NotDrawn   string   // kinds that there was no time for
+		Versions   map[string]bool // that occur
 		NotCovered []string
-	}{Total: result{Counts: map[string]int{}}, NotCovered: notCovered}
+	}{nil, result{Counts: map[string]int{}}, map[string]bool{}, notCovered}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -104,13 +103,9 @@ func writeOverview(out io.Writer, paths []string) error {
 		}
 		page.Runs = append(page.Runs, run)
 		page.Total.add(run)
-		page.Versions = append(page.Versions, "oncepay "+run.Commit+", "+run.Versions)
+		page.Versions["oncepay "+run.Commit+", "+run.Versions] = true
 	}
 	slices.SortStableFunc(page.Runs, func(a, b result) int { return a.Date.Compare(b.Date) })
-	slices.Sort(page.Versions)
-	page.Versions = slices.Compact(page.Versions)
-	drawn := page.Total.Tallies()
-	page.NotDrawn = strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(drawn)), func(kind string) bool { return drawn[kind].Faults > 0 }), ", ")
 	return pages.ExecuteTemplate(out, "overview.md.tmpl", page)
 }
 
@@ -122,45 +117,6 @@ func thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u202f" + text[i:]
-	}
-	return text
-}
-
-// writeHistory shows what a journal holds of some keys: every attempt, in order.
-func writeHistory(out io.Writer, args []string) error {
-	if len(args) < 2 {
-		return errors.New("history needs a journal and keys")
-	}
-	file, err := os.Open(args[0])
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	attempts, err := journal.Read(file)
-	if errors.Is(err, journal.ErrTorn) {
-		fmt.Fprintln(out, err) // and the rest is good
-	} else if err != nil {
-		return err
-	}
-	for id, history := range histories(attempts) {
-		if slices.Contains(args[1:], id.Key) {
-			fmt.Fprintf(out, "%s of %s:\n%s", id.Key, id.Account, lines(history))
-		}
-	}
-	return nil
-}
-
-// histories are the journal by key, and by the product or customer that is changed.
-func histories(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	all := verify.History(attempts)
-	maps.Copy(all, verify.Changes(attempts))
-	return all
-}
-
-// lines has one for each attempt, in order of time.
-func lines(history []journal.Attempt) (text string) {
-	for _, a := range slices.SortedFunc(slices.Values(history), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }) {
-		text += "  " + a.String() + "\n"
 	}
 	return text
 }

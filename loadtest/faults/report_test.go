@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
@@ -47,11 +48,11 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 		"2 runs, 1h0m0s of load in all: 120 fault runs (120 per hour)", "120\u202f000 client attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
 		"| abc | 1 | 30m0s | 100 | 60\u202f000 | 20\u202f000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
 		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
-		"| replica kill | 120 | 1\u202f080 |  | 4.0 s |", "| | seed 2 | seed 1 | all |", "| changes sent without a key | 40 | 40 | 80 |", "| orders | 5 | 5 | 10 |", "- oncepay abc, go1.26.8, 4 CPUs", "Not drawn in any of these runs: both replicas kill", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
+		"| replica kill | 120 | 1\u202f080 |  | 4.0 s |", "| | seed 2 | seed 1 | all |", "| changes sent without a key | 40 | 40 | 80 |", "| orders | 5 | 5 | 10 |", "- oncepay abc, go1.26.8, 4 CPUs", "| both replicas kill | 0 | 0 |  | 0.0 s |", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
 	} {
 		require.Contains(t, page.String(), want)
 	}
-	require.Error(t, writeOverview(&page, nil))
+	require.ErrorContains(t, command(t.Context(), []string{"summary"}, nil, &page), "some reports")
 	require.Error(t, writeOverview(&page, []string{filepath.Join(dir, "none")}))
 }
 
@@ -69,4 +70,26 @@ func TestReport_HasThePromisesOfTheCode(t *testing.T) {
 		promises = append(promises, books.Rule(row[1]))
 	}
 	require.Equal(t, verify.Rules, promises)
+}
+
+// The history of a key has all of its attempts, in order of time.
+func TestEvidence_HasTheHistories(t *testing.T) {
+	t.Parallel()
+	var attempts []journal.Attempt
+	for i, a := range []journal.Attempt{
+		{Key: "one", Account: "a", Operation: "order", Status: 409, Code: "idempotency_in_progress"},
+		{Key: "two", Account: "a", Operation: "order", Status: 201},
+		{Key: "one", Account: "a", Operation: "order", Status: 201, Number: 2},
+		{Key: "one", Account: "b", Operation: "order", Error: "connection reset"},
+	} {
+		a.Invoke, a.Return = time.Duration(10-i)*time.Second, time.Duration(10-i)*time.Second+1
+		attempts = append(attempts, a)
+	}
+	found := []books.Violation{books.Broken(books.OneCharge, "two").Of(books.KeyID{Account: "a", Key: "one"})}
+	text := result{Violations: slices.Repeat(found, 9)}.evidence(attempts)
+	require.Equal(t, maxShown, strings.Count(text, "VIOLATION one provider charge for each card payment: two one\n"))
+	require.Equal(t, 1, strings.Count(text, "history of one of a ("))
+	require.Equal(t, 2, strings.Count(text, "client"))
+	require.Less(t, strings.Index(text, " 8.000"), strings.Index(text, "10.000"))
+	require.NotContains(t, text, "reset")
 }

@@ -21,11 +21,10 @@ type key struct {
 }
 
 // by groups attempts; those that have no group are left out.
-func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok bool)) map[books.KeyID][]journal.Attempt {
+func by(attempts []journal.Attempt, group func(journal.Attempt) string) map[books.KeyID][]journal.Attempt {
 	groups := map[books.KeyID][]journal.Attempt{}
 	for _, a := range attempts {
-		if key, ok := group(a); ok {
-			id := books.KeyID{Account: a.Account, Key: key}
+		if id := (books.KeyID{Account: a.Account, Key: group(a)}); id.Key != "" {
 			groups[id] = append(groups[id], a)
 		}
 	}
@@ -34,17 +33,23 @@ func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok 
 
 // History is the journal by key, without look-ups and requests that have none.
 func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	return by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp == nil && a.Key != "" })
+	return by(attempts, func(a journal.Attempt) string {
+		if a.LookUp != nil {
+			return ""
+		}
+		return a.Key
+	})
 }
 
 func keysOf(attempts []journal.Attempt, b books.Books) (all []key) {
-	rows, lookUps := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp != nil })
+	rows, sent := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) string { return a.Key })
 	for _, row := range b.Keys {
 		rows[row.KeyID] = row
 	}
-	for id, sent := range History(attempts) {
-		slices.SortStableFunc(sent, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
-		all = append(all, key{id, sent, lookUps[id], rows[id]})
+	for id, attempts := range History(attempts) {
+		slices.SortStableFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+		lookUps := slices.DeleteFunc(sent[id], func(a journal.Attempt) bool { return a.LookUp == nil })
+		all = append(all, key{id, attempts, lookUps, rows[id]})
 	}
 	return all
 }
