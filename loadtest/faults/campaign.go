@@ -167,7 +167,6 @@ const (
 type faultRun struct {
 	Name      string         `json:"name"`
 	Kind      string         `json:"kind"`
-	Victim    fault.Victim   `json:"victim"`
 	Injected  time.Duration  `json:"injected"`
 	Held      time.Duration  `json:"held"`      // in force from here
 	Healing   time.Duration  `json:"healing"`   // to here at least
@@ -175,7 +174,6 @@ type faultRun struct {
 	Recovered time.Duration  `json:"recovered"` // when every endpoint answered again; 0: not checked
 	InFlight  int            `json:"in_flight"` // requests that it overlapped
 	Hits      *int           `json:"hits,omitempty"`
-	Dies      string         `json:"dies,omitempty"` // the replica that died alone
 	Death     *death         `json:"death,omitempty"`
 	Promotion time.Duration  `json:"promotion,omitempty"` // how long Sentinel took to promote the other server
 	Breaks    []fault.Damage `json:"breaks,omitempty"`
@@ -268,10 +266,7 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 			}
 			c.lost = append(c.lost, books.Stream{Since: c.lostAt, IDs: ids})
 		}
-		r := faultRun{
-			Name: run.Label, Kind: run.Name, Victim: run.Victim, Dies: run.Dies, Breaks: run.Breaks,
-			Excuses: run.Excuses, Injected: c.elapsed(),
-		}
+		r := faultRun{Name: run.Label, Kind: run.Name, Breaks: run.Breaks, Excuses: run.Excuses, Injected: c.elapsed()}
 		if err := run.Inject(ctx); err != nil {
 			// Beside another fault it may be impossible: what is dead can't be paused. It then
 			// breaks nothing, and does not count.

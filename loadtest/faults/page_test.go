@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/loadtest/books"
-	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
@@ -43,9 +42,9 @@ func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 	t.Parallel()
 	page, picture := drawn(t, result{Command: "task test:faults SEED=7", Attempts: 4711, Faults: 2,
 		Runs: []faultRun{
-			{Name: "kill <api-1>", Kind: "replica <kill>", Victim: fault.Replicas, Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
-			{Name: "redis flush", Kind: "redis flush", Victim: fault.Redis, Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
-			{Name: "not there", Kind: "not there", Victim: fault.Mail, NotFired: true},
+			{Name: "kill <api-1>", Kind: "replica <kill>", Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
+			{Name: "redis flush", Kind: "redis flush", Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
+			{Name: "not there", Kind: "not there", NotFired: true},
 		},
 		Promises: []report.Promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
 	}, []journal.Attempt{{Return: time.Second, Invoke: 999 * time.Millisecond, Status: 201}, {Return: 2 * time.Second, Invoke: time.Second, Error: "reset"}},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,32 +92,27 @@ func (c *campaign) await(ctx context.Context, look func() (done bool, err error)
 // deliverAgain has the provider send the events again that seem to have been acted on twice. One
 // whose row stays as it is was not: the transaction that settled its payment or refund had the same
 // microsecond.
-func (c *campaign) deliverAgain(ctx context.Context) error {
-	before := map[string]string{}
-	for _, e := range c.books.ProviderEvents {
-		if !e.ActedAgain() {
-			continue
-		}
-		before[e.ID] = e.Row
-		if err := books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order); err != nil {
-			return err
-		}
-	}
-	if len(before) == 0 {
+func (c *campaign) deliverAgain(ctx context.Context) (err error) {
+	first := c.books.ProviderEvents
+	if !slices.ContainsFunc(first, books.ProviderEvent.ActedAgain) {
 		return nil
 	}
-	again, err := read(ctx, c, books.Reader.Read)
+	for _, e := range first {
+		if e.ActedAgain() {
+			err = errors.Join(err, books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order))
+		}
+	}
 	if err != nil {
 		return err
 	}
-	c.books = again
-	for i, e := range again.ProviderEvents {
-		if e.ActedAgain() && e.Row == before[e.ID] {
-			again.ProviderEvents[i].Settled = false
+	c.books, err = read(ctx, c, books.Reader.Read)
+	for i, e := range c.books.ProviderEvents {
+		if e.ActedAgain() && slices.Contains(first, e) {
+			c.books.ProviderEvents[i].Settled = false
 			c.Counts[sameTime]++
 		}
 	}
-	return nil
+	return err
 }
 
 // read reads from the stores: the books, the answers in Redis, or the event stream.

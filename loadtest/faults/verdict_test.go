@@ -33,7 +33,7 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 // middle.
 func campaignOf() (*campaign, []journal.Attempt) {
 	c := &campaign{cfg: config{Floor: 5}, out: io.Discard, baseline: map[string]map[string]float64{"api-1": {}, "api-2": {}}, result: result{Duration: 10 * time.Second,
-		Runs: []faultRun{{Name: "kill api-1", Kind: "replica kill", Dies: "api-1", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}}
+		Runs: []faultRun{{Name: "kill api-1", Kind: "replica kill", Injected: 4 * time.Second, Healed: 6 * time.Second, Recovered: 7 * time.Second}}}}
 	var attempts []journal.Attempt
 	for at := time.Duration(0); at < c.Duration; at += time.Second / 10 {
 		attempts = append(attempts, journal.Attempt{Invoke: at, Return: at + time.Millisecond, Status: 201})

@@ -164,7 +164,7 @@ func parse(line string) (c command) {
 func (w *Witness) Found() Events {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Events{slices.Clone(w.found.Foreign), slices.Clone(w.found.Releases), slices.Clone(w.found.Losses)}
+	return w.found // to which the log only appends
 }
 
 // forget is for a Redis that ended. The first commands of the next one are not seen.
