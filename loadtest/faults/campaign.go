@@ -61,7 +61,8 @@ type campaign struct {
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
 	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
-	c.System, c.Seed, c.Command, c.Counts = cfg.System, cfg.Seed, cfg.command(), map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
+	c.System, c.Seed, c.Command = cfg.System, cfg.Seed, cfg.command()
+	c.Counts = map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
 	c.Commit, c.Versions = versions(ctx)
 	var err error
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
@@ -104,7 +105,8 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
 	defer report.Progress(c.out, func() string {
-		return fmt.Sprintf("%4.0fs  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+		return fmt.Sprintf("%4.0fs  attempts %6d  in flight %3d  %v",
+			c.elapsed().Seconds(), len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
 	})()
 	if err := c.load(ctx); err != nil {
 		return err

@@ -34,7 +34,7 @@ type config struct {
 	Redis     string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
 	Postgres  string        `env:"POSTGRES" envDefault:"single"`  // or sync-standby, which adds promotions of the standby
 	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
-	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults; some things take over a minute
+	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait after the faults: some take over a minute
 	Base      string        `env:"BASE"`                          // program of an earlier release, with failpoints, that runs at first; tests/upgrade/build.sh makes it
 	Keep      bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset    int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients

@@ -71,7 +71,8 @@ func movedWithoutRedis(attempts []journal.Attempt, runs []faultRun) (found []boo
 	for _, a := range attempts {
 		within := func(r faultRun) bool { return r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing }
 		if moves[a.Operation] && a.Outcome() == journal.Succeeded && slices.ContainsFunc(runs, within) {
-			found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
+			found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d",
+				a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
 		}
 	}
 	return found

@@ -108,7 +108,8 @@ func leaks(baseline, after map[string]map[string]float64) (found []books.Violati
 				most += before[limit.metric]
 			}
 			if !answered || is[limit.metric] > most {
-				found = append(found, books.Broken(verify.Resources, "%s: %s is %.0f, and may be %.0f", name, limit.metric, is[limit.metric], most))
+				found = append(found, books.Broken(verify.Resources, "%s: %s is %.0f, and may be %.0f",
+					name, limit.metric, is[limit.metric], most))
 			}
 		}
 	}

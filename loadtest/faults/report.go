@@ -56,7 +56,8 @@ func (r result) evidence(attempts []journal.Attempt) (text string) {
 			text += fmt.Sprintln("VIOLATION", v)
 		}
 	}
-	attempts = slices.SortedFunc(slices.Values(attempts), func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+	byTime := func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }
+	attempts = slices.SortedFunc(slices.Values(attempts), byTime)
 	for _, v := range r.Violations {
 		id := books.KeyID{Account: v.Account, Key: v.Key}
 		if v.Key == "" || printed[id] || len(printed) == maxHistories {

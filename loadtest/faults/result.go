@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -136,10 +137,8 @@ func (c *campaign) conclude(attempts []journal.Attempt) {
 		}
 	}
 	b := c.books
-	for what, n := range map[string]int{"orders": len(b.Orders), "payments": len(b.Paid()), "refunds": len(b.Refunded()), "top-ups": len(b.TopUps),
-		"ledger transactions": len(b.Transactions), "events": len(b.Events), republished: b.Repeated()} {
-		c.Counts[what] = n
-	}
+	maps.Copy(c.Counts, map[string]int{"orders": len(b.Orders), "payments": len(b.Paid()), "refunds": len(b.Refunded()),
+		"top-ups": len(b.TopUps), "ledger transactions": len(b.Transactions), "events": len(b.Events), republished: b.Repeated()})
 	for _, p := range b.Products {
 		c.Counts["changes of products"] += int(p.Version)
 	}

@@ -40,7 +40,8 @@ func Run(ctx context.Context, cfg Config) (found []books.Violation, err error) {
 		if status, wrong := g.exchange(ctx, r); wrong != nil {
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, books.Broken(verify.AnswersConform, "%s: %d to %.200q %.80q: %s", r.endpoint, status, r.head, r.body, wrong))
+			found = append(found, books.Broken(verify.AnswersConform, "%s: %d to %.200q %.80q: %s",
+				r.endpoint, status, r.head, r.body, wrong))
 		}
 		return ctx.Err()
 	})

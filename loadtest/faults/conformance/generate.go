@@ -36,7 +36,8 @@ type generator struct {
 // request is valid in a third of all cases; the others have one thing wrong.
 func (g *generator) request() request {
 	endpoint, route := sortedKeys(g.cfg.Endpoints)[g.number%len(g.cfg.Endpoints)], pick(g, g.routes...)
-	r := request{endpoint: endpoint, route: route, valid: true, base: strings.TrimPrefix(g.cfg.Endpoints[endpoint], "http://")}
+	base := strings.TrimPrefix(g.cfg.Endpoints[endpoint], "http://")
+	r := request{endpoint: endpoint, route: route, valid: true, base: base}
 	target, query := basePath+route.Path, url.Values{}
 	headers := "Host: " + r.base + "\r\nConnection: close\r\nAuthorization: Bearer " + g.cfg.APIKey + "\r\n"
 	for _, ref := range route.Operation.Parameters {
@@ -145,7 +146,8 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 	if strings.Contains(schema.Pattern, "~") { // the last printable ASCII
 		letters = letters[:26]
 	}
-	return strings.Repeat(string(pick(g, letters...)), int(schema.MinLength+g.random.Uint64N(longest-schema.MinLength+1)))
+	length := schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1)
+	return strings.Repeat(string(pick(g, letters...)), int(length))
 }
 
 // object has its required members, and the others half of the time, one at least where there must

@@ -19,8 +19,8 @@ var heads = []struct {
 }{
 	{part: regexp.MustCompile(`Authorization: .*\n`), with: []string{
 		"", "Authorization: Bearer sk_nobody\r\n", "Authorization: Basic eDp5\r\n"}},
-	{part: key, with: []string{"", keyIs(strings.Repeat("k", 256)), keyIs(""), keyIs(`"abc`), keyIs("schlüssel"), keyIs("4242424242424242"),
-		keyIs("a") + keyIs("b")}},
+	{part: key, with: []string{"", keyIs(strings.Repeat("k", 256)), keyIs(""), keyIs(`"abc`), keyIs("schlüssel"),
+		keyIs("4242424242424242"), keyIs("a") + keyIs("b")}},
 	{part: regexp.MustCompile(`application/json`), with: []string{"text/plain", "application/json; charset="}},
 	{part: regexp.MustCompile(`\r\n$`), with: []string{"Prefer: wait=-1, wait=x;;\r\n\r\n", "Accept: image/png\r\n\r\n",
 		"Content-Encoding: gzip\r\n\r\n", "X-Request-ID: a\tb\r\n\r\n", "broken\r\n\r\n"}},
@@ -28,11 +28,11 @@ var heads = []struct {
 	{part: regexp.MustCompile(` HTTP`), with: []string{"?cursor=%ff HTTP", "?limit=101 HTTP", "?limit=ten HTTP", "?limit=%zz&; HTTP"}},
 	{part: length, with: []string{"${0}Expect: foo\r\n"}},
 
-	{part: path, nowhere: true, with: []string{
-		" /nowhere ", " /v1 ", " /v1/nowhere ", " /v2/orders ", " /v1/orders/ ", " /v1//orders ", " /%00 ", " /v1/products/%zz "}},
+	{part: path, nowhere: true, with: []string{" /nowhere ", " /v1 ", " /v1/nowhere ", " /v2/orders ", " /v1/orders/ ",
+		" /v1//orders ", " /%00 ", " /v1/products/%zz "}},
 	{part: path, nowhere: true, with: []string{" /v1/idempotency-keys/%ff%fe ", " /v1/idempotency-keys/4242424242424242 "}},
-	{part: path, nowhere: true, with: []string{
-		" /v1/products/" + strings.Repeat("a", 200) + " ", " /v1/products/" + strings.Repeat("a", 3000) + " ", " /" + strings.Repeat("a", 40_000) + " "}},
+	{part: path, nowhere: true, with: []string{" /v1/products/" + strings.Repeat("a", 200) + " ",
+		" /v1/products/" + strings.Repeat("a", 3000) + " ", " /" + strings.Repeat("a", 40_000) + " "}},
 	{part: key, nowhere: true, with: []string{keyIs("a\x01b")}},
 	{part: regexp.MustCompile(`^[^\r]*`), nowhere: true, with: []string{"GET"}},
 	{part: regexp.MustCompile(`^\S+ \S+`), nowhere: true, with: []string{"PURGE /nowhere", "CONNECT 127.0.0.1:1"}},
@@ -77,7 +77,8 @@ var bodies = []func(g *generator, body []byte) []byte{
 }
 
 // wrong is of another type or a text out of range.
-var wrong = []any{nil, true, 1.5, []any{}, map[string]any{}, "x", "", strings.Repeat("x", 300), "\x00", "4242 4242 4242 4242", "\u2028"}
+var wrong = []any{nil, true, 1.5, []any{}, map[string]any{},
+	"x", "", strings.Repeat("x", 300), "\x00", "4242 4242 4242 4242", "\u2028"}
 
 var outOfRange = []string{"0", "-1", "1e13", "1e400", "9007199254740993", "9223372036854775808", "0.1", "-0"}
 

@@ -200,7 +200,9 @@ func onlyTurnedAway(k key) bool {
 
 // TurnedAwayLeftNothing finds traces of requests that were only turned away: a row in PostgreSQL,
 // or a record that Redis has held. Those that may have been sent twice on their way are left out.
-func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, held map[string]time.Duration, sentTwice func(journal.Attempt) bool) []books.Violation {
+func TurnedAwayLeftNothing(
+	attempts []journal.Attempt, b books.Books, held map[string]time.Duration, sentTwice func(journal.Attempt) bool,
+) []books.Violation {
 	return check(TurnedAwayClean, keysOf(attempts, b), func(k key) string {
 		_, held := held[k.Key] // those of campaigns are unique
 		if !held && k.row.Status == "" || !onlyTurnedAway(k) || slices.ContainsFunc(k.attempts, sentTwice) {

@@ -54,7 +54,9 @@ func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) 
 	return s
 }
 
-func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept []books.KeyRow, owner map[string]string, stuckAfter time.Duration) {
+func (s *Score) addKey(
+	id books.KeyID, attempts []journal.Attempt, kept []books.KeyRow, owner map[string]string, stuckAfter time.Duration,
+) {
 	var lost, refused, foreign bool
 	bodies, requests := map[string]bool{}, map[string]bool{}
 	for _, a := range attempts {

@@ -258,7 +258,8 @@ func (w *Witness) mustOwn(c command, owner, does string) {
 		wrong = "that it had finished"
 	}
 	if wrong != "" {
-		w.found.Foreign = append(w.found.Foreign, Event{At: c.at - w.began, Record: c.args[1], Detail: fmt.Sprintf("%s %s a record %s", owner, does, wrong)})
+		detail := fmt.Sprintf("%s %s a record %s", owner, does, wrong)
+		w.found.Foreign = append(w.found.Foreign, Event{At: c.at - w.began, Record: c.args[1], Detail: detail})
 	}
 }
 
@@ -266,7 +267,8 @@ func (w *Witness) mustOwn(c command, owner, does string) {
 func (w *Witness) comesBack(at time.Duration, owner string) {
 	if lease, held := w.leases[owner]; held && at > lease.At+slack {
 		delete(w.leases, owner)
-		w.found.Losses = append(w.found.Losses, Event{Since: lease.Since - w.began, At: at - w.began, Record: lease.Record})
+		lost := Event{Since: lease.Since - w.began, At: at - w.began, Record: lease.Record}
+		w.found.Losses = append(w.found.Losses, lost)
 	}
 }
 
