@@ -78,16 +78,13 @@ func parseConfig(environ []string) (config, error) {
 
 // has is what the stack has for faults.
 func (c config) has() (needs []fault.Need) {
-	if c.Redis == stack.Sentinel {
-		needs = append(needs, fault.Sentinel)
-	} else {
-		needs = append(needs, fault.SingleRedis)
-	}
-	if c.Postgres == stack.SyncStandby {
-		needs = append(needs, fault.SyncStandby)
-	}
-	if c.Base != "" {
-		needs = append(needs, fault.EarlierRelease)
+	for need, has := range map[fault.Need]bool{
+		fault.SingleRedis: c.Redis != stack.Sentinel, fault.Sentinel: c.Redis == stack.Sentinel,
+		fault.SyncStandby: c.Postgres == stack.SyncStandby, fault.EarlierRelease: c.Base != "",
+	} {
+		if has {
+			needs = append(needs, need)
+		}
 	}
 	return needs
 }
