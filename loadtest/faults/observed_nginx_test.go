@@ -30,8 +30,8 @@ func TestDeadWithoutCause_NeedsAnExcuseAtTheTime(t *testing.T) {
 	require.Len(t, deadWithoutCause(log, between(8, 11, verify.LeaseKept), began, time.UTC), 2)
 }
 
-// TestAsRead_TakesTheTimesOfNginxsLog has the history of a campaign on a busy machine: the first copy
-// was sent at 10 s, the one that was refused at 10.3 s, and the first one acted.
+// TestAsRead_TakesTheTimesOfNginxsLog has the history of a campaign on a busy machine: the first
+// copy was sent at 10 s, the one that was refused at 10.3 s, and the first one acted.
 func TestAsRead_TakesTheTimesOfNginxsLog(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
