@@ -16,10 +16,8 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
-	"github.com/oncepay/oncepay/loadtest/faults/conformance"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
-	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 	"github.com/oncepay/oncepay/loadtest/report"
@@ -31,51 +29,42 @@ const (
 	// quiet is longer than a lease and the time to give up idle work: what is left after it is a
 	// leak.
 	quiet = fault.Lease + 5*time.Second
-	// patience bounds the check of one key's history.
-	patience = 10 * time.Second
+	// verdictTime bounds everything after the clients' last answers, and patience the check of one
+	// product's or customer's history.
+	verdictTime, patience = 15 * time.Minute, 10 * time.Second
 )
 
 var accounts = []string{"sk_test_demo", "sk_test_other"}
 
 type campaign struct {
-	cfg      config
-	out      io.Writer
-	stack    *stack.Stack
-	target   fault.Target
-	file     *os.File
-	journal  *journal.Writer
-	wire     *workload.Wire
-	shop     *workload.Shop
-	versions versions
-	clients  *workload.Clients
-	witness  *witness.Witness // sees nothing where Redis is more than one
+	result
+
+	cfg     config
+	out     io.Writer
+	stack   *stack.Stack
+	target  fault.Target
+	file    *os.File
+	journal *journal.Writer
+	wire    *workload.Wire
+	shop    *workload.Shop
+	clients *workload.Clients
+	witness *witness.Witness // sees nothing where Redis is more than one
 
 	phase      atomic.Value   // string, for the progress
 	probes     atomic.Int64   // probes sent so far
 	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
 	lostAt     time.Time      // the last one
-	runs       []faultRun
-	count      atomic.Int64
-	baseline   map[string]usage
+	baseline   map[string]map[string]float64
 	books      books.Books
 	unfinished []books.Violation // what the system left open while no client retried
-	violations []books.Violation
-	readLate   int // keys that excuseLateReads excused
-	// sameMicrosecond is how many provider events deliverAgain cleared.
-	sameMicrosecond int
-	score           verify.Score
-	stopped         time.Duration // when the clients stopped
-	generated       conformance.Report
 }
 
 func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer) (*campaign, error) {
-	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}, versions: readVersions(ctx)}
+	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
+	c.System, c.Seed, c.Command = cfg.System, cfg.Seed, cfg.command()
+	c.Counts = map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
+	c.Commit, c.Versions = versions(ctx)
 	var err error
-	if cfg.Redis == stack.Single {
-		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis)); err != nil {
-			return nil, err
-		}
-	}
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
 		return nil, err
 	}
@@ -92,6 +81,11 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	}
 	c.wire = workload.NewWire(endpoints, c.journal)
 	c.lostAt = c.wire.Began
+	if cfg.Redis == stack.Single {
+		if c.witness, err = witness.Follow(ctx, st.Addr(stack.Redis), c.wire.Began); err != nil {
+			return nil, err
+		}
+	}
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
 	c.target = fault.Target{Stack: st, Has: cfg.has(), Base: cfg.Base, Clients: c.clients}
 	return c, nil
@@ -111,14 +105,16 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
 	defer report.Progress(c.out, func() string {
-		return fmt.Sprintf("%4.0fs  faults %3d  attempts %6d  in flight %3d  %v", c.elapsed().Seconds(), c.count.Load(),
-			len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+		return fmt.Sprintf("%4.0fs  attempts %6d  in flight %3d  %v",
+			c.elapsed().Seconds(), len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
 	})()
 	if err := c.load(ctx); err != nil {
 		return err
 	}
 	c.enter("clients finish their requests")
 	c.finish(ctx, false)
+	ctx, cancel := context.WithTimeout(ctx, verdictTime)
+	defer cancel()
 	c.enter("quiet")
 	_ = wait.Pause(ctx, quiet)
 	if err := c.awaitReconciled(ctx); err != nil {
@@ -130,6 +126,7 @@ func (c *campaign) run(ctx context.Context) error {
 	if err := c.verify(ctx); err != nil {
 		return err
 	}
+	c.conclude(c.journal.Attempts())
 	return errors.Join(c.journal.Close(), c.file.Close(), ctx.Err())
 }
 
@@ -147,7 +144,7 @@ func (c *campaign) load(ctx context.Context) error {
 	stopShopping()
 	c.enter("last answers")
 	<-shopped
-	c.stopped = c.elapsed()
+	c.Duration = c.elapsed()
 	return errors.Join(err, ctx.Err())
 }
 
@@ -172,7 +169,6 @@ const (
 type faultRun struct {
 	Name      string         `json:"name"`
 	Kind      string         `json:"kind"`
-	Victim    fault.Victim   `json:"victim"`
 	Injected  time.Duration  `json:"injected"`
 	Held      time.Duration  `json:"held"`      // in force from here
 	Healing   time.Duration  `json:"healing"`   // to here at least
@@ -180,7 +176,6 @@ type faultRun struct {
 	Recovered time.Duration  `json:"recovered"` // when every endpoint answered again; 0: not checked
 	InFlight  int            `json:"in_flight"` // requests that it overlapped
 	Hits      *int           `json:"hits,omitempty"`
-	Dies      string         `json:"dies,omitempty"` // the replica that died alone
 	Death     *death         `json:"death,omitempty"`
 	Promotion time.Duration  `json:"promotion,omitempty"` // how long Sentinel took to promote the other server
 	Breaks    []fault.Damage `json:"breaks,omitempty"`
@@ -191,6 +186,9 @@ type faultRun struct {
 func (r *faultRun) breaks(damage fault.Damage) bool {
 	return !r.NotFired && slices.Contains(r.Breaks, damage)
 }
+
+// met says whether the run was in force at some moment of a period.
+func (r *faultRun) met(from, to time.Duration) bool { return r.Injected < to && r.Healed > from }
 
 // Took is the time from healing until the service was back.
 func (r faultRun) Took() time.Duration { return r.Recovered - r.Healed }
@@ -214,12 +212,11 @@ func (c *campaign) runFaults(ctx context.Context) error {
 // runTogether injects faults side by side, holds them, heals them and waits until the service is
 // back.
 func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
-	first := len(c.runs)
-	died, deathMeasured := c.watchDeath(ctx, runs)
+	first := len(c.Runs)
+	measured := c.watchDeath(ctx, runs)
 	if err := c.inject(ctx, runs); err != nil {
 		return err
 	}
-	died()
 	held := c.elapsed()
 	var refused sync.WaitGroup
 	for _, run := range runs {
@@ -237,15 +234,15 @@ func (c *campaign) runTogether(ctx context.Context, runs []*fault.Run) error {
 	c.enter("recovering")
 	refused.Wait()
 	recovered := c.awaitService(ctx)
-	measured := deathMeasured(runs[0].Died)
+	death := measured()
 	for n, run := range runs {
-		r := &c.runs[first+n]
+		r := &c.Runs[first+n]
 		r.Held, r.Healing, r.Healed, r.Recovered, r.Promotion = held, healing, healed, recovered, run.Promotion
 		if run.Counts {
 			r.Hits = &run.Hits
 		}
 		if !r.NotFired {
-			r.Death = measured
+			r.Death = death
 		}
 	}
 	if slices.ContainsFunc(runs, losesRedis) {
@@ -271,10 +268,7 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 			}
 			c.lost = append(c.lost, books.Stream{Since: c.lostAt, IDs: ids})
 		}
-		r := faultRun{
-			Name: run.Label, Kind: run.Name, Victim: run.Victim, Dies: run.Dies, Breaks: run.Breaks,
-			Excuses: run.Excuses, Injected: c.elapsed(),
-		}
+		r := faultRun{Name: run.Label, Kind: run.Name, Breaks: run.Breaks, Excuses: run.Excuses, Injected: c.elapsed()}
 		if err := run.Inject(ctx); err != nil {
 			// Beside another fault it may be impossible: what is dead can't be paused. It then
 			// breaks nothing, and does not count.
@@ -283,8 +277,7 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 			}
 			r.NotFired = true
 		}
-		c.runs = append(c.runs, r)
-		c.count.Add(1)
+		c.Runs = append(c.Runs, r)
 	}
 	return nil
 }

@@ -25,7 +25,6 @@ type config struct {
 	Duration  time.Duration `env:"DURATION" envDefault:"2m"`  // of the faults, without set-up and verdict
 	Clients   int           `env:"CLIENTS" envDefault:"64"`   // that shop at the same time
 	Seed      uint64        `env:"SEED"`                      // of every choice; 0: from the clock
-	Seeds     []uint64      `env:"SEEDS"`                     // several runs, one after the other, instead of the one of SEED
 	Shortest  time.Duration `env:"FAULT_MIN" envDefault:"2s"` // quiet between two faults
 	Longest   time.Duration `env:"FAULT_MAX" envDefault:"5s"`
 	Floor     float64       `env:"FLOOR" envDefault:"20"`         // answered attempts per second, on average, below which a run is inconclusive
@@ -35,12 +34,14 @@ type config struct {
 	Redis     string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
 	Postgres  string        `env:"POSTGRES" envDefault:"single"`  // or sync-standby, which adds promotions of the standby
 	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
-	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait for what should come to an end after the faults
+	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait after the faults: some take over a minute
 	Base      string        `env:"BASE"`                          // program of an earlier release, with failpoints, that runs at first; tests/upgrade/build.sh makes it
 	Keep      bool          `env:"KEEP"`                          // leave the stack up, to look at
 	Offset    int           `env:"PORT_OFFSET" envDefault:"7300"` // puts PostgreSQL and Redis above the ports that Linux gives to clients
 	Dir       string        `env:"STACK_DIR" envDefault:".stack-faults"`
 	Out       string        `env:"FAULTS_OUT" envDefault:"loadtest/out"` // folder of the report and the journal
+
+	set string // what was set, for a repetition
 }
 
 func parseConfig(environ []string) (config, error) {
@@ -53,11 +54,15 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
 	}
-	if cfg.Redis == stack.Sentinel && cfg.other() {
-		return config{}, errors.New("REDIS=sentinel is for oncepay: the other systems know only one server")
-	}
 	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
 		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
+	}
+	for _, name := range []string{"DURATION", "CLIENTS", "SYSTEM", "FAULTS", "EXPIRY", "REDIS", "POSTGRES"} {
+		if value := set[name]; strings.Contains(value, " ") {
+			cfg.set += " " + name + "='" + value + "'"
+		} else if value != "" {
+			cfg.set += " " + name + "=" + value
+		}
 	}
 	if cfg.Base != "" {
 		cfg.Generated = 0 // those are for this release alone
@@ -68,46 +73,29 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
-	if len(cfg.Seeds) == 0 {
-		cfg.Seeds = []uint64{cfg.Seed}
-	}
 	return cfg, nil
 }
 
 // has is what the stack has for faults.
 func (c config) has() (needs []fault.Need) {
-	if c.Redis == stack.Sentinel {
-		needs = append(needs, fault.Sentinel)
-	} else {
-		needs = append(needs, fault.SingleRedis)
-	}
-	if c.Postgres == stack.SyncStandby {
-		needs = append(needs, fault.SyncStandby)
-	}
-	if c.Base != "" {
-		needs = append(needs, fault.EarlierRelease)
+	for need, has := range map[fault.Need]bool{
+		fault.SingleRedis: c.Redis != stack.Sentinel, fault.Sentinel: c.Redis == stack.Sentinel,
+		fault.SyncStandby: c.Postgres == stack.SyncStandby, fault.EarlierRelease: c.Base != "",
+	} {
+		if has {
+			needs = append(needs, need)
+		}
 	}
 	return needs
 }
 
 // command repeats the run.
 func (c config) command() string {
-	task, faults := "test:faults", ""
+	task := "test:faults"
 	if c.Base != "" {
 		task = "test:upgrade"
 	}
-	if len(c.Faults) > 0 {
-		faults = "'" + strings.Join(c.Faults, ",") + "'"
-	}
-	again := fmt.Sprintf("task %s SEED=%d DURATION=%s CLIENTS=%d", task, c.Seed, c.Duration, c.Clients)
-	for _, of := range []struct{ name, value, usual string }{
-		{"SYSTEM", c.System, ours}, {"FAULTS", faults, ""}, {"EXPIRY", c.Expiry, "long"}, {"REDIS", c.Redis, stack.Single}, {"POSTGRES", c.Postgres, stack.Single},
-	} {
-		if of.value != of.usual {
-			again += " " + of.name + "=" + of.value
-		}
-	}
-	return again
+	return fmt.Sprintf("task %s SEED=%d%s", task, c.Seed, c.set)
 }
 
 // The systems that this package knows: the one that is verified, and the one that protects nothing.

@@ -4,12 +4,10 @@
 //
 //	DURATION=2m CLIENTS=64 SEED=1 go run ./loadtest/faults
 //	go run ./loadtest/faults summary loadtest/out/*.json
-//	go run ./loadtest/faults history loadtest/out/faults-1.journal faults-3-17-payment
 //
 // See config for the variables, and README.md for how to read and repeat a violation. It ends with
 // a non-zero status on any violation, and when the run was inconclusive. The second form writes a
-// page of Markdown about many runs, the third shows the attempts of some keys. What no run covers
-// is listed in page.go.
+// page of Markdown about many runs. What no run covers is listed in page.go.
 package main
 
 import (
@@ -43,26 +41,17 @@ func main() {
 }
 
 func command(ctx context.Context, args, environ []string, out io.Writer) error {
-	switch {
-	case len(args) == 0:
-	case args[0] == "summary":
+	if len(args) > 1 && args[0] == "summary" {
 		return writeOverview(out, args[1:])
-	case args[0] == "history":
-		return writeHistory(out, args[1:])
-	default:
-		return fmt.Errorf("unknown arguments %q: nothing, summary and some reports, or history, a journal and some keys", args)
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q: nothing, or summary and some reports", args)
 	}
 	cfg, err := parseConfig(environ)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, cfg.Seed = range cfg.Seeds {
-		if ctx.Err() == nil {
-			errs = append(errs, run(ctx, cfg, out))
-		}
-	}
-	return errors.Join(errs...)
+	return run(ctx, cfg, out)
 }
 
 // run is one campaign on a stack of its own.
@@ -80,27 +69,21 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx) // of what watches the stack, before that goes
+	defer cancel()
 	c, err := newCampaign(ctx, cfg, st, out)
 	if err != nil {
 		return err
 	}
-	if err := c.run(ctx); err != nil {
-		return errors.Join(fmt.Errorf("the campaign broke off, repeat it with %s: %w", cfg.command(), err), c.saveLogs())
+	if err = c.run(ctx); err != nil {
+		err = fmt.Errorf("the campaign broke off, repeat it with %s: %w", cfg.command(), err)
+	} else if err = c.report(c.journal.Attempts()); err == nil && len(c.Violations) > 0 {
+		err = errBroken
 	}
-	passedOn, err := st.PassedOn()
 	if err != nil {
-		return err
+		err = errors.Join(err, c.saveLogs())
 	}
-	if err := c.report(c.summarize(passedOn)); err != nil {
-		return err
-	}
-	if cfg.other() { // what it does wrong is no failure; an inconclusive run is one
-		return errors.Join(c.unproved(), c.saveLogs())
-	}
-	if len(c.violations) > 0 {
-		return errors.Join(errBroken, c.saveLogs())
-	}
-	return nil
+	return err
 }
 
 func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, error) {

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -20,24 +16,9 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
-// observed applies the rules that need the times of the faults, or the logs of Redis and nginx.
-func (c *campaign) observed(ctx context.Context, attempts []journal.Attempt) ([]books.Violation, error) {
-	var log bytes.Buffer
-	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
-		return nil, fmt.Errorf("read nginx's log: %w", err)
-	}
-	found := slices.Concat(deadWithoutCause(log.String(), c.runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.runs),
-		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.runs) }))
-	seen := c.witness.Found()
-	return slices.Concat(found, leases(seen, c.runs, c.wire.Began), unserved(attempts, seen.Releases, c.runs, c.wire.Began),
-		overloads(attempts, c.books, seen.Releases, c.runs)), nil
-}
-
 // excused says whether a run that excuses the rule was in force at some moment of a period.
 func excused(rule books.Rule, runs []faultRun, from, to time.Duration) bool {
-	return slices.ContainsFunc(runs, func(r faultRun) bool {
-		return slices.Contains(r.Excuses, rule) && r.Injected < to && r.Healed > from
-	})
+	return slices.ContainsFunc(runs, func(r faultRun) bool { return slices.Contains(r.Excuses, rule) && r.met(from, to) })
 }
 
 // nginxRecovers is how long a broken connection between nginx and a replica may show after it was
@@ -68,43 +49,30 @@ func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.L
 	return found
 }
 
-// excuseLateReads takes out the violations of which nginx's log proves that no server could know
-// better, and counts them: nginx read the copy that acted only after the attempt that was refused
-// had been sent, so that its client alone calls it the older one. The row must have the time of
-// this copy: a time that a replica made up excuses nothing.
-func excuseLateReads(found []books.Violation, attempts []journal.Attempt, b books.Books, started map[string]time.Time, began time.Time,
-) (left []books.Violation, excused int) {
-	history, claimed := verify.History(attempts), map[books.KeyID]time.Time{}
-	for _, row := range b.Keys {
-		claimed[row.KeyID] = row.AttemptedAt
+// asRead has the attempts at the times at which nginx read them, by its log, where they were sent
+// through it: on a busy machine that may be after their client has sent the next one elsewhere, and
+// for the servers it is the order that counts.
+func asRead(attempts []journal.Attempt, read map[string]time.Time, began time.Time) []journal.Attempt {
+	attempts = slices.Clone(attempts)
+	for i, a := range attempts {
+		if at, logged := read[a.RequestID]; logged && a.Via == stack.Nginx {
+			attempts[i].Invoke = max(a.Invoke, at.Sub(began))
+		}
 	}
-	left = slices.DeleteFunc(found, func(v books.Violation) bool {
-		id := books.KeyID{Account: v.Account, Key: v.Key}
-		return v.Rule == verify.RefusalsHold && readLate(history[id], claimed[id], started, began)
-	})
-	return left, len(found) - len(left)
+	return attempts
 }
 
-// readLate says whether the attempt that claimed a key was read after the last one had been sent.
-func readLate(attempts []journal.Attempt, claimed time.Time, started map[string]time.Time, began time.Time) bool {
-	sent := slices.MaxFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) }).Invoke
-	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
-		at, logged := started[a.RequestID]
-		acted := logged && claimed.Sub(at).Abs() <= time.Millisecond // the replica cuts off a fraction
-		return a.Via == "nginx" && a.Invoke < sent && acted && at.Sub(began) >= sent
-	})
-}
+// moves has the operations that move money.
+var moves = map[string]bool{"payment": true, "refund": true, "top-up": true}
 
 // movedWithoutRedis is money that moved while Redis was down: two attempts could have asked the
 // provider at once.
 func movedWithoutRedis(attempts []journal.Attempt, runs []faultRun) (found []books.Violation) {
-	for _, r := range runs {
-		for _, a := range attempts {
-			within := r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing
-			moves := a.Operation == "payment" || a.Operation == "refund" || a.Operation == "top-up"
-			if within && moves && a.Outcome() == journal.Succeeded {
-				found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d", a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
-			}
+	for _, a := range attempts {
+		within := func(r faultRun) bool { return r.breaks(fault.RedisDown) && a.Invoke > r.Held && a.Return < r.Healing }
+		if moves[a.Operation] && a.Outcome() == journal.Succeeded && slices.ContainsFunc(runs, within) {
+			found = append(found, books.Broken(verify.FailsClosed, "%s at %.1fs: answered %d",
+				a.Operation, a.Invoke.Seconds(), a.Status).Of(a.ID()))
 		}
 	}
 	return found
@@ -116,11 +84,7 @@ const promptly = time.Second
 
 // unserved returns the attempts that ended with their client's connection: they released their key
 // promptly although no fault excuses it.
-func unserved(attempts []journal.Attempt, releases []witness.Event, runs []faultRun, began time.Time) (found []books.Violation) {
-	released := map[string]time.Duration{} // by key, the first time
-	for _, r := range slices.Backward(releases) {
-		released[keyOf(r.Record)] = r.At.Sub(began)
-	}
+func unserved(attempts []journal.Attempt, released map[string]time.Duration, runs []faultRun) (found []books.Violation) {
 	for _, a := range attempts {
 		at, ok := released[a.Key]
 		if a.Purpose == journal.HangUp && a.Error != "" && ok && at-a.Return <= promptly && !excused(verify.HangUpServed, runs, a.Invoke, at) {
@@ -131,19 +95,25 @@ func unserved(attempts []journal.Attempt, releases []witness.Event, runs []fault
 	return found
 }
 
-// keyOf is the client's key of a record in Redis.
-func keyOf(record string) string { return record[strings.LastIndex(record, ":")+1:] }
+// releasesOf are the times at which clients' keys were released, the first time for each.
+func releasesOf(seen witness.Events) map[string]time.Duration {
+	released := map[string]time.Duration{}
+	for _, r := range slices.Backward(seen.Releases) {
+		released[r.Record[strings.LastIndex(r.Record, ":")+1:]] = r.At
+	}
+	return released
+}
 
 // leases are the changes of records by attempts that did not own them, and the leases that ended
 // while their owner lived and no fault excuses it.
-func leases(seen witness.Events, runs []faultRun, began time.Time) (found []books.Violation) {
+func leases(seen witness.Events, runs []faultRun) (found []books.Violation) {
 	for _, w := range seen.Foreign {
-		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Sub(began).Seconds(), w.Detail))
+		found = append(found, books.Broken(verify.OwnerOnly, "%s at %.1fs: %s", w.Record, w.At.Seconds(), w.Detail))
 	}
 	for _, l := range seen.Losses {
-		from, to := l.Since.Sub(began), l.At.Sub(began)
-		if !excused(verify.LeaseKept, runs, from, to) {
-			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs", l.Record, from.Seconds(), to.Seconds()))
+		if !excused(verify.LeaseKept, runs, l.Since, l.At) {
+			found = append(found, books.Broken(verify.LeaseKept, "%s: held from %.1fs, and its owner came back at %.1fs",
+				l.Record, l.Since.Seconds(), l.At.Seconds()))
 		}
 	}
 	return found
@@ -170,12 +140,8 @@ const (
 // overloads finds what overload may not do: leave something of what was turned away, turn away what
 // is answered without the database, turn away orders because payments wait, and turn away anything
 // because requests stay unfinished, because another account is greedy or because of strangers.
-func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Event, runs []faultRun) []books.Violation {
-	var records []string
-	for _, r := range releases {
-		records = append(records, keyOf(r.Record))
-	}
-	found := verify.TurnedAwayLeftNothing(attempts, b, records, func(a journal.Attempt) bool { return passedOn(a, runs) })
+func overloads(attempts []journal.Attempt, b books.Books, released map[string]time.Duration, runs []faultRun) []books.Violation {
+	found := verify.TurnedAwayLeftNothing(attempts, b, released, func(a journal.Attempt) bool { return passedOn(a, runs) })
 	found = append(found, ordersBesidePayments(attempts, runs)...)
 	greedy, answered := map[string]bool{}, map[books.KeyID]time.Duration{}
 	for _, a := range attempts {
@@ -183,43 +149,38 @@ func overloads(attempts []journal.Attempt, b books.Books, releases []witness.Eve
 		if a.Outcome() != journal.Succeeded {
 			continue
 		}
-		id := a.ID()
-		if first, known := answered[id]; !known || a.Return < first {
-			answered[id] = a.Return
+		if first, known := answered[a.ID()]; !known || a.Return < first {
+			answered[a.ID()] = a.Return
 		}
 	}
 	again := func(a journal.Attempt) bool {
 		first, known := answered[a.ID()]
 		return a.Key != "" && a.LookUp == nil && known && first < a.Invoke
 	}
-	nginx := func(a journal.Attempt) bool { return a.Via == "nginx" }
+	nginx := func(a journal.Attempt) bool { return a.Via == stack.Nginx }
 	others := func(a journal.Attempt) bool { return !greedy[a.Account] }
-	turnedAway := func(a journal.Attempt) bool { return a.Outcome() == journal.TurnedAway }
-	refused := func(a journal.Attempt) bool { return turnedAway(a) || a.Status == http.StatusTooManyRequests }
 	for _, share := range []struct {
 		rule   books.Rule
 		damage fault.Damage
 		of     func(journal.Attempt) bool
-		away   func(journal.Attempt) bool
 		most   float64
-		detail string
 	}{
-		{verify.AnsweredFirst, fault.Overloads, again, turnedAway, mostRepeats, "of %d requests that had an answer, %d were turned away"},
-		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, turnedAway, mostOthers, "of %d requests beside unfinished ones, %d were turned away"},
-		{verify.OthersServed, fault.AccountFloods, others, refused, mostOthers, "of %d requests of other accounts beside a greedy one, %d were refused"},
-		{verify.OthersServed, fault.StrangersFlood, others, refused, mostOthers, "of %d requests beside strangers, %d were refused"},
+		{verify.AnsweredFirst, fault.Overloads, again, mostRepeats},
+		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, mostOthers},
+		{verify.OthersServed, fault.AccountFloods, others, mostOthers},
+		{verify.OthersServed, fault.StrangersFlood, others, mostOthers},
 	} {
 		all, away := 0, 0
 		for _, a := range attempts {
 			if share.of(a) && under(share.damage, a, runs) {
 				all++
-				if share.away(a) {
+				if a.Outcome() == journal.TurnedAway || a.Status == http.StatusTooManyRequests {
 					away++
 				}
 			}
 		}
 		if all >= fewest && float64(away) > share.most*float64(all) {
-			found = append(found, books.Broken(share.rule, share.detail, all, away))
+			found = append(found, books.Broken(share.rule, "while %s, %d of %d requests were turned away", share.damage, away, all))
 		}
 	}
 	return found
@@ -261,9 +222,7 @@ func ordersBesidePayments(attempts []journal.Attempt, runs []faultRun) []books.V
 // under says whether an attempt met this damage and no other fault, nor what one has left: an
 // answer that Redis has lost is one for the database.
 func under(damage fault.Damage, a journal.Attempt, runs []faultRun) bool {
-	does := func(r faultRun) bool { return r.breaks(damage) && r.Injected < a.Return && r.Healed > a.Invoke }
-	other := func(r faultRun) bool {
-		return !r.breaks(damage) && r.Injected < a.Return && r.Healed+nginxRecovers > a.Invoke
-	}
+	does := func(r faultRun) bool { return r.breaks(damage) && r.met(a.Invoke, a.Return) }
+	other := func(r faultRun) bool { return !r.breaks(damage) && r.met(a.Invoke-nginxRecovers, a.Return) }
 	return slices.ContainsFunc(runs, does) && !slices.ContainsFunc(runs, other)
 }

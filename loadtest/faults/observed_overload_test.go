@@ -12,7 +12,6 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
-	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 )
 
@@ -38,7 +37,7 @@ func TestOverloads_WantsRepeatedRequestsAnswered(t *testing.T) {
 	found := overloads(repeated(100, 30), books.Books{}, nil, []faultRun{crowd})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.AnsweredFirst, found[0].Rule)
-	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 30")
+	require.Contains(t, found[0].Detail, "30 of 100 requests")
 
 	require.Empty(t, overloads(repeated(100, 25), books.Books{}, nil, []faultRun{crowd}), "a few")
 	require.Empty(t, overloads(repeated(20, 20), books.Books{}, nil, []faultRun{crowd}), "too few to be a share")
@@ -61,7 +60,7 @@ func TestOverloads_CountsRequestsThatHadAnAnswer(t *testing.T) {
 	require.Empty(t, overloads(slices.Concat(early, none, repeated(100, 25)), books.Books{}, nil, []faultRun{crowd}))
 	found := overloads(slices.Concat(early, none, repeated(100, 26)), books.Books{}, nil, []faultRun{crowd})
 	require.Len(t, found, 1)
-	require.Contains(t, found[0].Detail, "of 100 requests that had an answer, 26")
+	require.Contains(t, found[0].Detail, "26 of 100 requests")
 }
 
 // slowPayers are 80 payments at one replica, so many of which wait for the provider at once, and an
@@ -108,7 +107,7 @@ func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
 	found := overloads(attempts(11, "nginx"), books.Books{}, nil, []faultRun{halves})
 	require.Len(t, found, 1)
 	require.Equal(t, verify.OnlyWholeCount, found[0].Rule)
-	require.Contains(t, found[0].Detail, "of 100 requests beside unfinished ones, 11")
+	require.Contains(t, found[0].Detail, "11 of 100 requests")
 
 	require.Empty(t, overloads(attempts(10, "nginx"), books.Books{}, nil, []faultRun{halves}), "a few")
 	require.Empty(t, overloads(attempts(11, "api-1"), books.Books{}, nil, []faultRun{halves}), "nginx was not asked")
@@ -118,7 +117,7 @@ func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
 func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
 	t.Parallel()
 	for damage, detail := range map[fault.Damage]string{
-		fault.AccountFloods: "of 100 requests of other accounts beside a greedy one, 11", fault.StrangersFlood: "of 100 requests beside strangers, 11",
+		fault.AccountFloods: "one account asks for more than its share, 11 of 100 requests", fault.StrangersFlood: "strangers send unknown API keys, 11 of 100 requests",
 	} {
 		flood := faultRun{Breaks: []fault.Damage{damage}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
 		beside := func(away int) []journal.Attempt {
@@ -144,7 +143,7 @@ func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
 func TestOverloads_FindsWhatATurnedAwayRequestLeft(t *testing.T) {
 	t.Parallel()
 	away := []journal.Attempt{{Key: "k", Via: "nginx", Status: 503, Code: "overloaded", Invoke: 10 * time.Second, Return: 11 * time.Second}}
-	releases := []witness.Event{{Record: "idempotency:a:k"}}
+	releases := map[string]time.Duration{"k": time.Second}
 	found := overloads(away, books.Books{}, releases, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.TurnedAwayClean, found[0].Rule)

@@ -20,12 +20,11 @@ func between(from, to time.Duration, rules ...books.Rule) []faultRun {
 
 func TestLostLeases_NeedAnExcuseAtTheTime(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	losses := witness.Events{Losses: []witness.Event{{Since: began.Add(10 * time.Second), At: began.Add(15 * time.Second)}}}
-	require.Empty(t, leases(losses, between(12, 17, verify.LeaseKept), began))
-	require.Len(t, leases(losses, between(16, 17, verify.LeaseKept), began), 1)
-	require.Len(t, leases(losses, between(1, 9, verify.LeaseKept), began), 1)
-	found := leases(losses, between(9, 16, verify.WaitedFor), began)
+	losses := witness.Events{Losses: []witness.Event{{Since: 10 * time.Second, At: 15 * time.Second}}}
+	require.Empty(t, leases(losses, between(12, 17, verify.LeaseKept)))
+	require.Len(t, leases(losses, between(16, 17, verify.LeaseKept)), 1)
+	require.Len(t, leases(losses, between(1, 9, verify.LeaseKept)), 1)
+	found := leases(losses, between(9, 16, verify.WaitedFor))
 	require.Len(t, found, 1)
 	require.Equal(t, verify.LeaseKept, found[0].Rule)
 }
@@ -65,28 +64,26 @@ func TestPassedOn_NeedsAnExcuseAtTheTime(t *testing.T) {
 
 func TestUnserved_FindsRequestsThatEndedWithTheirClient(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
 	hungUp := []journal.Attempt{{
 		Key: "k", Purpose: journal.HangUp, Error: "context deadline exceeded", Invoke: 10 * time.Second, Return: 10 * time.Second,
 	}}
-	released := []witness.Event{{At: began.Add(10500 * time.Millisecond), Record: "idempotency:a:k"}}
-	found := unserved(hungUp, released, nil, began)
+	released := releasesOf(witness.Events{Releases: []witness.Event{{At: 10500 * time.Millisecond, Record: "idempotency:a:k"}, {At: time.Minute, Record: "idempotency:a:k"}}})
+	found := unserved(hungUp, released, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.HangUpServed, found[0].Rule)
-	require.Len(t, unserved(hungUp, released, between(1, 99), began), 1)
+	require.Len(t, unserved(hungUp, released, between(1, 99)), 1)
 
-	require.Empty(t, unserved(hungUp, nil, nil, began), "it was completed")
-	failed := []witness.Event{{At: began.Add(13 * time.Second), Record: "idempotency:a:k"}}
-	require.Empty(t, unserved(hungUp, failed, nil, began), "it failed by itself: a lock was held for long")
-	require.Empty(t, unserved(hungUp, released, between(1, 99, verify.HangUpServed), began), "it could not be completed")
+	require.Empty(t, unserved(hungUp, nil, nil), "it was completed")
+	failed := map[string]time.Duration{"k": 13 * time.Second}
+	require.Empty(t, unserved(hungUp, failed, nil), "it failed by itself: a lock was held for long")
+	require.Empty(t, unserved(hungUp, released, between(1, 99, verify.HangUpServed)), "it could not be completed")
 	hungUp[0].Purpose = journal.Alone
-	require.Empty(t, unserved(hungUp, released, nil, began), "it is retried")
+	require.Empty(t, unserved(hungUp, released, nil), "it is retried")
 }
 
 func TestForeignWrites_AreReported(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	found := leases(witness.Events{Foreign: []witness.Event{{At: began.Add(time.Second), Record: "idempotency:a:b", Detail: "x writes what is y's"}}}, nil, began)
+	found := leases(witness.Events{Foreign: []witness.Event{{At: time.Second, Record: "idempotency:a:b", Detail: "x writes what is y's"}}}, nil)
 	require.Len(t, found, 1)
 	require.Equal(t, verify.OwnerOnly, found[0].Rule)
 	require.Contains(t, found[0].Detail, "idempotency:a:b at 1.0s: x writes what is y's")

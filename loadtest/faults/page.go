@@ -23,32 +23,27 @@ var notCovered = []string{
 	"More than two replicas, more than one machine, and networks that reorder or corrupt what they deliver.",
 }
 
-// maxSlowest is how many recoveries the page lists.
-const maxSlowest = 8
-
 // pageOf is a campaign as an HTML page: throughput and latency over time with the fault runs, the
-// promises, and the slowest recoveries.
-func pageOf(s summary, attempts []journal.Attempt, evidence string) (page report.Page, err error) {
-	slowest := report.Table{Title: "Slowest recoveries", Header: []string{"Fault", "at", "in flight", "back after"}}
-	runs := slices.DeleteFunc(slices.Clone(s.Runs), func(r faultRun) bool { return r.NotFired })
+// promises, and the kinds of fault.
+func pageOf(s result, attempts []journal.Attempt, evidence string) (page report.Page, err error) {
 	var bars []report.Bar
-	for _, r := range runs {
-		bars = append(bars, report.Bar{Lane: r.Kind, From: r.Injected, To: r.Healed, Tail: r.Took()})
-	}
-	slices.SortFunc(runs, func(a, b faultRun) int { return int(b.Took() - a.Took()) })
-	for _, r := range runs[:min(maxSlowest, len(runs))] {
-		slowest.Rows = append(slowest.Rows, []any{r.Name, report.Seconds(r.Injected), r.InFlight, report.Seconds(r.Took())})
+	for _, r := range s.Runs {
+		if !r.NotFired {
+			bars = append(bars, report.Bar{Lane: r.Kind, From: r.Injected, To: r.Healed, Tail: r.Took()})
+		}
 	}
 	kinds := report.Table{Title: "Kinds of fault", Header: []string{"Kind", "runs", "requests in flight", "hits", "slowest recovery"},
 		Note: "“Hits” are the answers and events that the fault changed, or the requests that nginx passed on to the other replica, where the kind can count them."}
-	for _, kind := range slices.Sorted(maps.Keys(s.Kinds)) {
-		t := s.Kinds[kind]
-		kinds.Rows = append(kinds.Rows, []any{kind, t.Faults, t.InFlight, t.Hits, report.Seconds(t.Slowest)})
+	tallies := s.Tallies()
+	for _, kind := range slices.Sorted(maps.Keys(tallies)) {
+		if t := tallies[kind]; t.Faults > 0 {
+			kinds.Rows = append(kinds.Rows, []any{kind, t.Faults, t.InFlight, t.Hits, report.Seconds(t.Slowest)})
+		}
 	}
 	page = report.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
-		Broken: len(s.Violations) > 0, Tiles: tiles(s), Evidence: evidence, Promises: s.Promises, Tables: []report.Table{slowest, kinds},
+		Broken: len(s.Violations) > 0, Tiles: tiles(s), Evidence: evidence, Promises: s.Promises, Tables: []report.Table{kinds},
 		Legend:  "Each bar is a fault, and its pale end the time until every endpoint answered again.",
-		Command: s.Command, NotCovered: notCovered, Notes: []string{s.Date.Format("Mon, 02 Jan 2006 15:04:05 MST") + ": " + s.Versions.String(),
+		Command: s.Command, NotCovered: notCovered, Notes: []string{s.Date.Format(time.RFC1123) + ": oncepay " + s.Commit + ", " + s.Versions,
 			"The faults and the clients' choices follow from the seed; what meets what, in which microsecond, does not."}}
 	if page.Broken {
 		page.Verdict = fmt.Sprintf("Promises were broken: %d violations.", len(s.Violations))
@@ -57,19 +52,16 @@ func pageOf(s summary, attempts []journal.Attempt, evidence string) (page report
 	return page, err
 }
 
-// tiles without a value are left out.
-func tiles(s summary) []report.Tile {
-	seconds := func(d time.Duration, measured int) string {
-		if measured == 0 {
-			return ""
-		}
-		return report.Seconds(d)
-	}
-	return []report.Tile{
+func tiles(s result) []report.Tile {
+	tiles := []report.Tile{
 		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
 		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
-		{Value: strconv.Itoa(s.Effects["charges"]), Label: "charges"}, {Value: strconv.Itoa(s.PassedOn), Label: "POSTs passed on by nginx"},
-		{Value: seconds(s.Death.Nginx, s.Deaths), Label: "nginx without an answer after a death"},
-		{Value: seconds(s.Death.Decided, s.Death.Keys), Label: "until a dead replica's key was decided"}, {Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
+		{Value: strconv.Itoa(s.Counts[charges]), Label: charges}, {Value: strconv.Itoa(s.Counts[posts]), Label: posts},
+		{Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
 	}
+	if death := s.Tally().Death; death.Keys > 0 {
+		tiles = append(tiles, report.Tile{Value: report.Seconds(death.Nginx), Label: "nginx without an answer after a death"},
+			report.Tile{Value: report.Seconds(death.Decided), Label: "until a dead replica's key was decided"})
+	}
+	return tiles
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/loadtest/books"
-	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/report"
 )
@@ -24,7 +23,7 @@ func has(t *testing.T, page, part string) {
 	require.GreaterOrEqual(t, strings.Index(page, part), 0, part)
 }
 
-func drawn(t *testing.T, s summary, attempts []journal.Attempt, evidence string) (page, picture string) {
+func drawn(t *testing.T, s result, attempts []journal.Attempt, evidence string) (page, picture string) {
 	t.Helper()
 	made, err := pageOf(s, attempts, evidence)
 	require.NoError(t, err)
@@ -41,21 +40,20 @@ func drawn(t *testing.T, s summary, attempts []journal.Attempt, evidence string)
 
 func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 	t.Parallel()
-	page, picture := drawn(t, summary{Command: "task test:faults SEED=7", Attempts: 4711, Faults: 2, Deaths: 0,
+	page, picture := drawn(t, result{Command: "task test:faults SEED=7", Attempts: 4711, Faults: 2,
 		Runs: []faultRun{
-			{Name: "kill <api-1>", Kind: "replica kill", Victim: fault.Replicas, Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
-			{Name: "redis flush", Kind: "redis flush", Victim: fault.Redis, Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
-			{Name: "not there", Kind: "not there", Victim: fault.Mail, NotFired: true},
+			{Name: "kill <api-1>", Kind: "replica <kill>", Injected: time.Second, Healed: 2 * time.Second, Recovered: 2500 * time.Millisecond, InFlight: 9},
+			{Name: "redis flush", Kind: "redis flush", Injected: 3 * time.Second, Healed: 4 * time.Second, Recovered: 4 * time.Second},
+			{Name: "not there", Kind: "not there", NotFired: true},
 		},
 		Promises: []report.Promise{{Rule: "one charge", Broken: 2}, {Rule: "one answer"}}, Violations: make([]books.Violation, 2),
-		Kinds: map[string]tally{"replica kill": {Faults: 1, InFlight: 9, Slowest: 500 * time.Millisecond}},
 	}, []journal.Attempt{{Return: time.Second, Invoke: 999 * time.Millisecond, Status: 201}, {Return: 2 * time.Second, Invoke: time.Second, Error: "reset"}},
 		"history of k1")
-	for _, want := range []string{"SEED=7", `<td>kill &lt;api-1&gt;</td><td class="n">1.0 s</td><td class="n">9</td><td class="n">0.5 s</td>`, "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "Power cuts",
-		"Promises were broken: 2 violations", "oncepay under 2 faults", "<td>replica kill</td>"} {
+	for _, want := range []string{"SEED=7", `<td>replica &lt;kill&gt;</td><td class="n">1</td><td class="n">9</td><td class="n">0</td><td class="n">0.5 s</td>`, "broken 2 times", `class="kept">one answer`, "4711", "history of k1", "Power cuts",
+		"Promises were broken: 2 violations", "oncepay under 2 faults", "<td>redis flush</td>"} {
 		has(t, page, want)
 	}
-	for _, want := range []string{">replica kill</text>", ">redis flush</text>", "no answer, or 5xx", ">all, p99</text>", "fill:#D1495B", "seconds since the start"} {
+	for _, want := range []string{">replica &lt;kill&gt;</text>", ">redis flush</text>", "no answer, or 5xx", ">all, p99</text>", "fill:#D1495B", "seconds since the start"} {
 		has(t, picture, want)
 	}
 	require.Negative(t, strings.Index(picture, "not there"))
@@ -69,13 +67,13 @@ func TestDrawPage_DrawsTheWholePage(t *testing.T) {
 // show.
 func TestDrawPage_DrawsRunsOfAnyLength(t *testing.T) {
 	t.Parallel()
-	page, _ := drawn(t, summary{}, nil, "")
+	page, _ := drawn(t, result{}, nil, "")
 	has(t, page, "oncepay under 0 faults")
 	var attempts []journal.Attempt
 	for at := time.Duration(0); at < 8*time.Hour; at += time.Second {
 		attempts = append(attempts, journal.Attempt{Return: at + time.Millisecond, Invoke: at, Status: 201})
 	}
-	_, picture := drawn(t, summary{}, attempts, "")
+	_, picture := drawn(t, result{}, attempts, "")
 	require.Less(t, len(picture), 2<<20)
 	has(t, picture, ">10000</text>")
 }

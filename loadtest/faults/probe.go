@@ -9,8 +9,10 @@ import (
 
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -27,8 +29,6 @@ const (
 	// promise for the keys that it held.
 	backWithin, nginxWithin = 10 * time.Second, 5 * time.Second
 	decidedWithin           = fault.Lease + 2*time.Second
-	// slack allows for idle connections and the runtime's own goroutines.
-	slackGoroutines, slackConnections = 60, 20
 	// runningPayments have been running for runningFor when their replica is killed. The provider
 	// takes a second for them, and again where it had not been asked yet: that is part of the time
 	// in which they are decided.
@@ -50,49 +50,70 @@ func (c *campaign) topUp() workload.Request {
 	return c.probe("top-up", "/customers/"+c.shop.Customers[accounts[0]][0]+"/top-ups", map[string]any{"amount": map[string]any{"amount": 1, "currency": "USD"}})
 }
 
-// insist repeats a probe until it is decided: first at its own endpoint, then at nginx.
-func (c *campaign) insist(ctx context.Context, r workload.Request) (a journal.Attempt) {
+// insist repeats a probe until it is decided: first at its own endpoint, then at another.
+func (c *campaign) insist(ctx context.Context, r workload.Request, then string) (a journal.Attempt) {
 	ctx, cancel := context.WithTimeout(ctx, probeBudget)
 	defer cancel()
 	for n := 1; ; n++ {
 		if a = c.wire.Once(ctx, r, n); a.Outcome().Decided() || ctx.Err() != nil {
 			return a
 		}
-		r.Via = stack.Nginx
+		r.Via = then
 		_ = wait.Pause(ctx, askAgain)
 	}
 }
 
 // awaitService sends a top-up to every endpoint, and returns the time when all had answered.
 func (c *campaign) awaitService(ctx context.Context) time.Duration {
-	looking, cancel := context.WithTimeout(ctx, probeBudget)
-	defer cancel()
 	for _, endpoint := range []string{stack.API1, stack.API2, stack.Nginx} {
 		r := c.topUp()
 		r.Via = endpoint
-		for n := 1; c.wire.Once(looking, r, n).Outcome() != journal.Succeeded; n++ {
-			if looking.Err() != nil {
-				c.insist(context.WithoutCancel(ctx), r) // so that its key is decided; the violation stands
-				return c.elapsed()
-			}
-			_ = wait.Pause(looking, askAgain)
+		if !c.insist(ctx, r, endpoint).Outcome().Decided() {
+			c.insist(context.WithoutCancel(ctx), r, stack.Nginx) // so that its key is decided; the violation stands
 		}
 	}
 	return c.elapsed()
 }
 
-// usage is what a replica holds.
-type usage struct{ goroutines, connections, waiters float64 }
+// limits are how many of these a replica may hold after the faults, and beside what it held before.
+var limits = []struct {
+	metric string
+	most   float64
+	beside bool
+}{
+	{"go_goroutines", 60, true}, // idle connections, and the runtime's own
+	{"postgres_pool_acquired_connections", 20, false},
+	{"idempotency_waiters", 0, false},
+}
 
 // measure reads the replicas' metrics; one that does not answer is missing.
-func (c *campaign) measure(ctx context.Context) map[string]usage {
-	all := map[string]usage{}
+func (c *campaign) measure(ctx context.Context) map[string]map[string]float64 {
+	all := map[string]map[string]float64{}
 	for _, name := range stack.Replicas {
 		if metrics, err := shop.Metrics(ctx, "http://"+c.stack.Ops(name)); err == nil {
-			all[name] = usage{metrics["go_goroutines"], metrics["postgres_pool_acquired_connections"], metrics["idempotency_waiters"]}
+			all[name] = metrics
 		}
 	}
 	return all
+}
+
+// leaks compares what the replicas hold with what they held before the faults, after they have
+// closed what is idle.
+func leaks(baseline, after map[string]map[string]float64) (found []books.Violation) {
+	for name, before := range baseline {
+		is, answered := after[name]
+		for _, limit := range limits {
+			most := limit.most
+			if limit.beside {
+				most += before[limit.metric]
+			}
+			if !answered || is[limit.metric] > most {
+				found = append(found, books.Broken(verify.Resources, "%s: %s is %.0f, and may be %.0f",
+					name, limit.metric, is[limit.metric], most))
+			}
+		}
+	}
+	return found
 }
 
 // death is what the end of a replica costs clients that don't pause.
@@ -102,12 +123,13 @@ type death struct {
 	Decided time.Duration `json:"decided"` // until the last of them was answered
 }
 
-// watchDeath starts payments at a replica that is to be killed, if no other fault runs beside.
-// Begin is called after the death. End waits for the last answers; it returns nil when nothing was
-// measured.
-func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (begin func(), end func(died time.Time) *death) {
-	if len(runs) != 1 || runs[0].Dies == "" {
-		return func() {}, func(time.Time) *death { return nil }
+// watchDeath starts payments at a replica that is to be killed, if no other fault runs beside, and
+// sends top-ups through nginx, each with a new key, until measured is called. That waits for the
+// last answers, and returns nil if nothing was watched.
+func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (measured func() *death) {
+	run := runs[0]
+	if len(runs) != 1 || run.Dies == "" {
+		return func() *death { return nil }
 	}
 	var group sync.WaitGroup
 	answers := make([]time.Duration, runningPayments)
@@ -115,47 +137,42 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (begin fun
 		placed := c.insist(ctx, c.probe("order", "/orders", map[string]any{
 			"customer_id": c.shop.Customers[accounts[0]][0],
 			"items":       []any{map[string]any{"sku": "faults-pen", "quantity": 1}},
-		}))
+		}), stack.Nginx)
 		if placed.Resource == "" {
 			continue
 		}
-		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments", map[string]any{"method": map[string]any{"type": "card", "token": runningToken}})
-		payment.Via = runs[0].Dies
-		group.Go(func() { answers[i] = c.insist(ctx, payment).Return })
+		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments",
+			map[string]any{"method": map[string]any{"type": "card", "token": runningToken}})
+		payment.Via = run.Dies
+		group.Go(func() { answers[i] = c.insist(ctx, payment, stack.Nginx).Return })
 	}
-	_ = wait.Pause(ctx, runningFor)
 	watching, stop := context.WithCancel(ctx)
-	failed := time.Duration(0)
-	begin = func() { group.Go(func() { failed = c.probeNginx(ctx, watching, &group) }) }
-	end = func(died time.Time) *death {
+	failed := time.Duration(0) // the last answer that was missing, late or a failure
+	group.Go(func() {
+		for pause := error(nil); pause == nil; pause = wait.Pause(watching, askAgain) {
+			r := c.topUp()
+			answer := c.wire.Once(ctx, r, 1)
+			succeeded := answer.Outcome() == journal.Succeeded
+			if !succeeded {
+				group.Go(func() { c.insist(ctx, r, stack.Nginx) }) // so that its key is decided
+			}
+			if !succeeded || answer.Return-answer.Invoke > late {
+				failed = answer.Return
+			}
+		}
+	})
+	_ = wait.Pause(ctx, runningFor)
+	return func() *death {
 		stop()
 		group.Wait()
-		at := died.Sub(c.wire.Began)
-		d := &death{Nginx: max(0, failed-at)}
+		died := run.Died.Sub(c.wire.Began)
+		d := &death{Nginx: max(0, failed-died)}
 		for _, answer := range answers {
-			if took := answer - at; took > 0 { // or it was answered before
+			if took := answer - died; took > 0 { // or it was answered before
 				d.Keys++
 				d.Decided = max(d.Decided, took)
 			}
 		}
 		return d
 	}
-	return begin, end
-}
-
-// probeNginx sends top-ups through nginx as long as it is watched, each with a new key. It returns
-// when the last answer came that was missing, late or a failure, or 0.
-func (c *campaign) probeNginx(ctx, watching context.Context, group *sync.WaitGroup) (failed time.Duration) {
-	for pause := error(nil); pause == nil; pause = wait.Pause(watching, askAgain) {
-		r := c.topUp()
-		answer := c.wire.Once(ctx, r, 1)
-		succeeded := answer.Outcome() == journal.Succeeded
-		if !succeeded {
-			group.Go(func() { c.insist(ctx, r) }) // so that its key is decided
-		}
-		if !succeeded || answer.Return-answer.Invoke > late {
-			failed = answer.Return
-		}
-	}
-	return failed
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,29 +17,14 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-const (
-	// readTimeout bounds the reading of the books.
-	readTimeout = time.Minute
-	// reconcileTimeout is the deadline of a payment that no client asks about: the grace, and
-	// pauses of up to a minute between the questions to a provider that was in trouble.
-	reconcileTimeout = 75 * time.Second
-	// consumeTimeout bounds the wait for events: relays back off while Redis is away, and what a
-	// dead consumer had read is claimed half a minute later.
-	consumeTimeout = 75 * time.Second
-	// idleTimeout is a little more than nginx's keepalive_timeout of 60 s: until then it keeps idle
-	// connections, each of which is a goroutine at a replica.
-	idleTimeout = 65 * time.Second
-	// generateTimeout bounds the generated requests.
-	generateTimeout = 2 * time.Minute
-	// lookAgain is how often the books are read meanwhile.
-	lookAgain = 2 * time.Second
-)
+// lookAgain is how often something is looked at until it has come to an end.
+const lookAgain = 2 * time.Second
 
 // verify reads everything back and applies every rule.
 func (c *campaign) verify(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+consumeTimeout+generateTimeout+idleTimeout)
-	defer cancel()
-	err := c.await(ctx, consumeTimeout, func() (ok bool, err error) {
+	// Relays back off while Redis is away, and what a dead consumer had read is claimed half a
+	// minute later.
+	err := c.await(ctx, func() (ok bool, err error) {
 		c.books, err = read(ctx, c, books.Reader.Read)
 		return c.books.Consumed(), err
 	})
@@ -49,16 +35,19 @@ func (c *campaign) verify(ctx context.Context) error {
 		return err
 	}
 	attempts := c.journal.Attempts()
-	c.score = verify.Count(attempts, c.books, stuckAfter)
-	if c.cfg.other() {
-		c.violations = c.inconclusive(attempts)
+	c.Score = verify.Count(attempts, c.books, stuckAfter)
+	if c.Counts[posts], err = c.stack.PassedOn(); err != nil {
+		return err
+	}
+	if c.cfg.other() { // what it does wrong is no failure; an inconclusive run is one
+		c.Violations = c.inconclusive(attempts)
 		return nil
 	}
 	records, err := read(ctx, c, books.Reader.Records)
 	if err != nil {
 		return err
 	}
-	c.generated, err = conformance.Run(ctx, conformance.Config{
+	generated, err := conformance.Run(ctx, conformance.Config{
 		Endpoints: map[string]string{stack.Nginx: c.wire.Endpoints[stack.Nginx], stack.API1: c.wire.Endpoints[stack.API1]},
 		APIKey:    accounts[1], Customers: c.shop.Customers[accounts[1]],
 		Requests: c.cfg.Generated, Seed: c.cfg.Seed,
@@ -66,29 +55,34 @@ func (c *campaign) verify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("send generated requests: %w", err)
 	}
-	observed, err := c.observed(ctx, attempts)
-	if err != nil {
-		return err
+	var log bytes.Buffer
+	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
+		return fmt.Errorf("read nginx's log: %w", err)
 	}
 	started, err := c.stack.Started()
 	if err != nil {
 		return err
 	}
-	kept := verify.All(attempts, c.books, patience)
-	kept, c.readLate = excuseLateReads(kept, attempts, c.books, started, c.wire.Began)
+	// nginx keeps idle connections for a minute, each of which is a goroutine at a replica.
 	var leaking []books.Violation
-	err = c.await(ctx, idleTimeout, func() (bool, error) {
+	err = c.await(ctx, func() (bool, error) {
 		leaking = leaks(c.baseline, c.measure(ctx))
 		return len(leaking) == 0, nil
 	})
-	c.violations = slices.Concat(c.unfinished, verify.StaleRecords(records), c.generated.Violations, kept, observed,
-		c.recoveries(), leaking, c.inconclusive(attempts))
+	seen := c.witness.Found()
+	released := releasesOf(seen)
+	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated,
+		verify.All(asRead(attempts, started, c.wire.Began), c.books, patience),
+		deadWithoutCause(log.String(), c.Runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.Runs),
+		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
+		leases(seen, c.Runs), unserved(attempts, released, c.Runs),
+		overloads(attempts, c.books, released, c.Runs), c.recoveries(), leaking, c.inconclusive(attempts))
 	return err
 }
 
-// await looks again until it is done, or so much time is over.
-func (c *campaign) await(ctx context.Context, most time.Duration, look func() (done bool, err error)) error {
-	for deadline := time.Now().Add(min(most, c.cfg.Patience)); ; _ = wait.Pause(ctx, lookAgain) {
+// await looks again until it is done, or patience is over.
+func (c *campaign) await(ctx context.Context, look func() (done bool, err error)) error {
+	for deadline := time.Now().Add(c.cfg.Patience); ; _ = wait.Pause(ctx, lookAgain) {
 		if done, err := look(); done || err != nil || time.Now().After(deadline) {
 			return err
 		}
@@ -98,32 +92,27 @@ func (c *campaign) await(ctx context.Context, most time.Duration, look func() (d
 // deliverAgain has the provider send the events again that seem to have been acted on twice. One
 // whose row stays as it is was not: the transaction that settled its payment or refund had the same
 // microsecond.
-func (c *campaign) deliverAgain(ctx context.Context) error {
-	before := map[string]string{}
-	for _, e := range c.books.ProviderEvents {
-		if !e.ActedAgain() {
-			continue
-		}
-		before[e.ID] = e.Row
-		if err := books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order); err != nil {
-			return err
-		}
-	}
-	if len(before) == 0 {
+func (c *campaign) deliverAgain(ctx context.Context) (err error) {
+	first := c.books.ProviderEvents
+	if !slices.ContainsFunc(first, books.ProviderEvent.ActedAgain) {
 		return nil
 	}
-	again, err := read(ctx, c, books.Reader.Read)
+	for _, e := range first {
+		if e.ActedAgain() {
+			err = errors.Join(err, books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order))
+		}
+	}
 	if err != nil {
 		return err
 	}
-	c.books = again
-	for i, e := range again.ProviderEvents {
-		if e.ActedAgain() && e.Row == before[e.ID] {
-			again.ProviderEvents[i].Settled = false
-			c.sameMicrosecond++
+	c.books, err = read(ctx, c, books.Reader.Read)
+	for i, e := range c.books.ProviderEvents {
+		if e.ActedAgain() && slices.Contains(first, e) {
+			c.books.ProviderEvents[i].Settled = false
+			c.Counts[sameTime]++
 		}
 	}
-	return nil
+	return err
 }
 
 // read reads from the stores: the books, the answers in Redis, or the event stream.
@@ -140,11 +129,10 @@ func read[T any](ctx context.Context, c *campaign, what func(books.Reader, conte
 	return what(reader, ctx)
 }
 
-// awaitReconciled waits for the reconcilers, and keeps what they have left open.
+// awaitReconciled waits for the reconcilers, and keeps what they have left open. They pause for up
+// to a minute between the questions to a provider that was in trouble.
 func (c *campaign) awaitReconciled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout+reconcileTimeout)
-	defer cancel()
-	return c.await(ctx, reconcileTimeout, func() (bool, error) {
+	return c.await(ctx, func() (bool, error) {
 		held, err := read(ctx, c, books.Reader.Read)
 		c.unfinished = books.Unfinished(held)
 		return len(c.unfinished) == 0, err
@@ -158,25 +146,11 @@ func (c *campaign) recoveries() (found []books.Violation) {
 			found = append(found, books.Broken(rule, "%s at %.1fs: %s after %.1fs", r.Name, r.Injected.Seconds(), what, took.Seconds()))
 		}
 	}
-	for _, r := range c.runs {
+	for _, r := range c.Runs {
 		check(verify.Recovery, r, r.Took(), backWithin, "back")
 		if r.Death != nil {
 			check(verify.Recovery, r, r.Death.Nginx, nginxWithin, "nginx answered again")
 			check(verify.KeysRecovered, r, r.Death.Decided, decidedWithin, "a running payment was decided")
-		}
-	}
-	return found
-}
-
-// leaks compares what the replicas hold with what they held before the faults, after they have
-// closed what is idle.
-func leaks(baseline, after map[string]usage) (found []books.Violation) {
-	for name, before := range baseline {
-		is := after[name] // zero, if it did not answer
-		grown := is.goroutines == 0 || is.goroutines > before.goroutines+slackGoroutines
-		if grown || is.connections > slackConnections || is.waiters > 0 {
-			found = append(found, books.Broken(verify.Resources, "%s: %.0f goroutines (%.0f before), %.0f connections in use, %.0f waiters",
-				name, is.goroutines, before.goroutines, is.connections, is.waiters))
 		}
 	}
 	return found
@@ -187,22 +161,27 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 	complain := func(format string, args ...any) {
 		found = append(found, books.Broken(verify.Conclusive, format, args...))
 	}
-	met, hits := c.countMet(attempts)
-	for kind, n := range hits {
-		if n == 0 {
+	for n := range c.Runs {
+		r := &c.Runs[n]
+		for _, a := range attempts {
+			if r.met(a.Invoke, a.Return) {
+				r.InFlight++
+			}
+		}
+	}
+	for kind, t := range c.Tallies() {
+		if t.InFlight == 0 {
+			complain("%s met no request in flight", kind)
+		}
+		if t.Counted && t.Hits == 0 {
 			complain("%s met nothing that it could break", kind)
 		}
 	}
-	for kind, n := range met {
-		if n == 0 {
-			complain("%s met no request in flight", kind)
-		}
-	}
-	if rate := float64(len(attempts)) / c.stopped.Seconds(); rate < c.cfg.Floor {
+	if rate := float64(len(attempts)) / c.Duration.Seconds(); rate < c.cfg.Floor {
 		complain("%.1f attempts per second are below the floor of %.1f", rate, c.cfg.Floor)
 	}
 	repeats := false // a relay died after it had published, and Redis has lost nothing since
-	for _, r := range c.runs {
+	for _, r := range c.Runs {
 		repeats = r.breaks(fault.RelayRepeats) || repeats && !r.breaks(fault.RedisLoses)
 	}
 	if repeats && c.books.Repeated() == 0 {
@@ -211,45 +190,11 @@ func (c *campaign) inconclusive(attempts []journal.Attempt) (found []books.Viola
 	if len(c.baseline) < len(stack.Replicas) {
 		complain("only %d replicas answered what they held before", len(c.baseline))
 	}
-	if len(c.runs) == 0 {
+	if len(c.Runs) == 0 {
 		complain("no fault ran")
 	}
+	if c.cfg.System == control && c.Score.DoubledKeys == 0 {
+		complain("nothing happened twice without any protection")
+	}
 	return found
-}
-
-// countMet counts, by kind, the attempts that overlapped its runs, and what the runs themselves
-// counted.
-func (c *campaign) countMet(attempts []journal.Attempt) (met, hits map[string]int) {
-	met, hits = map[string]int{}, map[string]int{}
-	for n := range c.runs {
-		r := &c.runs[n]
-		for _, a := range attempts {
-			if a.Invoke < r.Healed && a.Return > r.Injected {
-				r.InFlight++
-			}
-		}
-		met[r.Kind] += 0
-		if !r.NotFired {
-			met[r.Kind] += r.InFlight
-		}
-		if r.Hits != nil {
-			hits[r.Kind] += *r.Hits
-		}
-	}
-	return met, hits
-}
-
-// errBlind says that a campaign found nothing wrong with a system that protects nothing.
-var errBlind = errors.New("nothing happened twice without any protection: this campaign is inconclusive")
-
-// unproved says why a comparison is inconclusive.
-func (c *campaign) unproved() error {
-	var errs []error
-	for _, v := range c.violations {
-		errs = append(errs, errors.New(v.String()))
-	}
-	if c.cfg.System == control && c.score.DoubledKeys == 0 {
-		errs = append(errs, errBlind)
-	}
-	return errors.Join(errs...)
 }

@@ -20,13 +20,12 @@ import (
 type request struct {
 	route          *routers.Route // nil: there is nothing that could succeed
 	valid          bool           // openapi.yaml allows it
-	change         string         // what makes it invalid
 	endpoint, base string
 	head           string // the request line and the headers
 	body           []byte
 }
 
-// generator makes the requests of one sender. Not safe for concurrent use.
+// generator makes one request.
 type generator struct {
 	routes []*routers.Route
 	cfg    Config
@@ -34,12 +33,11 @@ type generator struct {
 	number int
 }
 
-// request makes the n-th request: a third of them is valid, the others have one thing wrong.
-func (g *generator) request(n int) request {
-	g.number = n
-	names, route := sortedKeys(g.cfg.Endpoints), g.routes[g.random.IntN(len(g.routes))]
-	r := request{endpoint: names[n%len(names)], route: route, valid: true, change: "valid"}
-	r.base = strings.TrimPrefix(g.cfg.Endpoints[r.endpoint], "http://")
+// request is valid in a third of all cases; the others have one thing wrong.
+func (g *generator) request() request {
+	endpoint, route := sortedKeys(g.cfg.Endpoints)[g.number%len(g.cfg.Endpoints)], pick(g, g.routes...)
+	base := strings.TrimPrefix(g.cfg.Endpoints[endpoint], "http://")
+	r := request{endpoint: endpoint, route: route, valid: true, base: base}
 	target, query := basePath+route.Path, url.Values{}
 	headers := "Host: " + r.base + "\r\nConnection: close\r\nAuthorization: Bearer " + g.cfg.APIKey + "\r\n"
 	for _, ref := range route.Operation.Parameters {
@@ -64,29 +62,30 @@ func (g *generator) request(n int) request {
 		headers += "webhook-timestamp: 1700000000\r\nwebhook-signature: v1,bm9uZQ==\r\n"
 		r.valid = false // only the provider can sign one
 	}
-	var c change
-	if !g.chance(35) {
-		c, r.valid = changes[g.random.IntN(len(changes))], false
-		r.change = c.name
-	}
 	if route.Operation.RequestBody != nil {
 		schema := route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 		r.body, _ = json.Marshal(g.value("", schema)) // strings, numbers, maps and slices
 		headers += "Content-Type: application/json\r\n"
 	}
-	if c.body != nil {
-		r.body = c.body(g, r.body)
+	changes := g.chance(65)
+	r.valid = r.valid && !changes
+	ofBody := changes && g.chance(40)
+	if ofBody {
+		r.body = pick(g, bodies...)(g, r.body)
 	}
 	if len(r.body) > 0 {
 		headers += fmt.Sprintf("Content-Length: %d\r\n", len(r.body))
 	}
 	r.head = route.Method + " " + target + " HTTP/1.1\r\n" + headers + "\r\n"
-	if c.head != nil {
-		changed := c.head(g, r.head)
-		if c.nowhere && changed != r.head {
-			r.route = nil
+	if changes && !ofBody {
+		change := pick(g, heads...)
+		if at := change.part.FindStringSubmatchIndex(r.head); at != nil {
+			with := change.part.ExpandString(nil, pick(g, change.with...), r.head, at)
+			r.head = r.head[:at[0]] + string(with) + r.head[at[1]:]
+			if change.nowhere {
+				r.route = nil
+			}
 		}
-		r.head = changed
 	}
 	return r
 }
@@ -95,7 +94,7 @@ func (g *generator) request(n int) request {
 func (g *generator) value(name string, schema *openapi3.Schema) any {
 	switch {
 	case len(schema.Enum) > 0:
-		return schema.Enum[g.random.IntN(len(schema.Enum))]
+		return pick(g, schema.Enum...)
 	case schema.Type.Is(openapi3.TypeString):
 		return g.text(name, schema)
 	case schema.Type.Is(openapi3.TypeInteger): // small, so that sums stay within their own bounds
@@ -124,8 +123,8 @@ func (g *generator) value(name string, schema *openapi3.Schema) any {
 func (g *generator) text(name string, schema *openapi3.Schema) string {
 	number := fmt.Sprintf("generated-s%dn%d", g.cfg.Seed, g.number) // digits alone could be a card number
 	known := map[string]string{
-		"customer_id": g.pick(append([]string{uuid.NewString()}, g.cfg.Customers...)...),
-		"sku":         g.pick("generated-a", "generated-b"),
+		"customer_id": pick(g, append(slices.Clone(g.cfg.Customers), uuid.NewString())...),
+		"sku":         pick(g, "generated-a", "generated-b"),
 		"email":       number + "@example.com",
 		"token":       "tok_visa",
 		"currency":    "USD",
@@ -147,11 +146,8 @@ func (g *generator) text(name string, schema *openapi3.Schema) string {
 	if strings.Contains(schema.Pattern, "~") { // the last printable ASCII
 		letters = letters[:26]
 	}
-	text := make([]rune, schema.MinLength+g.random.Uint64N(longest-schema.MinLength+1))
-	for i := range text {
-		text[i] = letters[g.random.IntN(len(letters))]
-	}
-	return string(text)
+	length := schema.MinLength + g.random.Uint64N(longest-schema.MinLength+1)
+	return strings.Repeat(string(pick(g, letters...)), int(length))
 }
 
 // object has its required members, and the others half of the time, one at least where there must

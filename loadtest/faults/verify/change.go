@@ -69,16 +69,6 @@ func only(t thing, is bool) []any {
 	return nil
 }
 
-// Changes is the journal by the product or customer that is changed. Its ID stands for a key.
-func Changes(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	return by(attempts, func(a journal.Attempt) (of string, ok bool) {
-		if a.Change == nil {
-			return "", false
-		}
-		return a.Change.Of, true
-	})
-}
-
 // changesActOnce finds products and customers whose changes have no order in which each acts once,
 // in its time.
 func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Duration) (found []books.Violation) {
@@ -86,7 +76,13 @@ func changesActOnce(attempts []journal.Attempt, b books.Books, patience time.Dur
 	for _, o := range b.Orders {
 		expired[o.ID] = o.Status == "expired"
 	}
-	for id, attempts := range Changes(attempts) {
+	changes := by(attempts, func(a journal.Attempt) string { // its ID stands for a key
+		if a.Change == nil {
+			return ""
+		}
+		return a.Change.Of
+	})
+	for id, attempts := range changes {
 		operations := changesOf(attempts, expired, ends[id.Key])
 		if verdict := porcupine.CheckOperationsTimeout(things, operations, patience); verdict != porcupine.Ok {
 			found = append(found, books.Broken(ChangesActOnce, "porcupine: %s, %d changes and reads, in the end %d at version %d", verdict,

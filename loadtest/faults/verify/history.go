@@ -15,17 +15,16 @@ import (
 type key struct {
 	books.KeyID
 
-	attempts []journal.Attempt
+	attempts []journal.Attempt // as they were sent, at least one
 	lookUps  []journal.Attempt
 	row      books.KeyRow // zero: there is none
 }
 
 // by groups attempts; those that have no group are left out.
-func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok bool)) map[books.KeyID][]journal.Attempt {
+func by(attempts []journal.Attempt, group func(journal.Attempt) string) map[books.KeyID][]journal.Attempt {
 	groups := map[books.KeyID][]journal.Attempt{}
 	for _, a := range attempts {
-		if key, ok := group(a); ok {
-			id := books.KeyID{Account: a.Account, Key: key}
+		if id := (books.KeyID{Account: a.Account, Key: group(a)}); id.Key != "" {
 			groups[id] = append(groups[id], a)
 		}
 	}
@@ -34,16 +33,23 @@ func by(attempts []journal.Attempt, group func(journal.Attempt) (key string, ok 
 
 // History is the journal by key, without look-ups and requests that have none.
 func History(attempts []journal.Attempt) map[books.KeyID][]journal.Attempt {
-	return by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp == nil && a.Key != "" })
+	return by(attempts, func(a journal.Attempt) string {
+		if a.LookUp != nil {
+			return ""
+		}
+		return a.Key
+	})
 }
 
 func keysOf(attempts []journal.Attempt, b books.Books) (all []key) {
-	rows, lookUps := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) (string, bool) { return a.Key, a.LookUp != nil })
+	rows, sent := map[books.KeyID]books.KeyRow{}, by(attempts, func(a journal.Attempt) string { return a.Key })
 	for _, row := range b.Keys {
 		rows[row.KeyID] = row
 	}
 	for id, attempts := range History(attempts) {
-		all = append(all, key{id, attempts, lookUps[id], rows[id]})
+		slices.SortStableFunc(attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
+		lookUps := slices.DeleteFunc(sent[id], func(a journal.Attempt) bool { return a.LookUp == nil })
+		all = append(all, key{id, attempts, lookUps, rows[id]})
 	}
 	return all
 }
@@ -58,14 +64,16 @@ func check(rule books.Rule, keys []key, broken func(key) string) (found []books.
 	return found
 }
 
-// find returns the first attempt with one of these outcomes.
-func (k key) find(outcomes ...journal.Outcome) (a journal.Attempt, ok bool) {
-	i := slices.IndexFunc(k.attempts, func(a journal.Attempt) bool { return slices.Contains(outcomes, a.Outcome()) })
-	if i < 0 {
-		return a, false
+// find returns the first attempt with this outcome.
+func (k key) find(outcome journal.Outcome) (a journal.Attempt, ok bool) {
+	if i := slices.IndexFunc(k.attempts, func(a journal.Attempt) bool { return a.Outcome() == outcome }); i >= 0 {
+		return k.attempts[i], true
 	}
-	return k.attempts[i], true
+	return a, false
 }
+
+// last is the attempt that was sent last.
+func (k key) last() journal.Attempt { return k.attempts[len(k.attempts)-1] }
 
 // oneHistory wants one request with one answer under a key. An attempt with an unknown outcome, or
 // that met another one, decides nothing; all answers that are kept are the same answer to the same
@@ -77,27 +85,22 @@ func oneHistory(k key) string {
 		status      int
 		body        string
 	}
-	answers, answered, right := map[told]int{}, map[string]bool{}, true
+	answers, answered := map[told]bool{}, map[string]bool{}
 	for _, a := range k.attempts {
 		if a.Outcome().Kept() {
-			answers[told{a.Fingerprint, a.Status, a.Body}]++
-			answered[a.Fingerprint] = true
+			answers[told{a.Fingerprint, a.Status, a.Body}], answered[a.Fingerprint] = true, true
 		}
 	}
 	for _, a := range k.attempts {
 		another := func(other journal.Attempt) bool { return other.Fingerprint != a.Fingerprint && other.Invoke < a.Return }
 		if a.Outcome() == journal.Reused && (answered[a.Fingerprint] || !slices.ContainsFunc(k.attempts, another)) {
-			right = false
+			return fmt.Sprintf("attempt %d of %s is told that the key is another request's", a.Number, a.Fingerprint)
 		}
 	}
-	if right && len(answers) <= 1 {
-		return ""
+	if len(answers) > 1 {
+		return fmt.Sprint("different answers: ", answers)
 	}
-	all := map[string]int{}
-	for _, a := range k.attempts {
-		all[fmt.Sprintf("%s %d %s %.8s", a.Fingerprint, a.Status, a.Code, a.Body)]++
-	}
-	return fmt.Sprint(all)
+	return ""
 }
 
 // answersKept checks that each 2xx has a completed row and each final 4xx a failed one, with the
@@ -105,14 +108,11 @@ func oneHistory(k key) string {
 func answersKept(k key) string {
 	for _, a := range k.attempts {
 		want := map[journal.Outcome]string{journal.Succeeded: "completed", journal.Refused: "failed"}[a.Outcome()]
-		if want == "" || (want == "failed" && k.row.Succeeded()) { // the latter is another rule's
-			continue
-		}
-		if k.row.Status == books.Expired && k.row.ResponseStatus == a.Status {
-			continue // the bytes are gone, as they may be
-		}
-		if k.row.Status != want || k.row.ResponseStatus != a.Status || k.row.Body != a.Body {
-			return fmt.Sprintf("seen %d %s %.8s, kept %q %d %.8s", a.Status, a.Code, a.Body, k.row.Status, k.row.ResponseStatus, k.row.Body)
+		switch row := k.row; {
+		case want == "", want == "failed" && row.Succeeded(): // the latter is another rule's
+		case row.Status == books.Expired && row.ResponseStatus == a.Status: // the bytes are gone, as they may be
+		case row.Status != want || row.ResponseStatus != a.Status || row.Body != a.Body:
+			return fmt.Sprintf("seen %d %s %.8s, kept %q %d %.8s", a.Status, a.Code, a.Body, row.Status, row.ResponseStatus, row.Body)
 		}
 	}
 	return ""
@@ -143,22 +143,12 @@ const apart = 250 * time.Millisecond
 // effect: an older copy acted after its client had seen the refusal. The latest one was sent
 // clearly after all others.
 func refusalHolds(k key) string {
-	last := k.last()
-	racing := 0
-	for _, a := range k.attempts {
-		if a.Invoke > last.Invoke-apart {
-			racing++ // one of them is the last one itself
-		}
-	}
-	if racing > 1 || !k.row.Succeeded() || !last.RefusedForNow() {
+	last, n := k.last(), len(k.attempts)
+	races := n > 1 && k.attempts[n-2].Invoke > last.Invoke-apart
+	if races || !k.row.Succeeded() || !last.RefusedForNow() {
 		return ""
 	}
 	return fmt.Sprintf("the latest attempt was answered %d %s, and yet there is %s", last.Status, last.Code, k.row.Resource)
-}
-
-// last is the attempt that was sent last.
-func (k key) last() journal.Attempt {
-	return slices.MaxFunc(k.attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Invoke, b.Invoke) })
 }
 
 // leaves has the purposes of clients that do not come back.
@@ -169,41 +159,38 @@ var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: tru
 // knows that nothing was done; one that has corrected it does not.
 func decided(k key) string {
 	last := k.last()
-	known := last.RefusedForNow() && slices.ContainsFunc(k.attempts, func(a journal.Attempt) bool {
-		return a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
-	})
-	_, answered := k.find(journal.Succeeded, journal.Refused)
-	_, expired := k.find(journal.Expired)
-	known = known || answered || expired || onlyTurnedAway(k) && leaves[last.Purpose] // and knows that nothing was done
-	finishing := slices.DeleteFunc(slices.Clone(k.attempts), func(a journal.Attempt) bool { return a.Purpose != journal.Finishing })
-	again := slices.ContainsFunc(finishing, func(a journal.Attempt) bool { return a.Outcome().Decided() })
-	if known && (!answered || len(finishing) == 0 || again) {
+	var answered, known, finishing, again bool
+	for _, a := range k.attempts {
+		answered = answered || a.Outcome().Kept()
+		known = known || a.Outcome() == journal.Expired ||
+			last.RefusedForNow() && a.Purpose == journal.Refusal && a.Fingerprint == last.Fingerprint
+		finishing = finishing || a.Purpose == journal.Finishing
+		again = again || a.Purpose == journal.Finishing && a.Outcome().Decided()
+	}
+	known = known || answered || onlyTurnedAway(k) && leaves[last.Purpose] // and knows that nothing was done
+	if known && (!answered || !finishing || again) {
 		return ""
 	}
 	return fmt.Sprintf("after %d attempts: %d %s %s", len(k.attempts), last.Status, last.Code, last.Error)
 }
 
-// lookUpsAgree compares each look-up with the answers before and after it.
+// lookUpsAgree compares each look-up with the answers before and after it. Before the answer, only
+// a look-up that says that there is one can be wrong.
 func lookUpsAgree(k key) string {
 	for _, l := range k.lookUps {
+		answered := l.LookUp.State != "" && l.LookUp.State != "in_progress"
 		if l.Error != "" || l.Status != http.StatusOK && l.Status != http.StatusNotFound {
 			continue
 		}
-		if i := slices.IndexFunc(k.attempts, func(a journal.Attempt) bool { return contradicts(l, a) }); i >= 0 {
-			a := k.attempts[i]
-			return fmt.Sprintf("look-up at %.3fs: %q %d, answer from %.3fs to %.3fs: %d",
-				l.Invoke.Seconds(), l.LookUp.State, l.LookUp.Status, a.Invoke.Seconds(), a.Return.Seconds(), a.Status)
+		for _, a := range k.attempts {
+			after, before := a.Return < l.Invoke, l.Return < a.Invoke
+			if a.Outcome().Kept() && (after && !answered || (after || before) && answered && l.LookUp.Status != a.Status) {
+				return fmt.Sprintf("look-up at %.3fs: %q %d, answer from %.3fs to %.3fs: %d",
+					l.Invoke.Seconds(), l.LookUp.State, l.LookUp.Status, a.Invoke.Seconds(), a.Return.Seconds(), a.Status)
+			}
 		}
 	}
 	return ""
-}
-
-// contradicts says whether a look-up and a kept answer cannot both be right. Before the answer,
-// only a look-up that says that there is one can be wrong.
-func contradicts(l, a journal.Attempt) bool {
-	after, before := a.Return < l.Invoke, l.Return < a.Invoke
-	answered := l.LookUp.State != "" && l.LookUp.State != "in_progress"
-	return a.Outcome().Kept() && (after && !answered || (after || before) && answered && l.LookUp.Status != a.Status)
 }
 
 // onlyTurnedAway says whether no attempt of a key was let in.
@@ -213,16 +200,15 @@ func onlyTurnedAway(k key) bool {
 
 // TurnedAwayLeftNothing finds traces of requests that were only turned away: a row in PostgreSQL,
 // or a record that Redis has held. Those that may have been sent twice on their way are left out.
-func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []string, sentTwice func(journal.Attempt) bool) []books.Violation {
-	held := map[string]bool{} // by key; those of campaigns are unique
-	for _, record := range records {
-		held[record] = true
-	}
+func TurnedAwayLeftNothing(
+	attempts []journal.Attempt, b books.Books, held map[string]time.Duration, sentTwice func(journal.Attempt) bool,
+) []books.Violation {
 	return check(TurnedAwayClean, keysOf(attempts, b), func(k key) string {
-		if !held[k.Key] && k.row.Status == "" || !onlyTurnedAway(k) || slices.ContainsFunc(k.attempts, sentTwice) {
+		_, held := held[k.Key] // those of campaigns are unique
+		if !held && k.row.Status == "" || !onlyTurnedAway(k) || slices.ContainsFunc(k.attempts, sentTwice) {
 			return ""
 		}
-		return fmt.Sprintf("turned away %d times, and yet its row is %q; Redis has held a record: %t", len(k.attempts), k.row.Status, held[k.Key])
+		return fmt.Sprintf("turned away %d times, and yet its row is %q; Redis has held a record: %t", len(k.attempts), k.row.Status, held)
 	})
 }
 
@@ -230,10 +216,9 @@ func TurnedAwayLeftNothing(attempts []journal.Attempt, b books.Books, records []
 // of their key had begun, except those that may have been sent twice on their way.
 func InProgressForAReason(attempts []journal.Attempt, sentTwice func(journal.Attempt) bool) []books.Violation {
 	return check(WaitedFor, keysOf(attempts, books.Books{}), func(k key) string {
-		for i, a := range k.attempts {
-			others := slices.Concat(k.attempts[:i], k.attempts[i+1:])
-			begun := func(other journal.Attempt) bool { return other.Invoke < a.Return }
-			if a.Outcome() == journal.InProgress && !sentTwice(a) && !slices.ContainsFunc(others, begun) {
+		for _, a := range k.attempts {
+			alone := len(k.attempts) == 1 || k.attempts[1].Invoke >= a.Return
+			if a.Outcome() == journal.InProgress && alone && !sentTwice(a) {
 				return fmt.Sprintf("attempt %d is in progress at %s, and there is no other", a.Number, a.Via)
 			}
 		}

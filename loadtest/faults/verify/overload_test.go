@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,14 +23,14 @@ func TestTurnedAway_LeftNothing(t *testing.T) {
 	attempts := []journal.Attempt{turnedAway("a", 1), turnedAway("a", 2), turnedAway("b", 3), attempt("b", 4, 201, "x")}
 	row := books.Books{Keys: []books.KeyRow{{KeyID: books.KeyID{Account: account, Key: "a"}, Status: "in_progress"}}}
 	for name, found := range map[string][]books.Violation{
-		"a row": verify.TurnedAwayLeftNothing(attempts, row, nil, once), "a record": verify.TurnedAwayLeftNothing(attempts, books.Books{}, []string{"a"}, once),
+		"a row": verify.TurnedAwayLeftNothing(attempts, row, nil, once), "a record": verify.TurnedAwayLeftNothing(attempts, books.Books{}, map[string]time.Duration{"a": 1}, once),
 	} {
 		require.Len(t, found, 1, name)
 		require.Equal(t, verify.TurnedAwayClean, found[0].Rule)
 		require.Equal(t, "a", found[0].Key)
 	}
-	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, books.Books{}, []string{"b"}, once), "its second attempt was let in")
-	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, row, []string{"a"}, twice), "another copy of it may have acted")
+	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, books.Books{}, map[string]time.Duration{"b": 1}, once), "its second attempt was let in")
+	require.Empty(t, verify.TurnedAwayLeftNothing(attempts, row, map[string]time.Duration{"a": 1}, twice), "another copy of it may have acted")
 }
 
 func TestAll_LeavesAloneWhoeverWasTurnedAwayAndLeft(t *testing.T) {

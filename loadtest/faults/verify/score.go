@@ -33,71 +33,59 @@ type Score struct {
 }
 
 // Count makes the score. A key that is said to be in progress for longer than stuckAfter is stuck.
-func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) Score {
-	kept := kept{map[books.KeyID][]books.KeyRow{}, map[string]string{}}
+func Count(attempts []journal.Attempt, b books.Books, stuckAfter time.Duration) (s Score) {
+	kept := map[books.KeyID][]books.KeyRow{} // what was completed under the clients' keys
+	owner := map[string]string{}             // the account of a resource
 	for _, row := range b.Keys {
 		if row.Status != "completed" {
 			continue
 		}
 		id := row.KeyID
 		id.Key, _, _ = strings.Cut(id.Key, ExecutionMark)
-		kept.of[id] = append(kept.of[id], row)
+		kept[id] = append(kept[id], row)
 		if row.Resource != "" { // products have no ID
-			kept.owner[row.Resource] = row.Account
+			owner[row.Resource] = row.Account
 		}
 	}
-	var s Score
 	for id, attempts := range History(attempts) {
-		s.addKey(id, attempts, kept, stuckAfter)
+		s.addKey(id, attempts, kept[id], owner, stuckAfter)
 	}
 	s.addEffects(b, kept)
-	s.addCharges(b)
 	return s
 }
 
-// kept is what was completed under the clients' keys.
-type kept struct {
-	of    map[books.KeyID][]books.KeyRow
-	owner map[string]string // the account of a resource
-}
-
-func (s *Score) addKey(id books.KeyID, attempts []journal.Attempt, kept kept, stuckAfter time.Duration) {
+func (s *Score) addKey(
+	id books.KeyID, attempts []journal.Attempt, kept []books.KeyRow, owner map[string]string, stuckAfter time.Duration,
+) {
 	var lost, refused, foreign bool
 	bodies, requests := map[string]bool{}, map[string]bool{}
 	for _, a := range attempts {
-		switch a.Outcome() {
-		case journal.Succeeded:
-			requests[a.Fingerprint] = true
-			bodies[a.Fingerprint+a.Body] = true
-			owner := kept.owner[a.Resource]
-			foreign = foreign || (owner != "" && owner != id.Account)
-			gave := func(row books.KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status }
-			lost = lost || (owner == "" && !slices.ContainsFunc(kept.of[id], gave)) || refusedLater(attempts, a)
-		case journal.Refused:
-			refused = true
+		refused = refused || a.Outcome() == journal.Refused
+		if a.Outcome() != journal.Succeeded {
+			continue
 		}
+		requests[a.Fingerprint], bodies[a.Fingerprint+a.Body] = true, true
+		gave := func(row books.KeyRow) bool { return row.Body == a.Body && row.ResponseStatus == a.Status }
+		later := func(o journal.Attempt) bool {
+			return o.Invoke > a.Return && o.Fingerprint == a.Fingerprint && o.Outcome() == journal.Refused
+		}
+		of := owner[a.Resource]
+		foreign = foreign || of != "" && of != id.Account
+		lost = lost || of == "" && !slices.ContainsFunc(kept, gave) || slices.ContainsFunc(attempts, later)
 	}
 	s.Keys++
 	s.LostAnswers += one(lost)
-	s.RefusedYetDone += one(refused && len(kept.of[id]) > 0)
+	s.RefusedYetDone += one(refused && len(kept) > 0)
 	s.TwoAnswers += one(len(bodies) > len(requests))
 	s.OtherRequest += one(len(requests) > 1)
 	s.OtherAccount += one(foreign)
 	s.Stuck += one(longestInProgress(attempts) > stuckAfter)
 }
 
-// refusedLater says whether a request that had succeeded was refused when it was sent again.
-func refusedLater(attempts []journal.Attempt, succeeded journal.Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a journal.Attempt) bool {
-		return a.Invoke > succeeded.Return && a.Fingerprint == succeeded.Fingerprint && a.Outcome() == journal.Refused
-	})
-}
-
 // longestInProgress is for how long, at least, a key stayed in progress without an answer in
 // between.
-func longestInProgress(attempts []journal.Attempt) time.Duration {
-	var since, longest time.Duration
-	inProgress := false
+func longestInProgress(attempts []journal.Attempt) (longest time.Duration) {
+	since, inProgress := time.Duration(0), false
 	for _, a := range slices.SortedFunc(slices.Values(attempts), func(a, b journal.Attempt) int { return cmp.Compare(a.Return, b.Return) }) {
 		switch o := a.Outcome(); {
 		case o == journal.InProgress && !inProgress:
@@ -111,13 +99,14 @@ func longestInProgress(attempts []journal.Attempt) time.Duration {
 	return longest
 }
 
-func (s *Score) addEffects(b books.Books, kept kept) {
-	effects := map[string]bool{}
+// addEffects compares what was committed and charged with the keys.
+func (s *Score) addEffects(b books.Books, kept map[books.KeyID][]books.KeyRow) {
+	effects, paid, charged := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for _, o := range b.Orders {
 		effects[o.ID] = true
 	}
 	for _, p := range b.Paid() {
-		effects[p.ID] = true
+		effects[p.ID], paid[p.Order] = true, true
 	}
 	for _, r := range b.Refunded() {
 		effects[r.ID] = true
@@ -125,9 +114,8 @@ func (s *Score) addEffects(b books.Books, kept kept) {
 	for _, t := range b.TopUps {
 		effects[t.ID] = true
 	}
-	s.Effects = len(effects)
-	s.ExtraEffects = s.Effects
-	for _, rows := range kept.of {
+	s.Effects, s.ExtraEffects = len(effects), len(effects)
+	for _, rows := range kept {
 		n := 0
 		for _, row := range rows {
 			n += one(effects[row.Resource] && row.Operation != books.UpdateOrder) // that one makes nothing
@@ -135,21 +123,12 @@ func (s *Score) addEffects(b books.Books, kept kept) {
 		s.ExtraEffects -= one(n > 0)
 		s.DoubledKeys += one(n > 1)
 	}
-}
-
-func (s *Score) addCharges(b books.Books) {
-	paid, charged := map[string]bool{}, map[string]int{}
-	for _, p := range b.Paid() {
-		paid[p.Order] = true
-	}
 	for _, c := range b.Charges {
 		if c.Status == "succeeded" {
 			charged[c.Reference]++
 			s.ChargesWithoutPayment += one(!paid[c.Reference])
+			s.DoubleCharges += one(charged[c.Reference] == 2)
 		}
-	}
-	for _, n := range charged {
-		s.DoubleCharges += one(n > 1)
 	}
 }
 
