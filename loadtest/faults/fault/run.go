@@ -52,8 +52,6 @@ type Run struct {
 	unready bool // prepare failed
 	inject  step
 	heal    step // nil: nothing is left
-	// gathered is the name of the clients that a run gathers, which their keys have.
-	gathered string
 }
 
 // ErrNotFired says that nothing was broken: no request reached an armed failpoint, or the victim

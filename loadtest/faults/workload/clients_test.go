@@ -228,10 +228,10 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 	other := asked
 	other.Body = []byte(`{"another":"order"}`)
 	for _, r := range []Request{asked, other} {
-		c.call(t.Context(), r, anyhow())
+		c.call(t.Context(), r)
 	}
-	left.Via = api1
-	c.abandon(t.Context(), left)
+	left.Via, left.Leaves = api1, true
+	c.call(t.Context(), left)
 	require.Len(t, c.open.list(false), 2)
 	require.Len(t, c.open.list(true), 3)
 
@@ -253,13 +253,13 @@ func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 	var o open
 	first := Request{Account: "a", Key: "k", Body: []byte("1")}
 	second := Request{Account: "a", Key: "k", Body: []byte("2")}
-	o.add(first, false)
-	o.add(second, false)
+	o.add(first)
+	o.add(second)
 	o.answered(second, journal.Reused)
 	require.Equal(t, []Request{first}, o.list(false))
 	o.answered(first, journal.Unknown)
 	require.Equal(t, []Request{first}, o.list(false))
-	o.add(second, false)
+	o.add(second)
 	o.answered(second, journal.Refused)
 	require.Empty(t, o.list(true), "the key has its end")
 }
