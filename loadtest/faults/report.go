@@ -154,8 +154,8 @@ func writeHistory(out io.Writer, args []string) error {
 	}
 	defer func() { _ = file.Close() }()
 	attempts, err := journal.Read(file)
-	if errors.Is(err, journal.ErrTorn) {
-		fmt.Fprintln(out, err) // and the rest is good
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		fmt.Fprintf(out, "%s: it is torn, and the rest is good\n", err)
 	} else if err != nil {
 		return err
 	}
