@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // Reader reads the Books from the stores themselves.
@@ -22,23 +25,14 @@ type Reader struct {
 
 // Read collects the books in one snapshot of the database, and the rest right after.
 func (r Reader) Read(ctx context.Context) (b Books, err error) {
-	conn, err := pgx.Connect(ctx, r.DatabaseURL)
-	if err != nil {
-		return b, fmt.Errorf("open the books: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		s := &snapshot{tx: tx}
-		r.tables(ctx, s, &b)
-		return s.err
-	})
-	if err != nil {
-		return b, fmt.Errorf("read the books: %w", err)
-	}
-	if b.Charges, err = ProviderList(ctx, http.DefaultClient, r.ProviderURL, "charges"); err != nil {
+	if err := r.read(ctx, func(s *snapshot) { r.tables(ctx, s, &b) }); err != nil {
 		return b, err
 	}
-	if b.ProviderRefunds, err = ProviderList(ctx, http.DefaultClient, r.ProviderURL, "refunds"); err != nil {
+	provider := shop.API{BaseURL: r.ProviderURL, HTTP: http.DefaultClient}
+	if b.Charges, err = ProviderList(ctx, provider, "charges"); err != nil {
+		return b, err
+	}
+	if b.ProviderRefunds, err = ProviderList(ctx, provider, "refunds"); err != nil {
 		return b, err
 	}
 	if r.MailsURL != "" {
@@ -46,7 +40,31 @@ func (r Reader) Read(ctx context.Context) (b Books, err error) {
 			return b, err
 		}
 	}
-	return b, r.redis(ctx, &b)
+	last, err := r.Stream(ctx)
+	if err != nil {
+		return b, err
+	}
+	b.Streams = append(slices.Clone(r.Lost), Stream{Since: r.Since, IDs: last})
+	b.Pending, _, err = r.records(ctx)
+	return b, err
+}
+
+// read reads PostgreSQL in one snapshot.
+func (r Reader) read(ctx context.Context, what func(*snapshot)) error {
+	conn, err := pgx.Connect(ctx, r.DatabaseURL)
+	if err != nil {
+		return fmt.Errorf("open the books: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		s := &snapshot{tx: tx}
+		what(s)
+		return s.err
+	})
+	if err != nil {
+		return fmt.Errorf("read the books: %w", err)
+	}
+	return nil
 }
 
 // tables reads what PostgreSQL holds.
@@ -115,9 +133,9 @@ type snapshot struct {
 }
 
 // rows reads a row into each struct, its columns in the order of the fields.
-func rows[T any](ctx context.Context, s *snapshot, sql string) (all []T) {
+func rows[T any](ctx context.Context, s *snapshot, sql string, args ...any) (all []T) {
 	if s.err == nil {
-		found, _ := s.tx.Query(ctx, sql) // CollectRows returns its error
+		found, _ := s.tx.Query(ctx, sql, args...) // CollectRows returns its error
 		all, s.err = pgx.CollectRows(found, pgx.RowToStructByPos[T])
 	}
 	return all

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -28,10 +27,7 @@ func trouble(kinds ...string) draw {
 		body := oneOf(s, kinds...)
 		provider := func(ctx context.Context, method, body string) (met int, err error) {
 			var count struct{ Met int }
-			answer, err := shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body)
-			if err == nil {
-				err = json.Unmarshal(answer, &count)
-			}
+			err = shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body, &count)
 			return count.Met, err
 		}
 		r.Label += ": " + body
@@ -66,8 +62,7 @@ var mailKinds = each([]Kind{
 func (s *Scheduler) fillMail(r *Run) {
 	full := func(method string) step {
 		return func(ctx context.Context) error {
-			_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "")
-			return err
+			return shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "", nil)
 		}
 	}
 	r.inject, r.heal = full(http.MethodPut), full(http.MethodDelete)

@@ -184,8 +184,7 @@ func (s *Scheduler) pauseRequest(r *Run) {
 
 // failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
 func (s *Scheduler) failpoint(ctx context.Context, method, replica, point string) error {
-	_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "")
-	return err
+	return shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "", nil)
 }
 
 // until waits for a failpoint to fire.
