@@ -2,6 +2,7 @@ package books
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,13 +64,8 @@ type Record struct {
 	RowLeft time.Duration
 }
 
-// recordsSQL finds the rows of records. Those of another timeline of PostgreSQL's are not believed.
-// A tombstone is no longer an answer: its time is up.
-const recordsSQL = `SELECT name, status IS NOT NULL, CASE WHEN status IN ('completed', 'failed') THEN expires_at ELSE 'epoch' END
-	FROM (SELECT 'idempotency:' || lpad(to_hex(system & x'ffffffff'::bigint), 8, '0') || '.' || number || ':' AS prefix
-		FROM timelines ORDER BY begun_at DESC LIMIT 1) timeline
-	JOIN unnest($1::text[]) name ON starts_with(name, prefix)
-	LEFT JOIN idempotency_keys ON name = prefix || account_id || ':' || key AND status NOT IN ('in_progress', 'refused')`
+//go:embed records.sql
+var recordsSQL string
 
 // Records reads the answers in Redis first and then their rows, so that a row has been there for
 // longer than its record.
@@ -78,17 +74,16 @@ func (r Reader) Records(ctx context.Context) (records []Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.read(ctx, func(s *snapshot) {
-		for _, found := range rows[struct {
-			Name    string
-			HasRow  bool
-			Expires time.Time
-		}](ctx, s, recordsSQL, slices.Collect(maps.Keys(answers))) {
-			left := time.Until(answers[found.Name])
-			if left >= 0 { // otherwise it has expired meanwhile
-				records = append(records, Record{found.Name, left, found.HasRow, time.Until(found.Expires)})
-			}
+	var believed []struct {
+		Name    string
+		HasRow  bool
+		Expires time.Time
+	}
+	err = r.query(ctx, &believed, recordsSQL, slices.Collect(maps.Keys(answers)))
+	for _, row := range believed {
+		if left := time.Until(answers[row.Name]); left >= 0 { // otherwise it has expired meanwhile
+			records = append(records, Record{row.Name, left, row.HasRow, time.Until(row.Expires)})
 		}
-	})
+	}
 	return records, err
 }
