@@ -105,10 +105,7 @@ var points = []string{
 }
 
 var requestKinds = each(append(deaths(),
-	Kind{
-		Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted,
-		victims: stack.Replicas, draw: (*Scheduler).killRelay,
-	},
+	Kind{Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted, victims: stack.Replicas, draw: (*Scheduler).killRelay},
 	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, Hold: pastLease, draw: (*Scheduler).pauseRequest},
 ), func(k *Kind) { k.Victim, k.traffic = Replicas, true })
 
@@ -118,52 +115,53 @@ func deaths() (kinds []Kind) {
 		kinds = append(kinds, Kind{Name: "kill " + point, Excuses: interrupted, draw: func(s *Scheduler, r *Run) {
 			r.Dies = s.replica()
 			r.Label, r.victims = "kill "+r.Dies+" "+point, []string{r.Dies}
-			s.dieAt(r, point)
+			s.dieAt(r, point, r.Dies)
 		}})
 	}
 	return kinds
 }
 
-// dieAt kills the replica that Dies at an instruction.
-func (s *Scheduler) dieAt(r *Run, point string) {
-	replica, skip := r.Dies, s.random.IntN(20)
+// killRelay kills the replica whose relay holds the lease.
+func (s *Scheduler) killRelay(r *Run) { s.dieAt(r, afterPublish, stack.Replicas...) }
+
+// dieAt kills one of these replicas at an instruction.
+func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {
+	skip := s.random.IntN(20)
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
 	}
+	dead := func(ctx context.Context) bool {
+		return slices.ContainsFunc(replicas, func(replica string) bool { return !s.lives(ctx, replica) })
+	}
+	disarm := func(ctx context.Context) {
+		for _, replica := range replicas {
+			_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
+		}
+	}
 	r.inject = func(ctx context.Context) error {
-		err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
-		if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
-			return err
+		defer disarm(ctx)
+		for _, replica := range replicas {
+			err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
+			if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
+				return err
+			}
 		}
 		r.Died = time.Now()
 		return until(ctx, func() bool {
 			looked := time.Now()
-			lives := s.lives(ctx, replica)
-			if lives {
-				r.Died = looked
+			if dead(ctx) {
+				return true
 			}
-			return !lives
+			r.Died = looked
+			return false
 		})
 	}
-	r.heal = func(ctx context.Context) error {
-		_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
-		return s.Stack.Do(ctx, "start", replica)
-	}
-}
-
-// killRelay kills the replica whose relay holds the lease: it tries one after the other.
-func (s *Scheduler) killRelay(r *Run) {
-	first, second := &Run{Dies: stack.API1}, &Run{Dies: stack.API2}
-	s.dieAt(first, afterPublish)
-	s.dieAt(second, afterPublish)
-	r.inject = func(ctx context.Context) error {
-		err := first.inject(ctx)
-		if !errors.Is(err, ErrNotFired) {
-			return err
+	r.heal = func(ctx context.Context) (err error) {
+		for _, replica := range replicas {
+			err = errors.Join(err, s.Stack.Do(ctx, "start", replica))
 		}
-		return errors.Join(s.failpoint(ctx, http.MethodDelete, first.Dies, ""), second.inject(ctx))
+		return err
 	}
-	r.heal = func(ctx context.Context) error { return errors.Join(first.heal(ctx), second.heal(ctx)) }
 }
 
 // pauseRequest stops one request at an instruction, past its lease, while the replica goes on.
