@@ -66,17 +66,8 @@ func (c *Change) String() string {
 	if c == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %d of %s", c.Kind, c.Amount, c.Of)
-	if c.IfMatch > 0 {
-		text += fmt.Sprintf(" if it is version %d", c.IfMatch)
-	}
-	if c.Stock != nil {
-		text += fmt.Sprintf(", told %d", *c.Stock)
-	}
-	if c.Version > 0 {
-		text += fmt.Sprintf(" (version %d)", c.Version)
-	}
-	return text
+	text, _ := json.Marshal(c) // strings and numbers
+	return string(text)
 }
 
 // LookUp is what GET /v1/idempotency-keys/{key} says about a key.

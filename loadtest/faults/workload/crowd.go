@@ -111,7 +111,7 @@ func (c *Clients) gather(ctx context.Context, size int, come time.Duration, purp
 	return sideBySide(size, func(int) (sent int) {
 		for _ = wait.Pause(ctx, rand.N(come+1)); ctx.Err() == nil; {
 			a := c.passer()
-			r := a.order(account, a.ampleItems())
+			r := a.order(account, a.ampleItems()...)
 			r.Via, r.Purpose = nginx, purpose
 			sent += place(a, ctx, r)
 		}
@@ -135,7 +135,7 @@ func (c *Clients) Steady(ctx context.Context, rate int) {
 		}
 		a, account := c.passer(), c.shop.Accounts[0]
 		group.Go(func() {
-			placed := a.call(working, a.order(account, a.ampleItems()))
+			placed := a.call(working, a.order(account, a.ampleItems()...))
 			if placed.Resource != "" && a.n%2 == 0 {
 				a.call(working, a.payment(account, placed.Resource, card("tok_visa")))
 			}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +73,7 @@ func (a *action) act(ctx context.Context) {
 }
 
 func (a *action) buy(ctx context.Context, account string) {
-	placed := a.do(ctx, a.order(account, a.ampleItems()))
+	placed := a.do(ctx, a.order(account, a.ampleItems()...))
 	if placed.Resource == "" {
 		return
 	}
@@ -112,7 +112,7 @@ func (a *action) giveBack(ctx context.Context, account, payment string) {
 
 // hangUp breaks the connection while an order may be being placed, and does not come back.
 func (a *action) hangUp(ctx context.Context, account string) {
-	r := a.order(account, a.ampleItems())
+	r := a.order(account, a.ampleItems()...)
 	r.Via, r.Purpose = endpoints[a.random.IntN(2)], journal.HangUp // directly: nginx would make up its own mind
 	r.Leaves, r.Patience = true, soonest+rand.N(latest-soonest)
 	a.call(ctx, r)
@@ -146,7 +146,7 @@ func (a *action) race(ctx context.Context, requests ...Request) journal.Attempt 
 func (a *action) storm(ctx context.Context, account string) {
 	requests := make([]Request, 2+a.random.IntN(maxBurst-1))
 	for i := range requests {
-		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))}).numbered(i)
+		r := a.order(account, item(scarce, 1+a.random.Int64N(2))).numbered(i)
 		r.Purpose, r.Via = journal.Storm, endpoints[i%len(endpoints)]
 		a.repeat(ctx, r)
 		requests[i] = r
@@ -169,7 +169,7 @@ func (a *action) waitPatiently(ctx context.Context, account string) {
 }
 
 func (a *action) burstOfOrders(ctx context.Context, account string) {
-	a.burst(ctx, a.order(account, a.ampleItems()))
+	a.burst(ctx, a.order(account, a.ampleItems()...))
 }
 
 // burst sends one request from 2 to 8 places at once, at both replicas and nginx; each place
@@ -192,8 +192,8 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 
 // reuse sends a request, and at the same time or after it another one with its key.
 func (a *action) reuse(ctx context.Context, account string) {
-	first := a.order(account, []any{item(ample[0], 1)})
-	second := a.order(account, []any{item(ample[1], 2)})
+	first := a.order(account, item(ample[0], 1))
+	second := a.order(account, item(ample[1], 2))
 	second.Purpose = journal.Reuse
 	switch ending := a.random.Float64(); {
 	case ending < 0.5:
@@ -210,7 +210,7 @@ func (a *action) reuse(ctx context.Context, account string) {
 // contest sends a request beside one with the same key that is refused: the key is free in the end,
 // however they meet.
 func (a *action) contest(ctx context.Context, r Request) {
-	refused := a.order(r.Account, []any{item(a.laterSKU(), 1)})
+	refused := a.order(r.Account, item(a.laterSKU(), 1))
 	refused.Purpose = journal.Refusal
 	var group sync.WaitGroup
 	group.Go(func() { a.wire.Call(ctx, refused) })
@@ -221,7 +221,7 @@ func (a *action) contest(ctx context.Context, r Request) {
 // shareKey has two accounts use the same key, each for an order of its own.
 func (a *action) shareKey(ctx context.Context, _ string) {
 	for _, account := range a.shop.Accounts {
-		r := a.order(account, a.ampleItems())
+		r := a.order(account, a.ampleItems()...)
 		r.Purpose = journal.OtherAccount
 		a.do(ctx, r)
 	}
@@ -237,18 +237,30 @@ func (a *action) together(ctx context.Context, requests ...Request) []journal.At
 	return answers
 }
 
-// request makes a new logical request, whose key tells who made it and what for.
-func (a *action) request(account, operation, path string, body any) Request {
-	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation,
-		Path: path, Body: encode(body), Client: a.id, Purpose: journal.Alone}
+// operations are the methods and paths of what clients ask for. $ stands for the ID of what it is
+// about.
+var operations = map[string]string{
+	"order":        "POST /orders",
+	"payment":      "POST /orders/$/payments",
+	"cancel":       "PATCH /orders/$",
+	"refund":       "POST /payments/$/refunds",
+	"customer":     "POST /customers",
+	"top-up":       "POST /customers/$/top-ups",
+	journal.Rename: "PATCH /customers/$",
+	"product":      "PUT /products/$",
+	"restock":      "PATCH /products/$",
+	"look":         "GET /products/$",
 }
 
-func encode(body any) []byte {
+// request makes a new logical request, whose key tells who made it and what for.
+func (a *action) request(account, operation, about string, body map[string]any) Request {
+	method, path, _ := strings.Cut(operations[operation], " ")
 	raw, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	return raw
+	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation,
+		Method: method, Path: strings.Replace(path, "$", about, 1), Body: raw, Client: a.id, Purpose: journal.Alone}
 }
 
 // numbered is one of several requests for one operation.
@@ -257,24 +269,21 @@ func (r Request) numbered(i int) Request {
 	return r
 }
 
-func (a *action) order(account string, items []any) Request {
-	return a.request(account, "order", "/orders", map[string]any{"customer_id": a.customer(account), "items": items})
+func (a *action) order(account string, items ...any) Request {
+	return a.request(account, "order", "", map[string]any{"customer_id": a.customer(account), "items": items})
 }
 
 func (a *action) payment(account, order string, method map[string]any) Request {
-	return a.request(account, "payment", "/orders/"+order+"/payments", map[string]any{"method": method})
+	return a.request(account, "payment", order, map[string]any{"method": method})
 }
 
 // money is put into a wallet.
 func (a *action) money(account string) Request {
-	path := "/customers/" + a.customer(account) + "/top-ups"
-	return a.request(account, "top-up", path, map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
+	return a.request(account, "top-up", a.customer(account), map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
 }
 
 func (a *action) cancel(account, order string) Request {
-	r := a.request(account, "cancel", "/orders/"+order, map[string]any{"status": "cancelled"})
-	r.Method = http.MethodPatch
-	return r
+	return a.request(account, "cancel", order, map[string]any{"status": "cancelled"})
 }
 
 // refund is one of all or of a part.
@@ -283,7 +292,7 @@ func (a *action) refund(account, payment string) Request {
 	if a.chance(0.5) {
 		body["amount"] = shop.Dollars(1 + a.random.Int64N(200))
 	}
-	return a.request(account, "refund", "/payments/"+payment+"/refunds", body)
+	return a.request(account, "refund", payment, body)
 }
 
 // method is a wallet, or a card of any temper.

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -55,9 +54,10 @@ func (a *action) restock(ctx context.Context, account string, i int) {
 	r, keyless := a.put(account, a.shelf(), a.random.Int64N(onSale)).numbered(i), a.chance(0.4)
 	switch a.random.IntN(3) {
 	case 0:
-		r.Change = adds(a.shelf(), r.Change.Amount-onSale/2)
-		r.Operation, r.Method, keyless = "restock", http.MethodPatch, false
-		r.Body = encode(map[string]any{"stock_change": r.Change.Amount})
+		by := r.Change.Amount - onSale/2
+		change := a.request(account, "restock", a.shelf(), map[string]any{"stock_change": by})
+		change.Key, change.Purpose, change.Change = r.Key, r.Purpose, adds(a.shelf(), by)
+		r, keyless = change, false
 	case 1:
 		r.Change.IfMatch = a.look(ctx, account, "").Change.Version
 	}
@@ -82,15 +82,15 @@ func (a *action) shelf() string { return fmt.Sprintf("faults-shelf-%d-%d", a.id,
 
 // put is a PUT of a product with this stock.
 func (a *action) put(account, sku string, stock int64) Request {
-	r := a.request(account, "product", "/products/"+sku, map[string]any{"name": sku, "price": shop.Dollars(100), "stock": stock})
-	r.Key, r.Method = fmt.Sprintf("%s-put-%d", sku, stock), http.MethodPut
+	r := a.request(account, "product", sku, map[string]any{"name": sku, "price": shop.Dollars(100), "stock": stock})
+	r.Key = fmt.Sprintf("%s-put-%d", sku, stock)
 	r.Purpose, r.Change = journal.Trade, &journal.Change{Of: sku, Kind: journal.Set, Amount: stock}
 	return r
 }
 
 // take is an order of n units.
 func (a *action) take(account, sku string, n int64) Request {
-	r := a.order(account, []any{item(sku, n)})
+	r := a.order(account, item(sku, n))
 	r.Purpose, r.Change = journal.Trade, adds(sku, -n)
 	return r
 }
@@ -102,15 +102,16 @@ func adds(sku string, amount int64) *journal.Change {
 
 // look reads the product, once.
 func (a *action) look(ctx context.Context, account, via string) journal.Attempt {
-	r := Request{Account: account, Operation: "look", Path: "/products/" + a.shelf(), Method: http.MethodGet, Client: a.id, Via: via,
-		Purpose: journal.Trade, Change: &journal.Change{Of: a.shelf(), Kind: journal.Get}}
-	return a.wire.Once(ctx, r, 1)
+	r := a.request(account, "look", a.shelf(), nil)
+	r.Key, r.Body, r.Via = "", nil, via
+	r.Purpose, r.Change = journal.Trade, &journal.Change{Of: a.shelf(), Kind: journal.Get}
+	return a.call(ctx, r)
 }
 
 // newCustomer is one with the number 0 in its name, or "" if there is no answer.
 func (a *action) newCustomer(ctx context.Context, account, via string) string {
 	name := fmt.Sprintf("faults-%d-%d-0", a.id, a.n)
-	r := a.request(account, "customer", "/customers", map[string]any{"name": name, "email": name + "@example.com"})
+	r := a.request(account, "customer", "", map[string]any{"name": name, "email": name + "@example.com"})
 	r.Via = via
 	return a.call(ctx, r).Resource
 }
@@ -118,9 +119,8 @@ func (a *action) newCustomer(ctx context.Context, account, via string) string {
 // name is a PATCH of a customer that puts a number into its name.
 func (a *action) name(account, customer string, n int) Request {
 	name := fmt.Sprintf("faults-%d-%d-%d", a.id, a.n, n)
-	r := a.request(account, journal.Rename, "/customers/"+customer, map[string]any{"name": name}).numbered(n)
-	r.Method, r.Purpose = http.MethodPatch, journal.Trade
-	r.Change = &journal.Change{Of: customer, Kind: journal.Set, Amount: int64(n)}
+	r := a.request(account, journal.Rename, customer, map[string]any{"name": name}).numbered(n)
+	r.Purpose, r.Change = journal.Trade, &journal.Change{Of: customer, Kind: journal.Set, Amount: int64(n)}
 	return r
 }
 

@@ -32,7 +32,7 @@ func (a *action) refuse(ctx context.Context, account string) {
 // or another proxy, which says of both copies when it read the request.
 func (a *action) refuseAfter(ctx context.Context, account, first, second string, start time.Time) {
 	sku := a.laterSKU()
-	r := a.order(account, []any{item(sku, 1)})
+	r := a.order(account, item(sku, 1))
 	r.Purpose, r.Patience, r.Via, r.Start, r.Change = journal.Refusal, longer, second, start, adds(sku, -1)
 	corrects := a.chance(corrected) && start.IsZero()
 	older := a.sendOlder(ctx, r, first)
@@ -43,7 +43,7 @@ func (a *action) refuseAfter(ctx context.Context, account, first, second string,
 	a.call(ctx, appears) // without the product no copy can act
 	switch {
 	case corrects:
-		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
+		a.do(ctx, a.order(account, a.ampleItems()...)) // 409 while an older copy holds the key
 	case !answer.RefusedForNow():
 		a.do(ctx, r) // it was not refused: it goes on
 	}
