@@ -20,32 +20,20 @@ var providerKinds = each([]Kind{
 	{Name: "provider events delayed", draw: trouble(`{"webhooks":"delayed"}`)},
 }, func(k *Kind) { k.Victim = Provider })
 
-// trouble is one of these, made by the provider itself. Injecting ends when it has met a request;
-// Heal counts all that it met.
+// trouble is one of these, made by the provider itself, which counts the requests that meet it.
 func trouble(kinds ...string) draw {
 	return func(s *Scheduler, r *Run) {
 		body := oneOf(s, kinds...)
-		provider := func(ctx context.Context, method, body string) (met int, err error) {
+		provider := func(ctx context.Context, method string) error {
 			var count struct{ Met int }
-			err = shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body, &count)
-			return count.Met, err
-		}
-		r.Label += ": " + body
-		r.Counts, r.Hold, r.traffic, r.victims = true, pastLease, true, []string{stack.PSP}
-		r.inject = func(ctx context.Context) error {
-			if _, err := provider(ctx, http.MethodPut, body); err != nil {
-				return err
-			}
-			return until(ctx, func() bool {
-				met, err := provider(ctx, http.MethodGet, "")
-				return err == nil && met > 0
-			})
-		}
-		r.heal = func(ctx context.Context) error {
-			met, err := provider(ctx, http.MethodDelete, "")
-			r.Hits += met
+			err := shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body, &count)
+			r.Hits += count.Met
 			return err
 		}
+		r.Label += ": " + body
+		r.Counts, r.Hold, r.victims = true, pastLease, []string{stack.PSP}
+		r.inject = func(ctx context.Context) error { return provider(ctx, http.MethodPut) }
+		r.heal = func(ctx context.Context) error { return provider(ctx, http.MethodDelete) }
 	}
 }
 
