@@ -19,7 +19,10 @@ var clientKinds = each([]Kind{
 	},
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
-	{Name: "flash sale", victims: []string{stack.Postgres}, traffic: true, draw: gathering(buyers, (*workload.Clients).Sell)},
+	{
+		Name: "flash sale", victims: []string{stack.Postgres}, traffic: true,
+		draw: gathering(buyers, (*workload.Clients).Sell),
+	},
 }, func(k *Kind) { k.Victim, k.Counts = Clients, true })
 
 const (

@@ -67,7 +67,7 @@ var failedOver = slices.Concat(postgresUnreachable, redisUnreachable)
 var standbyKinds = each([]Kind{
 	{Name: "postgres promote", Weight: failovers, Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promote},
 	{Name: "postgres promote after the standby was cut off", Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promoteCutOff},
-	{Name: "postgres standby pause", Excuses: postgresUnreachable, command: "pause standby"}, // it holds all commits back
+	{Name: "postgres standby pause", Excuses: postgresUnreachable, command: "pause standby"}, // no commit ends
 }, func(k *Kind) { k.Victim, k.Needs, k.victims = PostgreSQL, SyncStandby, []string{stack.Postgres} })
 
 // promote ends the primary at once.

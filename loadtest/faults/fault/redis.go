@@ -125,7 +125,10 @@ const (
 var sentinelKinds = append(each([]Kind{
 	// Resumed, it takes itself for the master until Sentinel demotes it, and it drops the writes that
 	// the new one does not have.
-	{Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable, command: "pause master", draw: failover},
+	{
+		Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable,
+		command: "pause master", draw: failover,
+	},
 	{
 		Name: "redis failover while the replica lags", Weight: failovers, Breaks: []Damage{RedisLoses}, Counts: true,
 		Excuses: redisUnreachable, traffic: true, command: "kill master", draw: failoverWithLoss,

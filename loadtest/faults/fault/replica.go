@@ -35,7 +35,8 @@ var replicaKinds = each([]Kind{
 	{Name: "replica pause past the nginx timeout", Excuses: paused, Hold: pastNginx, command: "pause api-1..2"},
 	{
 		Name: "replica pause while products change", Excuses: paused, Hold: pastNginx, Counts: true,
-		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx}, command: "pause api-1..2", draw: restocking(underWay),
+		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx},
+		command: "pause api-1..2", draw: restocking(underWay),
 	},
 }, func(k *Kind) { k.Victim = Replicas })
 
@@ -105,7 +106,10 @@ var points = []string{
 }
 
 var requestKinds = each(append(deaths(),
-	Kind{Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted, victims: stack.Replicas, draw: (*Scheduler).killRelay},
+	Kind{
+		Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted,
+		victims: stack.Replicas, draw: (*Scheduler).killRelay,
+	},
 	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, Hold: pastLease, draw: (*Scheduler).pauseRequest},
 ), func(k *Kind) { k.Victim, k.traffic = Replicas, true })
 

@@ -110,7 +110,9 @@ func pause(d time.Duration) step {
 // PostgreSQL is the one that takes writes.
 func (s *Scheduler) do(verb string, args ...string) step {
 	return func(ctx context.Context) error {
-		roles := map[string]string{stack.Postgres: s.Stack.Primary(), "standby": s.Stack.StandbyServer(), "master": s.master, "copy": s.copy}
+		roles := map[string]string{
+			stack.Postgres: s.Stack.Primary(), "standby": s.Stack.StandbyServer(), "master": s.master, "copy": s.copy,
+		}
 		now := slices.Clone(args)
 		for i, name := range now {
 			now[i] = cmp.Or(roles[name], name)

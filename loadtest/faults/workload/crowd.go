@@ -154,7 +154,7 @@ func (c *Clients) Knock(ctx context.Context, size int) (refused int) {
 	pool := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: size}
 	defer pool.CloseIdleConnections()
 	client := &http.Client{Transport: pool, Timeout: answerTimeout}
-	strangers := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxWorkers(uint64(size))) //nolint:gosec // it is a small number
+	strangers := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxWorkers(uint64(size))) //nolint:gosec // it is small
 	defer context.AfterFunc(ctx, func() { strangers.Stop() })()
 	knock := func(t *vegeta.Target) error {
 		t.Method, t.URL = http.MethodGet, c.wire.Endpoints[endpoints[rand.IntN(len(endpoints))]]+"/v1/orders"
@@ -183,8 +183,8 @@ func (c *Clients) LeaveUnfinished(ctx context.Context, size int) (sent int) {
 		}
 		defer func() { _ = conn.Close() }()
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{",
-			halves[n%len(halves)])
+		const half = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{"
+		_, _ = fmt.Fprintf(conn, half, halves[n%len(halves)])
 		_, _ = io.Copy(io.Discard, conn) // until nginx or ctx ends it
 		return 1
 	})

@@ -279,7 +279,8 @@ func (a *action) payment(account, order string, method map[string]any) Request {
 
 // money is put into a wallet.
 func (a *action) money(account string) Request {
-	return a.request(account, "top-up", a.customer(account), map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
+	amount := shop.Dollars(1 + a.random.Int64N(500))
+	return a.request(account, "top-up", a.customer(account), map[string]any{"amount": amount})
 }
 
 func (a *action) cancel(account, order string) Request {

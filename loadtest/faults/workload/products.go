@@ -14,7 +14,7 @@ import (
 const (
 	// onSale is the most that a merchant has of a product, and buyers how many want one or two.
 	onSale, buyers = 6, 3
-	// changed is how often a merchant changes the stock of a product, and somebody a name.
+	// changed is how often a merchant changes the stock of a product.
 	changed = 3
 	// onOffer is how many units of its product a sale has.
 	onOffer = 5
@@ -74,7 +74,8 @@ func (a *action) rename(ctx context.Context, account string) {
 	if customer == "" {
 		return
 	}
-	a.together(ctx, a.name(account, customer, 1), a.name(account, customer, 2).keyless(), a.name(account, customer, 3).keyless())
+	name := func(n int) Request { return a.name(account, customer, n) }
+	a.together(ctx, name(1), name(2).keyless(), name(3).keyless())
 }
 
 // shelf is the SKU of a product whose history is checked.
