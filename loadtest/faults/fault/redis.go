@@ -123,8 +123,8 @@ const (
 // sentinelKinds take the place of the kinds that need a single Redis, which Sentinel would answer
 // with a failover.
 var sentinelKinds = append(each([]Kind{
-	// Resumed, it takes itself for the master until Sentinel demotes it, and it drops the writes that
-	// the new one does not have.
+	// Resumed, it takes itself for the master until Sentinel demotes it, and it drops the writes
+	// that the new one does not have.
 	{
 		Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable,
 		command: "pause master", draw: failover,
@@ -160,8 +160,8 @@ func pairOf(services []stack.ServiceStatus) (master, replica string) {
 	return roles["master"], roles["replica"]
 }
 
-// failover breaks the master, waits until Sentinel has promoted the other server, and notes how long
-// that took.
+// failover breaks the master, waits until Sentinel has promoted the other server, and notes how
+// long that took.
 func failover(s *Scheduler, r *Run) {
 	breaks := r.inject
 	r.inject = steps(breaks, func(ctx context.Context) error {

@@ -56,8 +56,7 @@ const (
 )
 
 // restocking has products change while a replica dies or pauses, some without a key. It counts what
-// nginx passes on: each such request has reached two replicas, one of which still has its first copy
-// or was executing it.
+// nginx passes on: each such request has reached two replicas.
 func restocking(underWay time.Duration) draw {
 	return func(s *Scheduler, r *Run) {
 		breaks, heal, before, answered := r.inject, r.heal, 0, func() {}

@@ -23,16 +23,16 @@ const (
 	// stormPatience is when a client of a storm sends its request again: before a busy service has
 	// answered.
 	stormPatience = 300 * time.Millisecond
-	// crowdPause is how long a client of a crowd pauses after an unknown outcome: what nginx says in
-	// Retry-After.
+	// crowdPause is how long a client of a crowd pauses after an unknown outcome: what nginx says
+	// in Retry-After.
 	crowdPause = time.Second
 	// slowPayment is a card for which the provider takes PaymentTakes: less than the replicas wait.
 	slowPayment, PaymentTakes = "tok_slow_2s", 2 * time.Second
 	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
 	// overload.
 	payersCome = 3 * time.Second
-	// knocks is how many requests of strangers there are in a second. More would take the processors
-	// that the replicas need on the same machine.
+	// knocks is how many requests of strangers there are in a second. More would take the
+	// processors that the replicas need on the same machine.
 	knocks = 3000
 )
 
@@ -143,9 +143,9 @@ func (c *Clients) Steady(ctx context.Context, rate int) {
 	}
 }
 
-// Knock has strangers, at most size at a time, send requests with unknown API keys to nginx and past
-// it, a new key each time, until ctx ends. It returns how many were refused. What they send is not in
-// the journal.
+// Knock has strangers, at most size at a time, send requests with unknown API keys to nginx and
+// past it, a new key each time, until ctx ends. It returns how many were refused. What they send is
+// not in the journal.
 func (c *Clients) Knock(ctx context.Context, size int) (refused int) {
 	var dialer net.Dialer
 	if runtime.GOOS == "linux" { // another address of this machine: bounds for each address are then those of the strangers alone

@@ -131,8 +131,8 @@ func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 	return a.do(ctx, r)
 }
 
-// race sends two requests about the same thing to the two replicas at once, and returns the answer to
-// the first.
+// race sends two requests about the same thing to the two replicas at once, and returns the answer
+// to the first.
 func (a *action) race(ctx context.Context, requests ...Request) journal.Attempt {
 	for i := range requests {
 		requests[i].Purpose, requests[i].Via = journal.Race, endpoints[i]
