@@ -92,8 +92,7 @@ type Books struct {
 	Pending          []string // Redis records in progress
 }
 
-// The rows, as far as the rules need them. Amounts are in minor units. The reader fills most of
-// them by the order of their fields.
+// The rows, as far as the rules need them: books.sql has their fields. Amounts are in minor units.
 type (
 	// KeyRow is the authority's row of a key.
 	KeyRow struct {

@@ -73,7 +73,7 @@ func (b Books) Consumed() bool {
 	rows, due := map[string]bool{}, false
 	for _, row := range b.Mailable {
 		rows[row.Event] = true
-		due = due || row.Due
+		due = due || row.Due && b.Mails != nil
 	}
 	return !due && !slices.ContainsFunc(b.Events, func(e Event) bool {
 		return !e.Published || e.Type == orderPlaced && b.Confirmations[e.Subject] == 0 ||

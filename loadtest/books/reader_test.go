@@ -164,6 +164,41 @@ func TestReader_ReadsTheBooks(t *testing.T) {
 	require.Equal(t, []string{"idempotency:s:open"}, b.Pending)
 }
 
+func TestReader_ReadsTheRecordsOfThisTimeline(t *testing.T) {
+	t.Parallel()
+	database, cache := testenv.Postgres(t), testenv.RedisServer(t).URL
+	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
+	defer cancel()
+	fill(ctx, t, database, account)
+	r := books.Reader{DatabaseURL: database, RedisAddr: publish(ctx, t, cache)}
+	all, err := r.Records(ctx)
+	require.NoError(t, err)
+	require.Empty(t, all, "no record of another timeline is believed")
+
+	conn, err := pgx.Connect(ctx, database)
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, `INSERT INTO timelines (system, number, published, begun_at) VALUES (255, 9, 0, now() + interval '1 hour');
+		UPDATE idempotency_keys SET expires_at = now() + interval '1 hour' WHERE key = 'done'`)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(ctx))
+	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
+	defer func() { _ = client.Close() }()
+	const timeline = "idempotency:000000ff.9:"
+	for _, name := range []string{timeline + id("1") + ":done", timeline + id("1") + ":gone"} {
+		require.NoError(t, client.Set(ctx, name, "{}\nbody", 30*time.Minute).Err())
+	}
+	all, err = r.Records(ctx)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for _, record := range all {
+		require.InDelta(t, 30*time.Minute, record.Left, float64(time.Minute))
+		require.Equal(t, record.Name == timeline+id("1")+":done", record.HasRow)
+		if record.HasRow {
+			require.InDelta(t, time.Hour, record.RowLeft, float64(time.Minute))
+		}
+	}
+}
+
 // What can't be read is an error: empty books would be good ones.
 func TestReader_FailsRatherThanReadNothing(t *testing.T) {
 	t.Parallel()

@@ -2,21 +2,18 @@ package books
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// EventStream is where events are published (see the outbox).
-	EventStream = "oncepay:events"
-	// recordPrefix begins the Redis keys of records.
-	recordPrefix = "idempotency:"
-)
+// EventStream is where events are published (see the outbox).
+const EventStream = "oncepay:events"
 
 // Stream reads the event stream as it is now.
 func (r Reader) Stream(ctx context.Context) ([]string, error) {
@@ -33,20 +30,29 @@ func (r Reader) Stream(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// redis reads the stream, and the records that are in progress.
-func (r Reader) redis(ctx context.Context, b *Books) error {
-	last, err := r.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	b.Streams = append(slices.Clone(r.Lost), Stream{Since: r.Since, IDs: last})
-	records, err := r.records(ctx, recordPrefix)
-	for _, record := range records {
-		if record.inProgress {
-			b.Pending = append(b.Pending, record.Name)
+// records reads the records: those in progress, and when the answers expire, by their names. One
+// that expires meanwhile is left out.
+func (r Reader) records(ctx context.Context) (inProgress []string, answers map[string]time.Time, err error) {
+	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
+	defer func() { _ = client.Close() }()
+	answers = map[string]time.Time{}
+	names := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
+	for names.Next(ctx) {
+		pipe := client.Pipeline()
+		value, expires := pipe.Get(ctx, names.Val()), pipe.PExpireTime(ctx, names.Val())
+		if _, err := pipe.Exec(ctx); err != nil {
+			continue
+		}
+		if metadata, _, _ := strings.Cut(value.Val(), "\n"); strings.Contains(metadata, `"status":"InProgress"`) {
+			inProgress = append(inProgress, names.Val())
+		} else {
+			answers[names.Val()] = time.UnixMilli(expires.Val().Milliseconds())
 		}
 	}
-	return err
+	if err := names.Err(); err != nil {
+		return nil, nil, fmt.Errorf("read Redis's records: %w", err)
+	}
+	return inProgress, answers, nil
 }
 
 // Record is an answer that Redis keeps, and how long it and its row in PostgreSQL are kept from now
@@ -56,72 +62,28 @@ type Record struct {
 	Left    time.Duration
 	HasRow  bool
 	RowLeft time.Duration
-
-	inProgress bool
-	read       time.Time // when Redis was asked
 }
 
-// records reads the records whose keys begin with a prefix. One that expires meanwhile is left out.
-func (r Reader) records(ctx context.Context, prefix string) (all []Record, err error) {
-	client := redis.NewClient(&redis.Options{Addr: r.RedisAddr})
-	defer func() { _ = client.Close() }()
-	names := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
-	for names.Next(ctx) {
-		pipe := client.Pipeline()
-		value, left := pipe.Get(ctx, names.Val()), pipe.PTTL(ctx, names.Val())
-		if _, err := pipe.Exec(ctx); err == nil {
-			metadata, _, _ := strings.Cut(value.Val(), "\n")
-			all = append(all, Record{Name: names.Val(), Left: left.Val(), read: time.Now(), inProgress: strings.Contains(metadata, `"status":"InProgress"`)})
-		}
-	}
-	if err := names.Err(); err != nil {
-		return nil, fmt.Errorf("read Redis's records: %w", err)
-	}
-	return all, nil
-}
-
-const (
-	// timelineSQL is PostgreSQL's timeline as records name it. Those of another one are not
-	// believed.
-	timelineSQL = `SELECT lpad(to_hex(system & x'ffffffff'::bigint), 8, '0') || '.' || number
-		FROM timelines ORDER BY begun_at DESC LIMIT 1`
-	// keptSQL is for how long rows are kept. A tombstone is no longer an answer: its time is up.
-	keptSQL = `SELECT $1 || account_id || ':' || key,
-		CASE WHEN status IN ('completed', 'failed') THEN extract(epoch FROM expires_at - now())::float8 ELSE 0 END
-		FROM idempotency_keys WHERE status NOT IN ('in_progress', 'refused')`
-)
+//go:embed records.sql
+var recordsSQL string
 
 // Records reads the answers in Redis first and then their rows, so that a row has been there for
 // longer than its record.
 func (r Reader) Records(ctx context.Context) (records []Record, err error) {
-	conn, err := pgx.Connect(ctx, r.DatabaseURL)
+	_, answers, err := r.records(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("open the books: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	var timeline string
-	if err := conn.QueryRow(ctx, timelineSQL).Scan(&timeline); err != nil {
-		return nil, fmt.Errorf("read the timeline: %w", err)
-	}
-	prefix := recordPrefix + timeline + ":"
-	if records, err = r.records(ctx, prefix); err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r Record) bool { return r.inProgress || r.Left < 0 }) // which has expired meanwhile
-	asked := time.Now()
-	kept, left := map[string]time.Duration{}, 0.0
-	var name string
-	found, _ := conn.Query(ctx, keptSQL, prefix) // ForEachRow returns its error
-	_, err = pgx.ForEachRow(found, []any{&name, &left}, func() error {
-		kept[name] = time.Duration(left * float64(time.Second))
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the rows of records: %w", err)
+	var believed []struct {
+		Name    string
+		HasRow  bool
+		Expires time.Time
 	}
-	for i, record := range records {
-		records[i].RowLeft, records[i].HasRow = kept[record.Name]
-		records[i].Left -= asked.Sub(record.read) // reading thousands takes seconds on a busy machine
+	err = r.query(ctx, &believed, recordsSQL, slices.Collect(maps.Keys(answers)))
+	for _, row := range believed {
+		if left := time.Until(answers[row.Name]); left >= 0 { // otherwise it has expired meanwhile
+			records = append(records, Record{row.Name, left, row.HasRow, time.Until(row.Expires)})
+		}
 	}
-	return records, nil
+	return records, err
 }

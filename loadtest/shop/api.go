@@ -92,30 +92,38 @@ func encode(body any) []byte {
 }
 
 func (a API) send(ctx context.Context, method, path, key string, body []byte, resource any) error {
-	r, err := http.NewRequestWithContext(ctx, method, a.BaseURL+"/v1"+path, bytes.NewReader(body))
+	return exchange(ctx, a.HTTP, method, a.BaseURL+"/v1"+path, a.Header(key), body, resource)
+}
+
+// exchange sends a request, and decodes the answer: JSON, or text if it goes into a string.
+func exchange(
+	ctx context.Context, client *http.Client, method, url string, header http.Header, body []byte, into any,
+) error {
+	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	r.Header = a.Header(key)
-	answer, err := a.HTTP.Do(r)
+	r.Header = header
+	answer, err := client.Do(r)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
+	text, isText := into.(*string)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s %s: %w", method, path, err)
 	case answer.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s %s: %w", method, path, ErrNotFound)
+		err = ErrNotFound
 	case answer.StatusCode/100 != 2:
-		return fmt.Errorf("%s %s: %s %s", method, path, answer.Status, raw)
+		err = fmt.Errorf("%s %s", answer.Status, raw)
+	case isText:
+		*text = string(raw)
+	case into != nil:
+		err = json.Unmarshal(raw, into)
 	}
-	if resource == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, resource); err != nil {
-		return fmt.Errorf("%s %s: decode the answer: %w", method, path, err)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, r.URL.Path, err)
 	}
 	return nil
 }
@@ -139,34 +147,22 @@ func ProblemCode(body []byte) string {
 }
 
 // askTimeout bounds a request of Ask.
-const askTimeout = 5 * time.Second
+const askTimeout = 10 * time.Second
 
 // Ask sends a request to what a server has for operators and tests, such as metrics and switches,
-// and returns what it answers. Its connection does not outlive it.
-func Ask(ctx context.Context, method, url, body string) (answer []byte, err error) {
+// and decodes what it answers.
+func Ask(ctx context.Context, method, url, body string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s %s: answered %s", method, url, response.Status)
-	}
-	return io.ReadAll(response.Body)
+	return exchange(ctx, http.DefaultClient, method, url, http.Header{"Connection": {"close"}}, []byte(body), into)
 }
 
 // Metrics reads the metrics of a replica that have no labels, at its address for operators.
 func Metrics(ctx context.Context, url string) (map[string]float64, error) {
-	answer, err := Ask(ctx, http.MethodGet, url+"/metrics", "")
+	var text string
+	err := Ask(ctx, http.MethodGet, url+"/metrics", "", &text)
 	values := map[string]float64{}
-	for line := range strings.Lines(string(answer)) {
+	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if number, err := strconv.ParseFloat(value, 64); ok && err == nil {
 			values[name] = number

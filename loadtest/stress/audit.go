@@ -205,7 +205,7 @@ func (l *load) read(ctx context.Context, kept map[string]answer) (b books.Books,
 		return b, err
 	}
 	b.Payments = slices.DeleteFunc(b.Payments, func(p books.Payment) bool { return p.ID == "" })
-	b.Charges, err = books.ProviderList(ctx, s.HTTP, l.cfg.PSPURL, "charges")
+	b.Charges, err = books.ProviderList(ctx, shop.API{BaseURL: l.cfg.PSPURL, HTTP: s.HTTP}, "charges")
 	b.Charges = slices.DeleteFunc(b.Charges, func(c books.Charge) bool { return !ours[c.Reference] })
 	return b, err
 }

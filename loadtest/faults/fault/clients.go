@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,7 +19,10 @@ var clientKinds = each([]Kind{
 	},
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
-	{Name: "flash sale", victims: []string{stack.Postgres}, draw: (*Scheduler).flashSale},
+	{
+		Name: "flash sale", victims: []string{stack.Postgres}, traffic: true,
+		draw: gathering(buyers, (*workload.Clients).Sell),
+	},
 }, func(k *Kind) { k.Victim, k.Counts = Clients, true })
 
 const (
@@ -48,18 +50,14 @@ const (
 	buyers = 60
 )
 
-// gather has so many clients send requests under a name until ctx ends, and counts these.
-type gather = func(c *workload.Clients, ctx context.Context, name string, size int) int
-
-// gathering has more clients send requests while it lasts.
-func gathering(size int, gather gather) draw {
+// gathering has more clients send requests while it lasts, and counts these.
+func gathering(size int, gather func(c *workload.Clients, ctx context.Context, size int) int) draw {
 	return func(s *Scheduler, r *Run) {
-		r.gathered = strconv.Itoa(s.random.Int())
 		var group sync.WaitGroup
 		stop := func() {}
 		r.inject = func(ctx context.Context) error {
 			ctx, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
-			group.Go(func() { r.Hits += gather(s.Clients, ctx, r.gathered, size) })
+			group.Go(func() { r.Hits += gather(s.Clients, ctx, size) })
 			return nil
 		}
 		r.heal = func(context.Context) error {
@@ -68,11 +66,4 @@ func gathering(size int, gather gather) draw {
 			return nil
 		}
 	}
-}
-
-// flashSale has many buyers order the few units of a product at once. It counts those who were told
-// whether they got one.
-func (s *Scheduler) flashSale(r *Run) {
-	gathering(buyers, (*workload.Clients).Sell)(s, r)
-	r.prepare = func(ctx context.Context) error { return s.Clients.OpenSale(ctx, r.gathered) }
 }

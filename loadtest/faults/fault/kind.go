@@ -120,6 +120,8 @@ type Scheduler struct {
 	kinds  []Kind
 	bag    []Kind // what was not drawn in this round
 	swaps  int    // replicas replaced by one of the other release, so far
+	// master and copy are the two servers of Redis as they were before a run; see ready.
+	master, copy string
 }
 
 // NewScheduler draws by the seed, from the named kinds or else from all.
@@ -185,6 +187,9 @@ func (s *Scheduler) make(k Kind) *Run {
 	}
 	if k.Victim == Replicas {
 		r.Rank = 1
+	}
+	if k.Needs == Sentinel && slices.Contains(k.victims, stack.Redis) {
+		r.prepare = s.ready
 	}
 	return r
 }

@@ -67,7 +67,7 @@ var failedOver = slices.Concat(postgresUnreachable, redisUnreachable)
 var standbyKinds = each([]Kind{
 	{Name: "postgres promote", Weight: failovers, Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promote},
 	{Name: "postgres promote after the standby was cut off", Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promoteCutOff},
-	{Name: "postgres standby pause", Excuses: postgresUnreachable, draw: (*Scheduler).pauseStandby},
+	{Name: "postgres standby pause", Excuses: postgresUnreachable, command: "pause standby"}, // no commit ends
 }, func(k *Kind) { k.Victim, k.Needs, k.victims = PostgreSQL, SyncStandby, []string{stack.Postgres} })
 
 // promote ends the primary at once.
@@ -94,10 +94,4 @@ func (s *Scheduler) promoteCutOff(r *Run) {
 		cut := wait.Pause(ctx, givenUp)
 		return errors.Join(cut, promote(ctx), s.Stack.Do(ctx, "heal", stack.PostgresStandby, stack.Postgres))
 	}
-}
-
-// pauseStandby holds all commits back.
-func (s *Scheduler) pauseStandby(r *Run) {
-	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "pause", s.Stack.StandbyServer()) }
-	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "resume", s.Stack.StandbyServer()) }
 }

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -21,35 +20,20 @@ var providerKinds = each([]Kind{
 	{Name: "provider events delayed", draw: trouble(`{"webhooks":"delayed"}`)},
 }, func(k *Kind) { k.Victim = Provider })
 
-// trouble is one of these, made by the provider itself. Injecting ends when it has met a request;
-// Heal counts all that it met.
+// trouble is one of these, made by the provider itself, which counts the requests that meet it.
 func trouble(kinds ...string) draw {
 	return func(s *Scheduler, r *Run) {
 		body := oneOf(s, kinds...)
-		provider := func(ctx context.Context, method, body string) (met int, err error) {
+		provider := func(ctx context.Context, method string) error {
 			var count struct{ Met int }
-			answer, err := shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body)
-			if err == nil {
-				err = json.Unmarshal(answer, &count)
-			}
-			return count.Met, err
-		}
-		r.Label += ": " + body
-		r.Counts, r.Hold, r.traffic, r.victims = true, pastLease, true, []string{stack.PSP}
-		r.inject = func(ctx context.Context) error {
-			if _, err := provider(ctx, http.MethodPut, body); err != nil {
-				return err
-			}
-			return until(ctx, func() bool {
-				met, err := provider(ctx, http.MethodGet, "")
-				return err == nil && met > 0
-			})
-		}
-		r.heal = func(ctx context.Context) error {
-			met, err := provider(ctx, http.MethodDelete, "")
-			r.Hits += met
+			err := shop.Ask(ctx, method, "http://"+s.Stack.Addr(stack.PSP)+"/v1/trouble", body, &count)
+			r.Hits += count.Met
 			return err
 		}
+		r.Label += ": " + body
+		r.Counts, r.Hold, r.victims = true, pastLease, []string{stack.PSP}
+		r.inject = func(ctx context.Context) error { return provider(ctx, http.MethodPut) }
+		r.heal = func(ctx context.Context) error { return provider(ctx, http.MethodDelete) }
 	}
 }
 
@@ -66,8 +50,7 @@ var mailKinds = each([]Kind{
 func (s *Scheduler) fillMail(r *Run) {
 	full := func(method string) step {
 		return func(ctx context.Context) error {
-			_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "")
-			return err
+			return shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "", nil)
 		}
 	}
 	r.inject, r.heal = full(http.MethodPut), full(http.MethodDelete)

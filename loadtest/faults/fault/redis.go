@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -63,18 +64,12 @@ func (s *Scheduler) tellMaster(command string) step {
 	for word := range strings.FieldsSeq(command) {
 		words = append(words, word)
 	}
-	return s.withMaster(func(ctx context.Context, client *redis.Client) error { return client.Do(ctx, words...).Err() })
-}
-
-func (s *Scheduler) withMaster(do func(context.Context, *redis.Client) error) step {
 	return func(ctx context.Context) error {
 		addr, err := s.Stack.RedisMaster(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = localserver.AskRedis(ctx, addr, words...)
 		}
-		client := redis.NewClient(&redis.Options{Addr: addr})
-		defer func() { _ = client.Close() }()
-		return do(ctx, client)
+		return err
 	}
 }
 
@@ -90,7 +85,13 @@ func (s *Scheduler) flushUnconsumed(r *Run) {
 // damageRecords has every record be bytes that are no record, until its time is up: those of
 // attempts that run, and those of answers. It counts them.
 func (s *Scheduler) damageRecords(r *Run) {
-	r.inject = s.withMaster(func(ctx context.Context, client *redis.Client) error {
+	r.inject = func(ctx context.Context) error {
+		addr, err := s.Stack.RedisMaster(ctx)
+		if err != nil {
+			return err
+		}
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		defer func() { _ = client.Close() }()
 		keys := client.Scan(ctx, 0, "idempotency:*", 1000).Iterator()
 		for keys.Next(ctx) {
 			err := client.SetArgs(ctx, keys.Val(), "damaged", redis.SetArgs{Mode: "XX", KeepTTL: true}).Err()
@@ -101,7 +102,7 @@ func (s *Scheduler) damageRecords(r *Run) {
 			}
 		}
 		return keys.Err()
-	})
+	}
 }
 
 const (
@@ -121,111 +122,93 @@ const (
 
 // sentinelKinds take the place of the kinds that need a single Redis, which Sentinel would answer
 // with a failover.
-var sentinelKinds = each([]Kind{
-	{Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable, draw: ofPair((*Scheduler).failover)},
+var sentinelKinds = append(each([]Kind{
+	// Resumed, it takes itself for the master until Sentinel demotes it, and it drops the writes
+	// that the new one does not have.
+	{
+		Name: "redis failover", Weight: failovers, Breaks: []Damage{RedisLoses}, Excuses: redisUnreachable,
+		command: "pause master", draw: failover,
+	},
 	{
 		Name: "redis failover while the replica lags", Weight: failovers, Breaks: []Damage{RedisLoses}, Counts: true,
-		Excuses: redisUnreachable, traffic: true, draw: ofPair((*Scheduler).failoverWithLoss),
+		Excuses: redisUnreachable, traffic: true, command: "kill master", draw: failoverWithLoss,
 	},
-	{Name: "redis replica kill", draw: ofPair((*Scheduler).killRedisReplica)},
-	{Name: "sentinel kill", command: "kill sentinel-1..3"}, // two are left, which are enough for a quorum
-}, func(k *Kind) { k.Victim, k.Needs = Redis, Sentinel })
+	{Name: "redis replica kill", command: "kill copy"}, // which no client should notice
+}, func(k *Kind) { k.Victim, k.Needs, k.victims = Redis, Sentinel, []string{stack.Redis} }),
+	// Two are left, which are enough for a quorum.
+	Kind{Name: "sentinel kill", Victim: Redis, Needs: Sentinel, command: "kill sentinel-1..3"})
 
-// pair is the two servers of Redis as they were before a run.
-type pair struct{ master, replica string }
-
-// ofPair has a run wait until both servers are ready.
-func ofPair(draw func(*Scheduler, *Run, *pair)) draw {
-	return func(s *Scheduler, r *Run) {
-		p := &pair{}
-		r.victims = []string{stack.Redis}
-		r.prepare = func(ctx context.Context) error {
-			return wait.For(ctx, readyTimeout, askAgain, func(ctx context.Context) error {
-				services, _, err := s.Stack.Status(ctx)
-				if *p = pairOf(services); err == nil && (p.master == "" || p.replica == "") {
-					err = ErrNotFired
-				}
-				return err
-			})
+// ready waits until both servers of Redis are ready for a failover, and notes which is which.
+func (s *Scheduler) ready(ctx context.Context) error {
+	return wait.For(ctx, readyTimeout, askAgain, func(ctx context.Context) error {
+		services, _, err := s.Stack.Status(ctx)
+		if s.master, s.copy = pairOf(services); err == nil && (s.master == "" || s.copy == "") {
+			err = ErrNotFired
 		}
-		draw(s, r, p)
-	}
+		return err
+	})
 }
 
-// pairOf are the servers that are ready for a failover.
-func pairOf(services []stack.ServiceStatus) (p pair) {
+// pairOf are the servers that are ready.
+func pairOf(services []stack.ServiceStatus) (master, replica string) {
+	roles := map[string]string{}
 	for _, service := range services {
-		switch {
-		case service.State != "ready":
-		case service.Role == "master":
-			p.master = service.Name
-		case service.Role == "replica":
-			p.replica = service.Name
+		if service.State == "ready" {
+			roles[service.Role] = service.Name
 		}
 	}
-	return p
+	return roles["master"], roles["replica"]
 }
 
-// failover pauses the master until Sentinel has promoted the replica. Resumed, it takes itself for
-// the master until Sentinel demotes it, and it drops the writes that the new one does not have.
-func (s *Scheduler) failover(r *Run, p *pair) {
-	r.inject = func(ctx context.Context) error { return s.loseMaster(ctx, r, p, "pause") }
-	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "resume", p.master) }
+// failover breaks the master, waits until Sentinel has promoted the other server, and notes how
+// long that took.
+func failover(s *Scheduler, r *Run) {
+	breaks := r.inject
+	r.inject = steps(breaks, func(ctx context.Context) error {
+		began := time.Now()
+		err := wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
+			master, err := s.Stack.RedisMaster(ctx)
+			if err == nil && master != s.Stack.Addr(s.copy) {
+				err = fmt.Errorf("wait for Sentinel to promote %s: master is %s", s.copy, master)
+			}
+			return err
+		})
+		r.Promotion = time.Since(began)
+		return err
+	})
 }
 
 // failoverWithLoss kills the master while the replica is behind, so that Sentinel promotes a server
 // that lacks acknowledged writes. It counts the events among these.
-func (s *Scheduler) failoverWithLoss(r *Run, p *pair) {
-	lag := s.Pause(shortestLag, longestLag)
+func failoverWithLoss(s *Scheduler, r *Run) {
+	failover(s, r)
+	kill, start, lag := r.inject, r.heal, s.Pause(shortestLag, longestLag)
 	r.Label += fmt.Sprintf(" by %.1f s", lag.Seconds())
 	r.inject = steps(s.do("partition", stack.RedisReplica, stack.Redis), pause(lag), func(ctx context.Context) (err error) {
-		r.Hits, err = missing(ctx, s.Stack.Addr(p.replica), s.Stack.Addr(p.master))
+		r.Hits, err = missing(ctx, s.Stack.Addr(s.copy), s.Stack.Addr(s.master))
 		if err != nil || r.Hits == 0 {
 			return errors.Join(err, ErrNotFired)
 		}
-		return s.loseMaster(ctx, r, p, "kill")
-	})
+		return nil
+	}, kill)
 	r.heal = func(ctx context.Context) error {
-		return errors.Join(s.Stack.Do(ctx, "heal", stack.RedisReplica, stack.Redis), s.Stack.Do(ctx, "start", p.master))
+		return errors.Join(s.do("heal", stack.RedisReplica, stack.Redis)(ctx), start(ctx))
 	}
 }
 
-// missing counts the events in the master's stream that are not in its replica's.
+// missing counts the events that the master has in its stream, and its replica lacks.
 func missing(ctx context.Context, replica, master string) (int, error) {
-	behind := redis.NewClient(&redis.Options{Addr: replica})
-	ahead := redis.NewClient(&redis.Options{Addr: master})
-	defer func() { _, _ = behind.Close(), ahead.Close() }()
-	last, err := behind.XRevRangeN(ctx, books.EventStream, "+", "-", 1).Result()
+	behind, err := streamLength(ctx, replica)
 	if err != nil {
 		return 0, err
 	}
-	after := "-"
-	if len(last) > 0 {
-		after = "(" + last[0].ID
-	}
-	events, err := ahead.XRange(ctx, books.EventStream, after, "+").Result()
-	return len(events), err
+	ahead, err := streamLength(ctx, master)
+	return ahead - behind, err
 }
 
-// killRedisReplica takes the copy away, which no client should notice.
-func (s *Scheduler) killRedisReplica(r *Run, p *pair) {
-	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "kill", p.replica) }
-	r.heal = func(ctx context.Context) error { return s.Stack.Do(ctx, "start", p.replica) }
-}
-
-// loseMaster breaks the master, waits until the other server is one, and notes how long that took.
-func (s *Scheduler) loseMaster(ctx context.Context, r *Run, p *pair, verb string) error {
-	if err := s.Stack.Do(ctx, verb, p.master); err != nil {
-		return err
-	}
-	began := time.Now()
-	err := wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
-		master, err := s.Stack.RedisMaster(ctx)
-		if err == nil && master != s.Stack.Addr(p.replica) {
-			err = fmt.Errorf("wait for Sentinel to promote %s: master is %s", p.replica, master)
-		}
-		return err
-	})
-	r.Promotion = time.Since(began)
-	return err
+func streamLength(ctx context.Context, addr string) (int, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = client.Close() }()
+	n, err := client.XLen(ctx, books.EventStream).Result()
+	return int(n), err
 }

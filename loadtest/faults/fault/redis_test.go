@@ -55,7 +55,10 @@ func TestRun_BreaksNothingWhenItsVictimIsNotReady(t *testing.T) {
 func TestPairOf_NeedsBothServersReady(t *testing.T) {
 	t.Parallel()
 	first, second := stack.ServiceStatus{Name: "redis", State: "ready", Role: "replica"}, stack.ServiceStatus{Name: "redis-replica", State: "ready", Role: "master"}
-	require.Equal(t, pair{"redis-replica", "redis"}, pairOf([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}))
+	nginx := stack.ServiceStatus{Name: "nginx", State: "ready"}
+	master, replica := pairOf([]stack.ServiceStatus{nginx, first, second})
+	require.Equal(t, []string{"redis-replica", "redis"}, []string{master, replica})
 	first.State = "not ready"
-	require.Equal(t, pair{"redis-replica", ""}, pairOf([]stack.ServiceStatus{{Name: "nginx", State: "ready"}, first, second}), "its copy is not up to date")
+	master, replica = pairOf([]stack.ServiceStatus{nginx, first, second})
+	require.Equal(t, []string{"redis-replica", ""}, []string{master, replica}, "its copy is not up to date")
 }

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,12 +27,16 @@ var paused = slices.Concat([]books.Rule{verify.LeaseKept}, interrupted)
 var replicaKinds = each([]Kind{
 	{Name: "replica kill", Excuses: interrupted, command: "kill api-1..2"},
 	{Name: "both replicas kill", Excuses: interrupted, command: "kill api-1; kill api-2"}, // none is left to take over
-	{Name: "nginx passes on while a replica dies", Excuses: interrupted, Counts: true, traffic: true, draw: (*Scheduler).dieUnderLoad},
+	{
+		Name: "nginx passes on while a replica dies", Excuses: interrupted, Counts: true, traffic: true,
+		victims: stack.Replicas, command: "kill api-1..2", draw: (*Scheduler).dieUnderLoad,
+	},
 	{Name: "replica pause", Excuses: paused, Hold: pastLease, command: "pause api-1..2"},
 	{Name: "replica pause past the nginx timeout", Excuses: paused, Hold: pastNginx, command: "pause api-1..2"},
 	{
 		Name: "replica pause while products change", Excuses: paused, Hold: pastNginx, Counts: true,
-		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx}, command: "pause api-1..2", draw: (*Scheduler).pauseWhileRestocking,
+		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx},
+		command: "pause api-1..2", draw: restocking(underWay),
 	},
 }, func(k *Kind) { k.Victim = Replicas })
 
@@ -44,52 +49,40 @@ const (
 	slowed = 300 * time.Millisecond
 	// arriving is the time for these requests to arrive.
 	arriving = 2 * slowed
-)
-
-// dieUnderLoad kills a replica that runs many requests, also some without a key, so that nginx
-// passes on what was being executed. It counts that: each has reached two replicas.
-func (s *Scheduler) dieUnderLoad(r *Run) {
-	s.command(r, "kill api-1..2")
-	kill, start, before, passed := r.inject, r.heal, 0, func() int { return 0 }
-	r.victims = stack.Replicas
-	r.inject = func(ctx context.Context) (err error) {
-		if before, err = s.Stack.PassedOn(); err != nil {
-			return err
-		}
-		if err := s.do("slow", r.Dies, stack.Postgres, slowed.String())(ctx); err != nil {
-			return err
-		}
-		passed = s.Clients.Restock(ctx, r.Dies, restocked, passedOn)
-		return steps(pause(arriving), kill)(ctx)
-	}
-	r.heal = func(ctx context.Context) error {
-		passed()
-		after, err := s.Stack.PassedOn()
-		r.Hits = after - before
-		return errors.Join(err, s.do("heal", r.Dies, stack.Postgres)(ctx), start(ctx))
-	}
-}
-
-const (
 	// restocked is how many products change at once when a replica is paused: enough that some wait
 	// for the processor, between two instructions, underWay after they began.
 	restocked = 200
 	underWay  = 30 * time.Millisecond
-	// passedOn is longer than any of them takes at a replica, and shorter than nginx waits.
-	passedOn = 10 * time.Second
 )
 
-// pauseWhileRestocking pauses a replica in the middle of changes of products, past the nginx
-// timeout. It counts those that nginx passed on: the replica still has their first copies.
-func (s *Scheduler) pauseWhileRestocking(r *Run) {
-	stop, resume, passed := r.inject, r.heal, func() int { return 0 }
-	r.inject = func(ctx context.Context) error {
-		passed = s.Clients.Restock(ctx, r.Pauses, restocked, passedOn)
-		return steps(pause(underWay), stop)(ctx)
+// restocking has products change while a replica dies or pauses, some without a key. It counts what
+// nginx passes on: each such request has reached two replicas.
+func restocking(underWay time.Duration) draw {
+	return func(s *Scheduler, r *Run) {
+		breaks, heal, before, answered := r.inject, r.heal, 0, func() {}
+		r.inject = func(ctx context.Context) (err error) {
+			if before, err = s.Stack.PassedOn(); err != nil {
+				return err
+			}
+			answered = s.Clients.Restock(ctx, cmp.Or(r.Dies, r.Pauses), restocked)
+			return steps(pause(underWay), breaks)(ctx)
+		}
+		r.heal = func(ctx context.Context) error {
+			answered()
+			after, err := s.Stack.PassedOn()
+			r.Hits = after - before
+			return errors.Join(err, heal(ctx))
+		}
 	}
+}
+
+// dieUnderLoad kills a replica that runs many requests.
+func (s *Scheduler) dieUnderLoad(r *Run) {
+	restocking(arriving)(s, r)
+	kill, start := r.inject, r.heal
+	r.inject = steps(s.do("slow", r.Dies, stack.Postgres, slowed.String()), kill)
 	r.heal = func(ctx context.Context) error {
-		r.Hits = max(r.Hits, passed()) // and the first copies wait
-		return resume(ctx)
+		return errors.Join(s.do("heal", r.Dies, stack.Postgres)(ctx), start(ctx))
 	}
 }
 
@@ -125,52 +118,53 @@ func deaths() (kinds []Kind) {
 		kinds = append(kinds, Kind{Name: "kill " + point, Excuses: interrupted, draw: func(s *Scheduler, r *Run) {
 			r.Dies = s.replica()
 			r.Label, r.victims = "kill "+r.Dies+" "+point, []string{r.Dies}
-			s.dieAt(r, point)
+			s.dieAt(r, point, r.Dies)
 		}})
 	}
 	return kinds
 }
 
-// dieAt kills the replica that Dies at an instruction.
-func (s *Scheduler) dieAt(r *Run, point string) {
-	replica, skip := r.Dies, s.random.IntN(20)
+// killRelay kills the replica whose relay holds the lease.
+func (s *Scheduler) killRelay(r *Run) { s.dieAt(r, afterPublish, stack.Replicas...) }
+
+// dieAt kills one of these replicas at an instruction.
+func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {
+	skip := s.random.IntN(20)
 	if point == "before-provider" || point == "after-provider" {
 		skip = s.random.IntN(5) // rarer
 	}
+	dead := func(ctx context.Context) bool {
+		return slices.ContainsFunc(replicas, func(replica string) bool { return !s.lives(ctx, replica) })
+	}
+	disarm := func(ctx context.Context) {
+		for _, replica := range replicas {
+			_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
+		}
+	}
 	r.inject = func(ctx context.Context) error {
-		err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
-		if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
-			return err
+		defer disarm(ctx)
+		for _, replica := range replicas {
+			err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
+			if err != nil && s.lives(ctx, replica) { // otherwise it has died there before it could answer
+				return err
+			}
 		}
 		r.Died = time.Now()
 		return until(ctx, func() bool {
 			looked := time.Now()
-			lives := s.lives(ctx, replica)
-			if lives {
-				r.Died = looked
+			if dead(ctx) {
+				return true
 			}
-			return !lives
+			r.Died = looked
+			return false
 		})
 	}
-	r.heal = func(ctx context.Context) error {
-		_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
-		return s.Stack.Do(ctx, "start", replica)
-	}
-}
-
-// killRelay kills the replica whose relay holds the lease: it tries one after the other.
-func (s *Scheduler) killRelay(r *Run) {
-	first, second := &Run{Dies: stack.API1}, &Run{Dies: stack.API2}
-	s.dieAt(first, afterPublish)
-	s.dieAt(second, afterPublish)
-	r.inject = func(ctx context.Context) error {
-		err := first.inject(ctx)
-		if !errors.Is(err, ErrNotFired) {
-			return err
+	r.heal = func(ctx context.Context) (err error) {
+		for _, replica := range replicas {
+			err = errors.Join(err, s.Stack.Do(ctx, "start", replica))
 		}
-		return errors.Join(s.failpoint(ctx, http.MethodDelete, first.Dies, ""), second.inject(ctx))
+		return err
 	}
-	r.heal = func(ctx context.Context) error { return errors.Join(first.heal(ctx), second.heal(ctx)) }
 }
 
 // pauseRequest stops one request at an instruction, past its lease, while the replica goes on.
@@ -191,8 +185,7 @@ func (s *Scheduler) pauseRequest(r *Run) {
 
 // failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
 func (s *Scheduler) failpoint(ctx context.Context, method, replica, point string) error {
-	_, err := shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "")
-	return err
+	return shop.Ask(ctx, method, "http://"+s.Stack.Ops(replica)+"/failpoints"+point, "", nil)
 }
 
 // until waits for a failpoint to fire.

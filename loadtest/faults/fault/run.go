@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +50,8 @@ type Run struct {
 	Promotion time.Duration
 
 	prepare step // nil: nothing to wait for
-	unready bool // prepare failed
 	inject  step
 	heal    step // nil: nothing is left
-	// gathered is the name of the clients that a run gathers, which their keys have.
-	gathered string
 }
 
 // ErrNotFired says that nothing was broken: no request reached an armed failpoint, or the victim
@@ -63,20 +61,19 @@ var ErrNotFired = errors.New("no request reached it in time")
 // Prepare waits until the fault can be injected. When that takes too long, Inject returns
 // ErrNotFired.
 func (r *Run) Prepare(ctx context.Context) {
-	r.unready = r.prepare != nil && r.prepare(ctx) != nil
+	if r.prepare != nil && r.prepare(ctx) != nil {
+		r.inject, r.heal = func(context.Context) error { return ErrNotFired }, nil
+	}
 }
 
 // Inject breaks the victim.
 func (r *Run) Inject(ctx context.Context) error {
-	if r.unready {
-		return wrap("inject "+r.Label, ErrNotFired)
-	}
 	return wrap("inject "+r.Label, r.inject(ctx))
 }
 
 // Heal repairs it. It may be called again.
 func (r *Run) Heal(ctx context.Context) error {
-	if r.unready || r.heal == nil {
+	if r.heal == nil {
 		return nil
 	}
 	return wrap("heal "+r.Label, r.heal(ctx))
@@ -109,13 +106,16 @@ func pause(d time.Duration) step {
 	return func(ctx context.Context) error { return wait.Pause(ctx, d) }
 }
 
-// do is a command of the stack's switchboard. PostgreSQL is the server that takes writes, whichever
-// that is by then.
+// do is a command of the stack's switchboard. It names some servers by what they are by then:
+// PostgreSQL is the one that takes writes.
 func (s *Scheduler) do(verb string, args ...string) step {
 	return func(ctx context.Context) error {
+		roles := map[string]string{
+			stack.Postgres: s.Stack.Primary(), "standby": s.Stack.StandbyServer(), "master": s.master, "copy": s.copy,
+		}
 		now := slices.Clone(args)
-		if i := slices.Index(now, stack.Postgres); i >= 0 {
-			now[i] = s.Stack.Primary()
+		for i, name := range now {
+			now[i] = cmp.Or(roles[name], name)
 		}
 		return s.Stack.Do(ctx, verb, now...)
 	}

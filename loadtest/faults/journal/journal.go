@@ -30,16 +30,15 @@ type Attempt struct {
 	Via         string  `json:"via"`         // the endpoint that it was sent to: nginx or a replica
 	RequestID   string  `json:"request_id"`  // as its client set it; no other attempt of the campaign has it
 
-	Replica    string        `json:"replica,omitempty"` // who answered
-	Status     int           `json:"status,omitempty"`
-	Code       string        `json:"code,omitempty"` // of a problem
-	Replayed   bool          `json:"replayed,omitempty"`
-	Body       string        `json:"body,omitempty"`     // SHA-256 of the answer's body, in hexadecimal
-	Resource   string        `json:"resource,omitempty"` // ID in a 2xx
-	RetryAfter time.Duration `json:"retry_after,omitempty"`
-	Error      string        `json:"error,omitempty"` // why there was no whole answer
-	LookUp     *LookUp       `json:"look_up,omitempty"`
-	Change     *Change       `json:"change,omitempty"`
+	Replica  string  `json:"replica,omitempty"` // who answered
+	Status   int     `json:"status,omitempty"`
+	Code     string  `json:"code,omitempty"` // of a problem
+	Replayed bool    `json:"replayed,omitempty"`
+	Body     string  `json:"body,omitempty"`     // SHA-256 of the answer's body, in hexadecimal
+	Resource string  `json:"resource,omitempty"` // ID in a 2xx
+	Error    string  `json:"error,omitempty"`    // why there was no whole answer
+	LookUp   *LookUp `json:"look_up,omitempty"`
+	Change   *Change `json:"change,omitempty"`
 }
 
 // Change is what an attempt does to a product or customer whose history is checked, and what its
@@ -67,17 +66,8 @@ func (c *Change) String() string {
 	if c == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %d of %s", c.Kind, c.Amount, c.Of)
-	if c.IfMatch > 0 {
-		text += fmt.Sprintf(" if it is version %d", c.IfMatch)
-	}
-	if c.Stock != nil {
-		text += fmt.Sprintf(", told %d", *c.Stock)
-	}
-	if c.Version > 0 {
-		text += fmt.Sprintf(" (version %d)", c.Version)
-	}
-	return text
+	text, _ := json.Marshal(c) // strings and numbers
+	return string(text)
 }
 
 // LookUp is what GET /v1/idempotency-keys/{key} says about a key.
@@ -190,7 +180,6 @@ type Writer struct {
 	out      *bufio.Writer
 	encoder  *json.Encoder
 	attempts []Attempt
-	err      error
 }
 
 // NewWriter writes to out.
@@ -204,9 +193,7 @@ func (w *Writer) Add(a Attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempts = append(w.attempts, a)
-	if err := w.encoder.Encode(a); err != nil && w.err == nil {
-		w.err = fmt.Errorf("write the journal: %w", err)
-	}
+	_ = w.encoder.Encode(a) // the buffer keeps its first error
 }
 
 // Attempts are all that were entered so far.
@@ -220,33 +207,22 @@ func (w *Writer) Attempts() []Attempt {
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.out.Flush(); err != nil && w.err == nil {
-		w.err = fmt.Errorf("write the journal: %w", err)
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
 	}
-	return w.err
+	return nil
 }
 
-// ErrTorn says that the last line is incomplete: the campaign was killed while it wrote. The lines
-// before it are good.
-var ErrTorn = errors.New("the journal's last line is torn")
-
-// Read returns the attempts of a journal, with ErrTorn all but the last. A bad line with others
-// after it is damage, and another error.
+// Read returns the attempts of a journal up to the first error. It is [io.ErrUnexpectedEOF] if the
+// last line is torn: the campaign was killed while it wrote.
 func Read(in io.Reader) (attempts []Attempt, err error) {
-	for lines := bufio.NewReader(in); ; {
-		line, err := lines.ReadBytes('\n') // each ends with its line feed
-		number := len(attempts) + 1
-		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
+	for lines := json.NewDecoder(in); ; {
+		var a Attempt
+		if err := lines.Decode(&a); errors.Is(err, io.EOF) {
 			return attempts, nil
-		case errors.Is(err, io.EOF):
-			return attempts, fmt.Errorf("line %d: %w", number, ErrTorn)
-		case err == nil:
-			attempts = append(attempts, Attempt{})
-			err = json.Unmarshal(line, &attempts[number-1])
+		} else if err != nil {
+			return attempts, fmt.Errorf("read the journal, line %d: %w", len(attempts)+1, err)
 		}
-		if err != nil {
-			return attempts[:number-1], fmt.Errorf("read the journal, line %d: %w", number, err)
-		}
+		attempts = append(attempts, a)
 	}
 }

@@ -1,10 +1,8 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,12 +38,10 @@ type Clients struct {
 	n    int
 	open open
 
-	over     chan struct{} // closed by end, when they shop no more
-	end      func()
-	later    sync.WaitGroup // what is sent again
-	refusals atomic.Int64   // of RefuseDuring so far
-	restocks atomic.Int64   // of Restock
-	steady   atomic.Int64   // orders of Steady
+	over    chan struct{} // closed by end, when they shop no more
+	end     func()
+	later   sync.WaitGroup // what is sent again
+	passers atomic.Int64   // actions of clients that come for one thing, so far
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
@@ -56,17 +52,13 @@ func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
 
 // Run shops until ctx ends, and returns when every client has its last answer.
 func (c *Clients) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	for id := range c.n {
-		group.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				a := c.action(id, n)
-				a.act(context.WithoutCancel(ctx))
-				_ = wait.Pause(ctx, time.Duration(a.random.Int64N(int64(thinkTime))))
-			}
-		})
-	}
-	group.Wait()
+	sideBySide(c.n, func(id int) int {
+		for n := 0; ctx.Err() == nil; n++ {
+			c.action(id, n).act(context.WithoutCancel(ctx))
+			_ = wait.Pause(ctx, rand.N(thinkTime))
+		}
+		return 0
+	})
 	c.end()
 	c.later.Wait()
 }
@@ -81,12 +73,9 @@ func (c *Clients) Finish(ctx context.Context, everything bool) {
 		}
 		var group errgroup.Group
 		group.SetLimit(finishers)
-		for i, r := range undecided {
-			r.Via, r.Purpose = nginx, journal.Finishing
-			group.Go(func() error {
-				c.call(ctx, r, rand.New(rand.NewPCG(c.seed, uint64(i))))
-				return nil
-			})
+		for _, r := range undecided {
+			r.Via, r.Purpose, r.Leaves = nginx, journal.Finishing, false
+			group.Go(func() error { c.call(ctx, r); return nil })
 		}
 		_ = group.Wait() // they return none
 	}
@@ -104,27 +93,19 @@ func sideBySide(n int, do func(i int) int) (sum int) {
 }
 
 // call sends a request until it is answered, and keeps it for Finish if it is not. One without a
-// key is sent once.
-func (c *Clients) call(ctx context.Context, r Request, random *rand.Rand) journal.Attempt {
-	if r.Key == "" {
-		return c.wire.Once(ctx, r, 1)
+// key is sent once, and so is one whose client leaves.
+func (c *Clients) call(ctx context.Context, r Request) (a journal.Attempt) {
+	c.open.add(r)
+	if r.Leaves || r.Key == "" {
+		a = c.wire.Once(ctx, r, 1)
+	} else {
+		a = c.wire.Call(ctx, r)
 	}
-	c.open.add(r, false)
-	return c.answered(r, c.wire.Call(ctx, r, random))
-}
-
-// abandon sends a request once; its client does not retry, whatever the answer.
-func (c *Clients) abandon(ctx context.Context, r Request) journal.Outcome {
-	c.open.add(r, true)
-	return c.answered(r, c.wire.Once(ctx, r, 1)).Outcome()
-}
-
-func (c *Clients) answered(r Request, a journal.Attempt) journal.Attempt {
 	c.open.answered(r, a.Outcome())
 	return a
 }
 
-// action is one of the things that a client does. All of its choices follow from its number and the
+// action is one of the things that a client does. What it asks for follows from its number and the
 // campaign's seed, however the actions before it went. It is not safe for concurrent use.
 type action struct {
 	*Clients
@@ -136,73 +117,67 @@ func (c *Clients) action(id, n int) *action {
 	return &action{c, id, n, rand.New(rand.NewPCG(c.seed, uint64(id)<<40|uint64(n)))}
 }
 
-// fork makes a source for one request: the number of its attempts is not known.
-func (a *action) fork() *rand.Rand {
-	return rand.New(rand.NewPCG(a.random.Uint64(), a.random.Uint64()))
-}
+// passer is an action of a client that comes for one thing.
+func (c *Clients) passer() *action { return c.action(-1, int(c.passers.Add(1))) }
 
 // chance is true in this share of all cases.
 func (a *action) chance(share float64) bool { return a.random.Float64() < share }
 
 // do sends a request until it is answered.
 func (a *action) do(ctx context.Context, r Request) journal.Attempt {
-	random := a.fork()
 	a.repeat(ctx, r)
-	looks, via := a.chance(lookedUp), randomEndpoint(a.random)
-	answer := a.call(ctx, r, random)
+	looks := a.chance(lookedUp)
+	answer := a.call(ctx, r)
 	if looks {
-		a.wire.LookUp(ctx, r, via)
+		a.wire.LookUp(ctx, r, "")
 	}
 	return answer
 }
 
-// repeat draws whether a request is to be sent again when it is over, and when.
+// repeat draws whether a request is to be sent again when it is over.
 func (a *action) repeat(ctx context.Context, r Request) {
-	again, random := a.chance(resend), a.fork()
-	if !again {
+	if !a.chance(resend) {
 		return
 	}
 	a.later.Go(func() {
 		select {
-		case <-time.After(soonestAgain + time.Duration(random.Int64N(int64(latestAgain)))):
+		case <-time.After(soonestAgain + rand.N(latestAgain)):
 		case <-a.over:
 		}
-		r.Via, r.Purpose, r.Prefer = "", journal.Again, preference(random)
-		a.call(ctx, r, random)
+		r.Via, r.Purpose, r.Prefer = "", journal.Again, preference()
+		a.call(ctx, r)
 	})
 }
 
 // preference is what a duplicate asks for.
-func preference(random *rand.Rand) string {
-	if random.Float64() < waits {
+func preference() string {
+	if rand.Float64() < waits {
 		return "wait=2"
 	}
 	return ""
 }
 
-// open holds the requests that are not decided yet. Decided ones are dropped: a campaign of hours
-// makes millions. The zero value is empty; it is safe for concurrent use.
+// open holds the requests that are not decided yet, by their keys and fingerprints. Decided ones
+// are dropped: a campaign of hours makes millions. The zero value is empty; it is safe for
+// concurrent use.
 type open struct {
 	mu   sync.Mutex
-	keys map[books.KeyID]*openKey
+	keys map[books.KeyID]map[string]Request
 }
 
-type openKey struct {
-	requests map[string]Request // all that the key is used for, by their fingerprints
-	left     bool               // its client does not come back
-}
-
-func (o *open) add(r Request, left bool) {
+func (o *open) add(r Request) {
+	if r.Key == "" {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	id := books.KeyID{Account: r.Account, Key: r.Key}
 	if o.keys == nil {
-		o.keys = map[books.KeyID]*openKey{}
+		o.keys = map[books.KeyID]map[string]Request{}
 	}
-	if o.keys[id] == nil {
-		o.keys[id] = &openKey{requests: map[string]Request{}}
+	if o.keys[r.id()] == nil {
+		o.keys[r.id()] = map[string]Request{}
 	}
-	o.keys[id].requests[r.fingerprint()], o.keys[id].left = r, left
+	o.keys[r.id()][r.fingerprint()] = r
 }
 
 // answered takes in the outcome of a request. The key is decided when one of its requests has a
@@ -210,35 +185,24 @@ func (o *open) add(r Request, left bool) {
 func (o *open) answered(r Request, outcome journal.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	id := books.KeyID{Account: r.Account, Key: r.Key}
-	switch key := o.keys[id]; {
-	case key == nil:
-	case outcome == journal.Succeeded, outcome == journal.Refused, outcome == journal.Expired:
-		delete(o.keys, id)
-	case outcome == journal.TurnedAway && key.left: // nothing was begun, and nobody asks for it any more
-		delete(o.keys, id)
+	switch {
 	case outcome == journal.Reused:
-		if delete(key.requests, r.fingerprint()); len(key.requests) == 0 {
-			delete(o.keys, id)
-		}
+		delete(o.keys[r.id()], r.fingerprint())
+	case outcome.Decided(), outcome == journal.TurnedAway && r.Leaves: // nothing was begun, and nobody asks for it
+		delete(o.keys, r.id())
 	}
 }
 
 // list returns the open requests; those of clients that left only with everything.
-func (o *open) list(everything bool) []Request {
+func (o *open) list(everything bool) (all []Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var all []Request
-	for _, key := range o.keys {
-		if key.left && !everything {
-			continue
-		}
-		for _, r := range key.requests {
-			all = append(all, r)
+	for _, requests := range o.keys {
+		for _, r := range requests {
+			if everything || !r.Leaves {
+				all = append(all, r)
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Request) int {
-		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Account, b.Account), slices.Compare(a.Body, b.Body))
-	})
 	return all
 }

@@ -131,7 +131,7 @@ func TestBurst_ReachesBothReplicasWithOneRequest(t *testing.T) {
 	for n := range 40 {
 		f, wire := newFakeShop(t)
 		a := clientsOf(t, wire, 1).action(3, n)
-		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()))
+		is := a.burst(t.Context(), a.order("sk_test_demo", a.ampleItems()...))
 		require.NotEmpty(t, is.Resource)
 		all := f.requests()
 		times := map[string]int{}
@@ -181,7 +181,7 @@ func TestRepeat_SendsWhatIsLeftInTheEnd(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	for n := range 100 {
 		a := c.action(0, n)
-		a.repeat(t.Context(), a.order("sk_test_demo", nil))
+		a.repeat(t.Context(), a.order("sk_test_demo"))
 	}
 	require.Empty(t, wire.Journal.Attempts())
 	c.end()
@@ -224,14 +224,14 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 	}
 	c := clientsOf(t, wire, 1)
 	a := c.action(0, 0)
-	asked, left := a.order("sk_test_demo", a.ampleItems()), a.request("sk_test_demo", "payment", "/orders/o/payments", map[string]any{})
+	asked, left := a.order("sk_test_demo", a.ampleItems()...), a.request("sk_test_demo", "payment", "o", map[string]any{})
 	other := asked
 	other.Body = []byte(`{"another":"order"}`)
 	for _, r := range []Request{asked, other} {
-		c.call(t.Context(), r, anyhow())
+		c.call(t.Context(), r)
 	}
-	left.Via = api1
-	c.abandon(t.Context(), left)
+	left.Via, left.Leaves = api1, true
+	c.call(t.Context(), left)
 	require.Len(t, c.open.list(false), 2)
 	require.Len(t, c.open.list(true), 3)
 
@@ -253,13 +253,13 @@ func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 	var o open
 	first := Request{Account: "a", Key: "k", Body: []byte("1")}
 	second := Request{Account: "a", Key: "k", Body: []byte("2")}
-	o.add(first, false)
-	o.add(second, false)
+	o.add(first)
+	o.add(second)
 	o.answered(second, journal.Reused)
 	require.Equal(t, []Request{first}, o.list(false))
 	o.answered(first, journal.Unknown)
 	require.Equal(t, []Request{first}, o.list(false))
-	o.add(second, false)
+	o.add(second)
 	o.answered(second, journal.Refused)
 	require.Empty(t, o.list(true), "the key has its end")
 }

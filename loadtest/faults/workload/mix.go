@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,18 +73,17 @@ func (a *action) act(ctx context.Context) {
 }
 
 func (a *action) buy(ctx context.Context, account string) {
-	placed := a.do(ctx, a.order(account, a.ampleItems()))
+	placed := a.do(ctx, a.order(account, a.ampleItems()...))
 	if placed.Resource == "" {
 		return
 	}
-	method := a.method()
+	payment := a.payment(account, placed.Resource, a.method())
 	if a.chance(testsCards) {
-		method = a.testCards(ctx, account, placed.Resource)
+		payment = a.testCards(ctx, account, placed.Resource)
 	}
-	payment := a.payment(account, placed.Resource, method)
 	var paid journal.Attempt
 	if a.chance(regretted) {
-		paid = a.race(ctx, payment, a.cancel(account, placed.Resource))[0]
+		paid = a.race(ctx, payment, a.cancel(account, placed.Resource))
 	} else {
 		paid = a.sendAnyhow(ctx, payment)
 	}
@@ -92,44 +92,38 @@ func (a *action) buy(ctx context.Context, account string) {
 	}
 }
 
-// testCards has cards of an order declined, one after the other. It returns the next one, whose
+// testCards has cards of an order declined, one after the other. It returns the next payment, whose
 // charge has to be looked up among those.
-func (a *action) testCards(ctx context.Context, account, order string) (next map[string]any) {
+func (a *action) testCards(ctx context.Context, account, order string) (next Request) {
 	for i := range books.MaxDeclines - 3 + a.random.IntN(6) {
-		r := a.payment(account, order, card("tok_declined"))
-		r.Key += fmt.Sprintf("-declined-%d", i)
-		a.do(ctx, r)
+		a.do(ctx, a.payment(account, order, card("tok_declined")).numbered(i))
 	}
-	return card("tok_charged_revoked")
+	return a.payment(account, order, card("tok_charged_revoked"))
 }
 
 // giveBack asks for a refund, or for two at once, which may be more than was paid.
 func (a *action) giveBack(ctx context.Context, account, payment string) {
-	first := a.refund(account, payment)
-	if !a.chance(refundedTwice) {
-		a.sendAnyhow(ctx, first)
+	if a.chance(refundedTwice) {
+		a.race(ctx, a.refund(account, payment), a.refund(account, payment).numbered(2))
 		return
 	}
-	second := a.refund(account, payment)
-	second.Key += "-2"
-	a.race(ctx, first, second)
+	a.sendAnyhow(ctx, a.refund(account, payment))
 }
 
 // hangUp breaks the connection while an order may be being placed, and does not come back.
 func (a *action) hangUp(ctx context.Context, account string) {
-	r := a.order(account, a.ampleItems())
+	r := a.order(account, a.ampleItems()...)
 	r.Via, r.Purpose = endpoints[a.random.IntN(2)], journal.HangUp // directly: nginx would make up its own mind
-	ctx, cancel := context.WithTimeout(ctx, soonest+time.Duration(a.random.Int64N(int64(latest-soonest))))
-	defer cancel()
-	a.abandon(ctx, r)
+	r.Leaves, r.Patience = true, soonest+rand.N(latest-soonest)
+	a.call(ctx, r)
 }
 
 // sendAnyhow sends a request that moves money once and never again, as a burst, or as one should.
 func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 	switch {
 	case a.chance(neverBack):
-		r.Via, r.Purpose = randomEndpoint(a.random), journal.WalkAway
-		a.abandon(ctx, r)
+		r.Purpose, r.Leaves = journal.WalkAway, true
+		a.call(ctx, r)
 		return journal.Attempt{}
 	case a.chance(duplicated):
 		return a.burst(ctx, r)
@@ -137,13 +131,14 @@ func (a *action) sendAnyhow(ctx context.Context, r Request) journal.Attempt {
 	return a.do(ctx, r)
 }
 
-// race sends two requests about the same thing to the two replicas at once.
-func (a *action) race(ctx context.Context, first, second Request) []journal.Attempt {
-	first.Purpose, second.Purpose = journal.Race, journal.Race
-	first.Via, second.Via = api1, api2
-	a.repeat(ctx, first)
-	a.repeat(ctx, second)
-	return a.together(ctx, first, second)
+// race sends two requests about the same thing to the two replicas at once, and returns the answer
+// to the first.
+func (a *action) race(ctx context.Context, requests ...Request) journal.Attempt {
+	for i := range requests {
+		requests[i].Purpose, requests[i].Via = journal.Race, endpoints[i]
+		a.repeat(ctx, requests[i])
+	}
+	return a.together(ctx, requests...)[0]
 }
 
 // storm asks for the same scarce product in several requests at once, each with a key of its own.
@@ -151,16 +146,14 @@ func (a *action) race(ctx context.Context, first, second Request) []journal.Atte
 func (a *action) storm(ctx context.Context, account string) {
 	requests := make([]Request, 2+a.random.IntN(maxBurst-1))
 	for i := range requests {
-		r := a.order(account, []any{item(scarce, 1+a.random.Int64N(2))})
-		r.Key, r.Purpose, r.Via = fmt.Sprintf("%s-%d", r.Key, i), journal.Storm, endpoints[i%len(endpoints)]
+		r := a.order(account, item(scarce, 1+a.random.Int64N(2))).numbered(i)
+		r.Purpose, r.Via = journal.Storm, endpoints[i%len(endpoints)]
 		a.repeat(ctx, r)
 		requests[i] = r
 	}
 	for i, won := range a.together(ctx, requests...) {
 		if givesUp := a.chance(givenUp); won.Resource != "" && givesUp {
-			r := a.cancel(account, won.Resource)
-			r.Key = fmt.Sprintf("%s-%d", r.Key, i)
-			a.do(ctx, r)
+			a.do(ctx, a.cancel(account, won.Resource).numbered(i))
 		}
 	}
 }
@@ -176,10 +169,8 @@ func (a *action) waitPatiently(ctx context.Context, account string) {
 }
 
 func (a *action) burstOfOrders(ctx context.Context, account string) {
-	a.burst(ctx, a.order(account, a.ampleItems()))
+	a.burst(ctx, a.order(account, a.ampleItems()...))
 }
-
-var endpoints = []string{api1, api2, nginx}
 
 // burst sends one request from 2 to 8 places at once, at both replicas and nginx; each place
 // retries for itself. It returns an answer that has the resource, if there is one.
@@ -187,13 +178,13 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 	places := make([]Request, 2+a.random.IntN(maxBurst-1))
 	for i := range places {
 		places[i] = r
-		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference(a.random)
+		places[i].Purpose, places[i].Via, places[i].Prefer = journal.Burst, endpoints[i%len(endpoints)], preference()
 	}
 	a.repeat(ctx, r)
 	if a.chance(lookedUp) {
-		looking := make(chan struct{})
-		go func() { defer close(looking); a.wire.LookUp(ctx, r, nginx) }()
-		defer func() { <-looking }()
+		var looking sync.WaitGroup
+		defer looking.Wait()
+		looking.Go(func() { a.wire.LookUp(ctx, r, nginx) })
 	}
 	answers := a.together(ctx, places...)
 	return answers[max(0, slices.IndexFunc(answers, func(is journal.Attempt) bool { return is.Resource != "" }))]
@@ -201,13 +192,13 @@ func (a *action) burst(ctx context.Context, r Request) journal.Attempt {
 
 // reuse sends a request, and at the same time or after it another one with its key.
 func (a *action) reuse(ctx context.Context, account string) {
-	first := a.order(account, []any{item(ample[0], 1)})
-	second := a.order(account, []any{item(ample[1], 2)})
+	first := a.order(account, item(ample[0], 1))
+	second := a.order(account, item(ample[1], 2))
 	second.Purpose = journal.Reuse
 	switch ending := a.random.Float64(); {
 	case ending < 0.5:
 		a.do(ctx, first)
-		a.call(ctx, second, a.fork())
+		a.call(ctx, second)
 	case ending < 0.75:
 		a.contest(ctx, second)
 	default:
@@ -219,19 +210,18 @@ func (a *action) reuse(ctx context.Context, account string) {
 // contest sends a request beside one with the same key that is refused: the key is free in the end,
 // however they meet.
 func (a *action) contest(ctx context.Context, r Request) {
-	refused := a.order(r.Account, []any{item(a.laterSKU(), 1)})
+	refused := a.order(r.Account, item(a.laterSKU(), 1))
 	refused.Purpose = journal.Refusal
-	random, others := a.fork(), a.fork()
 	var group sync.WaitGroup
-	group.Go(func() { a.wire.Call(ctx, refused, others) })
-	a.call(ctx, r, random)
+	group.Go(func() { a.wire.Call(ctx, refused) })
+	a.call(ctx, r)
 	group.Wait()
 }
 
 // shareKey has two accounts use the same key, each for an order of its own.
 func (a *action) shareKey(ctx context.Context, _ string) {
 	for _, account := range a.shop.Accounts {
-		r := a.order(account, a.ampleItems())
+		r := a.order(account, a.ampleItems()...)
 		r.Purpose = journal.OtherAccount
 		a.do(ctx, r)
 	}
@@ -240,43 +230,61 @@ func (a *action) shareKey(ctx context.Context, _ string) {
 // together sends requests side by side, and returns their last answers.
 func (a *action) together(ctx context.Context, requests ...Request) []journal.Attempt {
 	answers := make([]journal.Attempt, len(requests))
-	var group sync.WaitGroup
-	for i, r := range requests {
-		random := a.fork()
-		group.Go(func() { answers[i] = a.call(ctx, r, random) })
-	}
-	group.Wait()
+	sideBySide(len(requests), func(i int) int {
+		answers[i] = a.call(ctx, requests[i])
+		return 0
+	})
 	return answers
 }
 
+// operations are the methods and paths of what clients ask for. $ stands for the ID of what it is
+// about.
+var operations = map[string]string{
+	"order":        "POST /orders",
+	"payment":      "POST /orders/$/payments",
+	"cancel":       "PATCH /orders/$",
+	"refund":       "POST /payments/$/refunds",
+	"customer":     "POST /customers",
+	"top-up":       "POST /customers/$/top-ups",
+	journal.Rename: "PATCH /customers/$",
+	"product":      "PUT /products/$",
+	"restock":      "PATCH /products/$",
+	"look":         "GET /products/$",
+}
+
 // request makes a new logical request, whose key tells who made it and what for.
-func (a *action) request(account, operation, path string, body any) Request {
+func (a *action) request(account, operation, about string, body map[string]any) Request {
+	method, path, _ := strings.Cut(operations[operation], " ")
 	raw, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation, Path: path, Body: raw,
-		Client: a.id, Purpose: journal.Alone}
+	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation,
+		Method: method, Path: strings.Replace(path, "$", about, 1), Body: raw, Client: a.id, Purpose: journal.Alone}
 }
 
-func (a *action) order(account string, items []any) Request {
-	return a.request(account, "order", "/orders", map[string]any{"customer_id": a.customer(account), "items": items})
+// numbered is one of several requests for one operation.
+func (r Request) numbered(i int) Request {
+	r.Key += fmt.Sprintf("-%d", i)
+	return r
+}
+
+func (a *action) order(account string, items ...any) Request {
+	return a.request(account, "order", "", map[string]any{"customer_id": a.customer(account), "items": items})
 }
 
 func (a *action) payment(account, order string, method map[string]any) Request {
-	return a.request(account, "payment", "/orders/"+order+"/payments", map[string]any{"method": method})
+	return a.request(account, "payment", order, map[string]any{"method": method})
 }
 
 // money is put into a wallet.
 func (a *action) money(account string) Request {
-	path := "/customers/" + a.customer(account) + "/top-ups"
-	return a.request(account, "top-up", path, map[string]any{"amount": shop.Dollars(1 + a.random.Int64N(500))})
+	amount := shop.Dollars(1 + a.random.Int64N(500))
+	return a.request(account, "top-up", a.customer(account), map[string]any{"amount": amount})
 }
 
 func (a *action) cancel(account, order string) Request {
-	r := a.request(account, "cancel", "/orders/"+order, map[string]any{"status": "cancelled"})
-	r.Method = http.MethodPatch
-	return r
+	return a.request(account, "cancel", order, map[string]any{"status": "cancelled"})
 }
 
 // refund is one of all or of a part.
@@ -285,7 +293,7 @@ func (a *action) refund(account, payment string) Request {
 	if a.chance(0.5) {
 		body["amount"] = shop.Dollars(1 + a.random.Int64N(200))
 	}
-	return a.request(account, "refund", "/payments/"+payment+"/refunds", body)
+	return a.request(account, "refund", payment, body)
 }
 
 // method is a wallet, or a card of any temper.

@@ -98,19 +98,13 @@ func TestSell_SendsOneOrderPerBuyerForTheProductOfTheSale(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	c := clientsOf(t, wire, 1)
-	require.NoError(t, c.OpenSale(t.Context(), "one"))
-	require.Equal(t, 7, c.Sell(t.Context(), "one", 7))
+	require.Equal(t, 7, c.Sell(t.Context(), 7))
 	keys := map[string]bool{}
 	for _, s := range f.requests()[1:] {
 		keys[s.key] = true
-		require.Contains(t, s.body, `"sku":"faults-sale-one"`)
+		require.Contains(t, s.body, `"sku":"faults-shelf--1-1"`)
 	}
 	require.Len(t, keys, 7)
-	require.Contains(t, keys, "faults-sale-one-6")
-	wire.Endpoints[nginx] = "http://127.0.0.1:1"
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	require.Error(t, c.OpenSale(ctx, "two"))
 }
 
 func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
@@ -119,7 +113,7 @@ func TestCrowd_OrdersUntilTheEnd(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	sent := c.Crowd(ctx, "one", 5)
+	sent := c.Crowd(ctx, 5)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	attempts := map[string]int{}
@@ -136,7 +130,7 @@ func TestPay_OrdersAndPaysUntilTheEnd(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), payersCome)
 	defer cancel()
-	sent := c.Pay(ctx, "one", 5)
+	sent := c.Pay(ctx, 5)
 	require.Greater(t, sent, 5)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	operations := map[string]int{}
@@ -154,7 +148,7 @@ func TestLeaveUnfinished_HoldsItsConnectionsUntilTheEnd(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, 10, c.LeaveUnfinished(ctx, "", 10))
+	require.Equal(t, 10, c.LeaveUnfinished(ctx, 10))
 	require.Error(t, ctx.Err(), "it lasted until then")
 	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
 	fake.mu.Lock()
@@ -170,7 +164,7 @@ func TestFlood_IsOfOneAccountPastNginx(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	sent := c.Flood(ctx, "one", 3)
+	sent := c.Flood(ctx, 3)
 	require.Len(t, wire.Journal.Attempts(), sent)
 	doors := map[string]bool{}
 	for _, a := range wire.Journal.Attempts() {
@@ -196,7 +190,7 @@ func TestKnock_CountsWhatWasRefused(t *testing.T) {
 	t.Cleanup(wire.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, 3, clientsOf(t, wire, 1).Knock(ctx, "", 3))
+	require.Equal(t, 3, clientsOf(t, wire, 1).Knock(ctx, 3))
 	require.Error(t, ctx.Err(), "it lasted until then")
 	require.Empty(t, wire.Journal.Attempts(), "they are no attempts")
 	mu.Lock()
@@ -216,7 +210,7 @@ func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 	c := clientsOf(t, wire, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	sent := c.Storm(ctx, "one", 1)
+	sent := c.Storm(ctx, 1)
 	all := wire.Journal.Attempts()
 	require.Len(t, all, sent)
 	for i, a := range all[:4] {
@@ -232,7 +226,7 @@ func TestRestock_ChangesEverythingTwiceHalfOfItWithoutAKey(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	c := clientsOf(t, wire, 1)
-	require.Zero(t, c.Restock(t.Context(), api2, 8, time.Minute)())
+	c.Restock(t.Context(), api2, 8)()
 	doors := map[string]int{}
 	for _, s := range f.requests() {
 		if s.method != http.MethodPost {

@@ -32,44 +32,22 @@ func (a *action) refuse(ctx context.Context, account string) {
 // or another proxy, which says of both copies when it read the request.
 func (a *action) refuseAfter(ctx context.Context, account, first, second string, start time.Time) {
 	sku := a.laterSKU()
-	r := a.order(account, []any{item(sku, 1)})
-	r.Purpose, r.Patience, r.Via, r.Start = journal.Refusal, longer, second, start
-	r.Change = &journal.Change{Of: sku, Kind: journal.Add, Amount: -1}
-	corrects, random := a.chance(corrected) && start.IsZero(), a.fork()
-	if !start.IsZero() {
-		random = nil // another endpoint would have another time
-	}
+	r := a.order(account, item(sku, 1))
+	r.Purpose, r.Patience, r.Via, r.Start, r.Change = journal.Refusal, longer, second, start, adds(sku, -1)
+	corrects := a.chance(corrected) && start.IsZero()
 	older := a.sendOlder(ctx, r, first)
-	answer := a.wire.Call(ctx, r, random)
+	answer := a.wire.Call(ctx, r)
 	r.Start = time.Time{}
 	appears := a.put(account, sku, ampleStock)
 	appears.Via, appears.Patience = nginx, hasty
-	a.call(ctx, appears, a.fork()) // without the product no copy can act
+	a.call(ctx, appears) // without the product no copy can act
 	switch {
 	case corrects:
-		a.do(ctx, a.order(account, a.ampleItems())) // 409 while an older copy holds the key
+		a.do(ctx, a.order(account, a.ampleItems()...)) // 409 while an older copy holds the key
 	case !answer.RefusedForNow():
 		a.do(ctx, r) // it was not refused: it goes on
 	}
 	older.Wait()
-}
-
-// laterSKU is a product that does not exist yet.
-func (a *action) laterSKU() string { return fmt.Sprintf("faults-later-%d-%d", a.id, a.n) }
-
-// RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
-// while the other replica refuses. It returns when all of them have their last answer.
-func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
-	last := int(c.refusals.Add(int64(n)))
-	sideBySide(n, func(i int) int {
-		start := time.Time{}
-		if i%4 == 2 {
-			start = time.Now().Add(ahead)
-		}
-		a := c.action(-2, last-i)
-		a.refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan(paused), start)
-		return 0
-	})
 }
 
 // sendOlder sends a first copy. At a replica its client breaks the connection, and every second one
@@ -85,4 +63,20 @@ func (a *action) sendOlder(ctx context.Context, r Request, via string) *sync.Wai
 	older.Go(func() { a.wire.Once(ctx, r, 1) })
 	_ = wait.Pause(ctx, hurried)
 	return older
+}
+
+// laterSKU is a product that does not exist yet.
+func (a *action) laterSKU() string { return fmt.Sprintf("faults-later-%d-%d", a.id, a.n) }
+
+// RefuseDuring has n clients whose older copies wait at a replica that is paused, or at nginx,
+// while the other replica refuses. It returns when all of them have their last answer.
+func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
+	sideBySide(n, func(i int) int {
+		start := time.Time{}
+		if i%4 == 2 {
+			start = time.Now().Add(ahead)
+		}
+		c.passer().refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan(paused), start)
+		return 0
+	})
 }

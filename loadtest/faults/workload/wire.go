@@ -23,6 +23,7 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/transport"
+	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -45,6 +46,8 @@ const (
 	api2  = "api-2"
 )
 
+var endpoints = []string{api1, api2, nginx}
+
 // Request is one logical request; its attempts share the key.
 type Request struct {
 	Account, Key, Operation, Path string // an empty key: it is sent only once
@@ -56,10 +59,13 @@ type Request struct {
 	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
 	Purpose                       journal.Purpose // why it is sent
 	Change                        *journal.Change // what it does, if that is checked
+	Leaves                        bool            // its client sends it once and does not ask again, whatever the answer
 	Pipelined                     bool            // more than 4 KiB follow it on its connection
 	Start                         time.Time       // when a proxy read it, as that says to a replica; zero: there is no proxy
 	LooksUp                       string          // the key that it asks about; empty: it is no look-up
 }
+
+func (r Request) id() books.KeyID { return books.KeyID{Account: r.Account, Key: r.Key} }
 
 // fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
@@ -116,47 +122,44 @@ func (w *Wire) InFlight() int64 { return w.inFlight.Load() }
 // Close closes the idle connections.
 func (w *Wire) Close() { w.pool.CloseIdleConnections() }
 
-// Call repeats a request until it is answered for good, and returns the last attempt. Its random
-// choices come from random, which must be the caller's own.
-func (w *Wire) Call(ctx context.Context, r Request, random *rand.Rand) journal.Attempt {
-	ctx, cancel := context.WithTimeout(ctx, max(budget, 2*r.Patience))
-	defer cancel()
-	return w.send(ctx, unlimited, &recorder{wire: w, request: r, random: random})
+// Call repeats a request until it is answered for good, and returns the last attempt. Unless it has
+// a Start, the next attempts go wherever they get through.
+func (w *Wire) Call(ctx context.Context, r Request) journal.Attempt {
+	patience := cmp.Or(r.Patience, answerTimeout)
+	at := &recorder{wire: w, request: r}
+	return at.send(ctx, max(budget, 2*r.Patience), &transport.Transport{
+		Base: at, MaxAttempts: unlimited, MaxElapsed: max(budget, patience), AttemptTimeout: patience,
+		BaseDelay: firstPause, MaxDelay: longestPause,
+	})
 }
 
-// Once makes one attempt, to its endpoint, and calls it by this number.
+// Once makes one attempt, and calls it by this number.
 func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt {
-	return w.send(ctx, 1, &recorder{wire: w, request: r, number: number - 1})
+	at := &recorder{wire: w, request: r, number: number - 1}
+	return at.send(ctx, cmp.Or(r.Patience, answerTimeout), at)
 }
 
 // LookUp asks once what became of the request with a key.
 func (w *Wire) LookUp(ctx context.Context, r Request, via string) {
-	w.Once(ctx, Request{Account: r.Account, Operation: "look-up", Path: "/idempotency-keys/" + url.PathEscape(r.Key), Method: http.MethodGet,
-		Client: r.Client, Via: via, Purpose: r.Purpose, LooksUp: r.Key}, 1)
+	w.Once(ctx, Request{Account: r.Account, Operation: "look-up", Path: "/idempotency-keys/" + url.PathEscape(r.Key),
+		Method: http.MethodGet, Client: r.Client, Via: via, Purpose: r.Purpose, LooksUp: r.Key}, 1)
 }
 
-// send has a Transport make the attempts, each of which the recorder sees. Without a key there is
-// one attempt, and no Transport, which would add a key.
-func (w *Wire) send(ctx context.Context, attempts int, at *recorder) journal.Attempt {
-	patience := cmp.Or(at.request.Patience, answerTimeout)
-	var sender http.RoundTripper = &transport.Transport{
-		Base: at, MaxAttempts: attempts, MaxElapsed: max(budget, patience), AttemptTimeout: patience,
-		BaseDelay: firstPause, MaxDelay: longestPause,
-	}
-	if at.request.Key == "" {
-		alone, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		ctx, sender = alone, at
-	}
-	if answer, err := (&http.Client{Transport: sender}).Do(at.request.on(ctx)); err == nil { // what it says is in the journal either way
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
-	}
-	return at.last
+// recorder sends the attempts of one request: it chooses an endpoint for each, and enters it in the
+// journal with the whole answer. It reads bodies to their end, so that an attempt's timeout covers
+// them, too.
+type recorder struct {
+	wire    *Wire
+	request Request
+	number  int // of the attempts so far
+	last    journal.Attempt
 }
 
-// on is the request for the wire.
-func (r Request) on(ctx context.Context) *http.Request {
+// send has a sender make the attempts, each of which is a RoundTrip.
+func (c *recorder) send(ctx context.Context, longest time.Duration, sender http.RoundTripper) journal.Attempt {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	r := c.request
 	q, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), "http://endpoint/v1"+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
 		panic(err) // our own methods and paths
@@ -167,27 +170,22 @@ func (r Request) on(ctx context.Context) *http.Request {
 			q.Header.Set(name, value)
 		}
 	}
-	return q
-}
-
-// recorder sends the attempts of one request for a Transport: it chooses an endpoint for each, and
-// enters it in the journal with the whole answer. It reads bodies to their end, so that an
-// attempt's timeout covers them, too.
-type recorder struct {
-	wire    *Wire
-	request Request
-	random  *rand.Rand // nil: there is one attempt, to its endpoint
-	number  int        // of the attempts so far
-	last    journal.Attempt
+	if !r.Start.IsZero() {
+		q.Header.Set("X-Request-Start", fmt.Sprintf("t=%.3f", float64(r.Start.UnixMilli())/1000))
+	}
+	if answer, err := sender.RoundTrip(q); err == nil { // what it says is in the journal either way
+		_ = answer.Body.Close()
+	}
+	return c.last
 }
 
 // RoundTrip makes one attempt.
 func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
-	r := c.request
-	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: cmp.Or(r.LooksUp, q.Header.Get(idempotency.HeaderKey)), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: c.endpoint(), RequestID: fmt.Sprintf("attempt-%d", c.wire.sent.Add(1)),
-		Invoke: time.Since(c.wire.Began)}
+	r, w := c.request, c.wire
+	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: cmp.Or(r.LooksUp, r.Key), Operation: r.Operation,
+		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: cmp.Or(r.Via, randomEndpoint()),
+		RequestID: fmt.Sprintf("attempt-%d", w.sent.Add(1)), Invoke: time.Since(w.Began)}
 	if r.Change != nil {
 		asked := *r.Change
 		a.Change = &asked
@@ -195,14 +193,17 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	if r.LooksUp != "" {
 		a.LookUp = &journal.LookUp{}
 	}
-	c.wire.inFlight.Add(1)
+	if r.Start.IsZero() { // another endpoint would have another time
+		c.request.Via = ""
+	}
+	w.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
 	if err != nil {
 		a.Error = err.Error()
 	}
-	c.wire.inFlight.Add(-1)
-	a.Return = time.Since(c.wire.Began)
-	c.wire.Journal.Add(a)
+	w.inFlight.Add(-1)
+	a.Return = time.Since(w.Began)
+	w.Journal.Add(a)
 	c.last = a
 	return answer, err
 }
@@ -214,10 +215,8 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	}
 	q = q.Clone(q.Context())
 	q.URL.Scheme, q.URL.Host, q.Host = endpoint.Scheme, endpoint.Host, ""
+	q.GetBody = nil // net/http must not send it again by itself
 	q.Header.Set("X-Request-ID", a.RequestID)
-	if start := c.request.Start; !start.IsZero() {
-		q.Header.Set("X-Request-Start", fmt.Sprintf("t=%.3f", float64(start.UnixMilli())/1000))
-	}
 	pool := c.wire.pool
 	if c.request.Pipelined {
 		pool = c.wire.follows
@@ -226,29 +225,23 @@ func (c *recorder) exchange(q *http.Request, a *journal.Attempt) (*http.Response
 	if err != nil {
 		return nil, err
 	}
-	enterHeader(a, answer)
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
+	a.Status, a.Replica = answer.StatusCode, answer.Header.Get("X-Served-By")
+	a.Replayed = answer.Header.Get(idempotency.HeaderReplay) == "true"
+	if a.Change != nil {
+		a.Change.Version, _ = strconv.ParseInt(strings.Trim(answer.Header.Get("ETag"), `"`), 10, 64) // or none
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
-	enterBody(a, body)
+	enter(a, body)
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
 }
 
-func enterHeader(a *journal.Attempt, answer *http.Response) {
-	a.Status, a.Replica = answer.StatusCode, answer.Header.Get("X-Served-By")
-	a.Replayed = answer.Header.Get(idempotency.HeaderReplay) == "true"
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
-		a.RetryAfter = time.Duration(seconds) * time.Second
-	}
-	if a.Change != nil {
-		a.Change.Version, _ = strconv.ParseInt(strings.Trim(answer.Header.Get("ETag"), `"`), 10, 64) // or none
-	}
-}
-
-func enterBody(a *journal.Attempt, body []byte) {
+// enter enters the body of an answer.
+func enter(a *journal.Attempt, body []byte) {
 	var known struct {
 		ID, Code, State string
 		Stock           *int64
@@ -266,16 +259,8 @@ func enterBody(a *journal.Attempt, body []byte) {
 	}
 }
 
-// endpoint is the request's own for the first attempt; the next ones go wherever they get through.
-func (c *recorder) endpoint() string {
-	if c.request.Via != "" && (c.number == 1 || c.random == nil) {
-		return c.request.Via
-	}
-	return randomEndpoint(c.random)
-}
-
-func randomEndpoint(random *rand.Rand) string {
-	switch random.IntN(10) {
+func randomEndpoint() string {
+	switch rand.IntN(10) {
 	case 0:
 		return api1
 	case 1:

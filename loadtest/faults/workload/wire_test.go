@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -20,8 +19,6 @@ import (
 
 var payment = Request{Account: "sk_test_demo", Key: "k", Operation: "payment", Path: "/orders/o/payments", Body: []byte(`{"method":{}}`), Client: 7,
 	Via: api2, Prefer: "wait=2", Purpose: journal.Burst}
-
-func anyhow() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
 // script has each attempt of a key meet the next trouble, and the ones after them none.
 func script(troubles ...func(http.ResponseWriter)) func(int, http.ResponseWriter) bool {
@@ -59,7 +56,7 @@ func TestCall_KeepsTheKeyAndJournalsEveryAttempt(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	f.trouble = script(reset, unavailable, inProgress, beingPaid, cutInHalf)
-	last := wire.Call(t.Context(), payment, anyhow())
+	last := wire.Call(t.Context(), payment)
 
 	all, wired := wire.Journal.Attempts(), f.requests()
 	require.Len(t, all, 6)
@@ -93,7 +90,7 @@ func TestCall_StopsAtAFinalAnswer(t *testing.T) {
 	for status, code := range map[int]string{402: "payment_declined", 409: "out_of_stock", 422: "idempotency_key_reused", 404: "order_not_found", 400: "x"} {
 		f, wire := newFakeShop(t)
 		f.trouble = script(func(w http.ResponseWriter) { problem(w, status, code) })
-		last := wire.Call(t.Context(), payment, anyhow())
+		last := wire.Call(t.Context(), payment)
 		require.Equal(t, code, last.Code)
 		require.Len(t, f.requests(), 1, code)
 	}
@@ -109,7 +106,7 @@ func TestCall_RetriesAtOtherEndpoints(t *testing.T) {
 		}
 		return attempt < 40
 	}
-	wire.Call(t.Context(), payment, anyhow())
+	wire.Call(t.Context(), payment)
 	times := map[string]int{}
 	for _, s := range f.requests() {
 		times[s.door]++
@@ -133,7 +130,7 @@ func TestCall_SendsAChangeWithoutAKeyOnce(t *testing.T) {
 	f, wire := newFakeShop(t)
 	f.trouble = script(unavailable)
 	a := clientsOf(t, wire, 1).action(3, 4)
-	is := a.call(t.Context(), a.put("sk_test_demo", a.shelf(), 5).keyless(), nil)
+	is := a.call(t.Context(), a.put("sk_test_demo", a.shelf(), 5).keyless())
 	require.Equal(t, journal.Unknown, is.Outcome())
 	all := f.requests()
 	require.Len(t, all, 1, "it may have acted")
@@ -155,7 +152,7 @@ func TestRecorder_EntersAChangeAndItsAnswer(t *testing.T) {
 	a := clientsOf(t, wire, 1).action(3, 4)
 	r := a.put("sk_test_demo", a.shelf(), 5)
 	r.Change.IfMatch = 6
-	is := a.call(t.Context(), r, a.fork())
+	is := a.call(t.Context(), r)
 	stock := int64(4)
 	require.Equal(t, &journal.Change{Of: "faults-shelf-3-4", Kind: journal.Set, Amount: 5, IfMatch: 6, Stock: &stock, Version: 7}, is.Change)
 	require.Equal(t, `"6"`, condition)
@@ -203,7 +200,7 @@ func TestCall_EndsWithItsContext(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(10*time.Second, cancel) // no deadline: a Transport begins no pause that reaches one
 				wire := wireTo(dial)
-				last := wire.Call(ctx, payment, anyhow())
+				last := wire.Call(ctx, payment)
 				require.Equal(t, 10*time.Second, time.Since(wire.Began))
 				require.Equal(t, journal.Unknown, last.Outcome())
 				require.Greater(t, last.Number, 1, "until then it is sent again")
