@@ -298,21 +298,6 @@ func TestSend_TellsAnswersApart(t *testing.T) {
 	}
 }
 
-func TestRecovery_CountsWhatIsLateAfterTheGrace(t *testing.T) {
-	t.Parallel()
-	since := time.Now()
-	all := []*purchase{
-		{began: since.Add(-time.Second), code: http.StatusServiceUnavailable},
-		{began: since, code: http.StatusCreated, took: wellAnswered, attempts: 2},
-		{began: since, code: http.StatusCreated, took: wellAnswered + 1, attempts: 1},
-		{began: since.Add(time.Second), code: http.StatusServiceUnavailable},
-		{began: since.Add(2 * time.Second)},
-	}
-	require.Equal(t, 3, lateOnes(all, since))
-	text := strings.Join(strings.Fields(pageWith(t, "recovery", map[string]any{"limit": 100.0, "rush": 1, "calm": 1, "within": 5, "well": 1, "late": 3, "wrong": 0, "stormy": tally(all), "calmed": tally(nil)})), " ")
-	require.Contains(t, text, "| 4 × the limit | answered 0: 1; answered 201: 2; answered 503: 2; attempts: 3; orders: 5; |")
-}
-
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{

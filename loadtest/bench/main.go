@@ -1,6 +1,6 @@
 // Command bench measures what oncepay costs: its middleware beside others, the service beside its
-// servers without it, latency against offered load, whether all is well after an overload, how the
-// cost grows with the orders that are kept, and how many bytes they take.
+// servers without it, latency against offered load, how the cost grows with the orders that are
+// kept, and how many bytes they take.
 //
 //	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; over 20 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each: does it run?
@@ -35,7 +35,6 @@ type part struct {
 
 var parts = []part{
 	{"middleware", false, middleware},
-	{"recovery", true, recovery}, // before those that write rows and records past the API, as it reads the books
 	{"orders", true, orders},
 	{"overload", true, overload},
 	{"growth", true, growth},
@@ -62,7 +61,6 @@ type config struct {
 	connections []int         // to a middleware
 	skus        int
 	offered     []float64     // rates of orders, as multiples of the limit
-	rush, calm  time.Duration // for how long four times the limit is offered, and then half of it
 	window      time.Duration // in which growth is measured
 	more        int           // orders between the two windows
 	kept        int           // orders in a database that is full, beside twice as many keys
@@ -81,17 +79,17 @@ func main() {
 
 func parseConfig(args []string) (config, error) {
 	cfg := config{page: "loadtest/BENCH.md", limit: time.Hour, rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
-		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, rush: 30 * time.Second, calm: 15 * time.Second, window: time.Minute, more: 60_000,
+		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, more: 60_000,
 		kept: 5_000_000, sized: 4000, redisCalls: 100_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
-	only := flags.String("parts", "", "some of middleware, recovery, orders, overload, growth, millions, sizes; with commas between (default all)")
+	only := flags.String("parts", "", "some of middleware, orders, overload, growth, millions, sizes; with commas between (default all)")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
 	if cfg.quick {
 		cfg = config{quick: true, page: scratch, limit: 5 * time.Minute, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
-			offered: []float64{0.25}, rush: time.Second, calm: time.Second, window: time.Second / 2, more: 100,
+			offered: []float64{0.25}, window: time.Second / 2, more: 100,
 			kept: 10_000, sized: 100, redisCalls: 2000}
 	}
 	if *only != "" {
