@@ -196,16 +196,6 @@ func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
 		commandsOf(map[string]string{"cmdstat_xinfo|stream": "calls=2,usec=5,usec_per_call=2.50", "cmdstat_evalsha": "calls=20,usec=400,usec_per_call=20.00"}, 10))
 }
 
-func TestDrainScripts_HaveValuesForAllParameters(t *testing.T) {
-	t.Chdir("../..")
-	for name, script := range drainScripts() {
-		text, err := script.text()
-		require.NoError(t, err, name)
-		require.NotContains(t, text, "@", name)
-		require.Contains(t, text, ";\n", name)
-	}
-}
-
 // TestOrderScript_WritesTheColumnsOfTheQueries: the floor has to be of the same statements.
 func TestOrderScript_WritesTheColumnsOfTheQueries(t *testing.T) {
 	t.Parallel()

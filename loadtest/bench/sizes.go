@@ -56,7 +56,7 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 		err = do()
 	}
 	if err == nil {
-		err = await(ctx, b.db, settled, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
+		err = await(ctx, b.db, settled, allConsumed)
 	}
 	if err != nil {
 		return nil, err
