@@ -18,8 +18,6 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-
-	"github.com/oncepay/oncepay/idempotency"
 )
 
 func TestSpread_IsMedianAndExtremes(t *testing.T) {
@@ -155,39 +153,13 @@ number of failed transactions: 0 (0.000%)
 latency average = 1.618 ms
 tps = 617.5 (without initial connection time)
 `
-	found, err := figuresOf(pgbenchFigures, []byte(printed))
+	found, err := figuresOf([]byte(printed))
 	require.NoError(t, err)
 	require.Equal(t, sample{"answered": 1234, "rate": 617.5, "p50": 1.618}, found)
 	for _, wrong := range []string{strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1), "pgbench: error"} {
-		_, err = figuresOf(pgbenchFigures, []byte(wrong))
+		_, err = figuresOf([]byte(wrong))
 		require.ErrorContains(t, err, wrong)
 	}
-}
-
-// TestRedisBenchmark_IsParsed although it prints its progress, and the command as it is.
-func TestRedisBenchmark_IsParsed(t *testing.T) {
-	t.Parallel()
-	printed := "SET k {\"a\",\"b\":1}\n: rps=0.0 (overall: 0.0) avg_msec=nan\r SET k {\"a\",\"b\":1}\n: 50000.50 requests per second, p50=0.255 msec\n\n"
-	found, err := figuresOf(redisFigures, []byte(printed))
-	require.NoError(t, err)
-	require.Equal(t, sample{"rate": 50000.5, "p50": 0.255}, found)
-	_, err = figuresOf(redisFigures, []byte("ERR"))
-	require.ErrorContains(t, err, "ERR")
-}
-
-func TestRecord_IsPutBackIntoProgress(t *testing.T) {
-	t.Parallel()
-	r := idempotency.Record{Key: "k", Owner: "o", Status: idempotency.StatusInProgress}
-	begun, err := r.MarshalBinary()
-	require.NoError(t, err)
-	r.Status, r.Response = idempotency.StatusCompleted, idempotency.Response{StatusCode: 201, Body: []byte("{}")}
-	completed, err := r.MarshalBinary()
-	require.NoError(t, err)
-	owner, pending, answered, err := recordOf(completed)
-	require.NoError(t, err)
-	require.Equal(t, []string{"o", string(begun), strings.Replace(string(completed), "Completed", "InProgress", 1)}, []string{owner, pending, answered})
-	_, _, _, err = recordOf([]byte("x"))
-	require.Error(t, err)
 }
 
 func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {

@@ -65,7 +65,6 @@ type config struct {
 	more        int           // orders between the two windows
 	kept        int           // orders in a database that is full, beside twice as many keys
 	sized       int           // orders and payments whose bytes are measured
-	redisCalls  int           // of redis-benchmark
 }
 
 func main() {
@@ -80,7 +79,7 @@ func main() {
 func parseConfig(args []string) (config, error) {
 	cfg := config{page: "loadtest/BENCH.md", limit: time.Hour, rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
 		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, more: 60_000,
-		kept: 5_000_000, sized: 4000, redisCalls: 100_000}
+		kept: 5_000_000, sized: 4000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
 	only := flags.String("parts", "", "some of middleware, orders, overload, growth, millions, sizes; with commas between (default all)")
@@ -90,7 +89,7 @@ func parseConfig(args []string) (config, error) {
 	if cfg.quick {
 		cfg = config{quick: true, page: scratch, limit: 5 * time.Minute, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
 			offered: []float64{0.25}, window: time.Second / 2, more: 100,
-			kept: 10_000, sized: 100, redisCalls: 2000}
+			kept: 10_000, sized: 100}
 	}
 	if *only != "" {
 		cfg.page, cfg.parts = scratch, strings.Split(*only, ",")

@@ -9,10 +9,11 @@ import (
 
 // orders measures the service through nginx, and its servers without it.
 func orders(ctx context.Context, b *bench) (map[string]any, error) {
-	trials, err := b.prepareFloor(ctx)
+	floor, err := b.floor(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare pgbench: %w", err)
 	}
+	trials := []trial{floor}
 	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 		return found.Of(at(names[load], 0), tiers[tier]).median
 	})
 	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
-		"pgbenchClients": pgbenchClients, "floors": floors}, err
+		"pgbenchClients": pgbenchClients, "floor": floor.name}, err
 }
 
 func at(load string, rate int) string {
