@@ -48,7 +48,7 @@ func TestInterleave_TakesTurns(t *testing.T) {
 		}}
 	}
 	b := &bench{out: io.Discard}
-	found, err := b.interleave(t.Context(), 2, []trial{turn("a"), turn("b")}, "n")
+	found, err := b.interleave(t.Context(), 2, []trial{turn("a"), turn("b")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "a", "b"}, turns)
 	require.Equal(t, spread{3, 2, 4}, found.Of("b", "n"))
@@ -56,7 +56,7 @@ func TestInterleave_TakesTurns(t *testing.T) {
 
 func TestCosting_IsInMicrosecondsForEachAnswer(t *testing.T) {
 	t.Parallel()
-	ourselves := map[string][]int{"us": {os.Getpid()}}
+	ourselves := []process{{"us", os.Getpid()}}
 	busy := func(answered float64) func() (sample, error) {
 		return func() (sample, error) {
 			for until := usedCPU() + 100*time.Millisecond; usedCPU() < until; {
@@ -86,7 +86,7 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 func pageWith(t *testing.T, part string, found map[string]any) string {
 	t.Helper()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, out: io.Discard, plots: map[string]*plot.Plot{}}
-	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
+	require.NoError(t, b.write(head{Command: "go run it", Began: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
 	written, err := os.ReadFile(b.cfg.page)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), "no value")
@@ -104,7 +104,7 @@ func TestPage_SaysWhereItIsFrom(t *testing.T) {
 
 func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
 	t.Parallel()
-	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "tables": sample{"all": 1, "orders": 1}, "order": sample{"orders": 1234, "all": 1234},
+	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "order": sample{"orders": 1234, "payments": 0, "all": 1234},
 		"payment": sample{"all": 0}, "kept": sample{}, "commands": commandsOf(map[string]string{"cmdstat_get": "calls=1,usec=5"}, 1)})
 	for _, want := range []string{"## Bytes and commands\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
 		"| PostgreSQL table | bytes per order | bytes per card payment |\n| ---              | ---             | ---                    |\n" +
@@ -116,18 +116,16 @@ func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
 // TestPage_ComparesContenders: each with oncepay, and with its extremes.
 func TestPage_ComparesContenders(t *testing.T) {
 	t.Parallel()
-	b := &bench{cfg: config{connections: []int{32}}, plots: map[string]*plot.Plot{}}
 	found := results{}
 	for i, c := range contenders {
-		for _, kind := range []string{newKeys, replays} {
-			found[cell(c.Name, kind, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
+		for _, kind := range kinds {
+			found[cell(c.Name, kind.Name, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
 		}
 	}
-	text := pageWith(t, "middleware", b.middlewareFound(found))
+	text := pageWith(t, "middleware", map[string]any{"found": found, "connections": []int{32}, "kinds": kinds, "contenders": contenders, "ours": ours})
 	text = strings.Join(strings.Fields(text), " ")
 	require.Contains(t, text, "| SET NX | 4,500 (3,000–6,000) | 10.0 | 5.00 | 1.50 | 1.00 |")
 	require.Contains(t, text, "| replays, 32 connections | requests/s |")
-	require.Contains(t, b.plots, "middleware")
 }
 
 func TestConfig_ChoosesThePage(t *testing.T) {
@@ -214,10 +212,10 @@ func words(t *testing.T, path string) string {
 func TestOverload_SaysWhatWasSent(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{offered: []float64{1, 10}}, plots: map[string]*plot.Plot{}}
-	text := pageWith(t, "overload", b.overloadFound([]row{
-		{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}},
-		{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
-		{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}, 100))
+	text := pageWith(t, "overload", b.overloadFound([][]row{
+		{{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}}, {100, "list", 0.1, sample{}}},
+		{{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
+			{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}}, 100))
 	require.Contains(t, text, "3.4 × the limit at most")
 	text = strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 | 3.00 | 0 | 270 | 0 |", "| list | 19.0 | 1.00 |"} {

@@ -80,7 +80,7 @@ func (b *bench) floor(ctx context.Context) (trial, error) {
 			"-D", "n=0", "-D", fmt.Sprint("run=", runs), "-D", "account="+anyAccount, "-c", strconv.Itoa(pgbenchClients), "-j", "2",
 			"-T", strconv.Itoa(max(1, int(b.cfg.step.Seconds()))), database)
 		pgbench.Stdin = strings.NewReader(orderScript)
-		return b.costing(func() (sample, error) {
+		return costing(b.processes, func() (sample, error) {
 			printed, err := pgbench.CombinedOutput()
 			if err != nil {
 				return nil, fmt.Errorf("%w\n%s", err, printed)

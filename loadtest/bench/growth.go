@@ -3,19 +3,14 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/plot/plotter"
 )
 
 const (
-	// fillBatches is how many statements fill each table: one for each first digit of a key, so
-	// that the index of random keys grows at one place at a time.
-	fillBatches = 16
 	// purgeBegins is how long the purgers take at most to look for work: once a minute, with
 	// jitter.
 	purgeBegins = 2 * time.Minute
@@ -31,7 +26,7 @@ const (
 )
 
 //go:embed millions.sql
-var fillStatements string
+var millionsSQL string
 
 // growth compares what an order costs PostgreSQL in the first minute with what it costs when many
 // thousand are kept.
@@ -47,23 +42,19 @@ func (b *bench) paced(name string, period time.Duration) trial {
 	}}
 }
 
-// fillUp places orders at the limit, and draws what they cost PostgreSQL by how many were kept.
+// fillUp places orders at the limit, and draws what they cost PostgreSQL.
 func (b *bench) fillUp(ctx context.Context) (sample, error) {
-	var kept int
-	if err := b.db.QueryRow(ctx, "SELECT count(*) FROM orders").Scan(&kept); err != nil {
-		return nil, err
-	}
 	more := 0.0
 	var curve plotter.XYs
 	for began := time.Now(); more < float64(b.cfg.more) && time.Since(began) < fillLimit; {
-		between, err := b.attack(ctx, number(more)+" more orders", b.shop.NewOrders, 0, min(fillStep, b.cfg.window))
+		between, err := b.attack(ctx, "between", b.shop.NewOrders, 0, min(fillStep, b.cfg.window))
 		if err != nil {
 			return nil, err
 		}
 		more += between["answered"]
-		curve = append(curve, plotter.XY{X: float64(kept) + more, Y: between["PostgreSQL"]})
+		curve = append(curve, plotter.XY{X: more, Y: between["PostgreSQL"]})
 	}
-	b.plots["growth"] = drawLines("PostgreSQL's CPU per order, at the limit", "orders kept", "µs", false, []line{{"PostgreSQL", curve}})
+	b.plots["growth"] = drawLines("PostgreSQL's CPU per order, at the limit", "orders placed", "µs", false, []line{{"PostgreSQL", curve}})
 	return sample{"answered": more}, nil
 }
 
@@ -77,79 +68,61 @@ func millions(ctx context.Context, b *bench) (map[string]any, error) {
 		trials = append(trials, trial{"full, keys are purged", b.purge})
 	}
 	found, err := b.interleave(ctx, 1, append(trials, trial{"a backlog", b.drain}))
-	return map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.kept, "keys": b.cfg.keys(), "expired": b.cfg.expired(), "events": b.cfg.events(),
+	return map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.kept, "keys": 2 * b.cfg.kept, "some": b.cfg.kept / 5,
 		"rows": rows, "found": found}, err
 }
 
-func (c config) keys() int    { return 2 * c.kept }
-func (c config) expired() int { return c.kept / 5 }
-func (c config) events() int  { return c.kept / 5 }
-
-// statement is one of millions.sql, whose parameters are replaced.
-func statement(name string, values ...string) string {
-	_, text, _ := strings.Cut(fillStatements, "-- "+name+"\n")
-	text, _, _ = strings.Cut(text, ";")
-	return strings.NewReplacer(values...).Replace(text)
+// prepared executes a part of millions.sql.
+func (b *bench) prepared(ctx context.Context, name string) error {
+	_, text, _ := strings.Cut(millionsSQL, "-- "+name+"\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	values := strings.NewReplacer(":customer", b.shop.Customers[0], ":account", anyAccount, ":orders", fmt.Sprint(b.cfg.kept),
+		":keys", fmt.Sprint(2*b.cfg.kept), ":some", fmt.Sprint(b.cfg.kept/5))
+	return execute(ctx, b.db, values.Replace(text))
 }
 
-// fill inserts rows as orders of many days have left them.
+// fill inserts rows as orders of many days have left them, and does what autovacuum has long done
+// when that many have come one by one.
 func (b *bench) fill(ctx context.Context) (sample, error) {
-	// Constraints were checked when such orders were placed; and a loss of this database does no
-	// harm.
-	if err := execute(ctx, b.db, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
+	if err := b.prepared(ctx, "fill"); err != nil {
 		return nil, err
 	}
-	share := func(of, batch int) string { return fmt.Sprint(of * batch / fillBatches) }
-	for batch := range fillBatches {
-		values := []string{":customer", b.shop.Customers[0], ":batch", fmt.Sprint(batch),
-			":first_order", share(b.cfg.kept, batch), ":last_order", share(b.cfg.kept, batch+1) + " - 1",
-			":first_key", share(b.cfg.keys(), batch), ":last_key", share(b.cfg.keys(), batch+1) + " - 1"}
-		if err := execute(ctx, b.db, statement("orders", values...), statement("items", values...), statement("keys", values...)); err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(b.out, "  %s orders, %s keys\n", share(b.cfg.kept, batch+1), share(b.cfg.keys(), batch+1))
-	}
-	// What autovacuum has long done when that many orders have come one by one.
 	return nil, execute(ctx, b.db, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
 }
 
-// purge measures orders while the purgers delete keys, and for how many seconds they do.
-func (b *bench) purge(ctx context.Context) (orders sample, err error) {
-	if err := execute(ctx, b.db, statement("expired", ":customer", b.shop.Customers[0], ":last_key", fmt.Sprint(b.cfg.expired()))); err != nil {
+// purge measures orders while the purgers delete keys, and for how many seconds they do: for longer
+// than these orders come.
+func (b *bench) purge(ctx context.Context) (sample, error) {
+	if err := b.prepared(ctx, "expired"); err != nil {
 		return nil, err
 	}
 	if err := await(ctx, b.db, purgeBegins, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
 		return nil, fmt.Errorf("wait for the purgers: %w", err)
 	}
-	began, took := time.Now(), 0.0
-	var purging errgroup.Group
-	purging.Go(func() error {
-		err := await(ctx, b.db, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
-		took = time.Since(began).Seconds()
-		return err
-	})
-	orders, err = b.attack(ctx, "while keys are purged", b.shop.NewOrders, pace, b.cfg.window)
-	if err := errors.Join(err, purging.Wait()); err != nil {
+	began := time.Now()
+	orders, err := b.attack(ctx, "while keys are purged", b.shop.NewOrders, pace, b.cfg.window)
+	if err != nil {
 		return nil, err
 	}
-	orders["purge"], orders["purged"] = took, float64(b.cfg.expired())/took
-	return orders, nil
+	err = await(ctx, b.db, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
+	orders["purge"] = time.Since(began).Seconds()
+	orders["purged"] = float64(b.cfg.kept/5) / orders["purge"]
+	return orders, err
 }
 
 // drain has the service handle a backlog that comes at once. It returns how many events a second
 // were published and had their effects, and what an event cost PostgreSQL.
 func (b *bench) drain(ctx context.Context) (sample, error) {
-	if err := execute(ctx, b.db, statement("backlog", ":account", anyAccount, ":last", fmt.Sprint(b.cfg.events()))); err != nil {
+	if err := b.prepared(ctx, "backlog"); err != nil {
 		return nil, err
 	}
-	began, events := time.Now(), float64(b.cfg.events())
-	rate := func() float64 { return events / time.Since(began).Seconds() }
-	return b.costing(func() (sample, error) {
+	began, events := time.Now(), float64(b.cfg.kept/5)
+	return costing(b.processes, func() (sample, error) {
 		if err := await(ctx, b.db, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
 			return nil, err
 		}
-		published := rate()
+		published := events / time.Since(began).Seconds()
 		err := await(ctx, b.db, drainEnds, allConsumed)
-		return sample{"answered": events, "published": published, "handled": rate()}, err
+		return sample{"answered": events, "published": published, "handled": events / time.Since(began).Seconds()}, err
 	})
 }

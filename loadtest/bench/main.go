@@ -43,7 +43,6 @@ var parts = []part{
 }
 
 const (
-	command = "go run ./loadtest/bench"
 	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
 	scratch = outFolder + "/BENCH.txt"
 	// outFolder also has a program that is built for a run.
@@ -53,9 +52,8 @@ const (
 // config says how long and how much is measured.
 type config struct {
 	quick       bool
-	parts       []string // none: all
+	parts       []string
 	page        string
-	limit       time.Duration // of the whole run
 	rounds      int
 	step        time.Duration // of one measurement
 	connections []int         // to a middleware
@@ -77,27 +75,30 @@ func main() {
 }
 
 func parseConfig(args []string) (config, error) {
-	cfg := config{page: "loadtest/BENCH.md", limit: time.Hour, rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
-		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, more: 60_000,
-		kept: 5_000_000, sized: 4000}
+	cfg := config{page: "loadtest/BENCH.md", rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
+		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, more: 60_000, kept: 5_000_000, sized: 4000}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
-	only := flags.String("parts", "", "some of middleware, orders, overload, growth, millions, sizes; with commas between (default all)")
+	only := flags.String("parts", strings.Join(names, ","), "those to measure, with commas between")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
 	if cfg.quick {
-		cfg = config{quick: true, page: scratch, limit: 5 * time.Minute, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
-			offered: []float64{0.25}, window: time.Second / 2, more: 100,
-			kept: 10_000, sized: 100}
+		cfg = config{quick: true, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
+			offered: []float64{0.25}, window: time.Second / 2, more: 100, kept: 10_000, sized: 100}
 	}
-	if *only != "" {
-		cfg.page, cfg.parts = scratch, strings.Split(*only, ",")
-	}
+	cfg.parts = strings.Split(*only, ",")
 	for _, name := range cfg.parts {
-		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+		if !slices.Contains(names, name) {
 			return cfg, fmt.Errorf("-parts: there is no part %q", name)
 		}
+	}
+	if cfg.quick || len(cfg.parts) < len(parts) {
+		cfg.page = scratch
 	}
 	return cfg, nil
 }
@@ -116,32 +117,26 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
-	defer cancel()
 	b := &bench{cfg: cfg, out: out, plots: map[string]*plot.Plot{}}
 	if err := os.MkdirAll(outFolder, 0o755); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down(ctx)) }()
-	began := time.Now()
-	machine, load := thisMachine(ctx)
-	found, err := b.measureParts(ctx)
-	if err != nil {
+	h := head{Command: strings.Join(append([]string{"go run ./loadtest/bench"}, args...), " "), Began: time.Now(), Step: cfg.step, Rounds: cfg.rounds}
+	h.Machine, h.Load = thisMachine(ctx)
+	if h.Found, err = b.measureParts(ctx); err != nil {
 		return err
 	}
-	took := time.Since(began).Round(time.Second)
-	if err := b.write(head{strings.Join(append([]string{command}, args...), " "), began.Format(time.DateOnly), took, machine, load, cfg.step, cfg.rounds, found}); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d parts in %s: %s\n", len(found), took, cfg.page)
-	return errors.Join(b.unexpected...)
+	h.Took = time.Since(h.Began).Round(time.Second)
+	fmt.Fprintf(out, "%d parts in %s: %s\n", len(h.Found), h.Took, cfg.page)
+	return errors.Join(append(b.unexpected, b.write(h))...)
 }
 
 // measureParts takes one part after the other. Each has a stack of its own, unless it is quick.
 func (b *bench) measureParts(ctx context.Context) (map[string]any, error) {
 	found := map[string]any{}
 	for _, p := range parts {
-		if len(b.cfg.parts) > 0 && !slices.Contains(b.cfg.parts, p.name) {
+		if !slices.Contains(b.cfg.parts, p.name) {
 			continue
 		}
 		if p.needsStack && (b.system == nil || !b.cfg.quick) {

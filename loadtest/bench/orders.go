@@ -40,7 +40,7 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 			}})
 		}
 	}
-	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
+	found, err := b.interleave(ctx, b.cfg.rounds, trials)
 	b.plots["orders"] = drawBars("CPU per request", names, tiers, func(load, tier int) float64 {
 		return found.Of(at(names[load], 0), tiers[tier]).median
 	})

@@ -42,13 +42,14 @@ var pageTemplate = template.Must(template.New("").Option("missingkey=zero").Func
 
 // head is what the page begins with, and what the parts found, by their names.
 type head struct {
-	Command, Date string
-	Took          time.Duration
-	Machine       string
-	Load          float64
-	Step          time.Duration
-	Rounds        int
-	Found         map[string]any
+	Command string
+	Began   time.Time
+	Took    time.Duration
+	Machine string
+	Load    float64
+	Step    time.Duration
+	Rounds  int
+	Found   map[string]any
 }
 
 // write writes the page and its pictures, and prints it.
