@@ -99,7 +99,7 @@ func TestPage_SaysWhereItIsFrom(t *testing.T) {
 	for _, want := range []string{"`go run it` on 2026-01-02", "2 cores", "of others: 0.1", "## What made it cheaper"} {
 		require.Contains(t, text, want)
 	}
-	require.NotContains(t, text, "## Growth", "a part that was not measured is left out")
+	require.NotContains(t, text, "## Millions of rows", "a part that was not measured is left out")
 }
 
 func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
@@ -131,13 +131,13 @@ func TestPage_ComparesContenders(t *testing.T) {
 func TestConfig_ChoosesThePage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, page string }{
-		{"", "loadtest/BENCH.md"}, {"-quick", scratch}, {"-parts growth", scratch}, {"-quick -parts growth,sizes", scratch},
+		{"", "loadtest/BENCH.md"}, {"-quick", scratch}, {"-parts millions", scratch}, {"-quick -parts millions,sizes", scratch},
 	} {
 		cfg, err := parseConfig(strings.Fields(c.args))
 		require.NoError(t, err)
 		require.Equal(t, c.page, cfg.page, c.args)
 	}
-	for _, wrong := range []string{"-parts gr", "-parts growth,x", "-parts growth,"} {
+	for _, wrong := range []string{"-parts mil", "-parts millions,x", "-parts millions,"} {
 		_, err := parseConfig(strings.Fields(wrong))
 		require.Error(t, err, wrong)
 	}
@@ -262,7 +262,7 @@ func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
 		"bars":  drawBars("t", []string{"x", "y"}, []string{"a", "b"}, func(group, of int) float64 { return float64(group + 2*of) }),
-		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
+		"lines": drawLines("t", "x", "ms", []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
 	}}
 	require.NoError(t, b.write(head{}))
 	for name := range b.plots {

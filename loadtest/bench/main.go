@@ -4,7 +4,7 @@
 //
 //	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; over 20 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each: does it run?
-//	go run ./loadtest/bench -parts growth,sizes
+//	go run ./loadtest/bench -parts millions,sizes
 //
 // What is compared takes turns, for several rounds. The client shares the machine with the servers,
 // so rates are those of this machine with all of it; CPU time per request is of each server alone.
@@ -37,7 +37,6 @@ var parts = []part{
 	{"middleware", false, middleware},
 	{"orders", true, orders},
 	{"overload", true, overload},
-	{"growth", true, growth},
 	{"millions", true, millions},
 	{"sizes", true, sizes},
 }
@@ -59,8 +58,7 @@ type config struct {
 	connections []int         // to a middleware
 	skus        int
 	offered     []float64     // rates of orders, as multiples of the limit
-	window      time.Duration // in which growth is measured
-	more        int           // orders between the two windows
+	window      time.Duration // of one measurement, where rows are many
 	kept        int           // orders in a database that is full, beside twice as many keys
 	sized       int           // orders and payments whose bytes are measured
 }
@@ -76,7 +74,7 @@ func main() {
 
 func parseConfig(args []string) (config, error) {
 	cfg := config{page: "loadtest/BENCH.md", rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
-		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, more: 60_000, kept: 5_000_000, sized: 4000}
+		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, kept: 5_000_000, sized: 4000}
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
@@ -89,7 +87,7 @@ func parseConfig(args []string) (config, error) {
 	}
 	if cfg.quick {
 		cfg = config{quick: true, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
-			offered: []float64{0.25}, window: time.Second / 2, more: 100, kept: 10_000, sized: 100}
+			offered: []float64{0.25}, window: time.Second / 2, kept: 10_000, sized: 100}
 	}
 	cfg.parts = strings.Split(*only, ",")
 	for _, name := range cfg.parts {

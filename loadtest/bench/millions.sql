@@ -1,4 +1,4 @@
--- What loadtest/bench/growth.go fills the tables with. Names that begin with a colon are replaced.
+-- What loadtest/bench/millions.go fills the tables with. Names that begin with a colon are replaced.
 
 -- fill
 -- Constraints were checked when such orders were placed; and a loss of this database does no harm.

@@ -98,7 +98,7 @@ func (b *bench) overloadFound(rates [][]row, limit float64) map[string]any {
 				}
 			}
 		}
-		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", true, lines)
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", lines)
 	}
 	return map[string]any{"rates": rates, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"gonum.org/v1/plot/plotter"
 )
 
 const (
@@ -16,9 +14,6 @@ const (
 	purgeBegins = 2 * time.Minute
 	// purgeEnds bounds the wait for their end, and drainEnds that for the effects of a backlog.
 	purgeEnds, drainEnds = 10 * time.Minute, 10 * time.Minute
-	// fillStep is how long is measured for one point of the curve, at the limit, and fillLimit
-	// bounds the orders between the two windows.
-	fillStep, fillLimit = 5 * time.Second, 6 * time.Minute
 	// anyAccount is that of the events of a backlog, which nobody looks up.
 	anyAccount = "00000000-0000-7000-8000-000000000000"
 	// allConsumed asks whether every event has had its effects.
@@ -28,34 +23,11 @@ const (
 //go:embed millions.sql
 var millionsSQL string
 
-// growth compares what an order costs PostgreSQL in the first minute with what it costs when many
-// thousand are kept.
-func growth(ctx context.Context, b *bench) (map[string]any, error) {
-	found, err := b.interleave(ctx, 1, []trial{b.paced("first", b.cfg.window), {"between", b.fillUp}, b.paced("last", b.cfg.window)})
-	return map[string]any{"pace": pace, "window": b.cfg.window, "more": found.Of("between", "answered").median, "found": found}, err
-}
-
 // paced has new orders placed below the limit.
 func (b *bench) paced(name string, period time.Duration) trial {
 	return trial{name, func(ctx context.Context) (sample, error) {
 		return b.attack(ctx, name, b.shop.NewOrders, pace, period)
 	}}
-}
-
-// fillUp places orders at the limit, and draws what they cost PostgreSQL.
-func (b *bench) fillUp(ctx context.Context) (sample, error) {
-	more := 0.0
-	var curve plotter.XYs
-	for began := time.Now(); more < float64(b.cfg.more) && time.Since(began) < fillLimit; {
-		between, err := b.attack(ctx, "between", b.shop.NewOrders, 0, min(fillStep, b.cfg.window))
-		if err != nil {
-			return nil, err
-		}
-		more += between["answered"]
-		curve = append(curve, plotter.XY{X: more, Y: between["PostgreSQL"]})
-	}
-	b.plots["growth"] = drawLines("PostgreSQL's CPU per order, at the limit", "orders placed", "µs", false, []line{{"PostgreSQL", curve}})
-	return sample{"answered": more}, nil
 }
 
 // millions measures what an order costs when a table has millions of rows, while keys are purged,
