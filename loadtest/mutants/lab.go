@@ -56,13 +56,13 @@ func openLab(ctx context.Context) (l *lab, err error) {
 		return nil, err
 	}
 	l.head, l.campaigns = filepath.Join(l.dir, "head"), filepath.Join(l.dir, "campaign")
-	_, err = command(ctx, ".", "", "git", "clone", "--quiet", "--shared", ".", l.head)
+	_, err = command(ctx, ".", "git", "clone", "--quiet", "--shared", ".", l.head)
 	if err == nil {
-		l.commit, err = command(ctx, l.head, "", "git", "rev-parse", "--short", "HEAD")
+		l.commit, err = command(ctx, l.head, "git", "rev-parse", "--short", "HEAD")
 	}
 	if err == nil {
 		log.Printf("building the campaign of %s", l.commit)
-		_, err = command(ctx, l.head, "", "go", "build", "-o", l.campaigns, "./loadtest/faults")
+		_, err = command(ctx, l.head, "go", "build", "-o", l.campaigns, "./loadtest/faults")
 	}
 	if err != nil {
 		_ = os.RemoveAll(l.dir)
@@ -73,22 +73,21 @@ func openLab(ctx context.Context) (l *lab, err error) {
 // tree is the commit with the mutant's patch.
 func (l *lab) tree(ctx context.Context, m mutant) (dir string, err error) {
 	dir = filepath.Join(l.dir, m.Name)
-	if _, err := command(ctx, l.head, "", "git", "worktree", "add", "--quiet", "--detach", dir); err != nil || m.Patch == "" {
+	if _, err := command(ctx, l.head, "git", "worktree", "add", "--quiet", "--detach", dir); err != nil || m.Patch == "" {
 		return dir, err
 	}
-	if _, err = command(ctx, dir, m.Patch, "git", "apply"); err != nil {
+	if _, err = command(ctx, dir, "git", "apply", m.Patch); err != nil {
 		return dir, fmt.Errorf("the patch does not apply any more: %w", err)
 	}
 	// As the stack builds, which then finds all but the linking done.
-	_, err = command(ctx, dir, "", "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim")
+	_, err = command(ctx, dir, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-tags=failpoints", "./cmd/oncepay", "./cmd/pspsim")
 	return dir, err
 }
 
-// command runs a program to its end, with something to read, and returns what it printed, which is
-// also in its error.
-func command(ctx context.Context, dir, input, program string, args ...string) (string, error) {
+// command runs a program to its end, and returns what it printed, which is also in its error.
+func command(ctx context.Context, dir, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
+	cmd.Dir = dir
 	printed, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w\n%s", program, args[0], err, printed)

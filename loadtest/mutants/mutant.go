@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +17,7 @@ type mutant struct {
 	Removes string
 	Faults  string // kinds, as the campaign takes them
 	Env     string // further variables of the campaign, with spaces between
-	Patch   string // nothing in a control
+	Patch   string // its file; nothing in a control
 }
 
 // controls are the tree as it is, under the faults of all mutants: one for each kind of stack that
@@ -46,7 +45,8 @@ func (m mutant) stack() string {
 // readMutants reads the patches, which are called as 07-redis-scope.patch, in the order of their
 // numbers; only, if there are any, says which by name.
 func readMutants(dir string, only []string) (mutants []mutant, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9]-*.patch"))
+	dir, err = filepath.Abs(dir)
+	files, _ := filepath.Glob(filepath.Join(dir, "[0-9][0-9]-*.patch"))
 	if err != nil || len(files) == 0 {
 		return nil, errors.Join(fmt.Errorf("no patches in %s: run this in the repository's root", dir), err)
 	}
@@ -69,11 +69,12 @@ func readMutants(dir string, only []string) (mutants []mutant, err error) {
 
 // readMutant reads a patch, whose header is like that of a mail.
 func readMutant(path string) (mutant, error) {
-	patch, err := os.ReadFile(path)
+	patch, err := os.Open(path)
 	if err != nil {
 		return mutant{}, err
 	}
-	mail, err := mail.ReadMessage(bytes.NewReader(patch))
+	defer func() { _ = patch.Close() }()
+	mail, err := mail.ReadMessage(patch)
 	if err != nil {
 		return mutant{}, err
 	}
@@ -82,6 +83,6 @@ func readMutant(path string) (mutant, error) {
 			return mutant{}, errors.New("its header must say Removes, Breaks and Faults")
 		}
 	}
-	return mutant{Name: strings.TrimSuffix(filepath.Base(path), ".patch")[len("07-"):], Removes: mail.Header.Get("Removes"),
-		Faults: mail.Header.Get("Faults"), Env: mail.Header.Get("Env"), Patch: string(patch)}, nil
+	name := strings.TrimSuffix(filepath.Base(path), ".patch")[len("07-"):]
+	return mutant{name, mail.Header.Get("Removes"), mail.Header.Get("Faults"), mail.Header.Get("Env"), path}, nil
 }

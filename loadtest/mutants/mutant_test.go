@@ -28,8 +28,8 @@ func TestMutants_ApplyToTheTreeAsItIs(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			check := exec.CommandContext(t.Context(), "git", "apply", "--check")
-			check.Dir, check.Stdin = filepath.Join("..", ".."), strings.NewReader(m.Patch)
+			check := exec.CommandContext(t.Context(), "git", "apply", "--check", m.Patch)
+			check.Dir = filepath.Join("..", "..")
 			printed, err := check.CombinedOutput()
 			require.NoError(t, err, "the patch needs to be made again: %s", printed)
 			for kind := range strings.SplitSeq(m.Faults, ",") {
