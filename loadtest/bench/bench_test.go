@@ -143,30 +143,13 @@ func TestConfig_ChoosesThePage(t *testing.T) {
 	}
 }
 
-func TestPgbench_IsParsed(t *testing.T) {
-	t.Parallel()
-	printed := `transaction type: loadtest/bench/order.sql
-number of transactions actually processed: 1234
-number of failed transactions: 0 (0.000%)
-latency average = 1.618 ms
-tps = 617.5 (without initial connection time)
-`
-	found, err := figuresOf([]byte(printed))
-	require.NoError(t, err)
-	require.Equal(t, sample{"answered": 1234, "rate": 617.5, "p50": 1.618}, found)
-	for _, wrong := range []string{strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1), "pgbench: error"} {
-		_, err = figuresOf([]byte(wrong))
-		require.ErrorContains(t, err, wrong)
-	}
-}
-
 func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []redisCommand{{"EVALSHA", 2, 20}, {"XINFO STREAM", 0.2, 2.5}},
 		commandsOf(map[string]string{"cmdstat_xinfo|stream": "calls=2,usec=5,usec_per_call=2.50", "cmdstat_evalsha": "calls=20,usec=400,usec_per_call=20.00"}, 10))
 }
 
-// TestOrderScript_WritesTheColumnsOfTheQueries: the floor has to be of the same statements.
+// TestOrderScript_WritesTheColumnsOfTheQueries: pgbench has to send the same statements.
 func TestOrderScript_WritesTheColumnsOfTheQueries(t *testing.T) {
 	t.Parallel()
 	script := words(t, "order.sql")

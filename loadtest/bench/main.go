@@ -1,6 +1,6 @@
-// Command bench measures what oncepay costs: its middleware beside others, the service beside its
-// servers without it, latency against offered load, how the cost grows with the orders that are
-// kept, and how many bytes they take.
+// Command bench measures what oncepay costs: its middleware beside others, the service, latency
+// against offered load, how the cost grows with the orders that are kept, and how many bytes they
+// take.
 //
 //	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; over 20 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each: does it run?

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/report"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -183,4 +185,25 @@ func costing(processes []process, do func() (sample, error)) (sample, error) {
 		found[name] = float64(d.Microseconds()) / max(found["answered"], 1)
 	}
 	return found, nil
+}
+
+func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%.60s…: %w", strings.TrimSpace(statement), err)
+		}
+	}
+	return nil
+}
+
+// await asks until the answer is true.
+func await(ctx context.Context, conn *pgx.Conn, limit time.Duration, question string) error {
+	return wait.For(ctx, limit, 100*time.Millisecond, func(ctx context.Context) error {
+		var yes bool
+		err := conn.QueryRow(ctx, question).Scan(&yes)
+		if err == nil && !yes {
+			err = fmt.Errorf("not yet: %s", question)
+		}
+		return err
+	})
 }
