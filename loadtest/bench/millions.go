@@ -9,11 +9,6 @@ import (
 )
 
 const (
-	// purgeBegins is how long the purgers take at most to look for work: once a minute, with
-	// jitter.
-	purgeBegins = 2 * time.Minute
-	// purgeEnds bounds the wait for their end, and drainEnds that for the effects of a backlog.
-	purgeEnds, drainEnds = 10 * time.Minute, 10 * time.Minute
 	// anyAccount is that of the events of a backlog, which nobody looks up.
 	anyAccount = "00000000-0000-7000-8000-000000000000"
 	// allConsumed asks whether every event has had its effects.
@@ -40,26 +35,27 @@ func millions(ctx context.Context, b *bench) (map[string]any, error) {
 		trials = append(trials, trial{"full, keys are purged", b.purge})
 	}
 	found, err := b.interleave(ctx, 1, append(trials, trial{"a backlog", b.drain}))
-	return map[string]any{"pace": pace, "window": b.cfg.window, "orders": b.cfg.kept, "keys": 2 * b.cfg.kept, "some": b.cfg.kept / 5,
+	return map[string]any{"pace": pace, "window": b.cfg.window, "orders": float64(b.cfg.kept), "keys": float64(2 * b.cfg.kept), "some": float64(b.cfg.kept / 5),
 		"rows": rows, "found": found}, err
 }
 
-// prepared executes a part of millions.sql.
-func (b *bench) prepared(ctx context.Context, name string) error {
-	_, text, _ := strings.Cut(millionsSQL, "-- "+name+"\n")
-	text, _, _ = strings.Cut(text, "\n\n")
-	values := strings.NewReplacer(":customer", b.shop.Customers[0], ":account", anyAccount, ":orders", fmt.Sprint(b.cfg.kept),
-		":keys", fmt.Sprint(2*b.cfg.kept), ":some", fmt.Sprint(b.cfg.kept/5))
-	return execute(ctx, b.db, values.Replace(text))
+// prepared executes some statements of millions.sql.
+func (b *bench) prepared(ctx context.Context, names ...string) error {
+	values := strings.NewReplacer(":customer", b.shop.Customers[0], ":account", anyAccount,
+		":orders", fmt.Sprint(b.cfg.kept), ":keys", fmt.Sprint(2*b.cfg.kept), ":some", fmt.Sprint(b.cfg.kept/5))
+	for _, name := range names {
+		_, text, _ := strings.Cut(millionsSQL, "-- "+name+"\n")
+		text, _, _ = strings.Cut(text, "\n\n")
+		if _, err := b.db.Exec(ctx, values.Replace(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
-// fill inserts rows as orders of many days have left them, and does what autovacuum has long done
-// when that many have come one by one.
+// fill inserts rows as orders of many days have left them.
 func (b *bench) fill(ctx context.Context) (sample, error) {
-	if err := b.prepared(ctx, "fill"); err != nil {
-		return nil, err
-	}
-	return nil, execute(ctx, b.db, "VACUUM (ANALYZE) orders, order_items, idempotency_keys", "CHECKPOINT")
+	return nil, b.prepared(ctx, "fill", "vacuum", "checkpoint")
 }
 
 // purge measures orders while the purgers delete keys, and for how many seconds they do: for longer
@@ -68,7 +64,7 @@ func (b *bench) purge(ctx context.Context) (sample, error) {
 	if err := b.prepared(ctx, "expired"); err != nil {
 		return nil, err
 	}
-	if err := await(ctx, b.db, purgeBegins, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
+	if err := b.await(ctx, "SELECT pg_stat_get_tuples_deleted('idempotency_keys'::regclass) > 0"); err != nil {
 		return nil, fmt.Errorf("wait for the purgers: %w", err)
 	}
 	began := time.Now()
@@ -76,7 +72,7 @@ func (b *bench) purge(ctx context.Context) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = await(ctx, b.db, purgeEnds, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
+	err = b.await(ctx, "SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE status <> 'in_progress' AND expires_at < now())")
 	orders["purge"] = time.Since(began).Seconds()
 	orders["purged"] = float64(b.cfg.kept/5) / orders["purge"]
 	return orders, err
@@ -90,11 +86,11 @@ func (b *bench) drain(ctx context.Context) (sample, error) {
 	}
 	began, events := time.Now(), float64(b.cfg.kept/5)
 	return costing(b.processes, func() (sample, error) {
-		if err := await(ctx, b.db, drainEnds, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
+		if err := b.await(ctx, "SELECT position >= (SELECT max(id) FROM outbox) FROM outbox_cursor"); err != nil {
 			return nil, err
 		}
 		published := events / time.Since(began).Seconds()
-		err := await(ctx, b.db, drainEnds, allConsumed)
+		err := b.await(ctx, allConsumed)
 		return sample{"answered": events, "published": published, "handled": events / time.Since(began).Seconds()}, err
 	})
 }

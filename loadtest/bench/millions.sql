@@ -22,6 +22,13 @@ FROM customers c, (
     FROM generate_series(1, :keys::bigint) n ORDER BY 2
 ) made WHERE c.id = ':customer';
 
+-- vacuum
+-- What autovacuum has long done when that many orders have come one by one.
+VACUUM (ANALYZE) orders, order_items, idempotency_keys;
+
+-- checkpoint
+CHECKPOINT;
+
 -- expired
 INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, resource_id, resource, response_status, response_headers,
     response_body, completed_at, expires_at)

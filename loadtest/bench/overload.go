@@ -27,7 +27,7 @@ type class struct {
 
 // row is what became of one class at one rate of new orders.
 type row struct {
-	Offered int // new orders a second
+	Offered float64 // new orders a second
 	Class   string
 	Cores   float64 // that the load of all classes took from the machine
 	Found   sample
@@ -68,7 +68,7 @@ func (b *bench) drive(ctx context.Context, offered int) []row {
 	began, used := time.Now(), usedCPU()
 	var group sync.WaitGroup
 	for i, c := range classes {
-		group.Go(func() { rows[i] = row{offered, c.name, 0, send(ctx, c.target, c.rate, 2*b.cfg.step)} })
+		group.Go(func() { rows[i] = row{float64(offered), c.name, 0, send(ctx, c.target, c.rate, 2*b.cfg.step)} })
 	}
 	group.Wait()
 	for i := range rows {

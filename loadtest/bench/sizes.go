@@ -11,9 +11,6 @@ import (
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// settled bounds the wait for the effects of events.
-const settled = 30 * time.Second
-
 // sizes measures the bytes that an order, a payment and their keys take, and which commands an
 // order sends to Redis.
 func sizes(ctx context.Context, b *bench) (map[string]any, error) {
@@ -30,7 +27,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	payment, err := b.grown(ctx, func() error {
-		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, settled)
+		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, time.Minute)
 		return err
 	})
 	if err != nil {
@@ -49,7 +46,7 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 		err = do()
 	}
 	if err == nil {
-		err = await(ctx, b.db, settled, allConsumed)
+		err = b.await(ctx, allConsumed)
 	}
 	if err != nil {
 		return nil, err

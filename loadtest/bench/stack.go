@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +33,8 @@ const (
 	// patience is how long a request may take: longer than the service does under any load that is
 	// measured.
 	patience = 20 * time.Second
+	// awaited bounds the wait for what the service does with millions of rows.
+	awaited = 10 * time.Minute
 )
 
 // tiers are the servers whose CPU time is told apart, in the order of the tables.
@@ -66,7 +67,7 @@ func (b *bench) up(ctx context.Context) error {
 	}
 	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
 	if err = st.Up(ctx); err == nil {
-		b.db, err = pgx.Connect(ctx, b.databaseURL())
+		b.db, err = pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	}
 	if err == nil {
 		b.shop, err = shop.Open(ctx, shop.Config{BaseURL: st.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers, Orders: b.cfg.skus})
@@ -79,21 +80,17 @@ func (b *bench) up(ctx context.Context) error {
 	return err
 }
 
+// down takes the stack down, and with it what is connected.
 func (b *bench) down(ctx context.Context) error {
 	if b.system == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
-	if b.db != nil {
-		_ = b.db.Close(ctx)
-	}
-	err := errors.Join(b.redis.Close(), b.stack.Down(ctx))
+	err := b.stack.Down(ctx)
 	b.system = nil
 	return err
 }
-
-func (s *system) databaseURL() string { return stack.PostgresURL(s.stack.PostgresPrimary()) }
 
 // attack sends requests to the service, which are to succeed: at a rate a second, or with rate 0 as
 // many as so many clients get answered. It returns the figures of send, and the CPU time that each
@@ -149,7 +146,7 @@ func outcome(result *vegeta.Result) string {
 	switch {
 	case result.Code/100 == 2:
 		return "answered"
-	case result.Code == http.StatusServiceUnavailable && shop.ProblemCode(result.Body) == "overloaded":
+	case shop.ProblemCode(result.Body) == "overloaded":
 		return "overloaded"
 	case result.Code == http.StatusTooManyRequests:
 		return "limited"
@@ -187,20 +184,11 @@ func costing(processes []process, do func() (sample, error)) (sample, error) {
 	return found, nil
 }
 
-func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
-	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("%.60s…: %w", strings.TrimSpace(statement), err)
-		}
-	}
-	return nil
-}
-
-// await asks until the answer is true.
-func await(ctx context.Context, conn *pgx.Conn, limit time.Duration, question string) error {
-	return wait.For(ctx, limit, 100*time.Millisecond, func(ctx context.Context) error {
+// await asks the database until the answer is true.
+func (s *system) await(ctx context.Context, question string) error {
+	return wait.For(ctx, awaited, 100*time.Millisecond, func(ctx context.Context) error {
 		var yes bool
-		err := conn.QueryRow(ctx, question).Scan(&yes)
+		err := s.db.QueryRow(ctx, question).Scan(&yes)
 		if err == nil && !yes {
 			err = fmt.Errorf("not yet: %s", question)
 		}
