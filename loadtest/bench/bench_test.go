@@ -86,7 +86,7 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 func pageWith(t *testing.T, part string, found map[string]any) string {
 	t.Helper()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, out: io.Discard, plots: map[string]*plot.Plot{}}
-	require.NoError(t, b.write(head{Command: "go run it", Began: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
+	require.NoError(t, b.write(head{Command: "go run it", Began: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Machine: "2 cores", Load: 0.1, Found: map[string]map[string]any{part: found}}))
 	written, err := os.ReadFile(b.cfg.page)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), "no value")

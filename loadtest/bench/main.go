@@ -120,34 +120,28 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down(ctx)) }()
-	h := head{Command: strings.Join(append([]string{"go run ./loadtest/bench"}, args...), " "), Began: time.Now(), Step: cfg.step, Rounds: cfg.rounds}
+	h := head{Command: strings.Join(append([]string{"go run ./loadtest/bench"}, args...), " "), Began: time.Now(),
+		Step: cfg.step, Rounds: cfg.rounds, Found: map[string]map[string]any{}}
 	h.Machine, h.Load = thisMachine(ctx)
-	if h.Found, err = b.measureParts(ctx); err != nil {
-		return err
+	for _, p := range parts {
+		if slices.Contains(cfg.parts, p.name) {
+			if h.Found[p.name], err = b.measure(ctx, p); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
 	}
 	h.Took = time.Since(h.Began).Round(time.Second)
 	fmt.Fprintf(out, "%d parts in %s: %s\n", len(h.Found), h.Took, cfg.page)
 	return errors.Join(append(b.unexpected, b.write(h))...)
 }
 
-// measureParts takes one part after the other. Each has a stack of its own, unless it is quick.
-func (b *bench) measureParts(ctx context.Context) (map[string]any, error) {
-	found := map[string]any{}
-	for _, p := range parts {
-		if !slices.Contains(b.cfg.parts, p.name) {
-			continue
+// measure measures one part. Each has a stack of its own, unless the run is quick.
+func (b *bench) measure(ctx context.Context, p part) (map[string]any, error) {
+	fmt.Fprintln(b.out, p.name)
+	if p.needsStack && (b.system == nil || !b.cfg.quick) {
+		if err := errors.Join(b.down(ctx), b.up(ctx)); err != nil {
+			return nil, err
 		}
-		if p.needsStack && (b.system == nil || !b.cfg.quick) {
-			if err := errors.Join(b.down(ctx), b.up(ctx)); err != nil {
-				return nil, err
-			}
-		}
-		fmt.Fprintln(b.out, p.name)
-		measured, err := p.measure(ctx, b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		found[p.name] = measured
 	}
-	return found, nil
+	return p.measure(ctx, b)
 }

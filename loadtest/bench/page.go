@@ -42,7 +42,7 @@ type head struct {
 	Load    float64
 	Step    time.Duration
 	Rounds  int
-	Found   map[string]any
+	Found   map[string]map[string]any
 }
 
 // write writes the page and its pictures, and prints it.

@@ -97,7 +97,7 @@ func (b *bench) down(ctx context.Context) error {
 // tier used for each request that was answered with success.
 func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter, rate int, period time.Duration) (sample, error) {
 	found, err := costing(b.processes, func() (sample, error) { return send(ctx, target, rate, period), ctx.Err() })
-	if found["overloaded"]+found["limited"]+found["unanswered"]+found["other"] > 0 {
+	if found["answered"] < found["requests"] {
 		b.unexpected = append(b.unexpected, fmt.Errorf("%s: not all answers were those expected: %v", what, found))
 	}
 	return found, err
@@ -114,27 +114,24 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 	}
 	attacker := vegeta.NewAttacker(options...)
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
-	found, sent, done := sample{}, 0.0, vegeta.LatencyMetrics{}
+	found, done := sample{}, vegeta.LatencyMetrics{}
 	began := time.Now()
 	for result := range attacker.Attack(target, vegeta.Rate{Freq: rate, Per: time.Second}, period, "") {
 		if result.Error == vegeta.ErrNoTargets.Error() {
 			continue // that is the end, and no request
 		}
-		sent++
-		name := outcome(result)
-		found[name]++
-		switch name {
-		case "answered":
+		found["requests"]++
+		found[outcome(result)]++
+		if result.Code/100 == 2 {
 			done.Add(result.Latency)
-		case "other":
-			found[fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))]++
 		}
 	}
 	seconds := period.Seconds()
 	if rate == 0 { // the targets may have been used up before
 		seconds = time.Since(began).Seconds()
 	}
-	found["sent"], found["rate"] = sent/seconds, found["answered"]/seconds
+	found["sent"], found["rate"] = found["requests"]/seconds, found["answered"]/seconds
+	found["other"] = found["requests"] - found["answered"] - found["overloaded"] - found["limited"] - found["unanswered"]
 	if found["answered"] > 0 { // nothing done has no latency
 		found["p50"], found["p99"] = report.Milliseconds(done.Quantile(0.5)), report.Milliseconds(done.Quantile(0.99))
 	}
@@ -143,17 +140,18 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 
 // outcome is the name of an answer among the figures.
 func outcome(result *vegeta.Result) string {
-	switch {
+	switch problem := shop.ProblemCode(result.Body); {
 	case result.Code/100 == 2:
 		return "answered"
-	case shop.ProblemCode(result.Body) == "overloaded":
-		return "overloaded"
-	case result.Code == http.StatusTooManyRequests:
-		return "limited"
 	case result.Code == 0:
 		return "unanswered"
+	case result.Code == http.StatusTooManyRequests:
+		return "limited"
+	case problem == "overloaded":
+		return problem
+	default:
+		return fmt.Sprint(result.Code, " ", problem)
 	}
-	return "other"
 }
 
 // costing does something, and adds to its figures the CPU time in µs that each server used for each
