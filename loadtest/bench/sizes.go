@@ -46,7 +46,7 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 		err = do()
 	}
 	if err == nil {
-		err = b.await(ctx, allConsumed)
+		err = b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
 	}
 	if err != nil {
 		return nil, err
