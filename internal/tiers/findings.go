@@ -1,9 +1,6 @@
 package tiers
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Verdict is what a comparison of tiers says.
 type Verdict string
@@ -25,30 +22,68 @@ type Finding struct {
 // Findings compares the tiers with each other. A tier that could not be asked, or that the key has
 // nothing to do with, is compared with nothing.
 func (v View) Findings() (all []Finding) {
-	add := func(promise string, compare func(View) (Verdict, string)) {
-		verdict, text := compare(v)
-		all = append(all, Finding{promise, verdict, text})
+	add := func(promise string, verdict Verdict, text string, values ...any) {
+		all = append(all, Finding{promise, verdict, fmt.Sprintf(text, values...)})
 	}
-	if v.asked("Redis", "PostgreSQL") && (v.Record != nil || v.Authority != nil) {
-		add("One key has one answer, and PostgreSQL has it.", oneAnswer)
+	if v.Errors["Redis"] == "" && v.Errors["PostgreSQL"] == "" && (v.Record != nil || v.Authority != nil) {
+		verdict, text := v.oneAnswer()
+		add("One key has one answer, and PostgreSQL has it.", verdict, "%s", text)
 	}
-	if v.Payment != nil && v.asked("provider") {
-		add("One key has at most one charge.", oneCharge)
-		add("An outcome that is unknown is never reported as a failure.", moneyStored)
+	paid := v.Payment
+	if paid == nil {
+		return all
 	}
-	if v.Payment != nil && v.Payment.Status != "processing" {
-		add("Every effect is announced by one event.", announcedOnce)
+	if v.Errors["provider"] == "" {
+		asked, taken := 0, 0
+		for _, charge := range v.Charges {
+			if asked += charge.Attempts; charge.Status == "succeeded" {
+				taken++
+			}
+		}
+		verdict := Agree
+		if taken > 1 {
+			verdict = Differ
+		}
+		add("One key has at most one charge.", verdict, "The provider was asked %d × and took the money %d ×.", asked, taken)
+		const known = "An outcome that is unknown is never reported as a failure."
+		switch {
+		case paid.Status == processing && taken > 0:
+			add(known, Pending, "The provider has charged, and the outcome is not stored yet. A retry, a provider event or the reconciler stores it.")
+		case paid.Status == processing:
+			add(known, Pending, "The payment is processing.")
+		case (paid.Status == "succeeded") != (taken > 0):
+			add(known, Differ, "The payment is %s, and the provider took the money %d ×.", paid.Status, taken)
+		default:
+			add(known, Agree, "The payment is %s, settled by attempt %d. The provider says the same.", paid.Status, paid.Attempt)
+		}
+	}
+	if paid.Status == processing {
+		return all
+	}
+	const announced = "Every effect is announced by one event."
+	event, n, published := "payment."+paid.Status, 0, true
+	for _, e := range v.Events {
+		if e.Type == event {
+			n++
+			published = published && e.Published
+		}
+	}
+	switch {
+	case n == 0 || (n > 1 && paid.Status == "succeeded"):
+		add(announced, Differ, "The outbox has %s %d ×.", event, n)
+	case !published:
+		add(announced, Pending, "%s is in the outbox, and not yet in the stream.", event)
+	default:
+		add(announced, Agree, "%s is in the outbox once, and in the stream.", event)
 	}
 	return all
 }
 
-// asked reports whether the tiers answered.
-func (v View) asked(names ...string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return v.Errors[name] != "" })
-}
+// processing is the status of a payment whose outcome is not stored.
+const processing = "processing"
 
 // oneAnswer compares the accelerator with the authority.
-func oneAnswer(v View) (Verdict, string) {
+func (v View) oneAnswer() (Verdict, string) {
 	record, row := v.Record, v.Authority
 	switch {
 	case record == nil:
@@ -69,71 +104,4 @@ func oneAnswer(v View) (Verdict, string) {
 		return Differ, "The two tiers have different answers."
 	}
 	return Agree, fmt.Sprintf("Both have the same answer, byte for byte: status %d.", row.ResponseStatus)
-}
-
-// oneCharge counts the effects at the provider.
-func oneCharge(v View) (Verdict, string) {
-	asked, n := 0, v.charged()
-	for _, charge := range v.Charges {
-		asked += charge.Attempts
-	}
-	text := fmt.Sprintf("The provider was asked %s and took the money %s.", times(asked), times(n))
-	if n > 1 {
-		return Differ, text
-	}
-	return Agree, text
-}
-
-// charged counts the charges that succeeded.
-func (v View) charged() (n int) {
-	for _, charge := range v.Charges {
-		if charge.Status == "succeeded" {
-			n++
-		}
-	}
-	return n
-}
-
-// moneyStored compares the payment with the charge.
-func moneyStored(v View) (Verdict, string) {
-	charged := v.charged() > 0
-	switch {
-	case v.Payment.Status == "processing" && charged:
-		return Pending, "The provider has charged, and the outcome is not stored yet. A retry, a provider event or the reconciler stores it."
-	case v.Payment.Status == "processing":
-		return Pending, "The payment is processing."
-	case (v.Payment.Status == "succeeded") != charged:
-		return Differ, fmt.Sprintf("The payment is %s, and the provider took the money %s.", v.Payment.Status, times(v.charged()))
-	}
-	return Agree, fmt.Sprintf("The payment is %s, settled by attempt %d. The provider says the same.", v.Payment.Status, v.Payment.Attempt)
-}
-
-// announcedOnce counts the events of what the payment came to.
-func announcedOnce(v View) (Verdict, string) {
-	wanted, n, published := "payment."+v.Payment.Status, 0, true
-	for _, event := range v.Events {
-		if event.Type == wanted {
-			n++
-			published = published && event.Published
-		}
-	}
-	switch {
-	case n == 0 || (n > 1 && v.Payment.Status == "succeeded"):
-		return Differ, fmt.Sprintf("The outbox has %s %s.", wanted, times(n))
-	case !published:
-		return Pending, wanted + " is in the outbox, and not yet in the stream."
-	}
-	return Agree, wanted + " is in the outbox once, and in the stream."
-}
-
-func times(n int) string {
-	switch n {
-	case 0:
-		return "never"
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
 }

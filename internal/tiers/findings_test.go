@@ -41,12 +41,12 @@ func TestFindings_MarkEachDifference(t *testing.T) {
 		"another body":                 {func(v *View) { v.Record.BodyHash = "c" }, Differ, "different answers"},
 		"another status":               {func(v *View) { v.Record.ResponseStatus = 402 }, Differ, "different answers"},
 		"an answer without a row's":    {func(v *View) { v.Authority.ResponseStatus, v.Authority.Status = 0, "in_progress" }, Differ, "in_progress"},
-		"a second charge":              {func(v *View) { v.Charges = append(v.Charges, v.Charges[0]) }, Differ, "took the money twice"},
+		"a second charge":              {func(v *View) { v.Charges = append(v.Charges, v.Charges[0]) }, Differ, "took the money 2 ×"},
 		"charged, not stored":          {func(v *View) { v.Payment.Status = "processing" }, Pending, "the outcome is not stored yet"},
 		"declined, and charged":        {func(v *View) { v.Payment.Status = "declined" }, Differ, "payment is declined"},
-		"paid without a charge":        {func(v *View) { v.Charges = nil }, Differ, "took the money never"},
-		"no event":                     {func(v *View) { v.Events = v.Events[:1] }, Differ, "payment.succeeded never"},
-		"two events":                   {func(v *View) { v.Events = append(v.Events, v.Events[1]) }, Differ, "payment.succeeded twice"},
+		"paid without a charge":        {func(v *View) { v.Charges = nil }, Differ, "took the money 0 ×"},
+		"no event":                     {func(v *View) { v.Events = v.Events[:1] }, Differ, "payment.succeeded 0 ×"},
+		"two events":                   {func(v *View) { v.Events = append(v.Events, v.Events[1]) }, Differ, "payment.succeeded 2 ×"},
 		"an event that is not sent on": {func(v *View) { v.Events[1].Published = false }, Pending, "not yet in the stream"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,6 @@ type Mail struct {
 
 // NewestMails lists the last few mails, the newest first, of the mail sink at a base URL.
 func NewestMails(ctx context.Context, sink string) ([]Mail, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	var list struct{ Mails []Mail }
 	err := get(ctx, sink+"/v1/mails?limit=6", &list)
 	slices.Reverse(list.Mails)
@@ -29,8 +27,6 @@ func NewestMails(ctx context.Context, sink string) ([]Mail, error) {
 
 // Charges is what the audit list of the provider at a base URL has of an order. It reads all pages.
 func Charges(ctx context.Context, provider, order string) (all []Charge, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	query := url.Values{"reference": {order}}
 	for {
 		var page struct {
@@ -49,14 +45,16 @@ func Charges(ctx context.Context, provider, order string) (all []Charge, err err
 
 // get reads JSON.
 func get(ctx context.Context, url string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("ask: %w", err)
+		return err
 	}
 	req.Close = true // the next question comes in a second or never
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask: %w", err)
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {

@@ -6,13 +6,13 @@ package tiers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 // readTimeout bounds the questions to one server: a tier that is broken on purpose must not hold up
@@ -25,6 +25,15 @@ type Servers struct {
 	Postgres string // URL
 	Provider string // base URL
 	Mails    string // base URL of the mail sink
+}
+
+// Of returns where the tiers of a local deployment are now.
+func Of(ctx context.Context, s *stack.Stack) Servers {
+	redis, err := s.RedisMaster(ctx)
+	if err != nil { // the sentinels are away: the first server will say so itself
+		redis = s.Addr(stack.Redis)
+	}
+	return Servers{redis, stack.PostgresURL(s.PostgresPrimary()), "http://" + s.Addr(stack.PSP), "http://" + s.Ops(stack.Mail)}
 }
 
 // View is what the tiers know of a key. A tier that knows nothing is nil or empty; one that could
@@ -125,10 +134,4 @@ func (v *View) note(tier string, err error) {
 	default:
 		v.Errors[tier] = err.Error()
 	}
-}
-
-// hashOf stands for a body, which may be long.
-func hashOf(body []byte) string {
-	hash := sha256.Sum256(body)
-	return hex.EncodeToString(hash[:])
 }

@@ -18,8 +18,6 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-
-	"github.com/oncepay/oncepay/idempotency"
 )
 
 func TestSpread_IsMedianAndExtremes(t *testing.T) {
@@ -50,7 +48,7 @@ func TestInterleave_TakesTurns(t *testing.T) {
 		}}
 	}
 	b := &bench{out: io.Discard}
-	found, err := b.interleave(t.Context(), 2, []trial{turn("a"), turn("b")}, "n")
+	found, err := b.interleave(t.Context(), 2, []trial{turn("a"), turn("b")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "a", "b"}, turns)
 	require.Equal(t, spread{3, 2, 4}, found.Of("b", "n"))
@@ -58,7 +56,7 @@ func TestInterleave_TakesTurns(t *testing.T) {
 
 func TestCosting_IsInMicrosecondsForEachAnswer(t *testing.T) {
 	t.Parallel()
-	ourselves := map[string][]int{"us": {os.Getpid()}}
+	ourselves := []process{{"us", os.Getpid()}}
 	busy := func(answered float64) func() (sample, error) {
 		return func() (sample, error) {
 			for until := usedCPU() + 100*time.Millisecond; usedCPU() < until; {
@@ -88,7 +86,7 @@ func TestNumber_HasThreeFigures(t *testing.T) {
 func pageWith(t *testing.T, part string, found map[string]any) string {
 	t.Helper()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "BENCH.md")}, out: io.Discard, plots: map[string]*plot.Plot{}}
-	require.NoError(t, b.write(head{Command: "go run it", Date: "2026-01-02", Machine: "2 cores", Load: 0.1, Found: map[string]any{part: found}}))
+	require.NoError(t, b.write(head{Command: "go run it", Began: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Machine: "2 cores", Load: 0.1, Found: map[string]map[string]any{part: found}}))
 	written, err := os.ReadFile(b.cfg.page)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), "no value")
@@ -101,12 +99,12 @@ func TestPage_SaysWhereItIsFrom(t *testing.T) {
 	for _, want := range []string{"`go run it` on 2026-01-02", "2 cores", "of others: 0.1", "## What made it cheaper"} {
 		require.Contains(t, text, want)
 	}
-	require.NotContains(t, text, "## Growth", "a part that was not measured is left out")
+	require.NotContains(t, text, "## Millions of rows", "a part that was not measured is left out")
 }
 
 func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
 	t.Parallel()
-	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "tables": sample{"all": 1, "orders": 1}, "order": sample{"orders": 1234, "all": 1234},
+	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "order": sample{"orders": 1234, "payments": 0, "all": 1234},
 		"payment": sample{"all": 0}, "kept": sample{}, "commands": commandsOf(map[string]string{"cmdstat_get": "calls=1,usec=5"}, 1)})
 	for _, want := range []string{"## Bytes and commands\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
 		"| PostgreSQL table | bytes per order | bytes per card payment |\n| ---              | ---             | ---                    |\n" +
@@ -118,76 +116,31 @@ func TestPage_HasAlignedTablesWithTheirCommands(t *testing.T) {
 // TestPage_ComparesContenders: each with oncepay, and with its extremes.
 func TestPage_ComparesContenders(t *testing.T) {
 	t.Parallel()
-	b := &bench{cfg: config{connections: []int{32}}, plots: map[string]*plot.Plot{}}
 	found := results{}
 	for i, c := range contenders {
-		for _, kind := range []string{newKeys, replays} {
-			found[cell(c.Name, kind, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
+		for _, kind := range kinds {
+			found[cell(c.Name, kind.Name, 32)] = []sample{{"rate": float64(1000 * (i + 1)), "server": 10, "redis": 5}, {"rate": float64(2000 * (i + 1)), "server": 10, "redis": 5}}
 		}
 	}
-	text := pageWith(t, "middleware", b.middlewareFound(found))
+	text := pageWith(t, "middleware", map[string]any{"found": found, "connections": []int{32}, "kinds": kinds, "contenders": contenders, "ours": ours})
 	text = strings.Join(strings.Fields(text), " ")
 	require.Contains(t, text, "| SET NX | 4,500 (3,000–6,000) | 10.0 | 5.00 | 1.50 | 1.00 |")
 	require.Contains(t, text, "| replays, 32 connections | requests/s |")
-	require.Contains(t, b.plots, "middleware")
 }
 
 func TestConfig_ChoosesThePage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, page string }{
-		{"", "loadtest/BENCH.md"}, {"-quick", scratch}, {"-parts growth", scratch}, {"-quick -parts growth,sizes", scratch},
+		{"", "loadtest/BENCH.md"}, {"-quick", scratch}, {"-parts millions", scratch}, {"-quick -parts millions,sizes", scratch},
 	} {
 		cfg, err := parseConfig(strings.Fields(c.args))
 		require.NoError(t, err)
 		require.Equal(t, c.page, cfg.page, c.args)
 	}
-	for _, wrong := range []string{"-parts gr", "-parts growth,x", "-parts growth,"} {
+	for _, wrong := range []string{"-parts mil", "-parts millions,x", "-parts millions,"} {
 		_, err := parseConfig(strings.Fields(wrong))
 		require.Error(t, err, wrong)
 	}
-}
-
-func TestPgbench_IsParsed(t *testing.T) {
-	t.Parallel()
-	printed := `transaction type: loadtest/bench/order.sql
-number of transactions actually processed: 1234
-number of failed transactions: 0 (0.000%)
-latency average = 1.618 ms
-tps = 617.5 (without initial connection time)
-`
-	found, err := figuresOf(pgbenchFigures, []byte(printed))
-	require.NoError(t, err)
-	require.Equal(t, sample{"answered": 1234, "rate": 617.5, "p50": 1.618}, found)
-	for _, wrong := range []string{strings.Replace(printed, "failed transactions: 0", "failed transactions: 3", 1), "pgbench: error"} {
-		_, err = figuresOf(pgbenchFigures, []byte(wrong))
-		require.ErrorContains(t, err, wrong)
-	}
-}
-
-// TestRedisBenchmark_IsParsed although it prints its progress, and the command as it is.
-func TestRedisBenchmark_IsParsed(t *testing.T) {
-	t.Parallel()
-	printed := "SET k {\"a\",\"b\":1}\n: rps=0.0 (overall: 0.0) avg_msec=nan\r SET k {\"a\",\"b\":1}\n: 50000.50 requests per second, p50=0.255 msec\n\n"
-	found, err := figuresOf(redisFigures, []byte(printed))
-	require.NoError(t, err)
-	require.Equal(t, sample{"rate": 50000.5, "p50": 0.255}, found)
-	_, err = figuresOf(redisFigures, []byte("ERR"))
-	require.ErrorContains(t, err, "ERR")
-}
-
-func TestRecord_IsPutBackIntoProgress(t *testing.T) {
-	t.Parallel()
-	r := idempotency.Record{Key: "k", Owner: "o", Status: idempotency.StatusInProgress}
-	begun, err := r.MarshalBinary()
-	require.NoError(t, err)
-	r.Status, r.Response = idempotency.StatusCompleted, idempotency.Response{StatusCode: 201, Body: []byte("{}")}
-	completed, err := r.MarshalBinary()
-	require.NoError(t, err)
-	owner, pending, answered, err := recordOf(completed)
-	require.NoError(t, err)
-	require.Equal(t, []string{"o", string(begun), strings.Replace(string(completed), "Completed", "InProgress", 1)}, []string{owner, pending, answered})
-	_, _, _, err = recordOf([]byte("x"))
-	require.Error(t, err)
 }
 
 func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
@@ -196,17 +149,7 @@ func TestCommands_AreParsedMostFrequentFirst(t *testing.T) {
 		commandsOf(map[string]string{"cmdstat_xinfo|stream": "calls=2,usec=5,usec_per_call=2.50", "cmdstat_evalsha": "calls=20,usec=400,usec_per_call=20.00"}, 10))
 }
 
-func TestDrainScripts_HaveValuesForAllParameters(t *testing.T) {
-	t.Chdir("../..")
-	for name, script := range drainScripts() {
-		text, err := script.text()
-		require.NoError(t, err, name)
-		require.NotContains(t, text, "@", name)
-		require.Contains(t, text, ";\n", name)
-	}
-}
-
-// TestOrderScript_WritesTheColumnsOfTheQueries: the floor has to be of the same statements.
+// TestOrderScript_WritesTheColumnsOfTheQueries: pgbench has to send the same statements.
 func TestOrderScript_WritesTheColumnsOfTheQueries(t *testing.T) {
 	t.Parallel()
 	script := words(t, "order.sql")
@@ -252,10 +195,10 @@ func words(t *testing.T, path string) string {
 func TestOverload_SaysWhatWasSent(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{offered: []float64{1, 10}}, plots: map[string]*plot.Plot{}}
-	text := pageWith(t, "overload", b.overloadFound([]row{
-		{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}},
-		{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
-		{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}, 100))
+	text := pageWith(t, "overload", b.overloadFound([][]row{
+		{{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}}, {100, "list", 0.1, sample{}}},
+		{{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
+			{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}}, 100))
 	require.Contains(t, text, "3.4 × the limit at most")
 	text = strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{"| class | sent/s | done/s |", "| new order | 340 | 70.0 | 3.00 | 0 | 270 | 0 |", "| list | 19.0 | 1.00 |"} {
@@ -298,26 +241,11 @@ func TestSend_TellsAnswersApart(t *testing.T) {
 	}
 }
 
-func TestRecovery_CountsWhatIsLateAfterTheGrace(t *testing.T) {
-	t.Parallel()
-	since := time.Now()
-	all := []*purchase{
-		{began: since.Add(-time.Second), code: http.StatusServiceUnavailable},
-		{began: since, code: http.StatusCreated, took: wellAnswered, attempts: 2},
-		{began: since, code: http.StatusCreated, took: wellAnswered + 1, attempts: 1},
-		{began: since.Add(time.Second), code: http.StatusServiceUnavailable},
-		{began: since.Add(2 * time.Second)},
-	}
-	require.Equal(t, 3, lateOnes(all, since))
-	text := strings.Join(strings.Fields(pageWith(t, "recovery", map[string]any{"limit": 100.0, "rush": 1, "calm": 1, "within": 5, "well": 1, "late": 3, "wrong": 0, "stormy": tally(all), "calmed": tally(nil)})), " ")
-	require.Contains(t, text, "| 4 × the limit | answered 0: 1; answered 201: 2; answered 503: 2; attempts: 3; orders: 5; |")
-}
-
 func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
 		"bars":  drawBars("t", []string{"x", "y"}, []string{"a", "b"}, func(group, of int) float64 { return float64(group + 2*of) }),
-		"lines": drawLines("t", "x", "ms", true, []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
+		"lines": drawLines("t", "x", "ms", []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
 	}}
 	require.NoError(t, b.write(head{}))
 	for name := range b.plots {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,28 +32,31 @@ func TestDrive_CountsTheAnswersOfEachConnection(t *testing.T) {
 		seen.Store(key, true)
 		return http.StatusCreated, "{}"
 	})
-	found, err := drive(t.Context(), addr, 3, 20*time.Millisecond, func(c, n int) string { return fmt.Sprint(c, "-", n) })
+	found, err := drive(t.Context(), addr, 3, 20*time.Millisecond, keys{"k", math.MaxInt})
 	require.NoError(t, err)
-	keys := 0
-	seen.Range(func(any, any) bool { keys++; return true })
-	require.InDelta(t, keys, found["answered"], 0)
+	sent := 0
+	seen.Range(func(any, any) bool { sent++; return true })
+	require.InDelta(t, sent, found["answered"], 0)
 	require.Positive(t, found["rate"])
 }
 
 func TestDrive_FailsOnAnyOtherStatus(t *testing.T) {
 	t.Parallel()
 	addr := serve(t, func(string) (int, string) { return http.StatusConflict, "in progress" })
-	_, err := drive(t.Context(), addr, 2, time.Minute, func(int, int) string { return "k" })
+	_, err := drive(t.Context(), addr, 2, time.Minute, keys{"k", 1})
 	require.ErrorContains(t, err, "409 Conflict: in progress")
 }
 
-func TestCheckReplays_TellsExecutionsFromReplays(t *testing.T) {
+func TestDrive_TakesTurnsWithTheKeysOfAConnection(t *testing.T) {
 	t.Parallel()
-	var executed atomic.Int64
-	executing := serve(t, func(string) (int, string) { return http.StatusCreated, fmt.Sprint(executed.Add(1)) })
-	replaying := serve(t, func(key string) (int, string) { return http.StatusCreated, key })
-	require.NoError(t, checkReplays(t.Context(), executing, false))
-	require.ErrorContains(t, checkReplays(t.Context(), executing, true), "the answers to one key are")
-	require.NoError(t, checkReplays(t.Context(), replaying, true))
-	require.Error(t, checkReplays(t.Context(), replaying, false))
+	var seen sync.Map
+	addr := serve(t, func(key string) (int, string) {
+		seen.Store(key, true)
+		return http.StatusCreated, "{}"
+	})
+	_, err := drive(t.Context(), addr, 2, 200*time.Millisecond, keys{"k", 2})
+	require.NoError(t, err)
+	var sent []string
+	seen.Range(func(key, _ any) bool { sent = append(sent, key.(string)); return true })
+	require.ElementsMatch(t, []string{"k-0-0", "k-0-1", "k-1-0", "k-1-1"}, sent)
 }

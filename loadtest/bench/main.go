@@ -1,10 +1,10 @@
-// Command bench measures what oncepay costs: its middleware beside others, the service beside its
-// servers without it, latency against offered load, whether all is well after an overload, how the
-// cost grows with the orders that are kept, and how many bytes they take.
+// Command bench measures what oncepay costs: its middleware beside others, the service, latency
+// against offered load, how the cost grows with the orders that are kept, and how many bytes they
+// take.
 //
 //	go run ./loadtest/bench                    # all parts, into loadtest/BENCH.md; over 20 minutes
 //	go run ./loadtest/bench -quick             # the same for an instant each: does it run?
-//	go run ./loadtest/bench -parts growth,sizes
+//	go run ./loadtest/bench -parts millions,sizes
 //
 // What is compared takes turns, for several rounds. The client shares the machine with the servers,
 // so rates are those of this machine with all of it; CPU time per request is of each server alone.
@@ -35,16 +35,13 @@ type part struct {
 
 var parts = []part{
 	{"middleware", false, middleware},
-	{"recovery", true, recovery}, // before those that write rows and records past the API, as it reads the books
 	{"orders", true, orders},
 	{"overload", true, overload},
-	{"growth", true, growth},
 	{"millions", true, millions},
 	{"sizes", true, sizes},
 }
 
 const (
-	command = "go run ./loadtest/bench"
 	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
 	scratch = outFolder + "/BENCH.txt"
 	// outFolder also has a program that is built for a run.
@@ -54,20 +51,16 @@ const (
 // config says how long and how much is measured.
 type config struct {
 	quick       bool
-	parts       []string // none: all
+	parts       []string
 	page        string
-	limit       time.Duration // of the whole run
 	rounds      int
 	step        time.Duration // of one measurement
 	connections []int         // to a middleware
 	skus        int
 	offered     []float64     // rates of orders, as multiples of the limit
-	rush, calm  time.Duration // for how long four times the limit is offered, and then half of it
-	window      time.Duration // in which growth is measured
-	more        int           // orders between the two windows
+	window      time.Duration // of one measurement, where rows are many
 	kept        int           // orders in a database that is full, beside twice as many keys
 	sized       int           // orders and payments whose bytes are measured
-	redisCalls  int           // of redis-benchmark
 }
 
 func main() {
@@ -80,27 +73,30 @@ func main() {
 }
 
 func parseConfig(args []string) (config, error) {
-	cfg := config{page: "loadtest/BENCH.md", limit: time.Hour, rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
-		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, rush: 30 * time.Second, calm: 15 * time.Second, window: time.Minute, more: 60_000,
-		kept: 5_000_000, sized: 4000, redisCalls: 100_000}
+	cfg := config{page: "loadtest/BENCH.md", rounds: 3, step: 3 * time.Second, connections: []int{32, 128}, skus: 1000,
+		offered: []float64{0.25, 0.5, 1, 2, 4, 10}, window: time.Minute, kept: 5_000_000, sized: 4000}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&cfg.quick, "quick", false, "an instant for each measurement, to see whether it runs")
-	only := flags.String("parts", "", "some of middleware, recovery, orders, overload, growth, millions, sizes; with commas between (default all)")
+	only := flags.String("parts", strings.Join(names, ","), "those to measure, with commas between")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
 	if cfg.quick {
-		cfg = config{quick: true, page: scratch, limit: 5 * time.Minute, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
-			offered: []float64{0.25}, rush: time.Second, calm: time.Second, window: time.Second / 2, more: 100,
-			kept: 10_000, sized: 100, redisCalls: 2000}
+		cfg = config{quick: true, rounds: 1, step: 200 * time.Millisecond, connections: []int{32}, skus: 50,
+			offered: []float64{0.25}, window: time.Second / 2, kept: 10_000, sized: 100}
 	}
-	if *only != "" {
-		cfg.page, cfg.parts = scratch, strings.Split(*only, ",")
-	}
+	cfg.parts = strings.Split(*only, ",")
 	for _, name := range cfg.parts {
-		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+		if !slices.Contains(names, name) {
 			return cfg, fmt.Errorf("-parts: there is no part %q", name)
 		}
+	}
+	if cfg.quick || len(cfg.parts) < len(parts) {
+		cfg.page = scratch
 	}
 	return cfg, nil
 }
@@ -119,45 +115,33 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
-	defer cancel()
 	b := &bench{cfg: cfg, out: out, plots: map[string]*plot.Plot{}}
 	if err := os.MkdirAll(outFolder, 0o755); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down(ctx)) }()
-	began := time.Now()
-	machine, load := thisMachine(ctx)
-	found, err := b.measureParts(ctx)
-	if err != nil {
-		return err
-	}
-	took := time.Since(began).Round(time.Second)
-	if err := b.write(head{strings.Join(append([]string{command}, args...), " "), began.Format(time.DateOnly), took, machine, load, cfg.step, cfg.rounds, found}); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d parts in %s: %s\n", len(found), took, cfg.page)
-	return errors.Join(b.unexpected...)
-}
-
-// measureParts takes one part after the other. Each has a stack of its own, unless it is quick.
-func (b *bench) measureParts(ctx context.Context) (map[string]any, error) {
-	found := map[string]any{}
+	h := head{Command: strings.Join(append([]string{"go run ./loadtest/bench"}, args...), " "), Began: time.Now(),
+		Step: cfg.step, Rounds: cfg.rounds, Found: map[string]map[string]any{}}
+	h.Machine, h.Load = thisMachine(ctx)
 	for _, p := range parts {
-		if len(b.cfg.parts) > 0 && !slices.Contains(b.cfg.parts, p.name) {
-			continue
-		}
-		if p.needsStack && (b.system == nil || !b.cfg.quick) {
-			if err := errors.Join(b.down(ctx), b.up(ctx)); err != nil {
-				return nil, err
+		if slices.Contains(cfg.parts, p.name) {
+			if h.Found[p.name], err = b.measure(ctx, p); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
-		fmt.Fprintln(b.out, p.name)
-		measured, err := p.measure(ctx, b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		found[p.name] = measured
 	}
-	return found, nil
+	h.Took = time.Since(h.Began).Round(time.Second)
+	fmt.Fprintf(out, "%d parts in %s: %s\n", len(h.Found), h.Took, cfg.page)
+	return errors.Join(append(b.unexpected, b.write(h))...)
+}
+
+// measure measures one part. Each has a stack of its own, unless the run is quick.
+func (b *bench) measure(ctx context.Context, p part) (map[string]any, error) {
+	fmt.Fprintln(b.out, p.name)
+	if p.needsStack && (b.system == nil || !b.cfg.quick) {
+		if err := errors.Join(b.down(ctx), b.up(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	return p.measure(ctx, b)
 }

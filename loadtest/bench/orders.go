@@ -7,12 +7,8 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// orders measures the service through nginx, and its servers without it.
+// orders measures the service through nginx.
 func orders(ctx context.Context, b *bench) (map[string]any, error) {
-	trials, err := b.prepareFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, b.cfg.step); err != nil {
 		return nil, err
 	}
@@ -21,6 +17,7 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 		target vegeta.Targeter // nil: payments
 	}{{"order", b.shop.NewOrders}, {"order, one hot SKU", b.shop.HotOrders}, {"replay", b.shop.Replays}, {"card payment", nil}}
 	var names, requests []string
+	var trials []trial
 	for _, load := range loads {
 		names = append(names, load.name)
 		for _, rate := range []int{0, pace} {
@@ -39,12 +36,11 @@ func orders(ctx context.Context, b *bench) (map[string]any, error) {
 			}})
 		}
 	}
-	found, err := b.interleave(ctx, b.cfg.rounds, trials, "rate", "replicas", "PostgreSQL", "Redis")
+	found, err := b.interleave(ctx, b.cfg.rounds, trials)
 	b.plots["orders"] = drawBars("CPU per request", names, tiers, func(load, tier int) float64 {
 		return found.Of(at(names[load], 0), tiers[tier]).median
 	})
-	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace,
-		"pgbenchClients": pgbenchClients, "floors": floors}, err
+	return map[string]any{"found": found, "requests": requests, "tiers": tiers, "skus": b.cfg.skus, "clients": clients, "pace": pace}, err
 }
 
 func at(load string, rate int) string {

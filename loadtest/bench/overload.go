@@ -27,7 +27,7 @@ type class struct {
 
 // row is what became of one class at one rate of new orders.
 type row struct {
-	Offered int // new orders a second
+	Offered float64 // new orders a second
 	Class   string
 	Cores   float64 // that the load of all classes took from the machine
 	Found   sample
@@ -40,14 +40,14 @@ func overload(ctx context.Context, b *bench) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []row
+	var rates [][]row
 	for _, multiple := range b.cfg.offered {
 		if err := wait.Pause(ctx, rest); err != nil {
 			return nil, err
 		}
-		rows = append(rows, b.drive(ctx, max(1, int(math.Round(multiple*limit))))...)
+		rates = append(rates, b.drive(ctx, max(1, int(math.Round(multiple*limit)))))
 	}
-	return b.overloadFound(rows, limit), ctx.Err()
+	return b.overloadFound(rates, limit), ctx.Err()
 }
 
 // limit is how many orders a second are done when each client sends its next one at once.
@@ -68,7 +68,7 @@ func (b *bench) drive(ctx context.Context, offered int) []row {
 	began, used := time.Now(), usedCPU()
 	var group sync.WaitGroup
 	for i, c := range classes {
-		group.Go(func() { rows[i] = row{offered, c.name, 0, send(ctx, c.target, c.rate, 2*b.cfg.step)} })
+		group.Go(func() { rows[i] = row{float64(offered), c.name, 0, send(ctx, c.target, c.rate, 2*b.cfg.step)} })
 	}
 	group.Wait()
 	for i := range rows {
@@ -84,27 +84,21 @@ func usedCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// overloadFound has the rows of each rate begin with the new orders.
-func (b *bench) overloadFound(rows []row, limit float64) map[string]any {
-	var classes []string
-	sent, most := map[int]float64{}, 0.0 // new orders a second, by those that were offered
-	for _, r := range rows {
-		if r.Class == rows[0].Class {
-			sent[r.Offered], most = r.Found["sent"], max(most, r.Found["sent"])
-		}
-		if !slices.Contains(classes, r.Class) {
-			classes = append(classes, r.Class)
-		}
-	}
+// overloadFound has the rows of each rate, which begin with the new orders.
+func (b *bench) overloadFound(rates [][]row, limit float64) map[string]any {
+	most := 0.0 // new orders sent a second
 	for _, figure := range []string{"p50", "p99"} {
-		lines := make([]line, len(classes))
-		for _, r := range rows {
-			l := &lines[slices.Index(classes, r.Class)]
-			if l.name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
-				l.points = append(l.points, plotter.XY{X: sent[r.Offered], Y: max(1, r.Found[figure])})
+		lines := make([]line, len(rates[0]))
+		for _, rows := range rates {
+			sent := rows[0].Found["sent"]
+			most = max(most, sent)
+			for i, r := range rows {
+				if lines[i].name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
+					lines[i].points = append(lines[i].points, plotter.XY{X: sent, Y: max(1, r.Found[figure])})
+				}
 			}
 		}
-		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", true, lines)
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", lines)
 	}
-	return map[string]any{"rows": rows, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
+	return map[string]any{"rates": rates, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

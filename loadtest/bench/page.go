@@ -30,25 +30,19 @@ var levers string
 //go:embed page.md.tmpl
 var pageText string
 
-var pageTemplate = template.Must(template.New("").Option("missingkey=zero").Funcs(template.FuncMap{
-	"number": func(n any) string {
-		if integer, ok := n.(int); ok {
-			return number(float64(integer))
-		}
-		return number(n.(float64))
-	},
-	"cell": cell,
-}).Parse(pageText))
+var pageTemplate = template.Must(template.New("").Option("missingkey=zero").
+	Funcs(template.FuncMap{"number": number, "cell": cell}).Parse(pageText))
 
 // head is what the page begins with, and what the parts found, by their names.
 type head struct {
-	Command, Date string
-	Took          time.Duration
-	Machine       string
-	Load          float64
-	Step          time.Duration
-	Rounds        int
-	Found         map[string]any
+	Command string
+	Began   time.Time
+	Took    time.Duration
+	Machine string
+	Load    float64
+	Step    time.Duration
+	Rounds  int
+	Found   map[string]map[string]any
 }
 
 // write writes the page and its pictures, and prints it.

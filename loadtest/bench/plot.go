@@ -38,8 +38,8 @@ type line struct {
 	points plotter.XYs
 }
 
-// drawLines draws curves; with logarithmic, each step of the vertical axis is ten times the last.
-func drawLines(title, x, y string, logarithmic bool, lines []line) *plot.Plot {
+// drawLines draws curves. Each step of the vertical axis is ten times the last.
+func drawLines(title, x, y string, lines []line) *plot.Plot {
 	p := newPlot(title, x, y)
 	for i, l := range lines {
 		if curve, points, err := plotter.NewLinePoints(l.points); err == nil { // without points there is no curve
@@ -48,10 +48,8 @@ func drawLines(title, x, y string, logarithmic bool, lines []line) *plot.Plot {
 			p.Legend.Add(l.name, curve, points)
 		}
 	}
-	if p.Y.Min = 0; logarithmic {
-		p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Y.Max *= 10 // room for the legend
-	}
+	p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Max *= 10 // room for the legend
 	p.Add(plotter.NewGrid())
 	return p
 }

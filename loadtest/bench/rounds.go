@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // sample is what one measurement found, by the names of its figures.
@@ -22,21 +21,16 @@ type results map[string][]sample
 
 // interleave measures all trials in turn, round by round: what happens to the machine meanwhile
 // happens to all of them.
-func (b *bench) interleave(ctx context.Context, rounds int, trials []trial, shown ...string) (results, error) {
+func (b *bench) interleave(ctx context.Context, rounds int, trials []trial) (results, error) {
 	found := results{}
 	for round := range rounds {
-		for i, t := range trials {
-			began := time.Now()
+		for _, t := range trials {
 			s, err := t.measure(ctx)
 			if err = cmp.Or(err, ctx.Err()); err != nil {
 				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
 			found[t.name] = append(found[t.name], s)
-			fmt.Fprintf(b.out, "  round %d/%d  %2d/%d  %4.1f s  %-44s", round+1, rounds, i+1, len(trials), time.Since(began).Seconds(), t.name)
-			for _, name := range shown {
-				fmt.Fprintf(b.out, "  %s %s", name, number(s[name]))
-			}
-			fmt.Fprintln(b.out)
+			fmt.Fprintf(b.out, "  round %d of %d: %s\n", round+1, rounds, t.name)
 		}
 	}
 	return found, nil

@@ -4,19 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/shop"
-)
-
-const (
-	// settled bounds the wait for the effects of events.
-	settled = 30 * time.Second
-	// sampled is how many records of Redis are measured.
-	sampled = 1000
 )
 
 // sizes measures the bytes that an order, a payment and their keys take, and which commands an
@@ -35,16 +27,14 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	payment, err := b.grown(ctx, func() error {
-		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, settled)
+		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, time.Minute)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	kept, err := b.redisSizes(ctx)
-	tables := maps.Clone(order)
-	maps.Copy(tables, payment)
-	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "tables": tables, "order": order, "payment": payment, "kept": kept,
+	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "order": order, "payment": payment, "kept": kept,
 		"commands": commandsOf(stats["Commandstats"], b.cfg.sized)}, err
 }
 
@@ -56,7 +46,7 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 		err = do()
 	}
 	if err == nil {
-		err = await(ctx, b.db, settled, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
+		err = b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
 	}
 	if err != nil {
 		return nil, err
@@ -64,9 +54,7 @@ func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
 	after, err := b.tables(ctx)
 	grown := sample{}
 	for name := range after {
-		if bytes := (after[name] - before[name]) / float64(b.cfg.sized); bytes > 0 {
-			grown[name] = bytes
-		}
+		grown[name] = (after[name] - before[name]) / float64(b.cfg.sized)
 	}
 	return grown, err
 }
@@ -83,19 +71,17 @@ func (b *bench) tables(ctx context.Context) (found sample, err error) {
 // the stream, if there are any that no group is done with.
 func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	means := sample{}
-	for kind, key := range map[string]string{"key of an order": "bench-*-order-*", "key of a card payment": "pay-*"} {
-		count := 0.0
-		names := b.redis.Scan(ctx, 0, "idempotency:*:"+key, sampled).Iterator()
-		for names.Next(ctx) && count < sampled {
-			used, err := b.redis.MemoryUsage(ctx, names.Val()).Result()
+	for kind, pattern := range map[string]string{"key of an order": "bench-*-order-*", "key of a card payment": "pay-*"} {
+		names, err := b.redis.Keys(ctx, "idempotency:*:"+pattern).Result()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			used, err := b.redis.MemoryUsage(ctx, name).Result()
 			if err != nil {
 				return nil, err
 			}
-			count++
-			means[kind] += (float64(used) - means[kind]) / count
-		}
-		if err := names.Err(); err != nil {
-			return nil, err
+			means[kind] += float64(used) / float64(len(names))
 		}
 	}
 	const stream = "oncepay:events"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/report"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -32,19 +33,30 @@ const (
 	// patience is how long a request may take: longer than the service does under any load that is
 	// measured.
 	patience = 20 * time.Second
+	// awaited bounds the wait for what the service does with millions of rows.
+	awaited = 10 * time.Minute
 )
+
+// tiers are the servers whose CPU time is told apart, in the order of the tables.
+var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
 
 // system is a stack of this run alone, and what is connected to it.
 type system struct {
-	stack *stack.Stack
-	db    *pgx.Conn
-	redis *redis.Client
-	shop  *shop.Shop
+	stack     *stack.Stack
+	processes []process
+	db        *pgx.Conn
+	redis     *redis.Client
+	shop      *shop.Shop
+}
+
+// process is one of a server whose CPU time is measured.
+type process struct {
+	of  string
+	pid int
 }
 
 // up brings a stack up without the fault proxy, which costs as much as a replica.
 func (b *bench) up(ctx context.Context) error {
-	fmt.Fprintln(b.out, "bringing a stack up")
 	st, err := stack.New(stack.Options{Dir: stackDir, Driver: stack.Native, Direct: true, PortOffset: portOffset,
 		Env: []string{"RATE_LIMIT=1000000", "IDEMPOTENCY_ACCOUNT_KEYS=100000000", "IDEMPOTENCY_ACCOUNT_BYTES=100000000000"}}) // the whole load is one account's
 	if err != nil {
@@ -55,48 +67,40 @@ func (b *bench) up(ctx context.Context) error {
 	}
 	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
 	if err = st.Up(ctx); err == nil {
-		b.db, err = pgx.Connect(ctx, b.databaseURL())
+		b.db, err = pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	}
 	if err == nil {
 		b.shop, err = shop.Open(ctx, shop.Config{BaseURL: st.URL(), APIKey: apiKey, Name: "bench", SKUs: b.cfg.skus, Customers: customers, Orders: b.cfg.skus})
 	}
-	if err != nil {
-		return fmt.Errorf("bring the stack up: %w", err)
+	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
+		for _, service := range services {
+			b.processes = append(b.processes, process{tiers[i], st.PID(service)})
+		}
 	}
-	return nil
+	return err
 }
 
+// down takes the stack down, and with it what is connected.
 func (b *bench) down(ctx context.Context) error {
 	if b.system == nil {
 		return nil
 	}
-	fmt.Fprintln(b.out, "taking the stack down")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
-	if b.db != nil {
-		_ = b.db.Close(ctx)
-	}
-	err := errors.Join(b.redis.Close(), b.stack.Down(ctx))
+	err := b.stack.Down(ctx)
 	b.system = nil
 	return err
 }
-
-func (s *system) databaseURL() string { return stack.PostgresURL(s.stack.PostgresPrimary()) }
 
 // attack sends requests to the service, which are to succeed: at a rate a second, or with rate 0 as
 // many as so many clients get answered. It returns the figures of send, and the CPU time that each
 // tier used for each request that was answered with success.
 func (b *bench) attack(ctx context.Context, what string, target vegeta.Targeter, rate int, period time.Duration) (sample, error) {
-	found, err := b.costing(func() (sample, error) { return send(ctx, target, rate, period), ctx.Err() })
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	if found["overloaded"]+found["limited"]+found["unanswered"]+found["other"] > 0 {
+	found, err := costing(b.processes, func() (sample, error) { return send(ctx, target, rate, period), ctx.Err() })
+	if found["answered"] < found["requests"] {
 		b.unexpected = append(b.unexpected, fmt.Errorf("%s: not all answers were those expected: %v", what, found))
 	}
-	fmt.Fprintf(b.out, "    %s: %s/s, p50 %s ms, p99 %s ms, PostgreSQL %s µs each\n", what,
-		number(found["rate"]), number(found["p50"]), number(found["p99"]), number(found["PostgreSQL"]))
-	return found, nil
+	return found, err
 }
 
 // send sends requests once each, as attack does. It returns how many were sent and done a second,
@@ -110,27 +114,24 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 	}
 	attacker := vegeta.NewAttacker(options...)
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
-	found, sent, done := sample{}, 0.0, vegeta.LatencyMetrics{}
+	found, done := sample{}, vegeta.LatencyMetrics{}
 	began := time.Now()
 	for result := range attacker.Attack(target, vegeta.Rate{Freq: rate, Per: time.Second}, period, "") {
 		if result.Error == vegeta.ErrNoTargets.Error() {
 			continue // that is the end, and no request
 		}
-		sent++
-		name := outcome(result)
-		found[name]++
-		switch name {
-		case "answered":
+		found["requests"]++
+		found[outcome(result)]++
+		if result.Code/100 == 2 {
 			done.Add(result.Latency)
-		case "other":
-			found[fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))]++
 		}
 	}
 	seconds := period.Seconds()
 	if rate == 0 { // the targets may have been used up before
 		seconds = time.Since(began).Seconds()
 	}
-	found["sent"], found["rate"] = sent/seconds, found["answered"]/seconds
+	found["sent"], found["rate"] = found["requests"]/seconds, found["answered"]/seconds
+	found["other"] = found["requests"] - found["answered"] - found["overloaded"] - found["limited"] - found["unanswered"]
 	if found["answered"] > 0 { // nothing done has no latency
 		found["p50"], found["p99"] = report.Milliseconds(done.Quantile(0.5)), report.Milliseconds(done.Quantile(0.99))
 	}
@@ -139,62 +140,56 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 
 // outcome is the name of an answer among the figures.
 func outcome(result *vegeta.Result) string {
-	switch {
+	switch problem := shop.ProblemCode(result.Body); {
 	case result.Code/100 == 2:
 		return "answered"
-	case result.Code == http.StatusServiceUnavailable && shop.ProblemCode(result.Body) == "overloaded":
-		return "overloaded"
-	case result.Code == http.StatusTooManyRequests:
-		return "limited"
 	case result.Code == 0:
 		return "unanswered"
+	case result.Code == http.StatusTooManyRequests:
+		return "limited"
+	case problem == "overloaded":
+		return problem
+	default:
+		return fmt.Sprint(result.Code, " ", problem)
 	}
-	return "other"
 }
 
-// tiers are the servers whose CPU time is told apart, in the order of the tables.
-var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
-
-// costing does something, and adds to its figures the CPU time in µs that each tier used for each
+// costing does something, and adds to its figures the CPU time in µs that each server used for each
 // request that was answered.
-func (b *bench) costing(do func() (sample, error)) (sample, error) {
-	pids := map[string][]int{}
-	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
-		for _, service := range services {
-			pids[tiers[i]] = append(pids[tiers[i]], b.stack.PID(service))
+func costing(processes []process, do func() (sample, error)) (sample, error) {
+	used := map[string]time.Duration{}
+	read := func(sign time.Duration) (err error) {
+		for _, p := range processes {
+			since, unread := localserver.CPUTime(p.pid)
+			used[p.of] += sign * since
+			err = errors.Join(err, unread)
 		}
+		return err
 	}
-	return costing(pids, do)
-}
-
-// costing is the same for other groups of processes, by their names.
-func costing(pids map[string][]int, do func() (sample, error)) (sample, error) {
-	before, err := cpuTimes(pids)
-	if err != nil {
+	if err := read(-1); err != nil {
 		return nil, err
 	}
 	found, err := do()
+	if err == nil {
+		err = read(+1)
+	}
 	if err != nil {
 		return nil, err
 	}
-	after, err := cpuTimes(pids)
-	for name, used := range after {
-		found[name] = float64((used - before[name]).Microseconds()) / max(found["answered"], 1)
+	for name, d := range used {
+		found[name] = float64(d.Microseconds()) / max(found["answered"], 1)
 	}
-	return found, err
+	return found, nil
 }
 
-// cpuTimes is what each group of processes has used since it started.
-func cpuTimes(pids map[string][]int) (map[string]time.Duration, error) {
-	used := map[string]time.Duration{}
-	for name, group := range pids {
-		for _, pid := range group {
-			d, err := localserver.CPUTime(pid)
-			if err != nil {
-				return nil, err
-			}
-			used[name] += d
+// await asks the database until the answer is true.
+func (s *system) await(ctx context.Context, question string) error {
+	return wait.For(ctx, awaited, 100*time.Millisecond, func(ctx context.Context) error {
+		var yes bool
+		err := s.db.QueryRow(ctx, question).Scan(&yes)
+		if err == nil && !yes {
+			err = fmt.Errorf("not yet: %s", question)
 		}
-	}
-	return used, nil
+		return err
+	})
 }

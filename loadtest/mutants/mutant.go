@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/mail"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,10 +15,9 @@ import (
 type mutant struct {
 	Name    string
 	Removes string
-	Breaks  string // the promise
 	Faults  string // kinds, as the campaign takes them
 	Env     string // further variables of the campaign, with spaces between
-	Patch   string // nothing in a control
+	Patch   string // its file; nothing in a control
 }
 
 // controls are the tree as it is, under the faults of all mutants: one for each kind of stack that
@@ -43,55 +42,47 @@ func (m mutant) stack() string {
 	}), " ")
 }
 
-// fileName is 07-redis-scope.patch.
-var fileName = regexp.MustCompile(`^\d\d-([0-9a-z-]+)\.patch$`)
-
-// readMutants reads the patches in the order of their numbers; only, if there are any, says which
-// by name.
-func readMutants(dir string, only []string) ([]mutant, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+// readMutants reads the patches, which are called as 07-redis-scope.patch, in the order of their
+// numbers; only, if there are any, says which by name.
+func readMutants(dir string, only []string) (mutants []mutant, err error) {
+	dir, err = filepath.Abs(dir)
+	files, _ := filepath.Glob(filepath.Join(dir, "[0-9][0-9]-*.patch"))
 	if err != nil || len(files) == 0 {
 		return nil, errors.Join(fmt.Errorf("no patches in %s: run this in the repository's root", dir), err)
 	}
-	var mutants []mutant
+	unknown := slices.Clone(only)
 	for _, file := range files {
 		m, err := readMutant(file)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if i := slices.Index(only, m.Name); len(only) == 0 || i >= 0 {
+		if len(only) == 0 || slices.Contains(only, m.Name) {
 			mutants = append(mutants, m)
+			unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == m.Name })
 		}
 	}
-	for _, name := range only {
-		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.Name == name }) {
-			return nil, fmt.Errorf("there is no mutant called %q", name)
-		}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("there is no mutant called %q", unknown[0])
 	}
 	return mutants, nil
 }
 
-// readMutant reads a patch's header: what stands before its first file, as "Name: value".
+// readMutant reads a patch, whose header is like that of a mail.
 func readMutant(path string) (mutant, error) {
-	name := fileName.FindStringSubmatch(filepath.Base(path))
-	if name == nil {
-		return mutant{}, fmt.Errorf("%s: a patch is called NN-name.patch", path)
-	}
-	patch, err := os.ReadFile(path)
+	patch, err := os.Open(path)
 	if err != nil {
 		return mutant{}, err
 	}
-	m := mutant{Name: name[1], Patch: string(patch)}
-	fields := map[string]*string{"Removes": &m.Removes, "Breaks": &m.Breaks, "Faults": &m.Faults, "Env": &m.Env}
-	header, _, _ := strings.Cut(m.Patch, "\ndiff ")
-	for line := range strings.Lines(header) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		if field := fields[name]; field != nil {
-			*field = value
+	defer func() { _ = patch.Close() }()
+	mail, err := mail.ReadMessage(patch)
+	if err != nil {
+		return mutant{}, err
+	}
+	for _, field := range []string{"Removes", "Breaks", "Faults"} {
+		if mail.Header.Get(field) == "" {
+			return mutant{}, errors.New("its header must say Removes, Breaks and Faults")
 		}
 	}
-	if m.Removes == "" || m.Breaks == "" || m.Faults == "" {
-		return mutant{}, fmt.Errorf("%s: its header must say Removes, Breaks and Faults", path)
-	}
-	return m, nil
+	name := strings.TrimSuffix(filepath.Base(path), ".patch")[len("07-"):]
+	return mutant{name, mail.Header.Get("Removes"), mail.Header.Get("Faults"), mail.Header.Get("Env"), path}, nil
 }

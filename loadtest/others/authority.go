@@ -53,7 +53,7 @@ const (
 )
 
 // newOutside makes the service's tables, and runs its worker until ctx ends.
-func newOutside(ctx context.Context, pool *pgxpool.Pool) (front, error) {
+func newOutside(ctx context.Context, pool *pgxpool.Pool) (func(http.Handler) http.Handler, error) {
 	if _, err := pool.Exec(ctx, callsSQL, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("make the table of calls: %w", err)
 	}

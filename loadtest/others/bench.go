@@ -80,7 +80,7 @@ func benchServer(system, redisURL string, client *redis.Client) (serve func(net.
 		})
 		return func(l net.Listener) error { return app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }, nil
 	default:
-		handler = systems[system](client)(handler)
+		handler = systems[system](client, handler)
 	}
 	return (&http.Server{Handler: handler, ReadHeaderTimeout: readTimeout}).Serve, nil
 }

@@ -42,20 +42,15 @@ func newFiber(client *redis.Client, lock idempotency.Locker, handler fiber.Handl
 	return app
 }
 
-func fiberFront(client *redis.Client, lock idempotency.Locker) front {
-	return func(next http.Handler) http.Handler {
-		handler := adaptor.HTTPHandler(ownRequest(next))
-		return adaptor.FiberApp(newFiber(client, lock, func(c fiber.Ctx) error {
-			if err := handler(c); err != nil {
-				return err
-			}
-			answer := c.Response()
-			if asksForRetry(answer.StatusCode(), http.Header{"Retry-After": {string(answer.Header.Peek("Retry-After"))}}) {
-				return errNotKept
-			}
-			return nil
-		}))
-	}
+func fiberFront(client *redis.Client, lock idempotency.Locker, next http.Handler) http.Handler {
+	handler := adaptor.HTTPHandler(ownRequest(next))
+	return adaptor.FiberApp(newFiber(client, lock, func(c fiber.Ctx) error {
+		err, answer := handler(c), c.Response()
+		if err == nil && asksForRetry(answer.StatusCode(), http.Header{"Retry-After": {string(answer.Header.Peek("Retry-After"))}}) {
+			return errNotKept
+		}
+		return err
+	}))
 }
 
 func validKey(key string) error {

@@ -30,18 +30,16 @@ import (
 // client is go-redis's default.
 const redisTimeout = time.Second
 
-// front puts a system before the handlers.
-type front func(http.Handler) http.Handler
-
-// systems are those that can be chosen, with what they keep in Redis. They decide which requests
-// are executed; each of those has to go through everyRequest. built is another one.
-var systems = map[string]func(*redis.Client) front{
-	"none":       func(*redis.Client) front { return func(next http.Handler) http.Handler { return next } },
-	"fiber":      func(client *redis.Client) front { return fiberFront(client, nil) },
-	"fiber-lock": func(client *redis.Client) front { return fiberFront(client, newRedisLock(client)) },
-	"setnx": func(client *redis.Client) front {
-		return func(next http.Handler) http.Handler { return setNX{client, next} }
+// systems are those that can be chosen, with what they keep in Redis, before the handlers. They
+// decide which requests are executed; each of those has to go through everyRequest. built is
+// another one.
+var systems = map[string]func(*redis.Client, http.Handler) http.Handler{
+	"none":  func(_ *redis.Client, next http.Handler) http.Handler { return next },
+	"fiber": func(client *redis.Client, next http.Handler) http.Handler { return fiberFront(client, nil, next) },
+	"fiber-lock": func(client *redis.Client, next http.Handler) http.Handler {
+		return fiberFront(client, newRedisLock(client), next)
 	},
+	"setnx": func(client *redis.Client, next http.Handler) http.Handler { return setNX{client, next} },
 }
 
 // built is the service that is built on the authority. It needs no Redis.
@@ -90,23 +88,20 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	return replica.Serve(ctx)
 }
 
-func choose(ctx context.Context, environ []string, database string, client *redis.Client) (front, error) {
-	switch name := env.ToMap(environ)["SYSTEM"]; {
-	case name == built:
-		return openOutside(ctx, database)
-	case systems[name] != nil:
-		return func(next http.Handler) http.Handler { return systems[name](client)(everyRequest(next)) }, nil
+func choose(ctx context.Context, environ []string, database string, client *redis.Client) (func(http.Handler) http.Handler, error) {
+	name := env.ToMap(environ)["SYSTEM"]
+	if name == built {
+		pool, err := pgxpool.New(ctx, database)
+		if err != nil {
+			return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		}
+		context.AfterFunc(ctx, pool.Close)
+		return newOutside(ctx, pool)
 	}
-	return nil, fmt.Errorf("SYSTEM must be one of %v", append(slices.Sorted(maps.Keys(systems)), built))
-}
-
-func openOutside(ctx context.Context, database string) (front, error) {
-	pool, err := pgxpool.New(ctx, database)
-	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	if systems[name] == nil {
+		return nil, fmt.Errorf("SYSTEM must be one of %v", append(slices.Sorted(maps.Keys(systems)), built))
 	}
-	context.AfterFunc(ctx, pool.Close)
-	return newOutside(ctx, pool)
+	return func(next http.Handler) http.Handler { return systems[name](client, everyRequest(next)) }, nil
 }
 
 func openRedis(url string) (*redis.Client, error) {

@@ -68,7 +68,7 @@ func replicas(t *testing.T, system, redisURL string, handler http.Handler) [2]st
 	for i := range urls {
 		client, err := openRedis(redisURL)
 		require.NoError(t, err)
-		server := httptest.NewServer(systems[system](client)(everyRequest(handler)))
+		server := httptest.NewServer(systems[system](client, everyRequest(handler)))
 		t.Cleanup(func() {
 			server.Close()
 			_ = client.Close()

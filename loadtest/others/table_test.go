@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 func TestTable_HasTheSumsOfEachSystem(t *testing.T) {
@@ -27,4 +30,17 @@ func TestTable_HasTheSumsOfEachSystem(t *testing.T) {
 		"| **keys with more than one effect** | 0 | 5 |"} {
 		require.Contains(t, out.String(), line+"\n")
 	}
+}
+
+func TestTable_HasAllFiguresOfAScore(t *testing.T) {
+	t.Parallel()
+	raw, err := json.Marshal(verify.Score{})
+	require.NoError(t, err)
+	score := map[string]int{}
+	require.NoError(t, json.Unmarshal(raw, &score))
+	for _, row := range rows[2:] { // after faults and attempts
+		require.Contains(t, score, row.figure)
+		delete(score, row.figure)
+	}
+	require.Empty(t, score)
 }

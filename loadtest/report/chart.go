@@ -20,7 +20,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
 
-// Sizes of the drawing: answers per second over latencies over the lanes of bars.
+// Sizes of the drawing: answers per second over latencies over the lanes of bars, all as high.
 const (
 	narrowest, widest, perSecond = 660, 12000, 4.5
 	panel, lane, gap             = 190, 16, 8
@@ -69,28 +69,21 @@ func Draw(attempts []journal.Attempt, lines []Line, bars []Bar) (template.URL, e
 	for _, a := range attempts {
 		buckets[a.Return/size] = append(buckets[a.Return/size], a)
 	}
-	panels := []*plot.Plot{rates(buckets, size), latencies(buckets, size, lines)}
-	heights := []vg.Length{panel, panel}
+	panels := [][]*plot.Plot{{rates(buckets, size)}, {latencies(buckets, size, lines)}}
+	height := panel
 	if len(bars) > 0 {
 		p, lanes := drawBars(bars)
-		panels, heights = append(panels, p), append(heights, vg.Length(lane*(lanes+3)))
+		panels, height = append(panels, []*plot.Plot{p}), max(panel, lane*(lanes+3))
 	}
-	panels[len(panels)-1].X.Label.Text = "seconds since the start"
-	rows, height := make([][]*plot.Plot, len(panels)), vg.Length(0)
-	for i, p := range panels {
-		p.X.Min, p.X.Max = 0, length.Seconds()
-		rows[i] = []*plot.Plot{p}
-		height += heights[i] + gap
+	for _, p := range panels {
+		p[0].X.Min, p[0].X.Max = 0, length.Seconds()
 	}
+	panels[len(panels)-1][0].X.Label.Text = "seconds since the start"
 	// With its font: a browser's own may be wider, and texts would overlap.
-	picture := vgsvg.NewWith(vgsvg.UseWH(vg.Length(width), height), vgsvg.EmbedFonts(true))
-	aligned := plot.Align(rows, vgdraw.Tiles{Rows: len(rows), Cols: 1, PadRight: 12}, vgdraw.New(picture))
-	for i, p := range panels { // as high as they need to be
-		canvas := aligned[i][0]
-		canvas.Max.Y = height
-		canvas.Min.Y = height - heights[i]
-		height = canvas.Min.Y - gap
-		p.Draw(canvas)
+	picture := vgsvg.NewWith(vgsvg.UseWH(vg.Length(width), vg.Length(len(panels)*height)), vgsvg.EmbedFonts(true))
+	tiles := vgdraw.Tiles{Rows: len(panels), Cols: 1, PadLeft: 4, PadRight: 12, PadY: gap}
+	for i, canvas := range plot.Align(panels, tiles, vgdraw.New(picture)) {
+		panels[i][0].Draw(canvas[0])
 	}
 	var out bytes.Buffer
 	_, err := picture.WriteTo(&out)

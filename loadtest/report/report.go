@@ -3,6 +3,7 @@ package report
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -10,9 +11,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
@@ -86,6 +89,19 @@ func (p Page) Write(path string) error {
 		return fmt.Errorf("draw the page: %w", err)
 	}
 	return os.WriteFile(path, text.Bytes(), 0o644)
+}
+
+// Progress prints the line again and again, until it is stopped. The line is asked for in a
+// goroutine of its own.
+func Progress(out io.Writer, line func() string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var printing sync.WaitGroup
+	printing.Go(func() {
+		for wait.Pause(ctx, 5*time.Second) == nil {
+			fmt.Fprintln(out, line())
+		}
+	})
+	return func() { cancel(); printing.Wait() }
 }
 
 // Seconds are what people read.
