@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ProviderList reads the provider's own list of "charges" or "refunds", page by page.
-func ProviderList(ctx context.Context, client *http.Client, base, what string) (all []Charge, err error) {
+// providerList reads the provider's own list of "charges" or "refunds", page by page.
+func providerList(ctx context.Context, base, what string) (all []Charge, err error) {
 	for query := (url.Values{}); ; {
 		var page struct {
 			Data       []Charge
 			NextCursor string `json:"next_cursor"`
 		}
-		if err := ask(ctx, client, http.MethodGet, base+"/v1/"+what+"?"+query.Encode(), &page); err != nil {
+		if err := ask(ctx, http.MethodGet, base+"/v1/"+what+"?"+query.Encode(), &page); err != nil {
 			return nil, fmt.Errorf("list the provider's %s: %w", what, err)
 		}
 		if all = append(all, page.Data...); page.NextCursor == "" {
@@ -35,7 +35,7 @@ func ReplayEvents(ctx context.Context, base, order string) error {
 			Status int
 		}
 	}
-	if err := ask(ctx, http.DefaultClient, http.MethodPost, base+"/v1/webhooks/replay?reference="+url.QueryEscape(order), &sent); err != nil {
+	if err := ask(ctx, http.MethodPost, base+"/v1/webhooks/replay?reference="+url.QueryEscape(order), &sent); err != nil {
 		return fmt.Errorf("replay the events of order %s: %w", order, err)
 	}
 	if len(sent.Data) == 0 {
@@ -56,7 +56,7 @@ func mails(ctx context.Context, base string) (map[string]int, error) {
 			MessageID string `json:"message_id"`
 		}
 	}
-	if err := ask(ctx, http.DefaultClient, http.MethodGet, base+"/v1/mails?limit=0", &list); err != nil {
+	if err := ask(ctx, http.MethodGet, base+"/v1/mails?limit=0", &list); err != nil {
 		return nil, fmt.Errorf("list the mails: %w", err)
 	}
 	count := map[string]int{}
@@ -68,12 +68,12 @@ func mails(ctx context.Context, base string) (map[string]int, error) {
 }
 
 // ask sends a request without a body, and decodes its answer.
-func ask(ctx context.Context, client *http.Client, method, url string, into any) error {
+func ask(ctx context.Context, method, url string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	answer, err := client.Do(request)
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}

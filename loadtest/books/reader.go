@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,10 +34,10 @@ func (r Reader) Read(ctx context.Context) (b Books, err error) {
 	if err != nil {
 		return b, fmt.Errorf("read the books: %w", err)
 	}
-	if b.Charges, err = ProviderList(ctx, http.DefaultClient, r.ProviderURL, "charges"); err != nil {
+	if b.Charges, err = providerList(ctx, r.ProviderURL, "charges"); err != nil {
 		return b, err
 	}
-	if b.ProviderRefunds, err = ProviderList(ctx, http.DefaultClient, r.ProviderURL, "refunds"); err != nil {
+	if b.ProviderRefunds, err = providerList(ctx, r.ProviderURL, "refunds"); err != nil {
 		return b, err
 	}
 	if r.MailsURL != "" {
