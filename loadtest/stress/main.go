@@ -83,7 +83,7 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: %d requests/s for %s through %s, races at %s and %s\n",
 		s.Run, cfg.Rate, cfg.Duration, cfg.BaseURL, cfg.API1URL, cfg.API2URL)
-	l := &load{config: cfg, shop: s, rows: map[journal.Purpose]*vegeta.Metrics{}}
+	l := &load{config: cfg, shop: s, rows: map[journal.Purpose]*vegeta.Metrics{all: {}}}
 	if err := l.drive(ctx); err != nil {
 		return err
 	}
