@@ -192,12 +192,6 @@ func (k KeyRow) Succeeded() bool {
 
 // Check applies every check.
 func Check(b Books) []Violation {
-	return slices.Concat(CheckShop(b), oneKeyPerEffect(b), providerRefunds(b), declines(b), ledger(b), providerEvents(b),
-		Unfinished(b), announced(b), events(b), mailed(b))
-}
-
-// CheckShop applies the checks that need only what the API and the provider show: orders, charges,
-// wallets and stock.
-func CheckShop(b Books) []Violation {
-	return slices.Concat(charges(b), wallets(b), stock(b), orders(b))
+	return slices.Concat(charges(b), wallets(b), stock(b), orders(b), oneKeyPerEffect(b), providerRefunds(b), declines(b),
+		ledger(b), providerEvents(b), Unfinished(b), announced(b), events(b), mailed(b))
 }

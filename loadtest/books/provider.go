@@ -11,21 +11,13 @@ import (
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// ProviderList reads the provider's own list of "charges" or "refunds", page by page.
-func ProviderList(ctx context.Context, provider shop.API, what string) (all []Charge, err error) {
-	for query := (url.Values{}); ; {
-		var page struct {
-			Data       []Charge
-			NextCursor string `json:"next_cursor"`
-		}
-		if err := provider.Get(ctx, "/"+what+"?"+query.Encode(), &page); err != nil {
-			return nil, fmt.Errorf("list the provider's %s: %w", what, err)
-		}
-		if all = append(all, page.Data...); page.NextCursor == "" {
-			return all, nil
-		}
-		query.Set("cursor", page.NextCursor)
+// providerList reads the provider's own list of "charges" or "refunds".
+func providerList(ctx context.Context, provider shop.API, what string) ([]Charge, error) {
+	var list struct{ Data []Charge }
+	if err := provider.Get(ctx, "/"+what, &list); err != nil {
+		return nil, fmt.Errorf("list the provider's %s: %w", what, err)
 	}
+	return list.Data, nil
 }
 
 // ReplayEvents has the provider send the events of an order's charges and refunds once more, and

@@ -43,10 +43,10 @@ func (r Reader) Read(ctx context.Context) (Books, error) {
 	}
 	b, provider := read.Books, shop.API{BaseURL: r.ProviderURL, HTTP: http.DefaultClient}
 	var err error
-	if b.Charges, err = ProviderList(ctx, provider, "charges"); err != nil {
+	if b.Charges, err = providerList(ctx, provider, "charges"); err != nil {
 		return b, err
 	}
-	if b.ProviderRefunds, err = ProviderList(ctx, provider, "refunds"); err != nil {
+	if b.ProviderRefunds, err = providerList(ctx, provider, "refunds"); err != nil {
 		return b, err
 	}
 	if r.MailsURL != "" {

@@ -1,154 +1,139 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"time"
+	"net/http"
 
-	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/api/client"
+	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// kind is a row of the report: requests of one purpose on one road.
-type kind string
+// kind is what a request is for.
+type kind struct {
+	name   journal.Purpose
+	method client.MethodType // of a payment
+	raced  bool              // sent twice at once, to both replicas past nginx: a lock must let one win
+}
 
-// Singles go through nginx. A pair goes to the two replicas at the same
-// moment, past nginx: it is the race that a lock must win.
-const (
-	newOrder   kind = "new order" // its key is new: 201, and not as a replay
-	cardPay    kind = "card payment"
-	walletPay  kind = "wallet payment"
-	pairOrder  kind = "raced order" // its key is sent twice at once: 201, or 409 while the other runs
-	pairCard   kind = "raced card payment"
-	pairWallet kind = "raced wallet payment"
-	duplicate  kind = "its duplicate"
-	replay     kind = "replay"     // its key has been answered: the same 201 again
-	mismatch   kind = "reused key" // its key belongs to another request: 422
+var (
+	newOrder      = kind{name: "new order"}
+	cardPayment   = kind{name: "card payment", method: "card"}
+	walletPayment = kind{name: "wallet payment", method: "wallet"}
+	racedOrder    = kind{name: "raced order", raced: true}
+	racedCard     = kind{name: "raced card payment", method: "card", raced: true}
+	racedWallet   = kind{name: "raced wallet payment", method: "wallet", raced: true}
+	replay        = kind{name: "replay"}     // its key has been answered
+	reused        = kind{name: "reused key"} // its key belongs to another request
 )
 
-// kinds are in the order of the report.
-var kinds = []kind{newOrder, cardPay, walletPay, pairOrder, pairCard, pairWallet, duplicate, replay, mismatch}
-
-// cycle is the mix, over and over. There are more orders than payments, so
-// that there is always something to pay.
+// cycle is the mix, over and over. There are more orders than payments, so that there is always
+// something to pay.
 var cycle = [...]kind{
-	newOrder, pairOrder, duplicate, cardPay, replay,
-	newOrder, walletPay, newOrder, pairCard, duplicate,
-	replay, newOrder, mismatch, cardPay, pairOrder,
-	duplicate, pairWallet, duplicate, mismatch, replay,
+	newOrder, racedOrder, racedOrder, cardPayment, replay,
+	newOrder, walletPayment, newOrder, racedCard, racedCard,
+	replay, newOrder, reused, cardPayment, racedOrder,
+	racedOrder, racedWallet, racedWallet, reused, replay,
 }
 
 func slot(n int) kind { return cycle[n%len(cycle)] }
 
-// raced says whether a key is sent twice at once.
-func (k kind) raced() bool {
-	return slices.Contains([]kind{pairOrder, pairCard, pairWallet, duplicate}, k)
-}
+// isSecond says whether request n is the second one of a race.
+func isSecond(n int) bool { return slot(n).raced && slot(n) == slot(n-1) }
 
-// due is when request n is to be sent, measured from the start: at a steady rate, except that a
-// duplicate is sent at the very moment of the request before it.
-func (c config) due(n int) time.Duration {
-	if slot(n) == duplicate {
-		n--
+// due says whether an answer is one that the kind may have where there are no faults.
+func (k kind) due(a journal.Attempt) bool {
+	switch a.Status {
+	case http.StatusCreated:
+		return k.raced || k != reused && a.Replayed == (k == replay)
+	case http.StatusConflict:
+		return k.raced && a.Outcome() == journal.InProgress
 	}
-	return time.Duration(float64(n) / float64(c.Rate) * float64(time.Second))
+	return k == reused && a.Status == http.StatusUnprocessableEntity && a.Outcome() == journal.Reused
 }
 
-// pacer is a [vegeta.Pacer] of a plan.
-type pacer struct{ cfg config }
-
-func (p pacer) Pace(elapsed time.Duration, sent uint64) (wait time.Duration, stop bool) {
-	n := int(sent)
-	return max(0, p.cfg.due(n)-elapsed), n >= p.cfg.requests()
+// resource is what is compared of orders, payments, wallets and products: in the plan, in answers,
+// and when everything is read back. Bodies of requests are such, too.
+type resource struct {
+	ID         string               `json:"id,omitzero"`
+	CustomerID string               `json:"customer_id,omitzero"`
+	OrderID    string               `json:"order_id,omitzero"` // of a payment
+	Status     string               `json:"status,omitzero"`
+	Method     client.PaymentMethod `json:"method,omitzero"`
+	Items      []item               `json:"items,omitzero"`
+	Total      client.Money         `json:"total,omitzero"`
+	Amount     client.Money         `json:"amount,omitzero"`
+	Balance    client.Money         `json:"balance,omitzero"`
+	Stock      int64                `json:"stock,omitzero"`
 }
 
-// Rate is the mean rate, per second.
-func (p pacer) Rate(time.Duration) float64 { return float64(p.cfg.Rate) }
+type item struct {
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
 
-// pays has the payment methods of the kinds that pay.
-var pays = map[kind]string{cardPay: "card", walletPay: "wallet", pairCard: "card", pairWallet: "wallet"}
+func (r resource) String() string {
+	text, _ := json.Marshal(r) // strings and integers
+	return string(text)
+}
 
 // request is one request as it was planned.
 type request struct {
-	kind     kind
-	base     string // URL of nginx or of a replica
-	key      string
-	customer string           // the customer's ID
-	method   string           // of the payment; empty when an order is placed
-	order    string           // the order that is paid
-	amount   int64            // minor units: the order's total
-	items    map[string]int64 // quantity by SKU, of an order that is placed
+	kind            kind
+	base, key, path string
+	body, want      resource // want is what a 201 shows; its ID is known later
 }
 
-func (q request) placed(id, status string) books.Order {
-	return books.Order{ID: id, Customer: q.customer, Status: status, Total: q.amount, Items: q.items}
-}
-
-func (q request) payment(id string) books.Payment {
-	return books.Payment{ID: id, Order: q.order, Customer: q.customer, Method: q.method, Status: "succeeded", Amount: q.amount}
-}
-
-// encode is the path and the body: what was planned, or, where another request is due, more of the
-// same order or the other way to pay. The nonce of a payment is no part of what its key is bound
-// to.
-func (q request) encode(nonce string) (path string, body any) {
-	isOther := q.kind == mismatch
-	if q.method == "" {
-		var items []map[string]any
-		for _, sku := range slices.Sorted(maps.Keys(q.items)) {
-			quantity := q.items[sku]
-			if isOther {
-				quantity++
-			}
-			items = append(items, map[string]any{"sku": sku, "quantity": quantity})
-		}
-		return "/orders", map[string]any{"customer_id": q.customer, "items": items}
-	}
-	method := map[string]string{"type": "wallet"}
-	if (q.method == "card") != isOther {
-		method = map[string]string{"type": "card", "token": "tok_visa"}
-	}
-	return "/orders/" + q.order + "/payments", map[string]any{"method": method, "request_nonce": nonce}
-}
-
-// plan makes request n, from what has been answered so far, and the duplicate that follows a raced
-// one. Where nothing is there to pay or to repeat yet, it is an order instead. l.mu is held.
-func (l *load) plan(n int) (one, second request) {
+// plan makes request n, from what has been answered so far. Where nothing is there to pay or to
+// repeat yet, it is an order instead. l.mu is held.
+func (l *load) plan(n int) (q request) {
 	k := slot(n)
 	switch {
-	case (k == replay || k == mismatch) && len(l.finished) > 0:
-		one = l.finished[rand.IntN(len(l.finished))]
-		one.kind, one.base = k, l.cfg.BaseURL
-		return one, second
-	case pays[k] != "" && len(l.unpaid) > 0:
-		one, l.unpaid = l.unpaid[0], l.unpaid[1:]
-		one.kind, one.method, one.items = k, pays[k], nil
-	case k.raced():
-		one = l.newOrder(pairOrder)
+	case isSecond(n):
+		q = l.sent[n-1]
+		q.base = map[string]string{l.API1URL: l.API2URL, l.API2URL: l.API1URL}[q.base]
+		return q
+	case (k == replay || k == reused) && len(l.answered) > 0:
+		q = l.answered[rand.IntN(len(l.answered))]
+		if k == reused {
+			q.path, q.body = "/orders", l.newOrder(10).body // so many are ordered by no other request
+		}
+	case k.method != "" && len(l.unpaid) > 0:
+		q, l.unpaid = payment(k.method, l.unpaid[0]), l.unpaid[1:]
+	case k.raced:
+		k, q = racedOrder, l.newOrder(0)
 	default:
-		one = l.newOrder(newOrder)
+		k, q = newOrder, l.newOrder(0)
 	}
-	one.key, one.base = fmt.Sprintf("%s-%d", l.shop.Run, n), l.cfg.BaseURL
-	if k.raced() { // one goes to each replica, in turn
-		one.base = l.cfg.API1URL
-		second = one
-		second.kind, second.base = duplicate, l.cfg.API2URL
-		if l.pairs++; l.pairs%2 == 0 {
-			one.base, second.base = second.base, one.base
-		}
-	}
-	return one, second
-}
-
-func (l *load) newOrder(k kind) request {
-	q := request{kind: k, items: map[string]int64{}, customer: l.shop.Customers[rand.IntN(len(l.shop.Customers))]}
-	for range 1 + rand.IntN(2) {
-		product := rand.IntN(productCount)
-		if sku := l.shop.SKU(product); q.items[sku] == 0 {
-			q.items[sku] = 1 + rand.Int64N(maxQuantity)
-			q.amount += q.items[sku] * l.shop.Price(product)
-		}
+	q.kind, q.base, q.key = k, l.BaseURL, cmp.Or(q.key, fmt.Sprintf("%s-%d", l.shop.Run, n))
+	if k.raced {
+		q.base = []string{l.API1URL, l.API2URL}[rand.IntN(2)]
 	}
 	return q
+}
+
+func payment(by client.MethodType, order resource) request {
+	q := request{path: "/orders/" + order.ID + "/payments", body: resource{Method: client.PaymentMethod{Type: by}}}
+	q.want = resource{OrderID: order.ID, Status: "succeeded", Method: q.body.Method, Amount: order.Total}
+	if by == "card" {
+		q.body.Method.Token = new("tok_visa")
+	}
+	return q
+}
+
+// newOrder has one product or two neighbours, of each one to three and so many more.
+func (l *load) newOrder(more int64) request {
+	body := resource{CustomerID: l.shop.Customers[rand.IntN(customerCount)]}
+	total, first := int64(0), rand.IntN(productCount)
+	for i := range 1 + rand.IntN(2) {
+		ordered := item{l.shop.SKU(first + i), 1 + rand.Int64N(3) + more}
+		body.Items = append(body.Items, ordered)
+		total += ordered.Quantity * l.shop.Price(first+i)
+	}
+	want := body
+	want.Status, want.Total = "pending", shop.Dollars(total)
+	return request{path: "/orders", body: body, want: want}
 }
