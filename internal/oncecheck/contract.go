@@ -62,16 +62,19 @@ func expiry(header http.Header, now time.Time) (time.Duration, bool) {
 // retention requires that the API publishes how long it keeps an answer, and that this is true as
 // far as one run can see.
 func retention(p *probe) {
-	r := p.fresh()
-	first := p.first(r)
-	kept, published := expiry(first.header, time.Now())
-	if c := p.cfg.Contract; c != nil {
-		kept, published = time.Duration(c.Kept)*time.Second, true
+	c := p.cfg.Contract
+	if c != nil {
 		keyless := p.fresh()
 		keyless.Header.Del(p.cfg.KeyHeader)
 		e := p.send(noteNoKey, keyless)
-		p.brokenIf(e.succeeded() == (c.Key == "required"), []Exchange{e},
+		p.brokenIf(e.succeeded() == (c.Key == "required"),
 			"%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
+	}
+	r := p.fresh()
+	first := p.first(r)
+	kept, published := expiry(first.header, time.Now())
+	if c != nil {
+		kept, published = time.Duration(c.Kept)*time.Second, true
 	}
 	p.undecidedIf(!published, "no header of the answer says how long it is kept; name an OpenAPI document whose operation has %s", extension)
 	wait := kept * 4 / 5 // a server may forget a little earlier, not to forget too late
@@ -92,6 +95,6 @@ func (p *probe) afterwards(r Request, first Exchange, wait time.Duration) {
 	p.pause(wait + settling)
 	late := p.retry("the same request, after its answer expired", r)
 	executed := late.succeeded() && late.difference(first) != ""
-	p.brokenIf((executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed"), []Exchange{first, late},
+	p.brokenIf((executed && c.Afterwards == "refused") || (late.refused() && c.Afterwards == "executed"),
 		"%s says that the request is %s afterwards, and it got %s", extension, c.Afterwards, late.told())
 }

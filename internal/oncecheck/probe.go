@@ -32,6 +32,7 @@ type probe struct {
 	// replay is broken. The others then judge effects alone, or all of them would be broken.
 	renews    bool
 	uncounted bool // the rule needs the number of effects, and nothing counts them
+	from      int  // of all: where the evidence begins
 
 	mu   sync.Mutex // guards what follows
 	sent int
@@ -51,7 +52,7 @@ func newProbe(ctx context.Context, cfg *Config) *probe {
 // check checks one rule, which may end by panicking with a Verdict.
 func (p *probe) check(rule Rule) (v Verdict) {
 	p.rule, p.uncounted = rule.Name, false
-	before := len(p.all) // no request is under way between two rules
+	p.from = len(p.all) // no request is under way between two rules
 	defer func() {
 		switch ended := recover().(type) {
 		case nil:
@@ -61,21 +62,31 @@ func (p *probe) check(rule Rule) (v Verdict) {
 		default:
 			panic(ended)
 		}
-		if v.Outcome == Broken && v.Evidence == nil {
-			v.Evidence = slices.Clone(p.all[before:])
+		if v.Outcome == Broken {
+			v.Evidence = p.evidence()
 		}
-		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) })
 	}()
 	rule.check(p)
 	p.undecidedIf(p.uncounted, uncounted)
 	return v
 }
 
-// brokenIf ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
-// again. Without any, all exchanges of the rule are kept.
-func (p *probe) brokenIf(so bool, evidence []Exchange, format string, args ...any) {
+// evidence is the shortest way to see again what the rule saw last: what was exchanged since its
+// last fresh key, of equal answers one, and no more than the last four.
+func (p *probe) evidence() (list []Exchange) {
+	bySent := func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) }
+	for _, e := range slices.SortedFunc(slices.Values(p.all[p.from:]), bySent) {
+		if !slices.ContainsFunc(list, func(o Exchange) bool { return o.Note == e.Note && o.difference(e) == "" }) {
+			list = append(list, e)
+		}
+	}
+	return list[max(0, len(list)-4):]
+}
+
+// brokenIf ends a rule.
+func (p *probe) brokenIf(so bool, format string, args ...any) {
 	if so {
-		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
+		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -100,8 +111,12 @@ func (p *probe) must(err error) {
 
 func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
 
-// fresh returns the request under a new key, and with texts of its own.
-func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
+// fresh returns the request under a new key, and with texts of its own. What was before is no
+// evidence.
+func (p *probe) fresh() Request {
+	p.from = len(p.all)
+	return p.keyed(p.cfg.newKey())
+}
 
 // keyed returns the request under a key, and with texts of its own.
 func (p *probe) keyed(key string) Request {
@@ -185,26 +200,26 @@ func (p *probe) retry(note string, r Request) Exchange {
 }
 
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
-// not it asks for a retry. It has to succeed in the end. What was shown before is evidence, too.
-func (p *probe) outwait(note string, r Request, before ...Exchange) Exchange {
+// not it asks for a retry. It has to succeed in the end.
+func (p *probe) outwait(note string, r Request) Exchange {
 	began := time.Now()
 	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
 	p.must(err)
-	p.brokenIf(!last.succeeded(), append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
+	p.brokenIf(!last.succeeded(), "%s later the request still got %s: the client cannot know whether it was executed",
 		time.Since(began).Round(time.Second/10), last.told())
 	return last
 }
 
 // sameAgain retries a request, and requires the first answer.
-func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
-	p.same("", first, p.retry(note, r), before...)
+func (p *probe) sameAgain(note string, r Request, first Exchange) {
+	p.same("", first, p.retry(note, r))
 }
 
 // same requires that two answers to one request are the same. The reason begins with a text.
-func (p *probe) same(reason string, first, again Exchange, before ...Exchange) {
+func (p *probe) same(reason string, first, again Exchange) {
 	why := first.difference(again)
 	tolerated := p.renews && first.succeeded() && again.succeeded()
-	p.brokenIf(why != "" && !tolerated, append(before, first, again), "%s%s", reason, why)
+	p.brokenIf(why != "" && !tolerated, "%s%s", reason, why)
 }
 
 // burst sends one request many times side by side.
@@ -271,5 +286,5 @@ func (p *probe) counted(f func()) {
 		p.pause(settling)
 		n = p.effects() - before
 	}
-	p.brokenIf(n != 1, nil, "there were %d effects instead of 1", n)
+	p.brokenIf(n != 1, "there were %d effects instead of 1", n)
 }

@@ -16,7 +16,7 @@ func replay(p *probe) {
 		again := p.retry(noteAgain, r)
 		why := first.difference(again)
 		p.renews = why != "" && again.succeeded()
-		p.brokenIf(p.renews, []Exchange{first, again}, "%s; the other rules compare no answers that are successes", why)
+		p.brokenIf(p.renews, "%s; the other rules compare no answers that are successes", why)
 		p.same("", first, again)
 	}
 }
@@ -68,12 +68,11 @@ func (p *probe) reused(change func(Request) Request) {
 	r := p.fresh()
 	first := p.first(r)
 	other := p.send(noteOther, change(r))
-	shown := []Exchange{first, other}
-	p.brokenIf(first.difference(other) == "", shown, "another request got the answer of the first one, as if it had been executed")
-	p.brokenIf(other.succeeded() && p.renews, shown, "another request with the key got %s, as if it were the first one", other.told())
-	p.brokenIf(other.succeeded(), shown, "another request was executed with a key that was used before")
-	p.brokenIf(!other.refused(), shown, "another request with the key got %s instead of a refusal", other.told())
-	p.same("after the refusal of the other one, ", first, p.retry("the first request again", r), other)
+	p.brokenIf(first.difference(other) == "", "another request got the answer of the first one, as if it had been executed")
+	p.brokenIf(other.succeeded() && p.renews, "another request with the key got %s, as if it were the first one", other.told())
+	p.brokenIf(other.succeeded(), "another request was executed with a key that was used before")
+	p.brokenIf(!other.refused(), "another request with the key got %s instead of a refusal", other.told())
+	p.same("after the refusal of the other one, ", first, p.retry("the first request again", r))
 }
 
 func otherPath(p *probe) {
@@ -93,12 +92,12 @@ func otherCaller(p *probe) {
 		return r
 	}
 	p.undecidedIf(!p.accepts(change), "the other caller is refused under a key of its own, too")
-	key := p.cfg.newKey()
-	first := p.send("the request", p.keyed(key))
-	other := p.retry("another caller's request with the same key", change(p.keyed(key)))
-	shown, sameBody := []Exchange{first, other}, first.body == other.body && first.body != ""
-	p.brokenIf(other.replayMark() != "" || (other.succeeded() && sameBody), shown, "another caller got the answer of the first one")
-	p.brokenIf(!other.succeeded(), shown, "another caller got %s: the keys of callers are not kept apart", other.told())
+	r := p.fresh()
+	first := p.send("the request", r)
+	other := p.retry("another caller's request with the same key", change(p.keyed(r.Header.Get(p.cfg.KeyHeader))))
+	sameBody := first.body == other.body && first.body != ""
+	p.brokenIf(other.replayMark() != "" || (other.succeeded() && sameBody), "another caller got the answer of the first one")
+	p.brokenIf(!other.succeeded(), "another caller got %s: the keys of callers are not kept apart", other.told())
 }
 
 // invalid is no JSON; where a body is no JSON, an empty one has to do.
@@ -112,17 +111,16 @@ func errorThenKey(p *probe) {
 	p.undecidedIf(!refused.refused(), "an invalid body got %s instead of 4xx", refused.told())
 	p.counted(func() {
 		first := p.retry("the right request with its key", r)
-		shown := []Exchange{refused, first}
-		p.brokenIf(first.status == refused.status && first.body == refused.body, shown,
+		p.brokenIf(first.status == refused.status && first.body == refused.body,
 			"the key still has the error: a client that corrects its request cannot use it again")
 		if first.status == http.StatusUnprocessableEntity || first.status == http.StatusConflict {
 			again := p.send("the invalid request again", wrong)
-			p.brokenIf(again.difference(refused) != "", append(shown, again),
+			p.brokenIf(again.difference(refused) != "",
 				"the key is stuck: the right request gets %s, and the invalid one %s", first.told(), again.told())
 			p.undecided("the API binds the key to the invalid request (%s), which is safe", first.told())
 		}
-		p.brokenIf(!first.succeeded(), shown, "the right request got %s", first.told())
-		p.sameAgain("the right request again", r, first, refused)
+		p.brokenIf(!first.succeeded(), "the right request got %s", first.told())
+		p.sameAgain("the right request again", r, first)
 	})
 }
 

@@ -16,12 +16,10 @@ import (
 func sentAtOnce(n int) func(*probe) {
 	return func(p *probe) {
 		_, last := p.atOnce(n, p.fresh())
-		i := slices.IndexFunc(last, Exchange.succeeded)
-		p.brokenIf(i < 0, last[:1], "nobody got an answer that is a success; the last one was %s", last[0].told())
-		for _, e := range last[i:] {
-			if e.succeeded() {
-				p.same("two clients of one request got different answers: ", last[i], e)
-			}
+		good := slices.DeleteFunc(last, func(e Exchange) bool { return !e.succeeded() })
+		p.brokenIf(len(good) == 0, "nobody got an answer that is a success")
+		for _, e := range good {
+			p.same("two clients of one request got different answers: ", good[0], e)
 		}
 	}
 }
@@ -36,8 +34,8 @@ func politeRetry(p *probe) {
 	r := p.fresh()
 	first, last := p.atOnce(crowd, r)
 	answer := p.outwait("the same request afterwards", r)
-	for i := range last {
-		p.same("a client that retried politely did not get the answer: ", answer, last[i], first[i])
+	for _, e := range last {
+		p.same("a client that retried politely did not get the answer: ", answer, e)
 	}
 	p.undecidedIf(!slices.ContainsFunc(first, Exchange.unanswered), notTold)
 }
@@ -45,25 +43,19 @@ func politeRetry(p *probe) {
 // retryAfter requires the header where a client is told to retry, and that it is true.
 func retryAfter(p *probe) {
 	r := p.fresh()
-	var told *Exchange
-	for _, e := range p.burst(crowd, r) {
-		if (e.busy() || e.status == http.StatusConflict) && (told == nil || told.header.Get("Retry-After") != "") {
-			told = &e
-		}
-	}
-	p.undecidedIf(told == nil, notTold)
-	pause, ok := told.retryAfter()
-	p.brokenIf(!ok, []Exchange{*told}, "%s without Retry-After in seconds: the client has to guess", told.told())
+	told := slices.DeleteFunc(p.burst(crowd, r), func(e Exchange) bool { return !e.busy() && e.status != http.StatusConflict })
+	p.undecidedIf(len(told) == 0, notTold)
+	longest := slices.MaxFunc(told, func(a, b Exchange) int { return cmp.Compare(a.header.Get("Retry-After"), b.header.Get("Retry-After")) })
+	pause, ok := longest.retryAfter()
+	p.brokenIf(!ok, "%s without Retry-After in seconds: the client has to guess", longest.told())
 	p.undecidedIf(pause > p.cfg.Patience, "Retry-After is %s, which is longer than --patience", pause)
 	p.pause(pause)
 	again := p.send("the same request, after Retry-After", r)
-	p.brokenIf(again.busy(), []Exchange{*told, again}, "Retry-After was %s, and after it the answer was %s again", pause, again.told())
+	p.brokenIf(again.busy(), "Retry-After was %s, and after it the answer was %s again", pause, again.told())
 }
 
 // again repeats a request whose answer did not arrive. A later retry gets the same answer.
-func (p *probe) again(r Request, lost Exchange) {
-	p.sameAgain("the same request again", r, p.outwait("the retry", r, lost), lost)
-}
+func (p *probe) again(r Request) { p.sameAgain("the same request again", r, p.outwait("the retry", r)) }
 
 // lostAnswer closes the connection after the first byte of the answer, in its middle, and before its
 // last byte.
@@ -72,7 +64,8 @@ func lostAnswer(p *probe) {
 	for _, size := range []int{1, len(sample.Response) / 2, len(sample.Response) - 1} {
 		p.counted(func() {
 			r := p.fresh()
-			p.again(r, p.sendBy(p.losing(size), "the request, whose answer is lost on the way", r))
+			p.sendBy(p.losing(size), "the request, whose answer is lost on the way", r)
+			p.again(r)
 		})
 	}
 }
@@ -116,10 +109,10 @@ func slowClient(p *probe) {
 	r := p.fresh()
 	first := p.sendBy(p.slowly, "the request, sent slowly", r)
 	if first.unanswered() { // it was too slow for the server, and its retry is not
-		p.again(r, first)
+		p.again(r)
 		return
 	}
-	p.brokenIf(!first.succeeded(), []Exchange{first}, "a client that sends slowly got %s", first.told())
+	p.brokenIf(!first.succeeded(), "a client that sends slowly got %s", first.told())
 	p.sameAgain("the same request again", r, first)
 }
 
@@ -144,7 +137,7 @@ func (b slowBody) Read(to []byte) (int, error) {
 
 func clientLeaves(p *probe) {
 	r := p.fresh()
-	left := p.sendBy(p.losing(0), "the request, whose client leaves when it has sent it", r)
+	p.sendBy(p.losing(0), "the request, whose client leaves when it has sent it", r)
 	p.pause(settling) // or the retry may overtake it
-	p.again(r, left)
+	p.again(r)
 }

@@ -16,18 +16,19 @@ func emptyKey(p *probe) { p.refuses(p.keyed(""), "a request with an empty key") 
 // refuses requires a 4xx: an executed request would be executed again by its retry.
 func (p *probe) refuses(r Request, what string) {
 	e := p.send(what, r)
-	p.brokenIf(e.succeeded(), []Exchange{e}, "%s was executed: its retry would be executed again", what)
-	p.brokenIf(!e.refused(), []Exchange{e}, "%s got %s instead of 4xx", what, e.told())
+	p.brokenIf(e.succeeded(), "%s was executed: its retry would be executed again", what)
+	p.brokenIf(!e.refused(), "%s got %s instead of 4xx", what, e.told())
 }
 
 // asKey checks that a key is refused, or that it works as every other key.
 func (p *probe) asKey(key string) (first Exchange, accepted bool) {
+	p.from = len(p.all)
 	r := p.keyed(key)
 	first = p.send(noteThisKey, r)
 	if first.refused() {
 		return first, false
 	}
-	p.brokenIf(!first.succeeded(), []Exchange{first}, "the key %.60q got %s instead of 4xx", key, first.told())
+	p.brokenIf(!first.succeeded(), "the key %.60q got %s instead of 4xx", key, first.told())
 	p.same(fmt.Sprintf("with the key %.60q ", key), first, p.retry("the same request again", r))
 	return first, true
 }
@@ -68,14 +69,13 @@ func (p *probe) apart(one, two string) {
 		return
 	}
 	second := p.retry("a request with the similar key", p.keyed(two))
-	shown := []Exchange{first, second}
-	p.brokenIf(second.refused() && !second.busy(), shown, "the second key got %s: it was taken for the first one", second.told())
-	p.brokenIf(!second.succeeded(), shown, "the second key got %s", second.told())
-	p.brokenIf(second.replayMark() != "", shown, "the second key got the answer of the first one")
+	p.brokenIf(second.refused() && !second.busy(), "the second key got %s: it was taken for the first one", second.told())
+	p.brokenIf(!second.succeeded(), "the second key got %s", second.told())
+	p.brokenIf(second.replayMark() != "", "the second key got the answer of the first one")
 	if first.body != second.body {
 		return
 	}
 	p.undecidedIf(p.cfg.Count == nil, uncounted)
 	n := p.effects() - before
-	p.brokenIf(n != 2, shown, "the second key got the answer of the first one, and there were %d effects instead of 2", n)
+	p.brokenIf(n != 2, "the second key got the answer of the first one, and there were %d effects instead of 2", n)
 }
