@@ -26,8 +26,8 @@ const (
 	DefaultKeyHeader = "Idempotency-Key"
 	// DefaultMaxRequests is over twice the requests of all rules at a service that breaks none.
 	DefaultMaxRequests = 500
-	// DefaultRate bounds the requests per second. Requests that have to be sent at once are
-	// counted, and the next ones wait for them.
+	// DefaultRate bounds the requests per second. Those that have to be sent at once wait until all
+	// of them may be sent.
 	DefaultRate = 50
 	// DefaultAttempt is the longest that one answer is waited for.
 	DefaultAttempt = 10 * time.Second

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,16 +35,18 @@ type probe struct {
 	uncounted bool // the rule needs the number of effects, and nothing counts them
 	from      int  // of all: where the evidence begins
 
-	mu   sync.Mutex // guards what follows
-	sent int
-	next time.Time // when the next request may be sent
-	all  []Exchange
+	turns <-chan time.Time // of requests
+	sent  atomic.Int64
+
+	mu  sync.Mutex // guards what follows
+	all []Exchange
 }
 
 // newProbe uses each connection once: net/http would send a request with a key again by itself
 // when a connection that was used before turns out to be closed.
 func newProbe(ctx context.Context, cfg *Config) *probe {
-	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), pool: &http.Transport{
+	turns := time.Tick(time.Second / time.Duration(cfg.Rate))
+	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), turns: turns, pool: &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: cfg.Insecure}, //nolint:gosec // the user's --insecure
 	}}
@@ -127,15 +130,17 @@ func (p *probe) keyed(key string) Request {
 
 // reserve waits until so many requests may be sent at once. Safe for concurrent use.
 func (p *probe) reserve(requests int) error {
-	p.mu.Lock()
-	if p.sent += requests; p.sent > p.cfg.MaxRequests {
-		p.mu.Unlock()
+	if p.sent.Add(int64(requests)) > int64(p.cfg.MaxRequests) {
 		return errUsedUp
 	}
-	delay := max(0, time.Until(p.next))
-	p.next = time.Now().Add(delay + time.Duration(requests)*time.Second/time.Duration(p.cfg.Rate))
-	p.mu.Unlock()
-	return wait.Pause(p.ctx, delay)
+	for range requests {
+		select {
+		case <-p.turns:
+		case <-p.ctx.Done():
+			return p.ctx.Err()
+		}
+	}
+	return nil
 }
 
 // exchange sends a request once, without waiting for its turn. Safe for concurrent use.
