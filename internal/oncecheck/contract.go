@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,25 +39,20 @@ func contractOf(o *openapi3.Operation) (*Contract, error) {
 	return &c, nil
 }
 
+var expires = regexp.MustCompile("(?i)idempoten.*expir.*: ")
+
 // expiry reads how long an answer is kept from a header of it, such as Idempotency-Key-Expires: a
 // date, or seconds.
-func expiry(header http.Header, now time.Time) (time.Duration, bool) {
-	for name := range header {
-		lower := strings.ToLower(name)
-		if !strings.Contains(lower, "idempoten") || !strings.Contains(lower, "expir") {
-			continue
-		}
-		text := header.Get(name)
-		if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
-			return time.Duration(seconds) * time.Second, true
-		}
-		for _, layout := range []string{http.TimeFormat, time.RFC3339} {
-			if at, err := time.Parse(layout, text); err == nil {
-				return at.Sub(now), true
-			}
-		}
+func (e Exchange) expiry(now time.Time) (time.Duration, bool) {
+	_, text, _ := strings.Cut(e.headerLike(expires), ": ")
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second, true
 	}
-	return 0, false
+	at, err := http.ParseTime(text)
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, text)
+	}
+	return at.Sub(now), err == nil
 }
 
 // retention requires that the API publishes how long it keeps an answer, and that this is true as
@@ -72,7 +68,7 @@ func retention(p *probe) {
 	}
 	r := p.fresh()
 	first := p.first(r)
-	kept, published := expiry(first.header, time.Now())
+	kept, published := first.expiry(time.Now())
 	if c != nil {
 		kept, published = time.Duration(c.Kept)*time.Second, true
 	}

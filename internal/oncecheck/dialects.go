@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,10 +130,7 @@ func answered(e Exchange) string {
 }
 
 func mark(e Exchange) string {
-	if name := e.replayMark(); name != "" {
-		return name + ": true"
-	}
-	return "none"
+	return cmp.Or(e.replayMark(), "none")
 }
 
 func echo(e Exchange) string {

@@ -207,12 +207,12 @@ func TestExpiry_ReadsDatesAndSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"3600": time.Hour, "2026-11-25T02:00:00Z": 2 * time.Hour, "Wed, 25 Nov 2026 03:00:00 GMT": 3 * time.Hour,
 	} {
-		kept, ok := expiry(http.Header{"Idempotency-Key-Expires": {text}}, now)
+		kept, ok := Exchange{header: http.Header{"Idempotency-Key-Expires": {text}}}.expiry(now)
 		require.True(t, ok)
 		require.Equal(t, want, kept)
 	}
 	for _, header := range []http.Header{{"Idempotency-Key-Expires": {"soon"}}, {"Expires": {"3600"}}, {}} {
-		_, ok := expiry(header, now)
+		_, ok := Exchange{header: header}.expiry(now)
 		require.False(t, ok)
 	}
 }

@@ -178,9 +178,9 @@ func (p *probe) first(r Request) Exchange {
 // The pauses of a retrying client without a Retry-After.
 const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
 
-// repeat sends a request until its answer is final, as a polite client does, and returns the last
-// answer. Safe for concurrent use.
-func (p *probe) repeat(note string, r Request, final func(Exchange) bool) (Exchange, error) {
+// repeat sends a request as long as its answer asks for it, as a polite client does, and returns
+// the last answer. Safe for concurrent use.
+func (p *probe) repeat(note string, r Request, asks func(Exchange) bool) (Exchange, error) {
 	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
 		if err := p.reserve(1); err != nil {
 			return Exchange{}, err
@@ -188,7 +188,7 @@ func (p *probe) repeat(note string, r Request, final func(Exchange) bool) (Excha
 		e := p.exchange(note, r, p.pool.RoundTrip)
 		told, _ := e.retryAfter()
 		after := told + rand.N(longest)
-		if final(e) || time.Since(began)+after > p.cfg.Patience {
+		if !asks(e) || time.Since(began)+after > p.cfg.Patience {
 			return e, p.ctx.Err()
 		}
 		if err := wait.Pause(p.ctx, after); err != nil {
@@ -197,9 +197,9 @@ func (p *probe) repeat(note string, r Request, final func(Exchange) bool) (Excha
 	}
 }
 
-// retry repeats a request as idempotency/transport does.
+// retry repeats a request as long as its answer asks for it, if only in words.
 func (p *probe) retry(note string, r Request) Exchange {
-	last, err := p.repeat(note, r, Exchange.final)
+	last, err := p.repeat(note, r, Exchange.unanswered)
 	p.must(err)
 	return last
 }
@@ -208,7 +208,7 @@ func (p *probe) retry(note string, r Request) Exchange {
 // not it asks for a retry. It has to succeed in the end.
 func (p *probe) outwait(note string, r Request) Exchange {
 	began := time.Now()
-	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
+	last, err := p.repeat(note, r, func(e Exchange) bool { return e.unanswered() || e.status == http.StatusConflict })
 	p.must(err)
 	p.brokenIf(!last.succeeded(), "%s later the request still got %s: the client cannot know whether it was executed",
 		time.Since(began).Round(time.Second/10), last.told())
@@ -254,7 +254,7 @@ func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	for i, e := range first {
 		if e.unanswered() {
 			group.Go(func() (err error) {
-				last[i], err = p.repeat("the retry of one that was not answered for good", r, Exchange.final)
+				last[i], err = p.repeat("the retry of one that was not answered for good", r, Exchange.unanswered)
 				return err
 			})
 		}
