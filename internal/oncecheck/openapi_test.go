@@ -161,13 +161,13 @@ func TestRetention_BelievesNoContract(t *testing.T) {
 		return report.Verdicts[0]
 	}
 	require.Equal(t, NotDecided, run("", nil).Outcome)
-	v := run("no-key", &Contract{Key: "required", Kept: aDay})
+	v := run("no-key", &Contract{Key: "required", Kept: 24 * 60 * 60})
 	require.Equal(t, Broken, v.Outcome)
 	require.Contains(t, v.Reason, "a key is required")
-	v = run("", &Contract{Key: "optional", Kept: aDay})
+	v = run("", &Contract{Key: "optional", Kept: 24 * 60 * 60})
 	require.Equal(t, Broken, v.Outcome)
 	require.Contains(t, v.Reason, "a key is optional")
-	v = run("no-key", &Contract{Key: "optional", Kept: aDay})
+	v = run("no-key", &Contract{Key: "optional", Kept: 24 * 60 * 60})
 	require.Equal(t, NotDecided, v.Outcome)
 	require.Contains(t, v.Reason, "kept for 24h0m0s")
 }
