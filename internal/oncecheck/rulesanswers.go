@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // repetitions is how often a request is repeated where once would do.
@@ -31,10 +33,10 @@ func oneEffect(p *probe) {
 
 func memberOrder(p *probe) {
 	r := p.fresh()
-	reordered, ok := reorder(r.Body)
-	p.undecidedIf(!ok, "the body is no JSON object or list")
+	body := gjson.Parse(r.Body)
+	p.undecidedIf(!gjson.Valid(r.Body) || body.Type != gjson.JSON, "the body is no JSON object or list")
 	first := p.send("the request", r)
-	r.Body = reordered
+	r.Body = reorder(body)
 	p.sameAgain(noteReordered, r, first)
 }
 
