@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -33,7 +32,11 @@ Flags:
 type settings struct {
 	cfg               Config
 	url               string // curl's --url
-	database          string
+	between           string
+	countURL          string
+	countCommand      string
+	countQuery        string
+	database          string // for countQuery
 	server            string
 	parameters        map[string]string
 	reports           map[*os.File]string // the template of each
@@ -94,11 +97,11 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller))
 	flags.StringVar(&s.server, "server", "", "the base `URL` of the operations of an OpenAPI document (default: its first server)")
 	flags.Func("parameter", "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again", s.parameter)
-	flags.Func("count", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items", s.countBy(s.counterOfURL))
-	flags.Func("count-command", "a `command` that prints how many effects there are", s.countBy(s.counterOfCommand))
-	flags.Func("count-sql", "a `query` of PostgreSQL that returns how many effects there are", s.countBy(s.counterOfQuery))
+	flags.StringVar(&s.countURL, "count", "", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items")
+	flags.StringVar(&s.countCommand, "count-command", "", "a `command` that prints how many effects there are")
+	flags.StringVar(&s.countQuery, "count-sql", "", "a `query` of PostgreSQL that returns how many effects there are")
 	flags.StringVar(&s.database, "database", "", "the `URL` of the database for --count-sql (default: $DATABASE_URL)")
-	flags.Func("between", "a `command` that disturbs the service between a request and its retry, such as redis-cli flushall", s.disturbBy)
+	flags.StringVar(&s.between, "between", "", "a `command` that disturbs the service between a request and its retry, such as redis-cli flushall")
 	flags.StringSliceVar(&s.cfg.Only, "only", nil, "check these `rules` alone, such as replay,other-body")
 	flags.IntVar(&s.cfg.MaxRequests, "max-requests", DefaultMaxRequests, "send no more `requests`")
 	flags.IntVar(&s.cfg.Rate, "rate", DefaultRate, "`requests` per second, except those that have to be sent at once")
@@ -153,6 +156,12 @@ func (s *settings) takeWords(words []string) error {
 	default:
 		s.cfg.Request.URL = "http://" + words[0] // as curl does
 	}
+	if s.countURL+s.countCommand+s.countQuery != "" {
+		s.cfg.Count = s.count
+	}
+	if s.between != "" {
+		s.cfg.Between = s.disturb
+	}
 	s.cfg.Request.setType()
 	return s.cfg.check()
 }
@@ -163,11 +172,7 @@ var trial = regexp.MustCompile(`(?i)(^|[.-])(test|testing|sandbox|staging|stage|
 // mayChange returns nil if requests may be sent: to loopback without a question, to a host for
 // trials if the user agrees, and to any other only with --yes.
 func (s *settings) mayChange(in io.Reader, out io.Writer) error {
-	u, err := url.Parse(s.cfg.Request.URL)
-	if err != nil {
-		return err
-	}
-	host := u.Hostname()
+	host := hostname(s.cfg.Request.URL)
 	address := net.ParseIP(host)
 	if s.yes || host == "localhost" || address.IsLoopback() || address.IsUnspecified() {
 		return nil

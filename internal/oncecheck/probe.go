@@ -3,7 +3,6 @@ package oncecheck
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,14 +41,9 @@ type probe struct {
 	all []Exchange
 }
 
-// newProbe uses each connection once: net/http would send a request with a key again by itself
-// when a connection that was used before turns out to be closed.
 func newProbe(ctx context.Context, cfg *Config) *probe {
 	turns := time.Tick(time.Second / time.Duration(cfg.Rate))
-	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), turns: turns, pool: &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: cfg.Insecure}, //nolint:gosec // the user's --insecure
-	}}
+	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport()}
 }
 
 // check checks one rule, which may end by panicking with a Verdict.

@@ -132,6 +132,8 @@ func survives(p *probe) {
 	r := p.fresh()
 	first := p.send("the request", r)
 	err := p.cfg.Between(p.ctx)
-	p.undecidedIf(err != nil, "--between failed: %v", err)
+	if err != nil {
+		p.undecided("--between %s", oneLine(err.Error()))
+	}
 	p.sameAgain("the same request after the disturbance", r, first)
 }
