@@ -85,18 +85,18 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
 func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
-	s := &settings{cfg: Config{OtherCaller: http.Header{}}, parameters: map[string]string{}, reports: map[*os.File]string{}}
+	s := &settings{cfg: Config{OtherCaller: http.Header{}}, reports: map[*os.File]string{}}
 	flags := pflag.NewFlagSet("oncecheck", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, flags.FlagUsages()) }
 	s.curlFlags(flags)
-	flags.StringVar(&s.cfg.KeyHeader, "key-header", DefaultKeyHeader, "the `name` of the header with the key")
+	flags.StringVar(&s.cfg.KeyHeader, "key-header", "", "the `name` of the header with the key (default: the document's, or "+DefaultKeyHeader+")")
 	flags.BoolVar(&s.cfg.UUIDKeys, "uuid-keys", false, "send UUIDs as keys, for an API that takes no others")
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
 	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller))
 	flags.StringVar(&s.server, "server", "", "the base `URL` of the operations of an OpenAPI document (default: its first server)")
-	flags.Func("parameter", "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again", s.parameter)
+	flags.StringToStringVar(&s.parameters, "parameter", nil, "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again")
 	flags.StringVar(&s.countURL, "count", "", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items")
 	flags.StringVar(&s.countCommand, "count-command", "", "a `command` that prints how many effects there are")
 	flags.StringVar(&s.countQuery, "count-sql", "", "a `query` of PostgreSQL that returns how many effects there are")
