@@ -11,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -39,7 +38,7 @@ type settings struct {
 	database          string // for countQuery
 	server            string
 	parameters        map[string]string
-	reports           map[*os.File]string // the template of each
+	page, badge       string
 	rules, quiet, yes bool
 	json              bool
 }
@@ -71,9 +70,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err := s.mayChange(in, out); err != nil {
 		return false, err
 	}
-	stop := s.showProgress(errOut)
+	file, _ := errOut.(*os.File)
+	if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 { // a terminal
+		s.cfg.Progress = func(text string) { _, _ = fmt.Fprint(errOut, "\r\x1b[K"+text) }
+	}
 	report, err := Run(ctx, s.cfg)
-	stop()
 	if err == nil {
 		err = s.write(report, out)
 	}
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
 func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
-	s := &settings{cfg: Config{OtherCaller: http.Header{}}, reports: map[*os.File]string{}}
+	s := &settings{cfg: Config{OtherCaller: http.Header{}}}
 	flags := pflag.NewFlagSet("oncecheck", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, flags.FlagUsages()) }
@@ -110,14 +111,11 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.BoolVar(&s.rules, "rules", false, "list the rules, or print the page of one")
 	flags.BoolVar(&s.quiet, "quiet", false, "print the rules that are broken, and the sum")
 	flags.BoolVar(&s.json, "json-report", false, "print the report as JSON")
-	flags.Func("page", "also write the report into an HTML `file`", s.reportAs("report.html"))
-	flags.Func("badge", "also write an SVG `file` with the result", s.reportAs("badge.svg"))
+	flags.StringVar(&s.page, "page", "", "also write the report into an HTML `file`")
+	flags.StringVar(&s.badge, "badge", "", "also write an SVG `file` with the result")
 	flags.BoolVar(&s.yes, "yes", false, "do not ask before requests are sent to another machine")
 	if err := flags.Parse(args); err != nil {
 		return nil, nil, fmt.Errorf("%w; --help lists the flags", err)
-	}
-	if s.cfg.MaxRequests < 1 || s.cfg.Rate < 1 || s.cfg.Attempt < time.Millisecond || s.cfg.Patience < time.Millisecond {
-		return nil, nil, errors.New("--max-requests, --rate, --attempt and --patience have to be positive")
 	}
 	return s, flags.Args(), nil
 }

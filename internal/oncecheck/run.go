@@ -61,6 +61,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
 	}
+	defer cfg.Progress("")
 	p := newProbe(ctx, &cfg)
 	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
 	if v := p.check(Rule{"", tryOut}); v.err != nil {
@@ -70,9 +71,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
 			continue
 		}
-		if cfg.Progress != nil {
-			cfg.Progress(rule.Name)
-		}
+		cfg.Progress("checking " + rule.Name)
 		v := p.check(rule)
 		if v.err != nil {
 			return report, fmt.Errorf("rule %s: %w", rule.Name, v.err)
