@@ -1,7 +1,6 @@
 package oncecheck
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -95,7 +95,7 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.BoolVar(&s.cfg.UUIDKeys, "uuid-keys", false, "send UUIDs as keys, for an API that takes no others")
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
-	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller))
+	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller, ""))
 	flags.StringVar(&s.server, "server", "", "the base `URL` of the operations of an OpenAPI document (default: its first server)")
 	flags.StringToStringVar(&s.parameters, "parameter", nil, "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again")
 	flags.StringVar(&s.countURL, "count", "", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items")
@@ -120,10 +120,10 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	return s, flags.Args(), nil
 }
 
-// header returns a flag's function, which adds "Name: value" to a header.
-func header(to http.Header) func(string) error {
+// header returns a flag's function, which adds "Name: value" to a header. The name may come before.
+func header(to http.Header, before string) func(string) error {
 	return func(line string) error {
-		name, value, ok := strings.Cut(line, ":")
+		name, value, ok := strings.Cut(before+line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return fmt.Errorf("a header has to be like 'Name: value', and is %q", line)
 		}
@@ -134,24 +134,16 @@ func header(to http.Header) func(string) error {
 
 // takeWords reads the words that are no flags: the URL, or an operation of a document.
 func (s *settings) takeWords(words []string) error {
-	if len(words) > 0 && words[0] == "curl" {
-		words = words[1:]
+	words = slices.DeleteFunc(append(words, s.url), func(word string) bool { return word == "" || word == "curl" })
+	if len(words) != 1 {
+		return fmt.Errorf("name the URL of one request that changes something, and not %q; --help says how", words)
 	}
-	if s.url != "" {
-		words = append(words, s.url)
-	}
-	switch {
-	case len(words) == 0:
-		return errors.New("name the URL of a request that changes something; --help says how")
-	case len(words) > 1:
-		return fmt.Errorf("there is one URL or document too many: %q", words)
-	case isDocument(words[0]):
+	s.cfg.Request.URL = words[0]
+	if isDocument(words[0]) {
 		if err := s.takeDocument(words[0]); err != nil {
 			return err
 		}
-	case strings.Contains(words[0], "://"):
-		s.cfg.Request.URL = words[0]
-	default:
+	} else if !strings.Contains(words[0], "://") {
 		s.cfg.Request.URL = "http://" + words[0] // as curl does
 	}
 	if s.countURL+s.countCommand+s.countQuery != "" {
@@ -180,11 +172,8 @@ func (s *settings) mayChange(in io.Reader, out io.Writer) error {
 			"use a system for tests, or add --yes", host, s.cfg.MaxRequests)
 	}
 	_, _ = fmt.Fprintf(out, "Up to %d requests that change something will be sent to %s. Type yes to go on: ", s.cfg.MaxRequests, host)
-	line, _ := bufio.NewReader(in).ReadString('\n')
-	if !strings.HasSuffix(line, "\n") { // the terminal shows no end of the line
-		_, _ = fmt.Fprintln(out)
-	}
-	if strings.TrimSpace(line) != "yes" {
+	var answer string
+	if _, _ = fmt.Fscanln(in, &answer); answer != "yes" {
 		return fmt.Errorf("nothing was sent to %s; type yes, or add --yes", host)
 	}
 	return nil

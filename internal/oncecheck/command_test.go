@@ -43,8 +43,8 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 	swagger := filepath.Join(t.TempDir(), "swagger.yaml")
 	require.NoError(t, os.WriteFile(swagger, []byte("swagger: '2.0'\ninfo: {title: x, version: x}\npaths: {}\n"), 0o600))
 	for want, args := range map[string][]string{
-		"name the URL":           {},
-		"one URL or document":    {url, url},
+		"and not []":             {},
+		"and not [\"http":        {url, url},
 		"has to be like http":    {"ftp://shop/orders"},
 		"--help lists the flags": {"--nothing", url},
 		"a header has to be":     {"-H", "x", url},
