@@ -106,7 +106,7 @@ func (s *settings) output(ctx context.Context, command string) (string, error) {
 	cmd.Stderr, cmd.WaitDelay = &errOut, time.Second
 	text, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%q failed: %w %s", command, cmp.Or(context.Cause(ctx), err), &errOut)
+		return "", fmt.Errorf("%q failed: %w %s", command, cmp.Or(context.Cause(ctx), err), oneLine(errOut.String()))
 	}
 	return string(text), nil
 }

@@ -12,18 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// errUsedUp ends a rule that would send too many requests.
+// errUsedUp is why a rule ends that would send too many requests.
 var errUsedUp = errors.New("the requests of this run are used up; --max-requests allows more")
 
 // probe is what the rules of a run work with: it sends requests, at a bounded rate, and remembers
 // all of them. Its methods are a rule's own, except those whose comment says more.
 type probe struct {
 	ctx   context.Context
+	stop  context.CancelCauseFunc
 	cfg   *Config
 	began time.Time
 	pool  *http.Transport
@@ -42,14 +41,14 @@ type probe struct {
 }
 
 func newProbe(ctx context.Context, cfg *Config) *probe {
+	ctx, stop := context.WithCancelCause(ctx)
 	turns := time.Tick(time.Second / time.Duration(cfg.Rate))
-	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport()}
+	return &probe{ctx: ctx, stop: stop, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport()}
 }
 
 // check checks one rule, which may end by panicking with a Verdict.
 func (p *probe) check(rule Rule) (v Verdict) {
-	p.rule, p.uncounted = rule.Name, false
-	p.from = len(p.all) // no request is under way between two rules
+	p.rule, p.from, p.uncounted = rule.Name, len(p.all), false
 	defer func() {
 		switch ended := recover().(type) {
 		case nil:
@@ -60,11 +59,12 @@ func (p *probe) check(rule Rule) (v Verdict) {
 			panic(ended)
 		}
 		if v.Outcome == Broken {
-			v.Evidence = p.evidence()
+			v.Evidence = p.evidence() // no request is under way any more
 		}
 	}()
 	rule.check(p)
 	p.undecidedIf(p.uncounted, uncounted)
+	p.goOn()
 	return v
 }
 
@@ -80,33 +80,38 @@ func (p *probe) evidence() (list []Exchange) {
 	return list[max(0, len(list)-4):]
 }
 
-// brokenIf ends a rule.
-func (p *probe) brokenIf(so bool, format string, args ...any) {
-	if so {
-		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...)})
-	}
-}
-
-// undecided ends a rule.
-func (p *probe) undecided(format string, args ...any) {
-	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
-}
+func (p *probe) brokenIf(so bool, format string, args ...any) { p.endIf(so, Broken, format, args...) }
 
 func (p *probe) undecidedIf(so bool, format string, args ...any) {
+	p.endIf(so, NotDecided, format, args...)
+}
+
+// endIf ends a rule.
+func (p *probe) endIf(so bool, outcome Outcome, format string, args ...any) {
 	if so {
-		p.undecided(format, args...)
+		p.goOn()
+		panic(Verdict{Outcome: outcome, Reason: fmt.Sprintf(format, args...)})
 	}
+}
+
+// goOn ends the rule if the requests are used up, and the run if it was canceled: what was seen
+// since then shows nothing.
+func (p *probe) goOn() {
+	err := context.Cause(p.ctx)
+	if errors.Is(err, errUsedUp) {
+		panic(Verdict{Outcome: NotDecided, Reason: err.Error()})
+	}
+	p.must(err)
 }
 
 // must ends a run: the service or a command did not do what every rule needs.
 func (p *probe) must(err error) {
-	p.undecidedIf(errors.Is(err, errUsedUp), "%s", errUsedUp)
 	if err != nil {
 		panic(Verdict{err: err})
 	}
 }
 
-func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
+func (p *probe) pause(d time.Duration) { _ = wait.Pause(p.ctx, d) }
 
 // fresh returns the request under a new key, and with texts of its own. What was before is no
 // evidence.
@@ -123,18 +128,16 @@ func (p *probe) keyed(key string) Request {
 }
 
 // reserve waits until so many requests may be sent at once. Safe for concurrent use.
-func (p *probe) reserve(requests int) error {
+func (p *probe) reserve(requests int) {
 	if p.sent.Add(int64(requests)) > int64(p.cfg.MaxRequests) {
-		return errUsedUp
+		p.stop(errUsedUp)
 	}
 	for range requests {
 		select {
 		case <-p.turns:
 		case <-p.ctx.Done():
-			return p.ctx.Err()
 		}
 	}
-	return nil
 }
 
 // exchange sends a request once, without waiting for its turn. Safe for concurrent use.
@@ -148,18 +151,18 @@ func (p *probe) exchange(note string, r Request, by way) Exchange {
 	e.Answered = time.Since(p.began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all = append(p.all, e)
+	if p.ctx.Err() == nil { // or it may not have been sent
+		p.all = append(p.all, e)
+	}
 	return e
 }
 
-// send sends a request once.
+// send sends a request once. Safe for concurrent use.
 func (p *probe) send(note string, r Request) Exchange { return p.sendBy(p.pool.RoundTrip, note, r) }
 
 func (p *probe) sendBy(by way, note string, r Request) Exchange {
-	p.must(p.reserve(1))
-	e := p.exchange(note, r, by)
-	p.must(p.ctx.Err())
-	return e
+	p.reserve(1)
+	return p.exchange(note, r, by)
 }
 
 // first sends a request that has to succeed.
@@ -174,36 +177,25 @@ const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
 
 // repeat sends a request as long as its answer asks for it, as a polite client does, and returns
 // the last answer. Safe for concurrent use.
-func (p *probe) repeat(note string, r Request, asks func(Exchange) bool) (Exchange, error) {
+func (p *probe) repeat(note string, r Request, asks func(Exchange) bool) Exchange {
 	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
-		if err := p.reserve(1); err != nil {
-			return Exchange{}, err
-		}
-		e := p.exchange(note, r, p.pool.RoundTrip)
+		e := p.send(note, r)
 		told, _ := e.retryAfter()
 		after := told + rand.N(longest)
-		if !asks(e) || time.Since(began)+after > p.cfg.Patience {
-			return e, p.ctx.Err()
-		}
-		if err := wait.Pause(p.ctx, after); err != nil {
-			return e, err
+		if !asks(e) || time.Since(began)+after > p.cfg.Patience || wait.Pause(p.ctx, after) != nil {
+			return e
 		}
 	}
 }
 
 // retry repeats a request as long as its answer asks for it, if only in words.
-func (p *probe) retry(note string, r Request) Exchange {
-	last, err := p.repeat(note, r, Exchange.unanswered)
-	p.must(err)
-	return last
-}
+func (p *probe) retry(note string, r Request) Exchange { return p.repeat(note, r, Exchange.unanswered) }
 
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
 // not it asks for a retry. It has to succeed in the end.
 func (p *probe) outwait(note string, r Request) Exchange {
 	began := time.Now()
-	last, err := p.repeat(note, r, func(e Exchange) bool { return e.unanswered() || e.status == http.StatusConflict })
-	p.must(err)
+	last := p.repeat(note, r, func(e Exchange) bool { return e.unanswered() || e.status == http.StatusConflict })
 	p.brokenIf(!last.succeeded(), "%s later the request still got %s: the client cannot know whether it was executed",
 		time.Since(began).Round(time.Second/10), last.told())
 	return last
@@ -223,19 +215,17 @@ func (p *probe) same(reason string, first, again Exchange) {
 
 // burst sends one request many times side by side.
 func (p *probe) burst(n int, r Request) []Exchange {
-	p.must(p.reserve(n))
-	answers := make([]Exchange, n)
-	var ready, sent sync.WaitGroup
-	ready.Add(n)
+	p.reserve(n)
+	answers, start := make([]Exchange, n), make(chan struct{})
+	var sent sync.WaitGroup
 	for i := range n {
 		sent.Go(func() {
-			ready.Done()
-			ready.Wait()
+			<-start
 			answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip)
 		})
 	}
+	close(start)
 	sent.Wait()
-	p.must(p.ctx.Err())
 	return answers
 }
 
@@ -244,16 +234,13 @@ func (p *probe) burst(n int, r Request) []Exchange {
 func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	first = p.burst(n, r)
 	last = slices.Clone(first)
-	var group errgroup.Group
+	var retries sync.WaitGroup
 	for i, e := range first {
 		if e.unanswered() {
-			group.Go(func() (err error) {
-				last[i], err = p.repeat("the retry of one that was not answered for good", r, Exchange.unanswered)
-				return err
-			})
+			retries.Go(func() { last[i] = p.retry("the retry of one that was not answered for good", r) })
 		}
 	}
-	p.must(group.Wait())
+	retries.Wait()
 	return first, last
 }
 
@@ -264,6 +251,7 @@ const uncounted = "the answers show no second effect, but nothing counts the eff
 
 // effects counts them; 0 if nothing counts.
 func (p *probe) effects() int64 {
+	p.goOn()
 	if p.cfg.Count == nil {
 		return 0
 	}
@@ -277,13 +265,8 @@ func (p *probe) effects() int64 {
 func (p *probe) counted(f func()) {
 	before := p.effects()
 	f()
-	if p.uncounted = p.cfg.Count == nil; p.uncounted {
-		return
-	}
+	p.pause(settling)
 	n := p.effects() - before
-	if n == 1 { // another one may be on its way
-		p.pause(settling)
-		n = p.effects() - before
-	}
-	p.brokenIf(n != 1, "there were %d effects instead of 1", n)
+	p.uncounted = p.cfg.Count == nil
+	p.brokenIf(n != 1 && !p.uncounted, "there were %d effects instead of 1", n)
 }

@@ -57,7 +57,7 @@ func otherBody(p *probe) {
 			return
 		}
 	}
-	p.undecided("no changed body was accepted under a key of its own; name one with --other-body")
+	p.undecidedIf(true, "no changed body was accepted under a key of its own; name one with --other-body")
 }
 
 // accepts reports whether a changed request succeeds under a key of its own.
@@ -119,7 +119,7 @@ func errorThenKey(p *probe) {
 			again := p.send("the invalid request again", wrong)
 			p.brokenIf(again.difference(refused) != "",
 				"the key is stuck: the right request gets %s, and the invalid one %s", first.told(), again.told())
-			p.undecided("the API binds the key to the invalid request (%s), which is safe", first.told())
+			p.undecidedIf(true, "the API binds the key to the invalid request (%s), which is safe", first.told())
 		}
 		p.brokenIf(!first.succeeded(), "the right request got %s", first.told())
 		p.sameAgain("the right request again", r, first)
@@ -132,8 +132,6 @@ func survives(p *probe) {
 	r := p.fresh()
 	first := p.send("the request", r)
 	err := p.cfg.Between(p.ctx)
-	if err != nil {
-		p.undecided("--between %s", oneLine(err.Error()))
-	}
+	p.undecidedIf(err != nil, "--between: %v", err)
 	p.sameAgain("the same request after the disturbance", r, first)
 }

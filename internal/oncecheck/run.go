@@ -63,6 +63,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	defer cfg.Progress("")
 	p := newProbe(ctx, &cfg)
+	defer p.stop(nil)
 	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
 	if v := p.check(Rule{"", tryOut}); v.err != nil {
 		return report, v.err
