@@ -192,3 +192,29 @@ var ofFormat = map[string]string{
 	"date-time": "2030-01-01T00:00:00Z",
 	"uri":       "https://example.com/",
 }
+
+// extension is the name under which an OpenAPI operation has its [Contract].
+const extension = "x-idempotency"
+
+// Contract is what an API publishes about the keys of an operation.
+type Contract struct {
+	Key        string `json:"key"`          // required or optional
+	Kept       int64  `json:"kept_seconds"` // how long an answer is kept
+	Afterwards string `json:"afterwards"`   // what becomes of a key whose answer is no longer kept: refused or executed
+}
+
+// contractOf reads the extension of an operation; nil without one.
+func contractOf(o *openapi3.Operation) (*Contract, error) {
+	published := o.Extensions[extension]
+	if published == nil {
+		return nil, nil
+	}
+	var c Contract
+	text, _ := json.Marshal(published) // it was read from JSON or YAML
+	if err := json.Unmarshal(text, &c); err != nil || c.Kept <= 0 || !slices.Contains([]string{"required", "optional"}, c.Key) ||
+		!slices.Contains([]string{"", "refused", "executed"}, c.Afterwards) {
+		return nil, fmt.Errorf("%s needs kept_seconds, a positive integer; key, which is required or optional; "+
+			"and may have afterwards, which is refused or executed; it is %.200s", extension, text)
+	}
+	return &c, nil
+}

@@ -86,7 +86,9 @@ func (p *probe) undecidedIf(so bool, format string, args ...any) {
 	p.endIf(so, NotDecided, format, args...)
 }
 
-// endIf ends a rule.
+// failIf ends the run: the service or a command did not do what every rule needs.
+func (p *probe) failIf(so bool, format string, args ...any) { p.endIf(so, failed, format, args...) }
+
 func (p *probe) endIf(so bool, outcome Outcome, format string, args ...any) {
 	if so {
 		p.goOn()
@@ -97,17 +99,11 @@ func (p *probe) endIf(so bool, outcome Outcome, format string, args ...any) {
 // goOn ends the rule if the requests are used up, and the run if it was canceled: what was seen
 // since then shows nothing.
 func (p *probe) goOn() {
-	err := context.Cause(p.ctx)
-	if errors.Is(err, errUsedUp) {
+	switch err := context.Cause(p.ctx); {
+	case errors.Is(err, errUsedUp):
 		panic(Verdict{Outcome: NotDecided, Reason: err.Error()})
-	}
-	p.must(err)
-}
-
-// must ends a run: the service or a command did not do what every rule needs.
-func (p *probe) must(err error) {
-	if err != nil {
-		panic(Verdict{err: err})
+	case err != nil:
+		panic(Verdict{Outcome: failed, Reason: err.Error()})
 	}
 }
 
@@ -256,7 +252,7 @@ func (p *probe) effects() int64 {
 		return 0
 	}
 	n, err := p.cfg.Count(p.ctx)
-	p.must(err)
+	p.failIf(err != nil, "%v", err)
 	return n
 }
 
