@@ -21,16 +21,11 @@ import (
 
 // Defaults of a Config's zero values.
 const (
-	DefaultKeyHeader = "Idempotency-Key"
-	// DefaultMaxRequests is over twice the requests of all rules at a service that breaks none.
-	DefaultMaxRequests = 500
-	// DefaultRate bounds the requests per second. Those that have to be sent at once wait until all
-	// of them may be sent.
-	DefaultRate = 50
-	// DefaultAttempt is the longest that one answer is waited for.
-	DefaultAttempt = 10 * time.Second
-	// DefaultPatience is the longest that a request is repeated.
-	DefaultPatience = 20 * time.Second
+	DefaultKeyHeader   = "Idempotency-Key"
+	DefaultMaxRequests = 500              // over twice what all rules need at a service that breaks none
+	DefaultRate        = 50               // requests per second; those at once wait until all may be sent
+	DefaultAttempt     = 10 * time.Second // is the longest that one answer is waited for
+	DefaultPatience    = 20 * time.Second // is the longest that a request is repeated
 )
 
 // Unique is replaced in the URL, the headers and the body of a request by a text that no other

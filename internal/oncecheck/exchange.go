@@ -45,9 +45,7 @@ func (e *Exchange) over(ctx context.Context, r Request, by way) error {
 		return err
 	}
 	q.Header = r.Header.Clone()
-	if host := q.Header.Get("Host"); host != "" {
-		q.Host = host
-	}
+	q.Host = q.Header.Get("Host") // or the URL's
 	e.Request = wire(q, r.Body)
 	answer, err := by(q)
 	if err != nil {
@@ -58,10 +56,7 @@ func (e *Exchange) over(ctx context.Context, r Request, by way) error {
 	e.body, e.status, e.header = string(body), answer.StatusCode, answer.Header
 	head, _ := httputil.DumpResponse(answer, false) // a buffer takes everything
 	e.Response = string(head) + e.body
-	if err != nil {
-		return fmt.Errorf("the answer was cut: %w", err)
-	}
-	return nil
+	return err
 }
 
 // secrets are headers whose values no report has.
@@ -126,21 +121,19 @@ func (e Exchange) retryAfter() (time.Duration, bool) {
 	return time.Duration(seconds) * time.Second, err == nil
 }
 
-// headerLike is the first header, as "Name: value", that matches; empty without one.
-func (e Exchange) headerLike(pattern *regexp.Regexp) string {
+// replays is how servers mark a replay: by X-Idempotent-Replay, Idempotency-Replayed,
+// X-Idempotency-Cached, X-Cache-Hit or the like.
+var replays = regexp.MustCompile("(?i)(idempoten|cache-hit).*: true$")
+
+// replayMark is the header that marks a replay, as "Name: value"; empty without one.
+func (e Exchange) replayMark() string {
 	for _, name := range slices.Sorted(maps.Keys(e.header)) {
-		if line := name + ": " + e.header.Get(name); pattern.MatchString(line) {
+		if line := name + ": " + e.header.Get(name); replays.MatchString(line) {
 			return line
 		}
 	}
 	return ""
 }
-
-// replays is how servers mark a replay: by X-Idempotent-Replay, Idempotency-Replayed,
-// X-Idempotency-Cached, X-Cache-Hit or the like.
-var replays = regexp.MustCompile("(?i)(idempoten|cache-hit).*: true$")
-
-func (e Exchange) replayMark() string { return e.headerLike(replays) }
 
 // member is the text at a path of the JSON body, or none.
 func (e Exchange) member(path string) string { return gjson.Get(e.body, path).Str }

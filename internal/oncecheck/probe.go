@@ -161,11 +161,12 @@ func (p *probe) sendBy(by way, note string, r Request) Exchange {
 	return p.exchange(note, r, by)
 }
 
-// first sends a request that has to succeed.
-func (p *probe) first(r Request) Exchange {
+// first sends a fresh request, which has to succeed.
+func (p *probe) first() (Request, Exchange) {
+	r := p.fresh()
 	e := p.send("the request", r)
 	p.undecidedIf(!e.succeeded(), "the request got %s", e.told())
-	return e
+	return r, e
 }
 
 // The pauses of a retrying client without a Retry-After.
