@@ -1,6 +1,7 @@
 package oncecheck
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,31 +9,23 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// reorder writes a JSON body with the members of its objects in the opposite order, and with
-// other whitespace. It reports false if the body is neither an object nor a list.
-func reorder(body string) (string, bool) {
-	value := gjson.Parse(body)
-	return reordered(value), gjson.Valid(body) && (value.IsObject() || value.IsArray())
-}
-
-func reordered(value gjson.Result) string {
-	if !value.IsObject() && !value.IsArray() {
+// reorder writes JSON with the members of its objects in the opposite order, and with other
+// whitespace.
+func reorder(value gjson.Result) string {
+	if value.Type != gjson.JSON {
 		return value.Raw
 	}
 	var parts []string
 	value.ForEach(func(name, part gjson.Result) bool {
-		text := reordered(part)
-		if value.IsObject() {
-			text = name.Raw + " \n: \n" + text
+		if value.IsArray() {
+			parts = append(parts, reorder(part))
+		} else {
+			parts = slices.Insert(parts, 0, name.Raw+" \n: \n"+reorder(part))
 		}
-		parts = append(parts, text)
 		return true
 	})
-	if value.IsArray() {
-		return "[ \n" + strings.Join(parts, ", \n") + " \n]"
-	}
-	slices.Reverse(parts)
-	return "{ \n" + strings.Join(parts, ", \n") + " \n}"
+	raw := strings.TrimSpace(value.Raw)
+	return raw[:1] + " \n" + strings.Join(parts, ", \n") + " \n" + raw[len(raw)-1:]
 }
 
 // changeLeaf returns a JSON body whose n-th number or text, numbers first, is another one; empty if
@@ -41,25 +34,26 @@ func changeLeaf(body string, n int) string {
 	if !gjson.Valid(body) {
 		return ""
 	}
-	numbers, texts := leaves(gjson.Parse(body), gjson.Number), leaves(gjson.Parse(body), gjson.String)
-	if n >= len(numbers)+len(texts) {
+	list := leaves(gjson.Parse(body))
+	slices.SortStableFunc(list, func(a, b gjson.Result) int { return cmp.Compare(a.Type, b.Type) })
+	if n >= len(list) {
 		return ""
 	}
-	leaf := append(numbers, texts...)[n]
+	leaf := list[n]
 	return body[:leaf.Index] + otherLeaf(leaf.Raw) + body[leaf.Index+len(leaf.Raw):]
 }
 
-// leaves are the values of a type.
-func leaves(value gjson.Result, kind gjson.Type) (list []gjson.Result) {
-	if value.Type == kind {
-		return []gjson.Result{value}
-	}
-	if value.IsObject() || value.IsArray() {
-		value.ForEach(func(_, part gjson.Result) bool {
-			list = append(list, leaves(part, kind)...)
-			return true
-		})
-	}
+// leaves are all numbers and texts.
+func leaves(value gjson.Result) (list []gjson.Result) {
+	value.ForEach(func(_, part gjson.Result) bool {
+		switch part.Type {
+		case gjson.JSON:
+			list = append(list, leaves(part)...)
+		case gjson.Number, gjson.String:
+			list = append(list, part)
+		}
+		return true
+	})
 	return list
 }
 

@@ -1,18 +1,16 @@
 package oncecheck
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -33,10 +31,14 @@ Flags:
 type settings struct {
 	cfg               Config
 	url               string // curl's --url
-	database          string
+	between           string
+	countURL          string
+	countCommand      string
+	countQuery        string
+	database          string // for countQuery
 	server            string
 	parameters        map[string]string
-	reports           map[*os.File]string // the template of each
+	page, badge       string
 	rules, quiet, yes bool
 	json              bool
 }
@@ -68,9 +70,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err := s.mayChange(in, out); err != nil {
 		return false, err
 	}
-	stop := s.showProgress(errOut)
+	file, _ := errOut.(*os.File)
+	if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 { // a terminal
+		s.cfg.Progress = func(text string) { _, _ = fmt.Fprint(errOut, "\r\x1b[K"+text) }
+	}
 	report, err := Run(ctx, s.cfg)
-	stop()
 	if err == nil {
 		err = s.write(report, out)
 	}
@@ -82,23 +86,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // parseArguments reads flags from anywhere among the words, and returns the words.
 func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
-	s := &settings{cfg: Config{OtherCaller: http.Header{}}, parameters: map[string]string{}, reports: map[*os.File]string{}}
+	s := &settings{cfg: Config{OtherCaller: http.Header{}}}
 	flags := pflag.NewFlagSet("oncecheck", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, flags.FlagUsages()) }
 	s.curlFlags(flags)
-	flags.StringVar(&s.cfg.KeyHeader, "key-header", DefaultKeyHeader, "the `name` of the header with the key")
+	flags.StringVar(&s.cfg.KeyHeader, "key-header", "", "the `name` of the header with the key (default: the document's, or "+DefaultKeyHeader+")")
 	flags.BoolVar(&s.cfg.UUIDKeys, "uuid-keys", false, "send UUIDs as keys, for an API that takes no others")
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
-	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller))
+	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller, ""))
 	flags.StringVar(&s.server, "server", "", "the base `URL` of the operations of an OpenAPI document (default: its first server)")
-	flags.Func("parameter", "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again", s.parameter)
-	flags.Func("count", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items", s.countBy(s.counterOfURL))
-	flags.Func("count-command", "a `command` that prints how many effects there are", s.countBy(s.counterOfCommand))
-	flags.Func("count-sql", "a `query` of PostgreSQL that returns how many effects there are", s.countBy(s.counterOfQuery))
+	flags.StringToStringVar(&s.parameters, "parameter", nil, "a `NAME=VALUE` of an operation in an OpenAPI document, instead of its example; may be given again")
+	flags.StringVar(&s.countURL, "count", "", "a `URL#PATH` that counts effects: GET it, and take the number or the length of the list at this path, such as items")
+	flags.StringVar(&s.countCommand, "count-command", "", "a `command` that prints how many effects there are")
+	flags.StringVar(&s.countQuery, "count-sql", "", "a `query` of PostgreSQL that returns how many effects there are")
 	flags.StringVar(&s.database, "database", "", "the `URL` of the database for --count-sql (default: $DATABASE_URL)")
-	flags.Func("between", "a `command` that disturbs the service between a request and its retry, such as redis-cli flushall", s.disturbBy)
+	flags.StringVar(&s.between, "between", "", "a `command` that disturbs the service between a request and its retry, such as redis-cli flushall")
 	flags.StringSliceVar(&s.cfg.Only, "only", nil, "check these `rules` alone, such as replay,other-body")
 	flags.IntVar(&s.cfg.MaxRequests, "max-requests", DefaultMaxRequests, "send no more `requests`")
 	flags.IntVar(&s.cfg.Rate, "rate", DefaultRate, "`requests` per second, except those that have to be sent at once")
@@ -107,22 +111,19 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.BoolVar(&s.rules, "rules", false, "list the rules, or print the page of one")
 	flags.BoolVar(&s.quiet, "quiet", false, "print the rules that are broken, and the sum")
 	flags.BoolVar(&s.json, "json-report", false, "print the report as JSON")
-	flags.Func("page", "also write the report into an HTML `file`", s.reportAs("report.html"))
-	flags.Func("badge", "also write an SVG `file` with the result", s.reportAs("badge.svg"))
+	flags.StringVar(&s.page, "page", "", "also write the report into an HTML `file`")
+	flags.StringVar(&s.badge, "badge", "", "also write an SVG `file` with the result")
 	flags.BoolVar(&s.yes, "yes", false, "do not ask before requests are sent to another machine")
 	if err := flags.Parse(args); err != nil {
 		return nil, nil, fmt.Errorf("%w; --help lists the flags", err)
 	}
-	if s.cfg.MaxRequests < 1 || s.cfg.Rate < 1 || s.cfg.Attempt < time.Millisecond || s.cfg.Patience < time.Millisecond {
-		return nil, nil, errors.New("--max-requests, --rate, --attempt and --patience have to be positive")
-	}
 	return s, flags.Args(), nil
 }
 
-// header returns a flag's function, which adds "Name: value" to a header.
-func header(to http.Header) func(string) error {
+// header returns a flag's function, which adds "Name: value" to a header. The name may come before.
+func header(to http.Header, before string) func(string) error {
 	return func(line string) error {
-		name, value, ok := strings.Cut(line, ":")
+		name, value, ok := strings.Cut(before+line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return fmt.Errorf("a header has to be like 'Name: value', and is %q", line)
 		}
@@ -133,25 +134,23 @@ func header(to http.Header) func(string) error {
 
 // takeWords reads the words that are no flags: the URL, or an operation of a document.
 func (s *settings) takeWords(words []string) error {
-	if len(words) > 0 && words[0] == "curl" {
-		words = words[1:]
+	words = slices.DeleteFunc(append(words, s.url), func(word string) bool { return word == "" || word == "curl" })
+	if len(words) != 1 {
+		return fmt.Errorf("name the URL of one request that changes something, and not %q; --help says how", words)
 	}
-	if s.url != "" {
-		words = append(words, s.url)
-	}
-	switch {
-	case len(words) == 0:
-		return errors.New("name the URL of a request that changes something; --help says how")
-	case len(words) > 1:
-		return fmt.Errorf("there is one URL or document too many: %q", words)
-	case isDocument(words[0]):
+	s.cfg.Request.URL = words[0]
+	if isDocument(words[0]) {
 		if err := s.takeDocument(words[0]); err != nil {
 			return err
 		}
-	case strings.Contains(words[0], "://"):
-		s.cfg.Request.URL = words[0]
-	default:
+	} else if !strings.Contains(words[0], "://") {
 		s.cfg.Request.URL = "http://" + words[0] // as curl does
+	}
+	if s.countURL+s.countCommand+s.countQuery != "" {
+		s.cfg.Count = s.count
+	}
+	if s.between != "" {
+		s.cfg.Between = s.disturb
 	}
 	s.cfg.Request.setType()
 	return s.cfg.check()
@@ -163,11 +162,7 @@ var trial = regexp.MustCompile(`(?i)(^|[.-])(test|testing|sandbox|staging|stage|
 // mayChange returns nil if requests may be sent: to loopback without a question, to a host for
 // trials if the user agrees, and to any other only with --yes.
 func (s *settings) mayChange(in io.Reader, out io.Writer) error {
-	u, err := url.Parse(s.cfg.Request.URL)
-	if err != nil {
-		return err
-	}
-	host := u.Hostname()
+	host := hostname(s.cfg.Request.URL)
 	address := net.ParseIP(host)
 	if s.yes || host == "localhost" || address.IsLoopback() || address.IsUnspecified() {
 		return nil
@@ -177,11 +172,8 @@ func (s *settings) mayChange(in io.Reader, out io.Writer) error {
 			"use a system for tests, or add --yes", host, s.cfg.MaxRequests)
 	}
 	_, _ = fmt.Fprintf(out, "Up to %d requests that change something will be sent to %s. Type yes to go on: ", s.cfg.MaxRequests, host)
-	line, _ := bufio.NewReader(in).ReadString('\n')
-	if !strings.HasSuffix(line, "\n") { // the terminal shows no end of the line
-		_, _ = fmt.Fprintln(out)
-	}
-	if strings.TrimSpace(line) != "yes" {
+	var answer string
+	if _, _ = fmt.Fscanln(in, &answer); answer != "yes" {
 		return fmt.Errorf("nothing was sent to %s; type yes, or add --yes", host)
 	}
 	return nil

@@ -4,35 +4,28 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/tidwall/gjson"
 
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
 // Defaults of a Config's zero values.
 const (
-	DefaultKeyHeader = "Idempotency-Key"
-	// DefaultMaxRequests is over twice the requests of all rules at a service that breaks none.
-	DefaultMaxRequests = 500
-	// DefaultRate bounds the requests per second. Requests that have to be sent at once are
-	// counted, and the next ones wait for them.
-	DefaultRate = 50
-	// DefaultAttempt is the longest that one answer is waited for.
-	DefaultAttempt = 10 * time.Second
-	// DefaultPatience is the longest that a request is repeated.
-	DefaultPatience = 20 * time.Second
+	DefaultKeyHeader   = "Idempotency-Key"
+	DefaultMaxRequests = 500              // over twice what all rules need at a service that breaks none
+	DefaultRate        = 50               // requests per second; those at once wait until all may be sent
+	DefaultAttempt     = 10 * time.Second // is the longest that one answer is waited for
+	DefaultPatience    = 20 * time.Second // is the longest that a request is repeated
 )
 
 // Unique is replaced in the URL, the headers and the body of a request by a text that no other
@@ -59,7 +52,7 @@ type Config struct {
 	Between     func(context.Context) error // between a request and its retry; nil: nothing
 	Insecure    bool                        // certificates are not verified
 	Only        []string                    // names of rules; empty: all
-	Progress    func(rule string)           // is called before a rule is checked; nil: nobody is told
+	Progress    func(text string)           // shows what is being done, and nothing in the end; nil: nobody is told
 	MaxRequests int                         // 0: [DefaultMaxRequests]
 	Rate        int                         // requests per second; 0: [DefaultRate]
 	Attempt     time.Duration               // 0: [DefaultAttempt]
@@ -72,54 +65,34 @@ func (c *Config) check() error {
 	c.MaxRequests, c.Rate = cmp.Or(c.MaxRequests, DefaultMaxRequests), cmp.Or(c.Rate, DefaultRate)
 	c.Attempt, c.Patience = cmp.Or(c.Attempt, DefaultAttempt), cmp.Or(c.Patience, DefaultPatience)
 	c.Request.Method = cmp.Or(c.Request.Method, http.MethodPost)
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
 	if c.Request.Header == nil {
 		c.Request.Header = http.Header{}
 	}
 	u, err := url.Parse(c.Request.URL)
-	other, otherErr := url.Parse(c.OtherURL)
 	theirs := c.Request.Header.Clone()
 	maps.Copy(theirs, c.OtherCaller)
+	others := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
 	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
 		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
-	case c.OtherURL != "" && (otherErr != nil || other.Host != u.Host):
+	case min(c.MaxRequests, c.Rate) < 1 || min(c.Attempt, c.Patience) < 1:
+		return errors.New("--max-requests, --rate, --attempt and --patience have to be positive")
+	case c.OtherURL != "" && hostname(c.OtherURL) != u.Hostname():
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
-	case !headerName.MatchString(c.KeyHeader):
-		return fmt.Errorf("--key-header has to be the name of a header, and is %q", c.KeyHeader)
 	// The rules of another request that is the same one would be broken by every API.
-	case c.OtherBody != "" && sameBody(c.OtherBody, c.Request.Body):
-		return errors.New("--other-body is the body of the request; give one with another meaning")
-	case c.OtherURL == c.Request.URL:
-		return errors.New("--other-url is the URL of the request; give another operation's")
+	case c.OtherURL == c.Request.URL || (c.OtherBody != "" && c.OtherBody == c.Request.Body):
+		return errors.New("--other-url or --other-body is that of the request; give another one")
 	case len(c.OtherCaller) > 0 && maps.EqualFunc(theirs, c.Request.Header, slices.Equal):
 		return errors.New("--other-header has the values of the request; give another caller's")
-	}
-	for _, name := range c.Only {
-		if _, err := find(name); err != nil {
-			return err
-		}
-	}
-	others := Request{URL: c.OtherURL, Header: c.OtherCaller, Body: c.OtherBody}
-	if slices.ContainsFunc(slices.Concat(c.Request.texts(), others.texts()), cardnumber.Contains) {
+	case cardnumber.Contains(fmt.Sprint(c.Request, others)):
 		return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
 	}
-	return nil
-}
-
-// headerName is a token of RFC 9110, section 5.6.2.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// sameBody compares JSON as values, and all else as it is.
-func sameBody(a, b string) bool {
-	bothJSON := gjson.Valid(a) && gjson.Valid(b)
-	return a == b || (bothJSON && reflect.DeepEqual(gjson.Parse(a).Value(), gjson.Parse(b).Value()))
-}
-
-// texts are all parts of a request.
-func (r Request) texts() []string {
-	return slices.Concat([]string{r.URL, r.Body}, slices.Concat(slices.Collect(maps.Values(r.Header))...))
+	return known(c.Only)
 }
 
 // with returns the request with all places of [Unique] filled, and with a header of its own.
@@ -134,6 +107,15 @@ func (r Request) with(unique string) Request {
 	return r
 }
 
+// transport uses each connection once: net/http would send a request with a key again by itself when
+// a connection that was used before turns out to be closed.
+func (c *Config) transport() *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: c.Insecure}, //nolint:gosec // the user's --insecure
+	}
+}
+
 // newKey returns a key that no request of any run has had.
 func (c *Config) newKey() string {
 	if c.UUIDKeys {
@@ -142,7 +124,4 @@ func (c *Config) newKey() string {
 	return "oncecheck-" + letters()
 }
 
-// noDigits replaces the digits of base 32: none may look like a card number.
-var noDigits = strings.NewReplacer("2", "a", "3", "b", "4", "c", "5", "d", "6", "e", "7", "f")
-
-func letters() string { return noDigits.Replace(strings.ToLower(rand.Text())) }
+func letters() string { return strings.ToLower(rand.Text()) }

@@ -1,8 +1,11 @@
 package oncecheck
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,99 +30,72 @@ type Trait struct {
 	Speaks map[string]string `json:"speaks"` // by dialect: yes, no, or - if it has no such rule
 }
 
-// shows reports whether an answer is what a dialect asks for.
-type shows func(Exchange) bool
-
-// traits are found out by the first answer in a rule to a request with a note.
+// traits are found out by the first answer in a rule to a request with a note. A dialect asks for a
+// status, for a text in a member of the body, too, or for a header.
 var traits = []struct {
 	name, rule, note string
-	status           int // of the answer; 0: any
 	seen             func(Exchange) string
-	speaks           map[string]shows
+	asked            map[string]string
 }{
-	{"no key", "no-key", noteNoKey, 0, answered, map[string]shows{
-		"IETF": linked(400), "ACP": coded(400, "idempotency_key_required", "code"), "oncepay": coded(400, "idempotency_key_missing", "code"),
+	{"no key", "no-key", noteNoKey, Exchange.answered, map[string]string{
+		"IETF": "400 type /", "ACP": "400 code idempotency_key_required", "oncepay": "400 code idempotency_key_missing",
 	}},
-	{"another body", "other-body", noteOther, 0, answered, map[string]shows{
-		"IETF": linked(422), "Stripe": coded(400, "idempotency_error", "error.type"), "ACP": coded(422, "idempotency_conflict", "code"),
-		"UCP": status(409), "oncepay": coded(422, "idempotency_key_reused", "code"),
+	{"another body", "other-body", noteOther, Exchange.answered, map[string]string{
+		"IETF": "422 type /", "Stripe": "400 error.type idempotency_error", "ACP": "422 code idempotency_conflict", "UCP": "409",
+		"oncepay": "422 code idempotency_key_reused",
 	}},
-	{"in progress", "retry-after", noteAtOnce, 409, answered, map[string]shows{
-		"IETF": status(409), "Stripe": coded(409, "idempotency_key_in_use", "error.code"),
-		"ACP": coded(409, "idempotency_in_flight", "code"), "oncepay": coded(409, "idempotency_in_progress", "code"),
+	{"in progress", "retry-after", noteAtOnce, Exchange.inProgress, map[string]string{
+		"IETF": "409", "Stripe": "409 error.code idempotency_key_in_use", "ACP": "409 code idempotency_in_flight",
+		"oncepay": "409 code idempotency_in_progress",
 	}},
-	{"another path", "other-path", noteOther, 0, answered, map[string]shows{
-		"Stripe": Exchange.refused, "ACP": Exchange.succeeded, "UCP": Exchange.succeeded, "oncepay": Exchange.refused,
+	{"another path", "other-path", noteOther, Exchange.answered, map[string]string{
+		"Stripe": "4xx", "ACP": "2xx", "UCP": "2xx", "oncepay": "4xx",
 	}},
-	{"other member order", "member-order", noteReordered, 0, answered, map[string]shows{
-		"ACP": Exchange.succeeded, "UCP": status(409), "oncepay": Exchange.succeeded,
+	{"other member order", "member-order", noteReordered, Exchange.answered, map[string]string{
+		"ACP": "2xx", "UCP": "409", "oncepay": "2xx",
 	}},
-	{"quoted key", "quoted-key", noteThisKey, 0, answered, map[string]shows{
-		"IETF": Exchange.succeeded, "oncepay": Exchange.succeeded,
+	{"quoted key", "quoted-key", noteThisKey, Exchange.answered, map[string]string{"IETF": "2xx", "oncepay": "2xx"}},
+	{"mark of a replay", "replay", noteAgain, Exchange.mark, map[string]string{
+		"Stripe": "Idempotent-Replayed", "ACP": "Idempotent-Replayed", "oncepay": "X-Idempotent-Replay",
 	}},
-	{"mark of a replay", "replay", noteAgain, 0, mark, map[string]shows{
-		"Stripe": has("Idempotent-Replayed"), "ACP": has("Idempotent-Replayed"), "oncepay": has("X-Idempotent-Replay"),
-	}},
-	{"key in the answer", "replay", noteAgain, 0, echo, map[string]shows{
-		"Stripe": has(DefaultKeyHeader), "ACP": has(DefaultKeyHeader),
-	}},
+	{"key in the answer", "replay", noteAgain, Exchange.echo, map[string]string{"Stripe": DefaultKeyHeader, "ACP": DefaultKeyHeader}},
 }
 
-// aDay is how long ACP, UCP and Stripe keep an answer at least, in seconds.
-const aDay = 24 * 60 * 60
-
 // traitsOf compares what was seen with each dialect.
-func traitsOf(all []Exchange, published *Contract) (list []Trait) {
+func traitsOf(all []Exchange) (list []Trait) {
 	for _, one := range traits {
 		i := slices.IndexFunc(all, func(e Exchange) bool {
-			return e.rule == one.rule && e.Note == one.note && e.status != 0 && (one.status == 0 || e.status == one.status)
+			return e.rule == one.rule && e.Note == one.note && e.status != 0 && one.seen(e) != ""
 		})
-		if i >= 0 {
-			list = append(list, traitOf(one.name, one.seen(all[i]), one.speaks, all[i]))
+		if i < 0 {
+			continue
 		}
-	}
-	if published != nil {
-		keeps := func(Exchange) bool { return published.Kept >= aDay }
-		list = append(list, traitOf("kept for a day", fmt.Sprintf("%d hours, it says", published.Kept/(60*60)),
-			map[string]shows{"Stripe": keeps, "ACP": keeps, "UCP": keeps}, Exchange{}))
+		t := Trait{Name: one.name, Seen: one.seen(all[i]), Speaks: map[string]string{}}
+		for _, dialect := range Dialects {
+			t.Speaks[dialect] = all[i].speaks(one.asked[dialect])
+		}
+		list = append(list, t)
 	}
 	return list
 }
 
-func traitOf(name, seen string, speaks map[string]shows, e Exchange) Trait {
-	t := Trait{Name: name, Seen: seen, Speaks: map[string]string{}}
-	for _, dialect := range Dialects {
-		t.Speaks[dialect] = "-"
+// speaks says whether the answer is what a dialect asks for, such as a header, 4xx, or
+// "400 code idempotency_key_required": yes, no, or - if it asks for nothing.
+func (e Exchange) speaks(asked string) string {
+	status, rest, _ := strings.Cut(asked, " ")
+	path, text, _ := strings.Cut(rest, " ")
+	isStatus := strings.HasPrefix(strconv.Itoa(e.status), strings.TrimSuffix(status, "xx"))
+	switch {
+	case asked == "":
+		return "-"
+	case e.header.Get(asked) != "", isStatus && strings.Contains(e.member(path), text):
+		return "yes"
 	}
-	for dialect, rule := range speaks {
-		t.Speaks[dialect] = map[bool]string{true: "yes", false: "no"}[rule(e)]
-	}
-	return t
-}
-
-func status(code int) shows {
-	return func(e Exchange) bool { return e.status == code }
-}
-
-// coded is a status with a text at a path of the JSON body.
-func coded(code int, text, path string) shows {
-	return func(e Exchange) bool { return e.status == code && e.member(path) == text }
-}
-
-// linked is a status whose answer links to a documentation.
-func linked(code int) shows {
-	return func(e Exchange) bool {
-		described := strings.Contains(e.member("type"), "/") || strings.Contains(e.header.Get("Link"), "describedby")
-		return e.status == code && described
-	}
-}
-
-func has(header string) shows {
-	return func(e Exchange) bool { return e.header.Get(header) != "" }
+	return "no"
 }
 
 // answered is an answer in a few words, with its code if it has one.
-func answered(e Exchange) string {
+func (e Exchange) answered() string {
 	for _, path := range []string{"code", "error.code", "error.type", "error", "title"} {
 		if text := e.member(path); text != "" {
 			return fmt.Sprintf("%d %s", e.status, text)
@@ -128,16 +104,14 @@ func answered(e Exchange) string {
 	return e.told()
 }
 
-func mark(e Exchange) string {
-	if name := e.replayMark(); name != "" {
-		return name + ": true"
+// inProgress is nothing if the answer is another one.
+func (e Exchange) inProgress() string {
+	if e.status != http.StatusConflict {
+		return ""
 	}
-	return "none"
+	return e.answered()
 }
 
-func echo(e Exchange) string {
-	if e.header.Get(DefaultKeyHeader) != "" {
-		return "yes"
-	}
-	return "none"
-}
+func (e Exchange) mark() string { return cmp.Or(e.replayMark(), "none") }
+
+func (e Exchange) echo() string { return cmp.Or(e.header.Get(DefaultKeyHeader), "none") }

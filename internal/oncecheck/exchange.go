@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httputil"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,9 +45,7 @@ func (e *Exchange) over(ctx context.Context, r Request, by way) error {
 		return err
 	}
 	q.Header = r.Header.Clone()
-	if host := q.Header.Get("Host"); host != "" {
-		q.Host = host
-	}
+	q.Host = q.Header.Get("Host") // or the URL's
 	e.Request = wire(q, r.Body)
 	answer, err := by(q)
 	if err != nil {
@@ -57,10 +56,7 @@ func (e *Exchange) over(ctx context.Context, r Request, by way) error {
 	e.body, e.status, e.header = string(body), answer.StatusCode, answer.Header
 	head, _ := httputil.DumpResponse(answer, false) // a buffer takes everything
 	e.Response = string(head) + e.body
-	if err != nil {
-		return fmt.Errorf("the answer was cut: %w", err)
-	}
-	return nil
+	return err
 }
 
 // secrets are headers whose values no report has.
@@ -119,39 +115,28 @@ func (e Exchange) busy() bool {
 // unanswered reports whether the client does not know more than before.
 func (e Exchange) unanswered() bool { return e.status == 0 || e.busy() }
 
-// final reports whether a client that knows no dialect but ours does not repeat the request, as
-// after a 409 that only says in words that it is in progress.
-func (e Exchange) final() bool {
-	inWords := e.status == http.StatusConflict && e.header.Get("Retry-After") == "" && e.member("code") != "idempotency_in_progress"
-	return !e.unanswered() || inWords
-}
-
 // retryAfter is how long the answer asks to wait, in whole seconds.
 func (e Exchange) retryAfter() (time.Duration, bool) {
 	seconds, err := strconv.Atoi(e.header.Get("Retry-After"))
 	return time.Duration(seconds) * time.Second, err == nil
 }
 
-// replayMark is a header by which a server marks a replay, such as X-Idempotent-Replay,
-// Idempotency-Replayed, X-Idempotency-Cached or X-Cache-Hit; empty without one.
+// replays is how servers mark a replay: by X-Idempotent-Replay, Idempotency-Replayed,
+// X-Idempotency-Cached, X-Cache-Hit or the like.
+var replays = regexp.MustCompile("(?i)(idempoten|cache-hit).*: true$")
+
+// replayMark is the header that marks a replay, as "Name: value"; empty without one.
 func (e Exchange) replayMark() string {
 	for _, name := range slices.Sorted(maps.Keys(e.header)) {
-		lower := strings.ToLower(name)
-		names := strings.Contains(lower, "idempoten") || strings.Contains(lower, "cache-hit")
-		if names && strings.EqualFold(e.header.Get(name), "true") {
-			return name
+		if line := name + ": " + e.header.Get(name); replays.MatchString(line) {
+			return line
 		}
 	}
 	return ""
 }
 
 // member is the text at a path of the JSON body, or none.
-func (e Exchange) member(path string) string {
-	if !gjson.Valid(e.body) {
-		return ""
-	}
-	return gjson.Get(e.body, path).Str
-}
+func (e Exchange) member(path string) string { return gjson.Get(e.body, path).Str }
 
 // told is the answer in a few words.
 func (e Exchange) told() string {

@@ -3,27 +3,26 @@ package oncecheck
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// errUsedUp ends a rule that would send too many requests.
+// errUsedUp is why a rule ends that would send too many requests.
 var errUsedUp = errors.New("the requests of this run are used up; --max-requests allows more")
 
 // probe is what the rules of a run work with: it sends requests, at a bounded rate, and remembers
 // all of them. Its methods are a rule's own, except those whose comment says more.
 type probe struct {
 	ctx   context.Context
+	stop  context.CancelCauseFunc
 	cfg   *Config
 	began time.Time
 	pool  *http.Transport
@@ -32,26 +31,24 @@ type probe struct {
 	// replay is broken. The others then judge effects alone, or all of them would be broken.
 	renews    bool
 	uncounted bool // the rule needs the number of effects, and nothing counts them
+	from      int  // of all: where the evidence begins
 
-	mu   sync.Mutex // guards what follows
-	sent int
-	next time.Time // when the next request may be sent
-	all  []Exchange
+	turns <-chan time.Time // of requests
+	sent  atomic.Int64
+
+	mu  sync.Mutex // guards what follows
+	all []Exchange
 }
 
-// newProbe uses each connection once: net/http would send a request with a key again by itself
-// when a connection that was used before turns out to be closed.
 func newProbe(ctx context.Context, cfg *Config) *probe {
-	return &probe{ctx: ctx, cfg: cfg, began: time.Now(), pool: &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: cfg.Insecure}, //nolint:gosec // the user's --insecure
-	}}
+	ctx, stop := context.WithCancelCause(ctx)
+	turns := time.Tick(time.Second / time.Duration(cfg.Rate))
+	return &probe{ctx: ctx, stop: stop, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport()}
 }
 
 // check checks one rule, which may end by panicking with a Verdict.
 func (p *probe) check(rule Rule) (v Verdict) {
-	p.rule, p.uncounted = rule.Name, false
-	before := len(p.all) // no request is under way between two rules
+	p.rule, p.from, p.uncounted = rule.Name, len(p.all), false
 	defer func() {
 		switch ended := recover().(type) {
 		case nil:
@@ -61,47 +58,63 @@ func (p *probe) check(rule Rule) (v Verdict) {
 		default:
 			panic(ended)
 		}
-		if v.Outcome == Broken && v.Evidence == nil {
-			v.Evidence = slices.Clone(p.all[before:])
+		if v.Outcome == Broken {
+			v.Evidence = p.evidence() // no request is under way any more
 		}
-		slices.SortFunc(v.Evidence, func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) })
 	}()
 	rule.check(p)
 	p.undecidedIf(p.uncounted, uncounted)
+	p.goOn()
 	return v
 }
 
-// brokenIf ends a rule. It keeps the exchanges that show it, which are the shortest way to see it
-// again. Without any, all exchanges of the rule are kept.
-func (p *probe) brokenIf(so bool, evidence []Exchange, format string, args ...any) {
-	if so {
-		panic(Verdict{Outcome: Broken, Reason: fmt.Sprintf(format, args...), Evidence: evidence})
+// evidence is the shortest way to see again what the rule saw last: what was exchanged since its
+// last fresh key, of equal answers one, and no more than the last four.
+func (p *probe) evidence() (list []Exchange) {
+	bySent := func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) }
+	for _, e := range slices.SortedFunc(slices.Values(p.all[p.from:]), bySent) {
+		if !slices.ContainsFunc(list, func(o Exchange) bool { return o.Note == e.Note && o.difference(e) == "" }) {
+			list = append(list, e)
+		}
 	}
+	return list[max(0, len(list)-4):]
 }
 
-// undecided ends a rule.
-func (p *probe) undecided(format string, args ...any) {
-	panic(Verdict{Outcome: NotDecided, Reason: fmt.Sprintf(format, args...)})
-}
+func (p *probe) brokenIf(so bool, format string, args ...any) { p.endIf(so, Broken, format, args...) }
 
 func (p *probe) undecidedIf(so bool, format string, args ...any) {
+	p.endIf(so, NotDecided, format, args...)
+}
+
+// failIf ends the run: the service or a command did not do what every rule needs.
+func (p *probe) failIf(so bool, format string, args ...any) { p.endIf(so, failed, format, args...) }
+
+func (p *probe) endIf(so bool, outcome Outcome, format string, args ...any) {
 	if so {
-		p.undecided(format, args...)
+		p.goOn()
+		panic(Verdict{Outcome: outcome, Reason: fmt.Sprintf(format, args...)})
 	}
 }
 
-// must ends a run: the service or a command did not do what every rule needs.
-func (p *probe) must(err error) {
-	p.undecidedIf(errors.Is(err, errUsedUp), "%s", errUsedUp)
-	if err != nil {
-		panic(Verdict{err: err})
+// goOn ends the rule if the requests are used up, and the run if it was canceled: what was seen
+// since then shows nothing.
+func (p *probe) goOn() {
+	switch err := context.Cause(p.ctx); {
+	case errors.Is(err, errUsedUp):
+		panic(Verdict{Outcome: NotDecided, Reason: err.Error()})
+	case err != nil:
+		panic(Verdict{Outcome: failed, Reason: err.Error()})
 	}
 }
 
-func (p *probe) pause(d time.Duration) { p.must(wait.Pause(p.ctx, d)) }
+func (p *probe) pause(d time.Duration) { _ = wait.Pause(p.ctx, d) }
 
-// fresh returns the request under a new key, and with texts of its own.
-func (p *probe) fresh() Request { return p.keyed(p.cfg.newKey()) }
+// fresh returns the request under a new key, and with texts of its own. What was before is no
+// evidence.
+func (p *probe) fresh() Request {
+	p.from = len(p.all)
+	return p.keyed(p.cfg.newKey())
+}
 
 // keyed returns the request under a key, and with texts of its own.
 func (p *probe) keyed(key string) Request {
@@ -111,16 +124,16 @@ func (p *probe) keyed(key string) Request {
 }
 
 // reserve waits until so many requests may be sent at once. Safe for concurrent use.
-func (p *probe) reserve(requests int) error {
-	p.mu.Lock()
-	if p.sent += requests; p.sent > p.cfg.MaxRequests {
-		p.mu.Unlock()
-		return errUsedUp
+func (p *probe) reserve(requests int) {
+	if p.sent.Add(int64(requests)) > int64(p.cfg.MaxRequests) {
+		p.stop(errUsedUp)
 	}
-	delay := max(0, time.Until(p.next))
-	p.next = time.Now().Add(delay + time.Duration(requests)*time.Second/time.Duration(p.cfg.Rate))
-	p.mu.Unlock()
-	return wait.Pause(p.ctx, delay)
+	for range requests {
+		select {
+		case <-p.turns:
+		case <-p.ctx.Done():
+		}
+	}
 }
 
 // exchange sends a request once, without waiting for its turn. Safe for concurrent use.
@@ -134,94 +147,82 @@ func (p *probe) exchange(note string, r Request, by way) Exchange {
 	e.Answered = time.Since(p.began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all = append(p.all, e)
+	if p.ctx.Err() == nil { // or it may not have been sent
+		p.all = append(p.all, e)
+	}
 	return e
 }
 
-// send sends a request once.
+// send sends a request once. Safe for concurrent use.
 func (p *probe) send(note string, r Request) Exchange { return p.sendBy(p.pool.RoundTrip, note, r) }
 
 func (p *probe) sendBy(by way, note string, r Request) Exchange {
-	p.must(p.reserve(1))
-	e := p.exchange(note, r, by)
-	p.must(p.ctx.Err())
-	return e
+	p.reserve(1)
+	return p.exchange(note, r, by)
 }
 
-// first sends a request that has to succeed.
-func (p *probe) first(r Request) Exchange {
+// first sends a fresh request, which has to succeed.
+func (p *probe) first() (Request, Exchange) {
+	r := p.fresh()
 	e := p.send("the request", r)
 	p.undecidedIf(!e.succeeded(), "the request got %s", e.told())
-	return e
+	return r, e
 }
 
 // The pauses of a retrying client without a Retry-After.
 const firstPause, longestPause = 100 * time.Millisecond, 2 * time.Second
 
-// repeat sends a request until its answer is final, as a polite client does, and returns the last
-// answer. Safe for concurrent use.
-func (p *probe) repeat(note string, r Request, final func(Exchange) bool) (Exchange, error) {
+// repeat sends a request as long as its answer asks for it, as a polite client does, and returns
+// the last answer. Safe for concurrent use.
+func (p *probe) repeat(note string, r Request, asks func(Exchange) bool) Exchange {
 	for began, longest := time.Now(), firstPause; ; longest = min(2*longest, longestPause) {
-		if err := p.reserve(1); err != nil {
-			return Exchange{}, err
-		}
-		e := p.exchange(note, r, p.pool.RoundTrip)
+		e := p.send(note, r)
 		told, _ := e.retryAfter()
 		after := told + rand.N(longest)
-		if final(e) || time.Since(began)+after > p.cfg.Patience {
-			return e, p.ctx.Err()
-		}
-		if err := wait.Pause(p.ctx, after); err != nil {
-			return e, err
+		if !asks(e) || time.Since(began)+after > p.cfg.Patience || wait.Pause(p.ctx, after) != nil {
+			return e
 		}
 	}
 }
 
-// retry repeats a request as idempotency/transport does.
-func (p *probe) retry(note string, r Request) Exchange {
-	last, err := p.repeat(note, r, Exchange.final)
-	p.must(err)
-	return last
-}
+// retry repeats a request as long as its answer asks for it, if only in words.
+func (p *probe) retry(note string, r Request) Exchange { return p.repeat(note, r, Exchange.unanswered) }
 
 // outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
-// not it asks for a retry. It has to succeed in the end. What was shown before is evidence, too.
-func (p *probe) outwait(note string, r Request, before ...Exchange) Exchange {
+// not it asks for a retry. It has to succeed in the end.
+func (p *probe) outwait(note string, r Request) Exchange {
 	began := time.Now()
-	last, err := p.repeat(note, r, func(e Exchange) bool { return e.final() && e.status != http.StatusConflict })
-	p.must(err)
-	p.brokenIf(!last.succeeded(), append(before, last), "%s later the request still got %s: the client cannot know whether it was executed",
+	last := p.repeat(note, r, func(e Exchange) bool { return e.unanswered() || e.status == http.StatusConflict })
+	p.brokenIf(!last.succeeded(), "%s later the request still got %s: the client cannot know whether it was executed",
 		time.Since(began).Round(time.Second/10), last.told())
 	return last
 }
 
 // sameAgain retries a request, and requires the first answer.
-func (p *probe) sameAgain(note string, r Request, first Exchange, before ...Exchange) {
-	p.same("", first, p.retry(note, r), before...)
+func (p *probe) sameAgain(note string, r Request, first Exchange) {
+	p.same("", first, p.retry(note, r))
 }
 
 // same requires that two answers to one request are the same. The reason begins with a text.
-func (p *probe) same(reason string, first, again Exchange, before ...Exchange) {
+func (p *probe) same(reason string, first, again Exchange) {
 	why := first.difference(again)
 	tolerated := p.renews && first.succeeded() && again.succeeded()
-	p.brokenIf(why != "" && !tolerated, append(before, first, again), "%s%s", reason, why)
+	p.brokenIf(why != "" && !tolerated, "%s%s", reason, why)
 }
 
 // burst sends one request many times side by side.
 func (p *probe) burst(n int, r Request) []Exchange {
-	p.must(p.reserve(n))
-	answers := make([]Exchange, n)
-	var ready, sent sync.WaitGroup
-	ready.Add(n)
+	p.reserve(n)
+	answers, start := make([]Exchange, n), make(chan struct{})
+	var sent sync.WaitGroup
 	for i := range n {
 		sent.Go(func() {
-			ready.Done()
-			ready.Wait()
+			<-start
 			answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip)
 		})
 	}
+	close(start)
 	sent.Wait()
-	p.must(p.ctx.Err())
 	return answers
 }
 
@@ -230,16 +231,13 @@ func (p *probe) burst(n int, r Request) []Exchange {
 func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	first = p.burst(n, r)
 	last = slices.Clone(first)
-	var group errgroup.Group
+	var retries sync.WaitGroup
 	for i, e := range first {
 		if e.unanswered() {
-			group.Go(func() (err error) {
-				last[i], err = p.repeat("the retry of one that was not answered for good", r, Exchange.final)
-				return err
-			})
+			retries.Go(func() { last[i] = p.retry("the retry of one that was not answered for good", r) })
 		}
 	}
-	p.must(group.Wait())
+	retries.Wait()
 	return first, last
 }
 
@@ -250,11 +248,12 @@ const uncounted = "the answers show no second effect, but nothing counts the eff
 
 // effects counts them; 0 if nothing counts.
 func (p *probe) effects() int64 {
+	p.goOn()
 	if p.cfg.Count == nil {
 		return 0
 	}
 	n, err := p.cfg.Count(p.ctx)
-	p.must(err)
+	p.failIf(err != nil, "%v", err)
 	return n
 }
 
@@ -263,13 +262,8 @@ func (p *probe) effects() int64 {
 func (p *probe) counted(f func()) {
 	before := p.effects()
 	f()
-	if p.uncounted = p.cfg.Count == nil; p.uncounted {
-		return
-	}
+	p.pause(settling)
 	n := p.effects() - before
-	if n == 1 { // another one may be on its way
-		p.pause(settling)
-		n = p.effects() - before
-	}
-	p.brokenIf(n != 1, nil, "there were %d effects instead of 1", n)
+	p.uncounted = p.cfg.Count == nil
+	p.brokenIf(n != 1 && !p.uncounted, "there were %d effects instead of 1", n)
 }

@@ -2,12 +2,13 @@
 // It gets one request that changes something, sends it in the ways in which retries happen, and
 // returns a verdict for each rule with the requests and answers as they were on the wire.
 //
-// It is a client of any service, and knows nothing of this one. The rules are in the rules…go
-// files, each with a page in pages.
+// It is a client of any service, and knows nothing of this one. The rules are in rules.go,
+// each with a page in pages, and checks.go says how each is checked.
 package oncecheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ const (
 	Holds      Outcome = "holds"
 	Broken     Outcome = "broken"
 	NotDecided Outcome = "not decided"
+
+	failed Outcome = "failed" // the run cannot go on; no report has it
 )
 
 // Verdict is the outcome of one rule, with its reason and its evidence.
@@ -31,8 +34,6 @@ type Verdict struct {
 	Outcome  Outcome    `json:"outcome"`
 	Reason   string     `json:"reason,omitempty"` // why it is broken, or what is missing to decide
 	Evidence []Exchange `json:"evidence,omitempty"`
-
-	err error // why the run cannot go on
 }
 
 // Report is what a run found.
@@ -61,26 +62,26 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
 	}
+	defer cfg.Progress("")
 	p := newProbe(ctx, &cfg)
+	defer p.stop(nil)
 	report := Report{URL: cfg.Request.URL, Method: cfg.Request.Method}
-	if v := p.check(Rule{"", tryOut}); v.err != nil {
-		return report, v.err
+	if v := p.check(Rule{"", tryOut}); v.Outcome == failed {
+		return report, errors.New(v.Reason)
 	}
 	for _, rule := range Rules {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, rule.Name) {
 			continue
 		}
-		if cfg.Progress != nil {
-			cfg.Progress(rule.Name)
-		}
+		cfg.Progress("checking " + rule.Name)
 		v := p.check(rule)
-		if v.err != nil {
-			return report, fmt.Errorf("rule %s: %w", rule.Name, v.err)
+		if v.Outcome == failed {
+			return report, fmt.Errorf("rule %s: %s", rule.Name, v.Reason)
 		}
 		v.Rule, v.Claim = rule.Name, rule.Claim()
 		report.Verdicts = append(report.Verdicts, v)
 	}
-	report.Dialects = traitsOf(p.all, cfg.Contract)
+	report.Dialects = traitsOf(p.all)
 	report.Requests, report.Elapsed = len(p.all), time.Since(p.began)
 	return report, nil
 }
@@ -89,21 +90,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 func tryOut(p *probe) {
 	before := p.effects()
 	e := p.send("the request", p.fresh())
-	switch {
-	case e.status == 0:
-		p.must(fmt.Errorf("the server did not answer (%s); is it running, is the URL right, and is --attempt (%s) long enough?",
-			e.Error, p.cfg.Attempt))
-	case !e.succeeded():
-		remedy := "give one that succeeds"
-		if strings.Contains(strings.ToLower(e.body), "uuid") {
-			remedy += ", or add --uuid-keys if its keys have to be UUIDs"
-		}
-		p.must(fmt.Errorf("the request was answered with %s (%s); %s", e.told(), oneLine(e.body), remedy))
-	}
-	if after := p.effects(); p.cfg.Count != nil && after-before != 1 {
-		p.must(fmt.Errorf("the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's",
-			before, after))
-	}
+	p.failIf(e.status == 0, "the server did not answer (%s); is it running, is the URL right, and is --attempt (%s) long enough?",
+		e.Error, p.cfg.Attempt)
+	p.failIf(!e.succeeded(),
+		"the request was answered with %s (%s); give one that succeeds, with --uuid-keys if keys have to be UUIDs",
+		e.told(), oneLine(e.body))
+	after := p.effects()
+	p.failIf(p.cfg.Count != nil && after-before != 1,
+		"the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's", before, after)
 }
 
 // oneLine is the beginning of a text of others, for a sentence.
