@@ -1,11 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -120,20 +120,20 @@ func (s *Server) pictureOf(h health) picture {
 	return p
 }
 
-// stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
+// stateOf says how a node is, and what stands in it.
 func (h health) stateOf(name string) (state, note string) {
 	switch name {
 	case clients:
 		return "ready", "shoppers"
 	case stream:
-		state, _ = h.stateOf(stack.Redis)
-		return state, fmt.Sprintf("%d waiting", h.Backlog)
+		return h.State(stack.Redis), fmt.Sprintf("%d waiting", h.Backlog)
 	}
-	status, known := h.Services[name]
-	if !known {
-		return "unknown", "unknown"
-	}
-	return strings.ReplaceAll(status.State, " ", "-"), status.State
+	return h.State(name), h.State(name)
+}
+
+// State says how a service is: ready, not ready, paused, stopped, or unknown.
+func (h health) State(service string) string {
+	return cmp.Or(h.Services[service].State, "unknown")
 }
 
 // arrow goes from edge to edge of two nodes.
