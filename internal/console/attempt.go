@@ -1,13 +1,20 @@
 package console
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/oncepay/oncepay/internal/stack"
 )
+
+// keptAttempts is how many attempts are remembered: what you sent, beside a demonstration.
+const keptAttempts = 32
 
 // attempt is a client attempt: one request that a shopper sent, with what became of it.
 type attempt struct {
@@ -37,6 +44,82 @@ type call struct {
 	Took    time.Duration
 	Failed  bool
 	Result  string // of the request: how its idempotency check ended
+}
+
+// pay sends a payment once through a door, as an attempt. The error says that there was no answer.
+func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
+	if err := ctx.Err(); err != nil { // it would not be sent
+		return answer{}, err
+	}
+	a := s.attempt(attempt{By: by, What: what, Key: p.Key, Door: door})
+	got, err := s.shop.send(ctx, door, http.MethodPost, p.path(), p.Key, a.Trace, p.body())
+	s.change(func(*state) {
+		a.Done, a.Took, a.answer = true, time.Since(a.Began), got
+		if err != nil {
+			a.Error = err.Error()
+		}
+	})
+	return got, err
+}
+
+// attempt gives an attempt its number, trace and time, and remembers it.
+func (s *Server) attempt(a attempt) *attempt {
+	a.Trace, a.Began = fmt.Sprintf("%x", [16]byte(uuid.New())), time.Now()
+	s.change(func(now *state) {
+		now.begun++
+		a.ID = now.begun
+		now.attempts = append(now.attempts[max(0, len(now.attempts)+1-keptAttempts):], &a)
+	})
+	return &a
+}
+
+// Attempts are the newest, the last one first.
+func (now *state) Attempts() []*attempt {
+	list := slices.Clone(now.attempts)
+	slices.Reverse(list)
+	return list
+}
+
+// attemptOf is the attempt of a trace, or nil.
+func (now *state) attemptOf(trace string) *attempt {
+	for _, a := range now.attempts {
+		if a.Trace == trace {
+			return a
+		}
+	}
+	return nil
+}
+
+// workerOf is the replica that works on the newest open attempt with a key, or "".
+func (now *state) workerOf(key string) (worker string) {
+	for _, a := range now.attempts {
+		if a.Key == key && !a.Done {
+			worker = a.worker()
+		}
+	}
+	return worker
+}
+
+// firstWorker is the replica that began the oldest known attempt with a key, or "".
+func (now *state) firstWorker(key string) string {
+	for _, a := range now.attempts {
+		switch {
+		case a.Key != key:
+		case len(a.Calls) > 0:
+			return a.Calls[0].Replica
+		case a.ServedBy != "":
+			return a.ServedBy
+		}
+	}
+	return ""
+}
+
+// add adds what a replica did, unless it was told before.
+func (a *attempt) add(c call) {
+	if !slices.ContainsFunc(a.Calls, func(known call) bool { return known.Span == c.Span }) {
+		a.Calls = append(a.Calls, c)
+		slices.SortStableFunc(a.Calls, func(a, b call) int { return a.Began.Compare(b.Began) })
+	}
 }
 
 // worker is the replica that was last seen working on the attempt, or "".

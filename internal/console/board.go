@@ -85,7 +85,9 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 
 // serveMend ends every fault, and starts and resumes what does not run.
 func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
-	if s.story.now().Running { // what it breaks belongs to its story
+	var busy bool
+	s.change(func(now *state) { busy = now.Story.Running })
+	if busy { // what it breaks belongs to its story
 		respond(w, "", errors.New("a demonstration is running; it mends everything at its end"))
 		return
 	}

@@ -67,18 +67,21 @@ func (s story) Verdict() string {
 
 // begin fails if another demonstration runs.
 func (s *Server) begin(d demo) (err error) {
-	s.story.change(func(is *story) {
-		if is.Running {
-			err = fmt.Errorf("%q is still running", is.Title)
+	s.change(func(now *state) {
+		if now.Story.Running {
+			err = fmt.Errorf("%q is still running", now.Story.Title)
 			return
 		}
-		*is = story{demo: d, began: time.Now(), Running: true}
+		now.Story = story{demo: d, began: time.Now(), Running: true}
+		now.attempts = slices.DeleteFunc(now.attempts, func(a *attempt) bool { return a.By == demonstration })
 	})
 	return err
 }
 
 func (s *Server) end(err error) {
-	s.story.change(func(is *story) { is.Running, is.err, is.took = false, err, time.Since(is.began) })
+	s.change(func(now *state) {
+		now.Story.Running, now.Story.err, now.Story.took = false, err, time.Since(now.Story.began)
+	})
 }
 
 // serveDemo starts a demonstration.
@@ -91,7 +94,6 @@ func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
 	}
 	err := s.begin(demos[i])
 	if err == nil {
-		s.journal.drop(demonstration)
 		s.background.Go(func() { s.perform(demos[i]) })
 	}
 	respond(w, "It begins: "+demos[i].Title, err)
@@ -133,7 +135,8 @@ func (a *act) fail(err error) {
 // say adds a line to the story, unless it was said just now.
 func (a *act) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	a.story.change(func(is *story) {
+	a.change(func(now *state) {
+		is := &now.Story
 		if last := len(is.Lines) - 1; a.ctx.Err() == nil && (last < 0 || is.Lines[last].Text != text) {
 			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
 		}
@@ -142,9 +145,9 @@ func (a *act) say(format string, args ...any) {
 
 // check adds a line to the verdict.
 func (a *act) check(what string, got, want any) {
-	a.story.change(func(is *story) {
+	a.change(func(now *state) {
 		if a.ctx.Err() == nil {
-			is.Checks = append(is.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
+			now.Story.Checks = append(now.Story.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
 		}
 	})
 }

@@ -88,6 +88,12 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	return &testConsole{Server: s, t: t, board: board, http: page}
 }
 
+// now is what the console knows.
+func (c *testConsole) now() (now state) {
+	c.change(func(is *state) { now = *is })
+	return now
+}
+
 // send sends a request to the console with these headers, and returns status and body.
 func (c *testConsole) send(method, path, host string, header http.Header, form url.Values) (int, string) {
 	c.t.Helper()

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +24,7 @@ var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
 		"n": func(x float64) string { return fmt.Sprintf("%.1f", x) }, "short": short, "money": money, "join": strings.Join,
 		"verb":  func(command string) string { return strings.Fields(command)[0] },
+		"title": func(name string) string { return titles[name] },
 		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
 	}).ParseFS(files, "page/*.html"))
 	static = http.StripPrefix("/static/", http.FileServerFS(files))
@@ -37,23 +37,24 @@ func money(minor int64, currency string) string {
 	return fmt.Sprintf("%d.%02d %s", minor/100, minor%100, currency)
 }
 
-// render writes a template of the page as it is now.
-func (s *Server) render(w io.Writer, name string) error {
-	now := s.seen.now()
-	attempts := slices.Clone(s.journal.now())
-	slices.Reverse(attempts)
-	return templates.ExecuteTemplate(w, name, map[string]any{
-		"Board": board, "Shopper": shopperButtons, "Tokens": tokens, "Demos": demos, "API": s.cfg.Doors[stack.Nginx],
-		"Health": now.health, "Picture": s.pictureOf(now.health), "Story": s.story.now(), "Attempts": attempts,
-		"Mails": now.mails, "View": now.view,
+// render makes the page, or a part of it, of what is known now.
+func (s *Server) render(name string) string {
+	var html strings.Builder
+	s.change(func(now *state) {
+		err := templates.ExecuteTemplate(&html, name, map[string]any{
+			"Now": now, "Layouts": layouts, "Services": services, "Board": board, "Shopper": shopperButtons, "Tokens": tokens,
+			"Demos": demos, "API": s.cfg.Doors[stack.Nginx],
+		})
+		if err != nil {
+			s.cfg.Log.Error("page not rendered", "cause", err)
+		}
 	})
+	return html.String()
 }
 
 func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := s.render(w, "page.html"); err != nil {
-		s.cfg.Log.Warn("page not sent", "cause", err)
-	}
+	_, _ = io.WriteString(w, s.render("page.html")) // the browser may be gone
 }
 
 // watched reports whether a page is open.
@@ -66,13 +67,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer s.pages.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for shown := ""; ; {
-		var now strings.Builder
-		if err := s.render(&now, "main.html"); err != nil {
-			s.cfg.Log.Error("page not rendered", "cause", err)
-			return
-		}
-		if now.String() != shown {
-			shown = now.String()
+		if now := s.render("main.html"); now != shown {
+			shown = now
 			data, _ := json.Marshal(shown) // on one line, as an event needs it
 			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
 				return // the page is gone

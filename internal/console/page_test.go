@@ -37,38 +37,22 @@ func (c *testConsole) open() (next func() string) {
 	}
 }
 
-// page is the part of the page that the stream sends, as it is now.
-func (c *testConsole) page() string {
-	c.t.Helper()
-	var html strings.Builder
-	require.NoError(c.t, c.render(&html, "main.html"))
-	return html.String()
-}
-
 func TestPage_SaysWhatIsKnownAtOnceAndThenWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
-	c.journal.begin(attempt{By: demonstration, What: "first", Door: "nginx"})
+	c.attempt(attempt{By: demonstration, What: "first", Door: "nginx"})
 	_, whole := c.send(http.MethodGet, "/", "", nil, nil)
-	require.Contains(t, whole, c.page())
+	require.Contains(t, whole, c.render("main.html"))
 	require.False(t, c.watched())
 
 	next := c.open()
-	require.Equal(t, c.page(), next())
+	require.Equal(t, c.render("main.html"), next())
 	require.True(t, c.watched())
-	c.journal.begin(attempt{By: you, What: "pay", Door: "nginx"})
-	require.Equal(t, c.page(), next(), "nothing is sent twice")
-	require.Regexp(t, `(?s)id="attempts-you" [^<]*<li id="attempt-2" .*waiting for an answer`, c.page())
-	c.journal.drop(demonstration)
+	c.attempt(attempt{By: you, What: "pay", Door: "nginx"})
+	require.Equal(t, c.render("main.html"), next(), "nothing is sent twice")
+	require.Regexp(t, `(?s)id="attempts-you" [^<]*<li id="attempt-2" .*waiting for an answer`, c.render("main.html"))
+	require.NoError(t, c.begin(demos[0])) // forgets the attempts of the one before
 	html := next()
 	require.NotContains(t, html, `"attempt-1"`)
 	require.Contains(t, html, `"attempt-2"`)
-}
-
-func TestPage_ListsTheNewestAttemptFirst(t *testing.T) {
-	t.Parallel()
-	c := newTestConsole(t, never)
-	c.journal.begin(attempt{By: you})
-	c.journal.begin(attempt{By: you})
-	require.Regexp(t, `(?s)"attempt-2".*"attempt-1"`, c.page())
 }

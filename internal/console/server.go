@@ -44,13 +44,10 @@ type Config struct {
 
 // Server is the console. Safe for concurrent use.
 type Server struct {
-	cfg     Config
-	pages   atomic.Int64 // that are open
-	journal journal
-	flows   flows
-	seen    guarded[seen]
-	bought  guarded[purchase] // the last one
-	story   guarded[story]
+	cfg   Config
+	pages atomic.Int64 // that are open
+	mu    sync.Mutex
+	state state
 
 	shop    shop // sends once
 	patient shop // retries as a client should
@@ -63,7 +60,7 @@ type Server struct {
 // New prepares a console. Close it after use.
 func New(cfg Config) *Server {
 	wire := &http.Transport{}
-	s := &Server{cfg: cfg, flows: flows{seconds: map[int64]map[connection]int{}},
+	s := &Server{cfg: cfg, state: state{flows: map[int64]map[connection]int{}},
 		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
 		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}}, cfg.Doors}}
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -119,21 +119,5 @@ func cart(customer, sku string, quantity int) any {
 	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
 }
 
-// pay sends a payment once through a door, as an attempt in the journal. The error says that there
-// was no answer.
-func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
-	err := ctx.Err()
-	if err != nil { // it would not be sent
-		return answer{}, err
-	}
-	a := s.journal.begin(attempt{By: by, What: what, Key: p.Key, Door: door})
-	a.answer, err = s.shop.send(ctx, door, http.MethodPost, p.path(), p.Key, a.Trace, p.body())
-	if err != nil {
-		a.Error = err.Error()
-	}
-	s.journal.end(a)
-	return a.answer, err
-}
-
 // newKey makes a key that a person can tell from others.
 func newKey(what string) string { return what + "-" + strings.ToLower(rand.Text()[:8]) }

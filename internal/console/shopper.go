@@ -49,7 +49,10 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var err error
-	p, door, what, times := s.bought.now(), stack.Nginx, "retry", 1
+	var last purchase
+	var first string // replica
+	s.change(func(now *state) { last, first = now.bought, now.firstWorker(now.bought.Key) })
+	p, door, what, times := last, stack.Nginx, "retry", 1
 	switch button {
 	case "pay":
 		what = "pay with " + token
@@ -59,12 +62,12 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 		p, err = s.buy(r.Context(), token)
 	case "other-card":
 		what = "same key, other card"
-		if p.Token = "tok_mastercard"; p.Token == s.bought.now().Token {
+		if p.Token = "tok_mastercard"; p.Token == last.Token {
 			p.Token = "tok_visa"
 		}
 	case "other-replica": // the one that did not get it first
 		door = stack.API2
-		if s.journal.firstWorker(p.Key) == door {
+		if first == door {
 			door = stack.API1
 		}
 	case "retry":
@@ -90,7 +93,7 @@ func (s *Server) buy(ctx context.Context, token string) (purchase, error) {
 	}
 	p, err := s.patient.order(ctx, newKey("pay"), token)
 	if err == nil {
-		s.bought.change(func(last *purchase) { *last = p })
+		s.change(func(now *state) { now.bought = p })
 		s.showKey(ctx, p.Key)
 	}
 	return p, err

@@ -68,7 +68,8 @@ func (a *act) awaitCharge(p purchase) (worker string) {
 		if err != nil || len(charges) == 0 {
 			return fmt.Errorf("no charge yet: %w", err)
 		}
-		if worker = a.journal.workerOf(p.Key); worker == "" {
+		a.change(func(now *state) { worker = now.workerOf(p.Key) })
+		if worker == "" {
 			return errors.New("no replica has said that it works on the payment")
 		}
 		return nil

@@ -77,19 +77,21 @@ func (s *Server) note(span *traces.Span, replica string) {
 	default:
 		return
 	}
-	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
-	if c.To != "" {
-		s.flows.add(connection{replica, c.To}, 1)
-		return
-	}
-	from := clients
-	if has["http.route"] == webhookRoute {
-		from = stack.PSP
-	}
-	if !found || of.Door == stack.Nginx {
-		s.flows.add(connection{from, stack.Nginx}, 1)
-		s.flows.add(connection{stack.Nginx, replica}, 1)
-	}
+	s.change(func(now *state) {
+		of := now.attemptOf(hex.EncodeToString(span.TraceId))
+		if of != nil {
+			of.add(c)
+		}
+		switch {
+		case c.To != "":
+			now.count(connection{replica, c.To}, 1)
+		case of == nil || of.Door == stack.Nginx:
+			if has["http.route"] != webhookRoute {
+				now.count(connection{clients, stack.Nginx}, 1)
+			}
+			now.count(connection{stack.Nginx, replica}, 1)
+		}
+	})
 }
 
 // target is the server that a client's span with these attributes asked, or "".
