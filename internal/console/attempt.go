@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -148,18 +147,15 @@ func (a attempt) dead() []string {
 
 // Outcome is what the client got, in words.
 func (a attempt) Outcome() string {
-	outcome := strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Code))
 	switch {
 	case !a.Done:
 		return "waiting for an answer"
-	case a.Status == 0:
-		return "no answer"
 	case a.Replay:
 		return fmt.Sprintf("%d, replayed by %s", a.Status, a.replayer())
 	case a.Code != "" && a.RetryAfter != "":
-		return outcome + ", retry after " + a.RetryAfter + " s"
+		return a.String() + ", retry after " + a.RetryAfter + " s"
 	}
-	return outcome
+	return a.String()
 }
 
 // replayer says which tier had the answer: PostgreSQL if it was asked after Redis. An earlier query
@@ -198,9 +194,6 @@ func (a attempt) Tone() string {
 	}
 	return "refused"
 }
-
-// Lasted is the time until the answer.
-func (a attempt) Lasted() string { return brief(a.Took) }
 
 // brief is a duration with as many digits as a reader needs.
 func brief(d time.Duration) string {

@@ -3,10 +3,9 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -42,14 +41,14 @@ type storyLine struct {
 }
 
 // check compares the books with what they should say.
-type check struct {
-	What, Got, Want string
-	OK              bool
-}
+type check struct{ What, Got, Want string }
+
+// OK reports whether the check holds.
+func (c check) OK() bool { return c.Got == c.Want }
 
 // Passed reports whether every check holds.
 func (s story) Passed() bool {
-	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
+	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK() })
 }
 
 // Verdict is the end of the story; before it, there is none.
@@ -65,7 +64,20 @@ func (s story) Verdict() string {
 	return "The promise did not hold. See the books below."
 }
 
-// begin fails if another demonstration runs.
+// demonstrate starts a demonstration.
+func (s *Server) demonstrate(_ context.Context, form url.Values) (string, error) {
+	i := slices.IndexFunc(demos, func(d demo) bool { return d.Name == form.Get("demo") })
+	if i < 0 {
+		return "", errors.New("there is no such demonstration")
+	}
+	if err := s.begin(demos[i]); err != nil {
+		return "", err
+	}
+	s.background.Go(func() { s.end(s.perform(demos[i])) })
+	return "It begins: " + demos[i].Title, nil
+}
+
+// begin fails if another demonstration runs. The attempts of the one before are forgotten.
 func (s *Server) begin(d demo) (err error) {
 	s.change(func(now *state) {
 		if now.Story.Running {
@@ -84,60 +96,53 @@ func (s *Server) end(err error) {
 	})
 }
 
-// serveDemo starts a demonstration.
-func (s *Server) serveDemo(w http.ResponseWriter, r *http.Request) {
-	name := r.PostFormValue("demo")
-	i := slices.IndexFunc(demos, func(d demo) bool { return d.Name == name })
-	if i < 0 {
-		http.Error(w, "There is no such demonstration.", http.StatusBadRequest)
-		return
-	}
-	err := s.begin(demos[i])
-	if err == nil {
-		s.background.Go(func() { s.perform(demos[i]) })
-	}
-	respond(w, "It begins: "+demos[i].Title, err)
-}
-
 // perform runs a demonstration on a deployment that is well, and leaves it well.
-func (s *Server) perform(d demo) {
+func (s *Server) perform(d demo) error {
 	ctx, cancel := context.WithTimeoutCause(s.stopping, demoTimeout, errors.New("it takes too long"))
 	defer cancel()
 	a := &act{Server: s}
-	a.ctx, a.abort = context.WithCancelCause(ctx)
+	a.ctx, a.fail = context.WithCancelCause(ctx)
 	done, err := s.mend(ctx)
-	a.fail(err)
+	a.must(err)
 	if len(done) > 0 {
 		a.say("Mended first: %s.", strings.Join(done, ", "))
 	}
 	d.run(a)
 	failure := context.Cause(a.ctx)
-	a.abort(nil)
+	a.fail(nil)
 	_, err = s.mend(context.WithoutCancel(ctx))
-	s.end(cmp.Or(failure, err))
+	return cmp.Or(failure, err)
 }
 
 // act is a demonstration that is under way. Its first error ends its context, and the steps after
 // it do nothing.
 type act struct {
 	*Server
-	ctx   context.Context
-	abort context.CancelCauseFunc
+	ctx  context.Context
+	fail context.CancelCauseFunc
 }
 
-// fail ends the demonstration, if there is an error.
-func (a *act) fail(err error) {
+// must ends the demonstration, if there is an error.
+func (a *act) must(err error) {
 	if err != nil {
-		a.abort(err)
+		a.fail(err)
 	}
+}
+
+// tell adds to the story.
+func (a *act) tell(more func(*story)) {
+	a.change(func(now *state) {
+		if a.ctx.Err() == nil {
+			more(&now.Story)
+		}
+	})
 }
 
 // say adds a line to the story, unless it was said just now.
 func (a *act) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	a.change(func(now *state) {
-		is := &now.Story
-		if last := len(is.Lines) - 1; a.ctx.Err() == nil && (last < 0 || is.Lines[last].Text != text) {
+	a.tell(func(is *story) {
+		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
 			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
 		}
 	})
@@ -145,23 +150,13 @@ func (a *act) say(format string, args ...any) {
 
 // check adds a line to the verdict.
 func (a *act) check(what string, got, want any) {
-	a.change(func(now *state) {
-		if a.ctx.Err() == nil {
-			now.Story.Checks = append(now.Story.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
-		}
-	})
+	a.tell(func(is *story) { is.Checks = append(is.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want)}) })
 }
 
 // command does one command of the switchboard.
 func (a *act) command(command string) {
 	if a.ctx.Err() == nil {
 		_, err := a.Server.command(a.ctx, command)
-		a.fail(err)
+		a.must(err)
 	}
-}
-
-// read gets a resource of the shop.
-func (a *act) read(path string, resource any) {
-	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", nil)
-	a.fail(cmp.Or(err, json.Unmarshal(got.Body, resource)))
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -33,15 +34,22 @@ type fakeBoard struct {
 	faults   []string
 }
 
-func (b *fakeBoard) Do(_ context.Context, verb string, args ...string) (string, error) {
+// tellingBoard tells out what it does.
+type tellingBoard struct {
+	*fakeBoard
+	out io.Writer
+}
+
+func (b tellingBoard) Do(_ context.Context, verb string, args ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	command := strings.Join(append([]string{verb}, args...), " ")
 	if command == "kill pspsim" {
-		return "", errors.New("it is not running")
+		return errors.New("it is not running")
 	}
 	b.done = append(b.done, command)
-	return command + ": done in 0.1 s\n", nil
+	_, err := fmt.Fprintln(b.out, command+": done in 0.1 s")
+	return err
 }
 
 func (b *fakeBoard) Status(context.Context) ([]stack.ServiceStatus, []string, error) {
@@ -76,7 +84,8 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 		Servers: func(context.Context) tiers.Servers {
 			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
 		},
-		Do: board.Do, Status: board.Status, Lease: time.Second, Log: slog.New(slog.DiscardHandler),
+		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
+		Lease: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	page.Config.Handler = s.Handler()
 	page.Start()

@@ -22,7 +22,7 @@ var files embed.FS
 
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"n": func(x float64) string { return fmt.Sprintf("%.1f", x) }, "short": short, "money": money, "join": strings.Join,
+		"n": func(x float64) string { return fmt.Sprintf("%.1f", x) }, "short": short, "brief": brief, "money": money, "join": strings.Join,
 		"verb":  func(command string) string { return strings.Fields(command)[0] },
 		"title": func(name string) string { return titles[name] },
 		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
@@ -87,7 +87,7 @@ func (h health) Wrong() (wrong []string) {
 			wrong = append(wrong, titles[name]+" "+status.State)
 		}
 	}
-	for _, c := range arrows {
+	for _, c := range breakable {
 		for _, fault := range h.Faults[c] {
 			wrong = append(wrong, titles[c.from]+" → "+titles[c.to]+": "+fault)
 		}

@@ -56,13 +56,16 @@ var titles = map[string]string{
 	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream", stack.Mail: "mail",
 }
 
-// arrows of the picture, in the order in which they are drawn.
-var arrows = []connection{
-	{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.Nginx, stack.API2},
-	{stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP},
-	{stack.API2, stack.Redis}, {stack.API2, stack.Postgres}, {stack.API2, stack.PSP},
-	{stack.Postgres, stream},
-}
+var (
+	// breakable are the connections that the switchboard can break.
+	breakable = []connection{
+		{stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP},
+		{stack.API2, stack.Redis}, {stack.API2, stack.Postgres}, {stack.API2, stack.PSP},
+		{stack.Nginx, stack.API1}, {stack.Nginx, stack.API2},
+	}
+	// arrows of the picture, in the order in which they are drawn.
+	arrows = append([]connection{{clients, stack.Nginx}, {stack.Postgres, stream}}, breakable...)
+)
 
 // traffic is what an arrow shows.
 type traffic struct {

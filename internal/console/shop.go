@@ -43,9 +43,17 @@ type answer struct {
 	RetryAfter string
 }
 
+// String is such as "409 out_of_stock".
+func (a answer) String() string {
+	if a.Status == 0 {
+		return "no answer"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Code))
+}
+
 // isFinal reports whether a client stops asking.
 func (a answer) isFinal() bool {
-	return a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
+	return a.Status > 0 && a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
 		(a.Status != http.StatusConflict || a.RetryAfter == "")
 }
 

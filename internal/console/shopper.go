@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -40,30 +40,27 @@ var shopperButtons = []struct{ Name, Label, Hint string }{
 	{"other-replica", "Retry through the other replica", "past nginx, to the one that did not get it first"},
 }
 
-// serveShopper presses a button of the shopper. It does not wait for the answers to the payments:
-// the journal gets them.
-func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
-	button, token := r.PostFormValue("button"), r.PostFormValue("token")
-	if !slices.ContainsFunc(tokens, func(c card) bool { return c.Token == token }) {
-		http.Error(w, "There is no such card.", http.StatusBadRequest)
-		return
-	}
-	var err error
-	var last purchase
+// shopIt presses a button of the shopper. It does not wait for the answers to the payments: the
+// attempts get them.
+func (s *Server) shopIt(ctx context.Context, form url.Values) (said string, err error) {
+	button, token := form.Get("button"), form.Get("token")
+	var p purchase
 	var first string // replica
-	s.change(func(now *state) { last, first = now.bought, now.firstWorker(now.bought.Key) })
-	p, door, what, times := last, stack.Nginx, "retry", 1
+	s.change(func(now *state) { p, first = now.bought, now.firstWorker(now.bought.Key) })
+	door, what, times := stack.Nginx, "retry", 1
 	switch button {
 	case "pay":
 		what = "pay with " + token
-		p, err = s.buy(r.Context(), token)
+		p, err = s.buy(ctx, token)
 	case "double":
 		what, times = "double click", 2
-		p, err = s.buy(r.Context(), token)
+		p, err = s.buy(ctx, token)
 	case "other-card":
 		what = "same key, other card"
-		if p.Token = "tok_mastercard"; p.Token == last.Token {
+		if p.Token == "tok_mastercard" {
 			p.Token = "tok_visa"
+		} else {
+			p.Token = "tok_mastercard"
 		}
 	case "other-replica": // the one that did not get it first
 		door = stack.API2
@@ -72,26 +69,29 @@ func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
 		}
 	case "retry":
 	default:
-		http.Error(w, "There is no such button.", http.StatusBadRequest)
-		return
+		err = errors.New("there is no such button")
 	}
-	if err == nil && p.Key == "" {
-		err = errors.New("there is no payment yet: order and pay first")
+	switch {
+	case err != nil:
+		return "", err
+	case p.Key == "":
+		return "", errors.New("there is no payment yet: order and pay first")
 	}
-	for i := 0; i < times && err == nil; i++ {
+	for range times {
 		s.background.Go(func() { _, _ = s.pay(s.stopping, you, what, door, p) })
 	}
-	respond(w, fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), err)
+	return fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), nil
 }
 
 // buy places an order, and remembers how it will be paid: it can be sent again.
-func (s *Server) buy(ctx context.Context, token string) (purchase, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
-	defer cancel()
-	if remedy := s.look(ctx).Services[stack.Nginx].Remedy; remedy != "" {
-		return purchase{}, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
+func (s *Server) buy(ctx context.Context, token string) (p purchase, err error) {
+	if !slices.ContainsFunc(tokens, func(c card) bool { return c.Token == token }) {
+		return p, errors.New("there is no such card")
 	}
-	p, err := s.patient.order(ctx, newKey("pay"), token)
+	if remedy := s.look(ctx).Services[stack.Nginx].Remedy; remedy != "" {
+		return p, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
+	}
+	p, err = s.patient.order(ctx, newKey("pay"), token)
 	if err == nil {
 		s.change(func(now *state) { now.bought = p })
 		s.showKey(ctx, p.Key)

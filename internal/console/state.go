@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"io"
 	"maps"
+	"net/url"
 	"strings"
 	"time"
 
@@ -78,7 +80,12 @@ func (s *Server) keepLooking(ctx context.Context) {
 
 // look asks the switchboard, and returns what it said.
 func (s *Server) look(ctx context.Context) health {
-	services, faults, err := s.cfg.Status(ctx)
+	var services []stack.ServiceStatus
+	var faults []string
+	it, err := s.cfg.Board(io.Discard)
+	if err == nil {
+		services, faults, err = it.Status(ctx)
+	}
 	h := health{Services: map[string]stack.ServiceStatus{}, Faults: map[connection][]string{}}
 	if err != nil {
 		h.Error = err.Error()
@@ -118,6 +125,12 @@ func (s *Server) lookBehind(ctx context.Context) {
 			now.Mails = mails
 		}
 	})
+}
+
+// lookAt shows a key in the key view.
+func (s *Server) lookAt(ctx context.Context, form url.Values) (string, error) {
+	s.showKey(ctx, form.Get("key"))
+	return "Shown: key " + form.Get("key"), nil
 }
 
 // showKey shows a key in the key view.
