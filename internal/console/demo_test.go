@@ -27,7 +27,7 @@ func TestDemo_SaysWhyItCouldNotBeShown(t *testing.T) {
 	require.Eventually(t, func() bool { return !c.now().Story.Running }, patience, time.Millisecond)
 	story := c.now().Story
 	require.False(t, story.Passed())
-	require.Contains(t, story.Verdict(), "It could not be shown: POST /v1/customers: status 418")
+	require.Contains(t, story.Verdict(), "It could not be shown: POST /v1/customers: 418")
 }
 
 func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {

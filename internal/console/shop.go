@@ -93,7 +93,7 @@ func (s shop) send(ctx context.Context, door, method, path, key, trace string, b
 func (s shop) call(ctx context.Context, method, path, key string, body any) (answer, error) {
 	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
 	if err == nil && a.Status >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: status %d: %s", method, path, a.Status, bytes.TrimSpace(a.Body))
+		err = fmt.Errorf("%s %s: %s", method, path, a)
 	}
 	return a, err
 }
