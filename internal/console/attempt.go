@@ -79,26 +79,6 @@ func (now *state) Attempts() []*attempt {
 	return list
 }
 
-// attemptOf is the attempt of a trace, or nil.
-func (now *state) attemptOf(trace string) *attempt {
-	for _, a := range now.attempts {
-		if a.Trace == trace {
-			return a
-		}
-	}
-	return nil
-}
-
-// workerOf is the replica that works on the newest open attempt with a key, or "".
-func (now *state) workerOf(key string) (worker string) {
-	for _, a := range now.attempts {
-		if a.Key == key && !a.Done {
-			worker = a.worker()
-		}
-	}
-	return worker
-}
-
 // firstWorker is the replica that began the oldest known attempt with a key, or "".
 func (now *state) firstWorker(key string) string {
 	for _, a := range now.attempts {
@@ -129,20 +109,13 @@ func (a attempt) worker() (replica string) {
 	return replica
 }
 
-// dead are the replicas that began the attempt and never told its end, although the client has an
-// answer, or will have none.
-func (a attempt) dead() []string {
-	ended, began := map[string]bool{}, []string{}
-	for _, c := range a.Calls {
-		if c.To == "" {
-			ended[c.Replica] = true
-		} else if !slices.Contains(began, c.Replica) {
-			began = append(began, c.Replica)
-		}
-	}
-	// The last spans come some moments after the answer.
-	complete := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second
-	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !complete || replica == a.ServedBy })
+// fellSilent reports whether a replica began the attempt and never told its end, although the client
+// has an answer, or will have none.
+func (a attempt) fellSilent(replica string) bool {
+	of := func(c call) bool { return c.Replica == replica }
+	ended := func(c call) bool { return of(c) && c.To == "" }
+	complete := time.Since(a.Began.Add(a.Took)) > 2*time.Second // the last spans come some moments after the answer
+	return a.Done && complete && replica != a.ServedBy && slices.ContainsFunc(a.Calls, of) && !slices.ContainsFunc(a.Calls, ended)
 }
 
 // Outcome is what the client got, in words.

@@ -21,14 +21,11 @@ func TestAttempt_TakesEachSpanOnceAndInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
 	s := &Server{}
 	a := s.attempt(attempt{By: you, Key: "k"})
-	require.Same(t, a, s.state.attemptOf(a.Trace))
-	require.Nil(t, s.state.attemptOf("another"))
 	later, earlier := at(2, "api-1", "postgres", "ClaimKey"), at(1, "api-1", "redis", "set")
 	for _, c := range []call{later, earlier, later} {
 		a.add(c)
 	}
 	require.Equal(t, []call{earlier, later}, a.Calls)
-	require.Equal(t, "api-1", s.state.workerOf("k"))
-	a.Done = true
-	require.Empty(t, s.state.workerOf("k"), "no replica works on what is answered")
+	require.Equal(t, "api-1", s.state.firstWorker("k"))
+	require.Empty(t, s.state.firstWorker("another"))
 }

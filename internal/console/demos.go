@@ -189,7 +189,7 @@ func (a *act) awaitCharge(p purchase) (worker string) {
 		if err != nil || len(charges) == 0 {
 			return fmt.Errorf("no charge yet: %w", err)
 		}
-		a.change(func(now *state) { worker = now.workerOf(p.Key) })
+		a.change(func(now *state) { worker = now.firstWorker(p.Key) })
 		if worker == "" {
 			return errors.New("no replica has said that it works on the payment")
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,16 @@ func at(ms int, replica, to, name string) call {
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// drawn is what the diagram says to those who do not see it.
+func drawn(t *testing.T, a attempt) (words string) {
+	t.Helper()
+	var page strings.Builder
+	require.NoError(t, templates.ExecuteTemplate(&page, "attempt.html", a))
+	_, words, _ = strings.Cut(page.String(), `role="img" aria-label="`)
+	words, _, _ = strings.Cut(words, `"`)
+	return strings.TrimSpace(words)
+}
+
 func TestDiagram_DrawsWhatTheReplicasTell(t *testing.T) {
 	t.Parallel()
 	a := attempt{What: "pay", Door: stack.Nginx, Began: began, Done: true, Took: 9 * time.Millisecond, answer: answer{Status: 201, ServedBy: stack.API1}, Calls: []call{
@@ -24,7 +35,7 @@ func TestDiagram_DrawsWhatTheReplicasTell(t *testing.T) {
 	}}
 	require.Equal(t, "client to nginx: pay. nginx to api-1: POST. api-1 to Redis: acquire · 1.0 ms. "+
 		"api-1 to PostgreSQL: ClaimKey, COMMIT · 2.0 ms. api-1 to provider: charge · 1.0 ms. api-1 to Redis: keep answer · 1.0 ms. "+
-		"api-1 to client: 201", a.Diagram().Words)
+		"api-1 to client: 201.", drawn(t, a))
 }
 
 func TestDiagram_ShowsWhoDiedAndWhoAnswered(t *testing.T) {
@@ -35,8 +46,8 @@ func TestDiagram_ShowsWhoDiedAndWhoAnswered(t *testing.T) {
 		}}
 	d := a.Diagram()
 	require.Equal(t, "client to nginx: pay. nginx to api-1: POST. api-1 to Redis: acquire · 1.0 ms. nginx to api-2: passed on. "+
-		"api-2 to Redis: acquire · 1.0 ms. api-2 to client: 409 idempotency_in_progress, retry after 1 s. api-1 fell silent", d.Words)
-	require.Positive(t, d.Lanes[2].Dead, "api-1")
+		"api-2 to Redis: acquire · 1.0 ms. api-2 to client: 409 idempotency_in_progress, retry after 1 s. api-1 fell silent.", drawn(t, a))
+	require.Positive(t, d.Lanes[2].Dead, d.Lanes[2].Name)
 	require.Zero(t, d.Lanes[3].Dead, "api-2")
 }
 
@@ -53,6 +64,6 @@ func TestDiagram_SaysWhichTierReplayed(t *testing.T) {
 func TestDiagram_OfAnAttemptWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	a := attempt{What: "pay", Door: stack.API1, Began: began, Done: true, Error: "connection refused"}
-	require.Equal(t, "api-1 to client: no answer", a.Diagram().Words)
+	require.Equal(t, "api-1 to client: no answer.", drawn(t, a))
 	require.Equal(t, "again", a.Tone())
 }

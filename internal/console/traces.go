@@ -78,14 +78,17 @@ func (s *Server) note(span *traces.Span, replica string) {
 		return
 	}
 	s.change(func(now *state) {
-		of := now.attemptOf(hex.EncodeToString(span.TraceId))
-		if of != nil {
-			of.add(c)
+		door := stack.Nginx
+		for _, a := range now.attempts {
+			if a.Trace == hex.EncodeToString(span.TraceId) {
+				a.add(c)
+				door = a.Door
+			}
 		}
 		switch {
 		case c.To != "":
 			now.count(connection{replica, c.To}, 1)
-		case of == nil || of.Door == stack.Nginx:
+		case door == stack.Nginx:
 			if has["http.route"] != webhookRoute {
 				now.count(connection{clients, stack.Nginx}, 1)
 			}
