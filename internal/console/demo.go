@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,9 +28,10 @@ type story struct {
 	Lines   []storyLine
 	Checks  []check
 
+	Took    time.Duration
+	Failure error // why it could not be shown
+
 	began time.Time
-	took  time.Duration
-	err   error
 }
 
 // storyLine is something that happened.
@@ -48,20 +48,7 @@ func (c check) OK() bool { return c.Got == c.Want }
 
 // Passed reports whether every check holds.
 func (s story) Passed() bool {
-	return s.err == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK() })
-}
-
-// Verdict is the end of the story; before it, there is none.
-func (s story) Verdict() string {
-	switch {
-	case s.Running:
-		return ""
-	case s.err != nil:
-		return "It could not be shown: " + s.err.Error()
-	case s.Passed():
-		return fmt.Sprintf("The promise held. The books agree, after %.0f s.", s.took.Seconds())
-	}
-	return "The promise did not hold. See the books below."
+	return s.Failure == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK() })
 }
 
 // demonstrate starts a demonstration.
@@ -73,7 +60,7 @@ func (s *Server) demonstrate(_ context.Context, form url.Values) (string, error)
 	if err := s.begin(demos[i]); err != nil {
 		return "", err
 	}
-	s.background.Go(func() { s.end(s.perform(demos[i])) })
+	s.background.Go(func() { s.perform(demos[i]) })
 	return "It begins: " + demos[i].Title, nil
 }
 
@@ -90,28 +77,25 @@ func (s *Server) begin(d demo) (err error) {
 	return err
 }
 
-func (s *Server) end(err error) {
-	s.change(func(now *state) {
-		now.Story.Running, now.Story.err, now.Story.took = false, err, time.Since(now.Story.began)
-	})
-}
-
 // perform runs a demonstration on a deployment that is well, and leaves it well.
-func (s *Server) perform(d demo) error {
+func (s *Server) perform(d demo) {
 	ctx, cancel := context.WithTimeoutCause(s.stopping, demoTimeout, errors.New("it takes too long"))
 	defer cancel()
 	a := &act{Server: s}
 	a.ctx, a.fail = context.WithCancelCause(ctx)
-	done, err := s.mend(ctx)
+	_, err := s.mend(ctx)
 	a.must(err)
-	if len(done) > 0 {
-		a.say("Mended first: %s.", strings.Join(done, ", "))
-	}
 	d.run(a)
 	failure := context.Cause(a.ctx)
 	a.fail(nil)
 	_, err = s.mend(context.WithoutCancel(ctx))
-	return cmp.Or(failure, err)
+	s.end(cmp.Or(failure, err))
+}
+
+func (s *Server) end(failure error) {
+	s.change(func(now *state) {
+		now.Story.Running, now.Story.Failure, now.Story.Took = false, failure, time.Since(now.Story.began)
+	})
 }
 
 // act is a demonstration that is under way. Its first error ends its context, and the steps after
@@ -138,13 +122,11 @@ func (a *act) tell(more func(*story)) {
 	})
 }
 
-// say adds a line to the story, unless it was said just now.
+// say adds a line to the story.
 func (a *act) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
 	a.tell(func(is *story) {
-		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
-			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
-		}
+		at := fmt.Sprintf("%.1f s", time.Since(is.began).Seconds())
+		is.Lines = append(is.Lines, storyLine{at, fmt.Sprintf(format, args...)})
 	})
 }
 

@@ -50,15 +50,14 @@ var demos = []demo{
 func crashDemo(a *act) {
 	// Slower than the lease, so that the provider has not answered when it ends.
 	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
-	first := make(chan answer, 1)
-	a.background.Go(func() {
-		got, _ := a.send(p)
-		first <- got
-	})
+	var first answer
+	var sent sync.WaitGroup
+	sent.Go(func() { first, _ = a.send(p) })
 	worker := a.awaitCharge(p)
 	a.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
 	a.command("kill " + worker)
-	a.say("nginx has passed the request on. The shopper gets %s.", <-first)
+	sent.Wait()
+	a.say("nginx has passed the request on. The shopper gets %s.", first)
 	paid := a.retry(stack.Nginx, p)
 	if paid.Replay {
 		a.say("The provider has told the outcome before the retry came. %s answers %s.", paid.ServedBy, paid)
@@ -170,12 +169,16 @@ func (a *act) send(p purchase) (answer, error) {
 
 // retry sends a payment through a door until its answer is final, as Retry-After says.
 func (a *act) retry(door string, p purchase) (final answer) {
-	for a.ctx.Err() == nil {
+	for said := ""; a.ctx.Err() == nil; {
 		final, _ = a.pay(a.ctx, demonstration, "retry", door, p)
 		if final.isFinal() {
 			break
 		}
-		a.say("The retry gets %s from %s.", final, cmp.Or(final.ServedBy, door)) // nginx does not say that it answered itself
+		// nginx does not say that it answered itself.
+		if says := fmt.Sprintf("%s from %s", final, cmp.Or(final.ServedBy, door)); says != said {
+			a.say("The retry gets %s.", says)
+			said = says
+		}
 		seconds, _ := strconv.Atoi(final.RetryAfter)
 		_ = wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -85,7 +84,7 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
 		},
 		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
-		Lease: time.Second, Log: slog.New(slog.DiscardHandler),
+		Lease: time.Second,
 	})
 	page.Config.Handler = s.Handler()
 	page.Start()

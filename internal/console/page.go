@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -42,11 +43,11 @@ func (s *Server) render(name string) string {
 	var html strings.Builder
 	s.change(func(now *state) {
 		err := templates.ExecuteTemplate(&html, name, map[string]any{
-			"Now": now, "Layouts": layouts, "Services": services, "Board": board, "Shopper": shopperButtons, "Tokens": tokens,
-			"Demos": demos, "API": s.cfg.Doors[stack.Nginx],
+			"Now": now, "Layouts": layouts, "Services": services, "Board": board, "Demos": demos,
+			"API": s.cfg.Doors[stack.Nginx],
 		})
 		if err != nil {
-			s.cfg.Log.Error("page not rendered", "cause", err)
+			slog.Error("page not rendered", "cause", err)
 		}
 	})
 	return html.String()
@@ -57,14 +58,10 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, s.render("page.html")) // the browser may be gone
 }
 
-// watched reports whether a page is open.
-func (s *Server) watched() bool { return s.pages.Load() > 0 }
-
 // serveEvents sends a page what it shows, whenever that has changed (HTML Living Standard,
 // "Server-sent events").
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
-	s.pages.Add(1)
-	defer s.pages.Add(-1)
+	s.background.Go(func() { s.keepLooking(r.Context()) }) // nobody looks if there is no page
 	w.Header().Set("Content-Type", "text/event-stream")
 	for shown := ""; ; {
 		if now := s.render("main.html"); now != shown {

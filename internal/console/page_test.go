@@ -25,10 +25,13 @@ func (c *testConsole) open() (next func() string) {
 	require.Equal(c.t, "text/event-stream", resp.Header.Get("Content-Type"))
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
+	before := ""
 	return func() (html string) {
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 				require.NoError(c.t, json.Unmarshal([]byte(data), &html))
+				require.NotEqual(c.t, before, html, "nothing is sent twice")
+				before = html
 				return html
 			}
 		}
@@ -43,16 +46,18 @@ func TestPage_SaysWhatIsKnownAtOnceAndThenWhatHasChanged(t *testing.T) {
 	c.attempt(attempt{By: demonstration, What: "first", Door: "nginx"})
 	_, whole := c.send(http.MethodGet, "/", "", nil, nil)
 	require.Contains(t, whole, c.render("main.html"))
-	require.False(t, c.watched())
 
 	next := c.open()
 	require.Equal(t, c.render("main.html"), next())
-	require.True(t, c.watched())
 	c.attempt(attempt{By: you, What: "pay", Door: "nginx"})
-	require.Equal(t, c.render("main.html"), next(), "nothing is sent twice")
-	require.Regexp(t, `(?s)id="attempts-you" [^<]*<li id="attempt-2" .*waiting for an answer`, c.render("main.html"))
-	require.NoError(t, c.begin(demos[0])) // forgets the attempts of the one before
 	html := next()
-	require.NotContains(t, html, `"attempt-1"`)
+	for !strings.Contains(html, `"attempt-2"`) { // a look may come before
+		html = next()
+	}
+	require.Regexp(t, `(?s)id="attempts-you" [^<]*<li id="attempt-2" .*waiting for an answer`, html)
+	require.NoError(t, c.begin(demos[0])) // forgets the attempts of the one before
+	for strings.Contains(html, `"attempt-1"`) {
+		html = next()
+	}
 	require.Contains(t, html, `"attempt-2"`)
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -93,26 +92,7 @@ func (now *state) Traffic() (all []traffic) {
 func (c connection) Name() string { return titles[c.from] + " to " + titles[c.to] }
 
 // State says how a node is: ready, not ready, paused, stopped, or unknown.
-func (h health) State(node string) string {
-	switch node {
-	case clients:
-		return "ready"
-	case stream:
-		node = stack.Redis
-	}
-	return cmp.Or(h.Services[node].State, "unknown")
-}
-
-// Note is what stands in a node.
-func (now *state) Note(node string) string {
-	switch node {
-	case clients:
-		return "shoppers"
-	case stream:
-		return fmt.Sprintf("%d waiting", now.Backlog)
-	}
-	return now.State(node)
-}
+func (h health) State(node string) string { return cmp.Or(h.Services[node].State, "unknown") }
 
 // Corner is the top left one of a node.
 func (l layout) Corner(centre point) point {

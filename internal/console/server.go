@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -41,8 +38,7 @@ type Config struct {
 	// Board returns the deployment as it is now. It tells out what it has done.
 	Board func(out io.Writer) (Switchboard, error)
 	// Lease is the replicas' IDEMPOTENCY_LEASE.
-	Lease time.Duration
-	Log   *slog.Logger
+	Lease time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
 }
 
 // Switchboard is what the console needs of a [stack.Stack].
@@ -54,7 +50,6 @@ type Switchboard interface {
 // Server is the console. Safe for concurrent use.
 type Server struct {
 	cfg   Config
-	pages atomic.Int64 // that are open
 	mu    sync.Mutex
 	state state
 
@@ -78,8 +73,7 @@ func Run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Addr, cfg.Log = it.Addr(stack.Console), slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	cfg.Doors = map[string]string{stack.Nginx: it.URL()}
+	cfg.Addr, cfg.Doors = it.Addr(stack.Console), map[string]string{stack.Nginx: it.URL()}
 	for _, replica := range stack.Replicas {
 		cfg.Doors[replica] = "http://" + it.Addr(replica)
 	}
@@ -142,9 +136,7 @@ func (press button) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer s.Close()
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
-		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
-	s.background.Go(func() { s.keepLooking(s.stopping) })
+		BaseContext: func(net.Listener) context.Context { return s.stopping }} // so that streams of events end with us
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)

@@ -37,9 +37,9 @@ type state struct {
 
 // health is what the switchboard last said.
 type health struct {
-	Services map[string]stack.ServiceStatus
-	Faults   map[connection][]string // such as "partition", "slow-200ms"
-	Error    string                  // why nothing is known
+	Services map[string]stack.ServiceStatus // and of the picture's other nodes
+	Faults   map[connection][]string        // such as "partition", "slow-200ms"
+	Error    string                         // why nothing is known
 }
 
 // count adds to what goes over a connection.
@@ -71,10 +71,8 @@ func (s *Server) change(change func(*state)) {
 // keepLooking looks at everything once a second until ctx ends.
 func (s *Server) keepLooking(ctx context.Context) {
 	for wait.Pause(ctx, lookInterval) == nil {
-		if s.watched() {
-			s.look(ctx)
-			s.lookBehind(ctx)
-		}
+		s.look(ctx)
+		s.lookBehind(ctx)
 	}
 }
 
@@ -86,14 +84,15 @@ func (s *Server) look(ctx context.Context) health {
 	if err == nil {
 		services, faults, err = it.Status(ctx)
 	}
-	h := health{Services: map[string]stack.ServiceStatus{}, Faults: map[connection][]string{}}
+	h := health{Services: map[string]stack.ServiceStatus{clients: {State: "ready"}}, Faults: map[connection][]string{}}
 	if err != nil {
 		h.Error = err.Error()
 	}
 	for _, service := range services {
 		h.Services[service.Name] = service
 	}
-	for _, line := range faults { // such as "api-1 → redis: partition"
+	h.Services[stream] = h.Services[stack.Redis] // it is there
+	for _, line := range faults {                // such as "api-1 → redis: partition"
 		where, what, _ := strings.Cut(line, ": ")
 		from, to, _ := strings.Cut(where, " → ")
 		h.Faults[connection{from, to}] = append(h.Faults[connection{from, to}], what)
