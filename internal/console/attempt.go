@@ -67,21 +67,15 @@ func (s *Server) attempt(a attempt) *attempt {
 	s.change(func(now *state) {
 		now.begun++
 		a.ID = now.begun
-		now.attempts = append(now.attempts[max(0, len(now.attempts)+1-keptAttempts):], &a)
+		now.Attempts = slices.Insert(now.Attempts, 0, &a)
+		now.Attempts = now.Attempts[:min(len(now.Attempts), keptAttempts)]
 	})
 	return &a
 }
 
-// Attempts are the newest, the last one first.
-func (now *state) Attempts() []*attempt {
-	list := slices.Clone(now.attempts)
-	slices.Reverse(list)
-	return list
-}
-
 // firstWorker is the replica that began the oldest known attempt with a key, or "".
 func (now *state) firstWorker(key string) string {
-	for _, a := range now.attempts {
+	for _, a := range slices.Backward(now.Attempts) {
 		switch {
 		case a.Key != key:
 		case len(a.Calls) > 0:
@@ -101,12 +95,11 @@ func (a *attempt) add(c call) {
 	}
 }
 
-// worker is the replica that was last seen working on the attempt, or "".
-func (a attempt) worker() (replica string) {
-	if n := len(a.Calls); n > 0 {
-		replica = a.Calls[n-1].Replica
-	}
-	return replica
+// isOn reports whether a connection waits for the answer: the way to the replica that was last seen
+// working on the attempt.
+func (a attempt) isOn(c connection) bool {
+	last := len(a.Calls) - 1
+	return !a.Done && (c == connection{clients, a.Door} || last >= 0 && c == connection{stack.Nginx, a.Calls[last].Replica})
 }
 
 // fellSilent reports whether a replica began the attempt and never told its end, although the client

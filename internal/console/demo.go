@@ -72,7 +72,7 @@ func (s *Server) begin(d demo) (err error) {
 			return
 		}
 		now.Story = story{demo: d, began: time.Now(), Running: true}
-		now.attempts = slices.DeleteFunc(now.attempts, func(a *attempt) bool { return a.By == demonstration })
+		now.Attempts = slices.DeleteFunc(now.Attempts, func(a *attempt) bool { return a.By == demonstration })
 	})
 	return err
 }

@@ -48,8 +48,7 @@ var demos = []demo{
 
 // crashDemo: the worst moment, as in scripts/scenarios/06-crash.sh.
 func crashDemo(a *act) {
-	// Slower than the lease, so that the provider has not answered when it ends.
-	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
+	p := a.order("tok_slow_20s") // the lease of production ends before that
 	var first answer
 	var sent sync.WaitGroup
 	sent.Go(func() { first, _ = a.send(p) })

@@ -84,7 +84,6 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
 		},
 		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
-		Lease: time.Second,
 	})
 	page.Config.Handler = s.Handler()
 	page.Start()

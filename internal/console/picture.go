@@ -78,8 +78,8 @@ type traffic struct {
 func (now *state) Traffic() (all []traffic) {
 	for _, c := range arrows {
 		t := traffic{Of: c, Rate: now.rate(c), Faults: now.Faults[c]}
-		for _, a := range now.attempts {
-			if !a.Done && (c == connection{clients, a.Door} || c == connection{stack.Nginx, a.worker()}) {
+		for _, a := range now.Attempts {
+			if a.isOn(c) {
 				t.Open++
 			}
 		}

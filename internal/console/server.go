@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caarlos0/env/v11"
-
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/tiers"
@@ -37,8 +35,6 @@ type Config struct {
 	Servers func(context.Context) tiers.Servers
 	// Board returns the deployment as it is now. It tells out what it has done.
 	Board func(out io.Writer) (Switchboard, error)
-	// Lease is the replicas' IDEMPOTENCY_LEASE.
-	Lease time.Duration `env:"IDEMPOTENCY_LEASE" envDefault:"15s"`
 }
 
 // Switchboard is what the console needs of a [stack.Stack].
@@ -69,11 +65,7 @@ func Run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := env.ParseAs[Config]()
-	if err != nil {
-		return err
-	}
-	cfg.Addr, cfg.Doors = it.Addr(stack.Console), map[string]string{stack.Nginx: it.URL()}
+	cfg := Config{Addr: it.Addr(stack.Console), Doors: map[string]string{stack.Nginx: it.URL()}}
 	for _, replica := range stack.Replicas {
 		cfg.Doors[replica] = "http://" + it.Addr(replica)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func (c *testConsole) await(n int) (done []*attempt) {
 	require.Eventually(c.t, func() bool {
 		done = nil
 		c.change(func(now *state) {
-			for _, a := range now.attempts {
+			for _, a := range slices.Backward(now.Attempts) {
 				if a.Done {
 					done = append(done, a)
 				}

@@ -27,7 +27,7 @@ type state struct {
 	View     tiers.View // what the tiers know of the key in the key view
 	Mails    []tiers.Mail
 	Story    story
-	attempts []*attempt // the newest, oldest first
+	Attempts []*attempt // the newest, the last one first
 
 	begun     int                          // attempts
 	bought    purchase                     // the last one

@@ -22,6 +22,10 @@ const maxTraces = 8 << 20
 // webhookRoute is where the provider sends its events.
 const webhookRoute = "/v1/webhooks/psp"
 
+// systems are the servers that a replica asks, by what OpenTelemetry calls their databases. The
+// provider has none.
+var systems = map[string]string{"redis": stack.Redis, "postgresql": stack.Postgres, "": stack.PSP}
+
 // noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
 // its pool, or announces what follows.
 var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepare)`)
@@ -69,9 +73,9 @@ func (s *Server) note(span *traces.Span, replica string) {
 	case traces.Span_SPAN_KIND_SERVER:
 		c.Result = has["idempotency.result"]
 	case traces.Span_SPAN_KIND_CLIENT:
-		c.To = target(has)
+		c.To = systems[cmp.Or(has["db.system.name"], has["db.system"])]
 		sentAgain := strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") // the script itself comes next
-		if c.To == "" || sentAgain || (c.To == stack.Postgres && noise.MatchString(c.Name)) {
+		if sentAgain || (c.To == stack.Postgres && noise.MatchString(c.Name)) {
 			return
 		}
 	default:
@@ -79,7 +83,7 @@ func (s *Server) note(span *traces.Span, replica string) {
 	}
 	s.change(func(now *state) {
 		door := stack.Nginx
-		for _, a := range now.attempts {
+		for _, a := range now.Attempts {
 			if a.Trace == hex.EncodeToString(span.TraceId) {
 				a.add(c)
 				door = a.Door
@@ -95,19 +99,6 @@ func (s *Server) note(span *traces.Span, replica string) {
 			now.count(connection{stack.Nginx, replica}, 1)
 		}
 	})
-}
-
-// target is the server that a client's span with these attributes asked, or "".
-func target(has map[string]string) string {
-	switch system := cmp.Or(has["db.system.name"], has["db.system"]); {
-	case system == "redis":
-		return stack.Redis
-	case strings.HasPrefix(system, "postgres"):
-		return stack.Postgres
-	case has["http.request.method"]+has["http.method"] != "":
-		return stack.PSP
-	}
-	return ""
 }
 
 // instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
