@@ -38,11 +38,10 @@ type call struct {
 	Span    string
 	Replica string
 	To      string // redis, postgres or pspsim; empty: the request at the replica
-	Name    string
+	Name    string // of the request: how its idempotency check ended
 	Began   time.Time
 	Took    time.Duration
 	Failed  bool
-	Result  string // of the request: how its idempotency check ended
 }
 
 // pay sends a payment once through a door, as an attempt. The error says that there was no answer.
@@ -139,26 +138,11 @@ func (a attempt) replayer() string {
 // Lost says which fence stopped an attempt, or "".
 func (a attempt) Lost() string {
 	for _, c := range a.Calls {
-		if c.To == "" && c.Result == "lost" {
+		if c.To == "" && c.Name == "lost" {
 			return c.Replica + " lost its lease: another attempt decides, and its own write was refused"
 		}
 	}
 	return ""
-}
-
-// Tone is how good the outcome is for the client.
-func (a attempt) Tone() string {
-	switch {
-	case !a.Done:
-		return "wait"
-	case a.Replay:
-		return "replay"
-	case a.Status >= 200 && a.Status < 300:
-		return "good"
-	case a.Status == 0 || a.RetryAfter != "" || a.Status >= 500:
-		return "again"
-	}
-	return "refused"
 }
 
 // brief is a duration with as many digits as a reader needs.

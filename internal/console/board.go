@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,10 +88,7 @@ func (s *Server) mendIt(ctx context.Context, _ url.Values) (string, error) {
 		return "", errors.New("a demonstration is running; it mends everything at its end")
 	}
 	done, err := s.mend(ctx)
-	if len(done) == 0 {
-		return "Everything is well already.", err
-	}
-	return "Done: " + strings.Join(done, ", "), err
+	return "Done: " + cmp.Or(strings.Join(done, ", "), "all was well"), err
 }
 
 // mend returns the commands that were needed.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +20,8 @@ import (
 )
 
 const (
+	// demoTimeout bounds a demonstration. With the lease of production the longest takes 25 seconds.
+	demoTimeout = 60 * time.Second
 	// The flash sale: many more shoppers than units.
 	flashStock    = 5
 	flashShoppers = 30
@@ -26,6 +30,14 @@ const (
 	// soon bounds the wait for what takes milliseconds on a machine that is not busy.
 	soon = 10 * time.Second
 )
+
+// A demo shows one promise: it says what is about to happen, does it, and compares the books.
+type demo struct {
+	Name, Title string
+	Announce    string // what is about to happen
+	Expect      string // what one should see
+	run         func(*act)
+}
 
 var demos = []demo{
 	{"crash", "A crash in the middle of a payment",
@@ -96,8 +108,7 @@ func silentDemo(a *act) {
 // flashDemo: more shoppers than units, all at once, all with a double click.
 func flashDemo(a *act) {
 	sku := newKey("flash")
-	a.must(a.patient.product(a.ctx, sku, "Limited print", 9900, flashStock))
-	customer, err := a.patient.customer(a.ctx)
+	one, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
 	a.must(err)
 	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
 	var answers [flashShoppers][2]answer
@@ -106,7 +117,7 @@ func flashDemo(a *act) {
 		key := newKey("flash")
 		for click := range 2 {
 			shopping.Go(func() {
-				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", cart(customer, sku, 1))
+				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", one)
 				a.must(err)
 				answers[i][click] = got
 			})
@@ -116,14 +127,14 @@ func flashDemo(a *act) {
 	var orders []string
 	soldOut, differ := 0, 0
 	for _, clicks := range answers {
-		one, two := clicks[0], clicks[1]
-		if one.Status == http.StatusCreated {
-			orders = append(orders, one.ID)
-		} else if one.Code == "out_of_stock" {
+		first, second := clicks[0], clicks[1]
+		if first.Status == http.StatusCreated {
+			orders = append(orders, first.ID)
+		} else if first.Code == "out_of_stock" {
 			soldOut++
 		}
 		// Two refusals differ in the IDs of the requests.
-		if one.String() != two.String() || (one.Code == "" && !bytes.Equal(one.Body, two.Body)) {
+		if first.String() != second.String() || (first.Code == "" && !bytes.Equal(first.Body, second.Body)) {
 			differ++
 		}
 	}
@@ -152,6 +163,129 @@ func flashDemo(a *act) {
 	a.check("second clicks with another answer", differ, 0)
 }
 
+// story is what the demonstration that runs, or ran last, has shown so far.
+type story struct {
+	demo
+	Running bool
+	Lines   []storyLine
+	Checks  []check
+
+	Took    time.Duration
+	Failure error // why it could not be shown
+
+	began time.Time
+}
+
+// storyLine is something that happened.
+type storyLine struct {
+	At   string // seconds since the beginning
+	Text string
+}
+
+// check compares the books with what they should say.
+type check struct{ What, Got, Want string }
+
+// OK reports whether the check holds.
+func (c check) OK() bool { return c.Got == c.Want }
+
+// Passed reports whether every check holds.
+func (s story) Passed() bool {
+	return s.Failure == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK() })
+}
+
+// demonstrate starts a demonstration.
+func (s *Server) demonstrate(_ context.Context, form url.Values) (string, error) {
+	i := slices.IndexFunc(demos, func(d demo) bool { return d.Name == form.Get("demo") })
+	if i < 0 {
+		return "", errors.New("there is no such demonstration")
+	}
+	if err := s.begin(demos[i]); err != nil {
+		return "", err
+	}
+	s.background.Go(func() { s.perform(demos[i]) })
+	return "It begins: " + demos[i].Title, nil
+}
+
+// begin fails if another demonstration runs. The attempts of the one before are forgotten.
+func (s *Server) begin(d demo) (err error) {
+	s.change(func(now *state) {
+		if now.Story.Running {
+			err = fmt.Errorf("%q is still running", now.Story.Title)
+			return
+		}
+		now.Story = story{demo: d, began: time.Now(), Running: true}
+		now.Attempts = slices.DeleteFunc(now.Attempts, func(a *attempt) bool { return a.By == demonstration })
+	})
+	return err
+}
+
+// perform runs a demonstration on a deployment that is well, and leaves it well.
+func (s *Server) perform(d demo) {
+	a := &act{Server: s}
+	a.ctx, a.fail = context.WithCancelCause(s.stopping)
+	defer time.AfterFunc(demoTimeout, func() { a.fail(errors.New("it takes too long")) }).Stop()
+	_, err := s.mend(a.ctx)
+	a.must(err)
+	d.run(a)
+	failure := context.Cause(a.ctx)
+	a.fail(nil)
+	_, err = s.mend(context.WithoutCancel(a.ctx))
+	s.end(cmp.Or(failure, err))
+}
+
+func (s *Server) end(failure error) {
+	s.change(func(now *state) {
+		now.Story.Running, now.Story.Failure, now.Story.Took = false, failure, time.Since(now.Story.began)
+	})
+}
+
+// act is a demonstration that is under way. Its first error ends its context, and the steps after
+// it do nothing.
+type act struct {
+	*Server
+	ctx  context.Context
+	fail context.CancelCauseFunc
+}
+
+// must ends the demonstration, if there is an error.
+func (a *act) must(err error) {
+	if err != nil {
+		a.fail(err)
+	}
+}
+
+// tell adds to the story.
+func (a *act) tell(more func(*story)) {
+	a.change(func(now *state) {
+		if a.ctx.Err() == nil {
+			more(&now.Story)
+		}
+	})
+}
+
+// say adds a line to the story, unless it was said just now.
+func (a *act) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.tell(func(is *story) {
+		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
+}
+
+// check adds a line to the verdict.
+func (a *act) check(what string, got, want any) {
+	a.tell(func(is *story) { is.Checks = append(is.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want)}) })
+}
+
+// command does one command of the switchboard.
+func (a *act) command(command string) {
+	if a.ctx.Err() == nil {
+		_, err := a.Server.command(a.ctx, command)
+		a.must(err)
+	}
+}
+
 // order places the order that a demonstration pays, and shows the payment's key in the key view.
 func (a *act) order(token string) purchase {
 	p, err := a.patient.order(a.ctx, newKey("demo"), token)
@@ -168,16 +302,13 @@ func (a *act) send(p purchase) (answer, error) {
 
 // retry sends a payment through a door until its answer is final, as Retry-After says.
 func (a *act) retry(door string, p purchase) (final answer) {
-	for said := ""; a.ctx.Err() == nil; {
+	for a.ctx.Err() == nil {
 		final, _ = a.pay(a.ctx, demonstration, "retry", door, p)
 		if final.isFinal() {
 			break
 		}
-		// nginx does not say that it answered itself.
-		if says := fmt.Sprintf("%s from %s", final, cmp.Or(final.ServedBy, door)); says != said {
-			a.say("The retry gets %s.", says)
-			said = says
-		}
+		from := cmp.Or(final.ServedBy, door) // nginx does not say that it answered itself
+		a.say("The retry gets %s from %s.", final, from)
 		seconds, _ := strconv.Atoi(final.RetryAfter)
 		_ = wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second)
 	}

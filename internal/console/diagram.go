@@ -91,24 +91,21 @@ func (a attempt) messages() (rows []message) {
 			ask(door, c.Replica, arrival)
 			arrived[c.Replica], arrival = true, "passed on"
 		}
-		if c.Failed {
-			c.Name += " ✕"
-		}
 		if c.To != "" {
 			ask(c.Replica, c.To, c.Name+" · "+brief(c.Took))
 		}
 	}
-	if !a.Done {
-		return rows
+	if a.Done {
+		answer := message{Kind: "answer", From: a.Door, To: client, Label: a.Outcome()}
+		if arrived[a.ServedBy] {
+			answer.From = a.ServedBy
+		}
+		if a.Status == 0 {
+			answer.Kind = "lost"
+		}
+		rows = append(rows, answer)
 	}
-	answer := message{Kind: "answer", From: a.Door, To: client, Label: a.Outcome()}
-	if arrived[a.ServedBy] {
-		answer.From = a.ServedBy
-	}
-	if a.Status == 0 {
-		answer.Kind = "lost"
-	}
-	return append(rows, answer)
+	return rows
 }
 
 // grouped makes one call of those that follow each other from one replica to PostgreSQL, and names
@@ -116,17 +113,19 @@ func (a attempt) messages() (rows []message) {
 func (a attempt) grouped() (rows []call) {
 	for _, c := range a.Calls {
 		c.Name = a.name(c)
+		if c.Failed {
+			c.Name += " ✕"
+		}
 		last := len(rows) - 1
-		if last < 0 || c.To != stack.Postgres || rows[last].To != c.To || rows[last].Replica != c.Replica {
+		switch {
+		case last < 0 || c.To != stack.Postgres || rows[last].To != c.To || rows[last].Replica != c.Replica:
 			rows = append(rows, c)
-			continue
+		default:
+			if !slices.Contains(strings.Split(rows[last].Name, ", "), c.Name) {
+				rows[last].Name += ", " + c.Name
+			}
+			rows[last].Took = max(rows[last].Took, c.Began.Add(c.Took).Sub(rows[last].Began))
 		}
-		group := &rows[last]
-		if !slices.Contains(strings.Split(group.Name, ", "), c.Name) {
-			group.Name += ", " + c.Name
-		}
-		group.Failed = group.Failed || c.Failed
-		group.Took = max(group.Took, c.Began.Add(c.Took).Sub(group.Began))
 	}
 	return rows
 }

@@ -20,11 +20,16 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // drawn is what the diagram says to those who do not see it.
 func drawn(t *testing.T, a attempt) (words string) {
 	t.Helper()
-	var page strings.Builder
-	require.NoError(t, templates.ExecuteTemplate(&page, "attempt.html", a))
-	_, words, _ = strings.Cut(page.String(), `role="img" aria-label="`)
+	_, words, _ = strings.Cut(rendered(t, a), `role="img" aria-label="`)
 	words, _, _ = strings.Cut(words, `"`)
 	return strings.TrimSpace(words)
+}
+
+func rendered(t *testing.T, a attempt) string {
+	t.Helper()
+	var html strings.Builder
+	require.NoError(t, templates.ExecuteTemplate(&html, "attempt.html", a))
+	return html.String()
 }
 
 func TestDiagram_DrawsWhatTheReplicasTell(t *testing.T) {
@@ -65,5 +70,11 @@ func TestDiagram_OfAnAttemptWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	a := attempt{What: "pay", Door: stack.API1, Began: began, Done: true, Error: "connection refused"}
 	require.Equal(t, "api-1 to client: no answer.", drawn(t, a))
-	require.Equal(t, "again", a.Tone())
+	for tone, of := range map[string]answer{
+		"again": {}, "good": {Status: 201}, "replay": {Status: 201, Replay: true}, "refused": {Status: 422}, "again ": {Status: 503},
+		" again": {Status: 409, RetryAfter: "1"},
+	} {
+		a.answer = of
+		require.Contains(t, rendered(t, a), `class="attempt `+strings.TrimSpace(tone)+`"`)
+	}
 }

@@ -16,12 +16,6 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// maxTraces bounds one export, in bytes. A replica sends at most 512 spans at a time.
-const maxTraces = 8 << 20
-
-// webhookRoute is where the provider sends its events.
-const webhookRoute = "/v1/webhooks/psp"
-
 // systems are the servers that a replica asks, by what OpenTelemetry calls their databases. The
 // provider has none.
 var systems = map[string]string{"redis": stack.Redis, "postgresql": stack.Postgres, "": stack.PSP}
@@ -33,7 +27,7 @@ var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepa
 // serveTraces takes spans over OTLP/HTTP. An ExportTraceServiceRequest has the fields of TracesData
 // (opentelemetry-proto, trace_service.proto).
 func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTraces))
+	raw, err := io.ReadAll(r.Body)
 	var data traces.TracesData
 	if err != nil || proto.Unmarshal(raw, &data) != nil {
 		http.Error(w, "this takes OTLP as protobuf", http.StatusBadRequest)
@@ -71,7 +65,7 @@ func (s *Server) note(span *traces.Span, replica string) {
 	}
 	switch span.Kind {
 	case traces.Span_SPAN_KIND_SERVER:
-		c.Result = has["idempotency.result"]
+		c.Name = has["idempotency.result"]
 	case traces.Span_SPAN_KIND_CLIENT:
 		c.To = systems[cmp.Or(has["db.system.name"], has["db.system"])]
 		sentAgain := strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") // the script itself comes next
@@ -93,7 +87,7 @@ func (s *Server) note(span *traces.Span, replica string) {
 		case c.To != "":
 			now.count(connection{replica, c.To}, 1)
 		case door == stack.Nginx:
-			if has["http.route"] != webhookRoute {
+			if has["http.route"] != "/v1/webhooks/psp" { // the provider's events are not drawn
 				now.count(connection{clients, stack.Nginx}, 1)
 			}
 			now.count(connection{stack.Nginx, replica}, 1)

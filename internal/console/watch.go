@@ -23,8 +23,8 @@ const (
 
 // watcher is what the shoppers share. Safe for concurrent use.
 type watcher struct {
-	shop          shop // repeats a request until it is answered
-	sku, customer string
+	shop shop // repeats a request until it is answered
+	cart any
 
 	mu   sync.Mutex
 	out  io.Writer
@@ -61,21 +61,19 @@ func Watch(ctx context.Context, url string, out io.Writer) error {
 
 // openShop puts something on the shelf, and makes a customer.
 func openShop(ctx context.Context, url string, out io.Writer) (w *watcher, err error) {
-	w = &watcher{sku: newKey("watch"), out: out, seen: map[string]int{}}
+	w = &watcher{out: out, seen: map[string]int{}}
 	w.shop = shop{&http.Client{Transport: &transport.Transport{
 		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
 		OnRetry: func(int, string, time.Duration) { w.count(1, "retries") },
 	}}, map[string]string{stack.Nginx: url}}
-	if err = w.shop.product(ctx, w.sku, "Watched mug", 2500, 1_000_000); err == nil {
-		w.customer, err = w.shop.customer(ctx)
-	}
+	w.cart, err = w.shop.open(ctx, newKey("watch"), "Watched mug", 2500, 1_000_000)
 	return w, err
 }
 
 // buy orders and pays, and sends the payment once more.
 func (w *watcher) buy(ctx context.Context) {
 	key := rand.Text()
-	order, err := w.post(ctx, "/v1/orders", "order-"+key, cart(w.customer, w.sku, 1), "")
+	order, err := w.post(ctx, "/v1/orders", "order-"+key, w.cart, "")
 	p := purchase{order.ID, "pay-" + key, "tok_visa"}
 	for range 2 {
 		if err == nil {
