@@ -16,55 +16,52 @@ const (
 	maxLabel  = 36  // characters
 )
 
-// diagram is an attempt as a sequence diagram.
+// diagram is an attempt as a sequence diagram, from top to bottom in the order of time. It has the
+// lanes that a message touches, in the order of the way in.
 type diagram struct {
-	Width, Height int
-	Lanes         []lane
-	Messages      []message
-}
-
-type lane struct {
-	Name string
-	X    int
-	Dead int // where the lane ends early; 0: it does not
+	attempt
+	Lanes    []string
+	Messages []message
 }
 
 // message is a row: an arrow from one lane to another.
 type message struct {
 	Kind            string // ask, answer or lost
 	From, To, Label string
-	X1, X2, Left, Y int
 }
+
+func (m message) touches(lane string) bool { return m.From == lane || m.To == lane }
 
 // wayIn are the lanes that there may be.
 var wayIn = []string{client, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP}
 
-// Diagram lays an attempt out from top to bottom, in the order of time. It has the lanes that a
-// message touches, in the order of the way in.
-func (a attempt) Diagram() (d diagram) {
-	d.Messages = a.messages()
-	x := map[string]int{} // of a lane
-	for _, name := range wayIn {
-		if slices.ContainsFunc(d.Messages, func(m message) bool { return m.From == name || m.To == name }) {
-			x[name] = laneWidth/2 + laneWidth*len(x)
-			d.Lanes = append(d.Lanes, lane{Name: name, X: x[name]})
+// Diagram draws an attempt.
+func (a attempt) Diagram() diagram {
+	d := diagram{attempt: a, Messages: a.messages()}
+	for _, lane := range wayIn {
+		if slices.ContainsFunc(d.Messages, func(m message) bool { return m.touches(lane) }) {
+			d.Lanes = append(d.Lanes, lane)
 		}
 	}
-	last := map[string]int{} // message of a lane
-	y := laneHead
-	for i := range d.Messages {
-		m := &d.Messages[i]
-		y += rowHeight
-		m.X1, m.X2, m.Left, m.Y = x[m.From], x[m.To], min(x[m.From], x[m.To]), y
-		last[m.From], last[m.To] = y, y
-	}
-	for i, l := range d.Lanes {
-		if a.fellSilent(l.Name) {
-			d.Lanes[i].Dead = last[l.Name] + rowHeight/2
-		}
-	}
-	d.Width, d.Height = laneWidth*len(d.Lanes)+overhang, y+rowHeight
 	return d
+}
+
+// X and Y are where a lane and a row are.
+func (d diagram) X(lane string) int { return laneWidth/2 + laneWidth*slices.Index(d.Lanes, lane) }
+func (d diagram) Y(row int) int     { return laneHead + rowHeight*(row+1) }
+
+func (d diagram) Left(m message) int { return min(d.X(m.From), d.X(m.To)) }
+func (d diagram) Width() int         { return laneWidth*len(d.Lanes) + overhang }
+func (d diagram) Height() int        { return d.Y(len(d.Messages)) }
+
+// Dead is where the lane of a replica that fell silent ends, or 0.
+func (d diagram) Dead(lane string) (y int) {
+	for row, m := range d.Messages {
+		if m.touches(lane) && d.fellSilent(lane) {
+			y = d.Y(row) + rowHeight/2
+		}
+	}
+	return y
 }
 
 func shorten(label string) string {

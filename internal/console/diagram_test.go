@@ -52,8 +52,8 @@ func TestDiagram_ShowsWhoDiedAndWhoAnswered(t *testing.T) {
 	d := a.Diagram()
 	require.Equal(t, "client to nginx: pay. nginx to api-1: POST. api-1 to Redis: acquire · 1.0 ms. nginx to api-2: passed on. "+
 		"api-2 to Redis: acquire · 1.0 ms. api-2 to client: 409 idempotency_in_progress, retry after 1 s. api-1 fell silent.", drawn(t, a))
-	require.Positive(t, d.Lanes[2].Dead, d.Lanes[2].Name)
-	require.Zero(t, d.Lanes[3].Dead, "api-2")
+	require.Positive(t, d.Dead(stack.API1))
+	require.Zero(t, d.Dead(stack.API2))
 }
 
 func TestDiagram_SaysWhichTierReplayed(t *testing.T) {

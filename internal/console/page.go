@@ -44,7 +44,7 @@ func (s *Server) render(name string) string {
 	var html strings.Builder
 	s.change(func(now *state) {
 		err := templates.ExecuteTemplate(&html, name, map[string]any{
-			"Now": now, "Layouts": layouts, "Services": services, "Board": board, "Demos": demos,
+			"Now": now, "Layouts": layouts, "Arrows": arrows, "Services": services, "Board": board, "Demos": demos,
 			"API": s.cfg.Doors[stack.Nginx],
 		})
 		if err != nil {

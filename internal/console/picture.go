@@ -66,26 +66,14 @@ var (
 	arrows = append([]connection{{clients, stack.Nginx}, {stack.Postgres, stream}}, breakable...)
 )
 
-// traffic is what an arrow shows.
-type traffic struct {
-	Of     connection
-	Open   int     // the console's own requests that have no answer yet
-	Rate   float64 // per second
-	Faults []string
-}
-
-// Traffic is what the arrows show now.
-func (now *state) Traffic() (all []traffic) {
-	for _, c := range arrows {
-		t := traffic{Of: c, Rate: now.rate(c), Faults: now.Faults[c]}
-		for _, a := range now.Attempts {
-			if a.isOn(c) {
-				t.Open++
-			}
+// Open is how many of the console's own requests on a connection have no answer yet.
+func (now *state) Open(c connection) (open int) {
+	for _, a := range now.Attempts {
+		if a.isOn(c) {
+			open++
 		}
-		all = append(all, t)
 	}
-	return all
+	return open
 }
 
 // Name is such as "api-1 to Redis".

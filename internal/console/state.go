@@ -52,8 +52,8 @@ func (now *state) count(c connection, n int) {
 	now.flows[second][c] += n
 }
 
-// rate is how much went over a connection in each of the last full seconds.
-func (now *state) rate(c connection) float64 {
+// Rate is how much went over a connection in each of the last full seconds.
+func (now *state) Rate(c connection) float64 {
 	sum, second := 0, time.Now().Unix()
 	for ago := range int64(flowWindow) {
 		sum += now.flows[second-1-ago][c]

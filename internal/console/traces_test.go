@@ -62,7 +62,7 @@ func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 	require.Equal(t, []string{"", stack.Redis, stack.Postgres, stack.PSP}, asked)
 	for _, edge := range []connection{{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP}} {
 		require.Eventually(t, func() (flows bool) {
-			c.change(func(now *state) { flows = now.rate(edge) > 0 })
+			c.change(func(now *state) { flows = now.Rate(edge) > 0 })
 			return flows
 		}, patience, 10*time.Millisecond, "%v", edge)
 	}
