@@ -78,21 +78,6 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Wrong says in a few words what is not as it should be.
-func (h health) Wrong() (wrong []string) {
-	for _, name := range services {
-		if status, known := h.Services[name]; known && status.State != "ready" {
-			wrong = append(wrong, titles[name]+" "+status.State)
-		}
-	}
-	for _, c := range breakable {
-		for _, fault := range h.Faults[c] {
-			wrong = append(wrong, titles[c.from]+" → "+titles[c.to]+": "+fault)
-		}
-	}
-	return wrong
-}
-
 // guard refuses what a page from elsewhere sends: another Origin, or, after DNS rebinding, another
 // Host. A program sends no Origin. The headers keep the page from being framed, and from loading
 // anything that is not ours.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type state struct {
 type health struct {
 	Services map[string]stack.ServiceStatus // and of the picture's other nodes
 	Faults   map[connection][]string        // such as "partition", "slow-200ms"
+	Wrong    []string                       // in a few words
 	Error    string                         // why nothing is known
 }
 
@@ -78,24 +80,29 @@ func (s *Server) keepLooking(ctx context.Context) {
 
 // look asks the switchboard, and returns what it said.
 func (s *Server) look(ctx context.Context) health {
-	var services []stack.ServiceStatus
+	var states []stack.ServiceStatus
 	var faults []string
 	it, err := s.cfg.Board(io.Discard)
 	if err == nil {
-		services, faults, err = it.Status(ctx)
+		states, faults, err = it.Status(ctx)
 	}
 	h := health{Services: map[string]stack.ServiceStatus{clients: {State: "ready"}}, Faults: map[connection][]string{}}
 	if err != nil {
 		h.Error = err.Error()
 	}
-	for _, service := range services {
+	for _, service := range states {
 		h.Services[service.Name] = service
+		if slices.Contains(services, service.Name) && service.State != "ready" {
+			h.Wrong = append(h.Wrong, titles[service.Name]+" "+service.State)
+		}
 	}
 	h.Services[stream] = h.Services[stack.Redis] // it is there
 	for _, line := range faults {                // such as "api-1 → redis: partition"
 		where, what, _ := strings.Cut(line, ": ")
 		from, to, _ := strings.Cut(where, " → ")
-		h.Faults[connection{from, to}] = append(h.Faults[connection{from, to}], what)
+		c := connection{from, to}
+		h.Faults[c] = append(h.Faults[c], what)
+		h.Wrong = append(h.Wrong, titles[from]+" → "+titles[to]+": "+what)
 	}
 	s.change(func(now *state) { now.health = h })
 	return h
