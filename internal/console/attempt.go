@@ -97,17 +97,23 @@ func (a *attempt) add(c call) {
 // isOn reports whether a connection waits for the answer: the way to the replica that was last seen
 // working on the attempt.
 func (a attempt) isOn(c connection) bool {
-	last := len(a.Calls) - 1
-	return !a.Done && (c == connection{clients, a.Door} || last >= 0 && c == connection{stack.Nginx, a.Calls[last].Replica})
+	worker := ""
+	if last := len(a.Calls) - 1; last >= 0 {
+		worker = a.Calls[last].Replica
+	}
+	return !a.Done && (c == connection{clients, a.Door} || c == connection{stack.Nginx, worker})
 }
 
 // fellSilent reports whether a replica began the attempt and never told its end, although the client
 // has an answer, or will have none.
 func (a attempt) fellSilent(replica string) bool {
-	of := func(c call) bool { return c.Replica == replica }
-	ended := func(c call) bool { return of(c) && c.To == "" }
-	complete := time.Since(a.Began.Add(a.Took)) > 2*time.Second // the last spans come some moments after the answer
-	return a.Done && complete && replica != a.ServedBy && slices.ContainsFunc(a.Calls, of) && !slices.ContainsFunc(a.Calls, ended)
+	began, ended := false, false
+	for _, c := range a.Calls {
+		began = began || c.Replica == replica
+		ended = ended || c.Replica == replica && c.To == ""
+	}
+	complete := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second // the last spans come after the answer
+	return complete && began && !ended && replica != a.ServedBy
 }
 
 // Outcome is what the client got, in words.

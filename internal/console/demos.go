@@ -183,14 +183,14 @@ type storyLine struct {
 }
 
 // check compares the books with what they should say.
-type check struct{ What, Got, Want string }
-
-// OK reports whether the check holds.
-func (c check) OK() bool { return c.Got == c.Want }
+type check struct {
+	What, Got, Want string
+	OK              bool
+}
 
 // Passed reports whether every check holds.
 func (s story) Passed() bool {
-	return s.Failure == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK() })
+	return s.Failure == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
 }
 
 // demonstrate starts a demonstration.
@@ -254,20 +254,12 @@ func (a *act) must(err error) {
 	}
 }
 
-// tell adds to the story.
-func (a *act) tell(more func(*story)) {
-	a.change(func(now *state) {
-		if a.ctx.Err() == nil {
-			more(&now.Story)
-		}
-	})
-}
-
 // say adds a line to the story, unless it was said just now.
 func (a *act) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	a.tell(func(is *story) {
-		if last := len(is.Lines) - 1; last < 0 || is.Lines[last].Text != text {
+	a.change(func(now *state) {
+		is := &now.Story
+		if last := len(is.Lines) - 1; a.ctx.Err() == nil && (last < 0 || is.Lines[last].Text != text) {
 			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
 		}
 	})
@@ -275,7 +267,11 @@ func (a *act) say(format string, args ...any) {
 
 // check adds a line to the verdict.
 func (a *act) check(what string, got, want any) {
-	a.tell(func(is *story) { is.Checks = append(is.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want)}) })
+	a.change(func(now *state) {
+		if a.ctx.Err() == nil {
+			now.Story.Checks = append(now.Story.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
+		}
+	})
 }
 
 // command does one command of the switchboard.

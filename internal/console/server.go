@@ -120,8 +120,7 @@ func (press button) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintln(w, said)
+	_, _ = fmt.Fprintln(w, said) // the browser may be gone
 }
 
 // Serve answers on listener until ctx ends, and closes it.

@@ -57,10 +57,10 @@ func attributes(list []*common.KeyValue) map[string]string {
 // says nothing about a connection.
 func (s *Server) note(span *traces.Span, replica string) {
 	has := attributes(span.Attributes)
-	began := instant(span.StartTimeUnixNano)
+	began, ended := int64(span.StartTimeUnixNano), int64(span.EndTimeUnixNano) //nolint:gosec // until the year 2262
 	c := call{
-		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name, Began: began,
-		Took:   instant(span.EndTimeUnixNano).Sub(began),
+		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name,
+		Began: time.Unix(0, began), Took: time.Duration(ended - began),
 		Failed: span.GetStatus().GetCode() == traces.Status_STATUS_CODE_ERROR,
 	}
 	switch span.Kind {
@@ -93,9 +93,4 @@ func (s *Server) note(span *traces.Span, replica string) {
 			now.count(connection{stack.Nginx, replica}, 1)
 		}
 	})
-}
-
-// instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
-func instant(nanoseconds uint64) time.Time {
-	return time.Unix(0, int64(nanoseconds)) //nolint:gosec // see above
 }
