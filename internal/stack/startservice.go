@@ -57,7 +57,7 @@ func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserve
 		}
 	case Console: // in the repository and with our PATH: it starts services, as `stack start` does
 		run.Path, run.Args, run.Dir = d.Program("stack"), []string{"console", "--dir", d.Dir}, d.root
-		run.Env = append([]string{"ENVIRONMENT=development", "PATH=" + os.Getenv("PATH")}, d.state.Env...)
+		run.Env = []string{"PATH=" + os.Getenv("PATH")}
 	default:
 		run.Path, run.Args, run.Env = d.oncepayOf(name), []string{"serve"}, d.replicaEnv(name)
 	}
