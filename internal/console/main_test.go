@@ -77,7 +77,8 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	t.Cleanup(door.Close)
 	page := httptest.NewUnstartedServer(nil)
 	board := &fakeBoard{}
-	s := New(Config{
+	ctx, stop := context.WithCancel(context.Background())
+	s := New(ctx, Config{
 		Addr:  page.Listener.Addr().String(),
 		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
 		Servers: func(context.Context) tiers.Servers {
@@ -89,7 +90,9 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	page.Start()
 	t.Cleanup(func() {
 		page.Close()
-		s.Close()
+		stop()
+		s.background.Wait()
+		s.shop.client.CloseIdleConnections()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return &testConsole{Server: s, t: t, board: board, http: page}

@@ -52,8 +52,7 @@ type Server struct {
 	shop    shop // sends once
 	patient shop // retries as a client should
 
-	stopping   context.Context // ends when the server stops
-	stop       context.CancelFunc
+	stopping   context.Context // ends what runs in the background
 	background sync.WaitGroup
 }
 
@@ -76,21 +75,23 @@ func Run(ctx context.Context, dir string) error {
 		}
 		return servers
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+	s := New(ctx, cfg)
+	defer s.background.Wait()
+	server := &http.Server{Addr: cfg.Addr, Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
+		BaseContext: func(net.Listener) context.Context { return ctx }} // so that streams of events end with us
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the console: %w", err)
 	}
-	return New(cfg).Serve(ctx, listener)
+	return nil
 }
 
-// New prepares a console. Close it after use.
-func New(cfg Config) *Server {
+// New makes a console that works until ctx ends.
+func New(ctx context.Context, cfg Config) *Server {
 	wire := &http.Transport{}
-	s := &Server{cfg: cfg, state: state{flows: map[int64]map[connection]int{}},
+	return &Server{cfg: cfg, stopping: ctx, state: state{flows: map[int64]map[connection]int{}},
 		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
 		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}, Timeout: retryTimeout}, cfg.Doors}}
-	s.stopping, s.stop = context.WithCancel(context.Background())
-	return s
 }
 
 // Handler answers the page and its buttons.
@@ -121,23 +122,4 @@ func (press button) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = fmt.Fprintln(w, said) // the browser may be gone
-}
-
-// Serve answers on listener until ctx ends, and closes it.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	defer s.Close()
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return s.stopping }} // so that streams of events end with us
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the console: %w", err)
-	}
-	return nil
-}
-
-// Close ends what runs in the background.
-func (s *Server) Close() {
-	s.stop()
-	s.background.Wait()
-	s.shop.client.CloseIdleConnections()
 }
