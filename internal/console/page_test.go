@@ -43,6 +43,7 @@ func (c *testConsole) open() (next func() string) {
 func TestPage_SaysWhatIsKnownAtOnceAndThenWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
+	c.look(t.Context()) // the page's own look will see the same
 	c.attempt(attempt{By: demonstration, What: "first", Door: "nginx"})
 	_, whole := c.send(http.MethodGet, "/", "", nil, nil)
 	require.Contains(t, whole, c.render("main.html"))

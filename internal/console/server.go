@@ -89,7 +89,7 @@ func Run(ctx context.Context, dir string) error {
 // New makes a console that works until ctx ends.
 func New(ctx context.Context, cfg Config) *Server {
 	wire := &http.Transport{}
-	return &Server{cfg: cfg, stopping: ctx, state: state{flows: map[int64]map[connection]int{}},
+	return &Server{cfg: cfg, stopping: ctx, state: state{published: -1, flows: map[int64]map[connection]int{}},
 		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
 		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}, Timeout: retryTimeout}, cfg.Doors}}
 }

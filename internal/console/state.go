@@ -32,7 +32,7 @@ type state struct {
 
 	begun     int                          // attempts
 	bought    purchase                     // the last one
-	published int64                        // events
+	published int64                        // events; -1: not known
 	flows     map[int64]map[connection]int // what went over a connection in a second since 1970
 }
 
@@ -70,11 +70,12 @@ func (s *Server) change(change func(*state)) {
 	change(&s.state)
 }
 
-// keepLooking looks at everything once a second until ctx ends.
+// keepLooking looks at everything at once, and then once a second until ctx ends.
 func (s *Server) keepLooking(ctx context.Context) {
-	for wait.Pause(ctx, lookInterval) == nil {
+	for ctx.Err() == nil {
 		s.look(ctx)
 		s.lookBehind(ctx)
+		_ = wait.Pause(ctx, lookInterval)
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *Server) lookBehind(ctx context.Context) {
 			now.View = view
 		}
 		if streamErr == nil {
-			if now.published > 0 {
+			if now.published >= 0 {
 				now.count(connection{stack.Postgres, stream}, int(max(0, at.Published-now.published)))
 			}
 			now.published, now.Backlog = at.Published, max(0, at.Last-at.Published)
