@@ -104,8 +104,8 @@ func (a attempt) isOn(c connection) bool {
 	return !a.Done && (c == connection{clients, a.Door} || c == connection{stack.Nginx, worker})
 }
 
-// fellSilent reports whether a replica began the attempt and never told its end, although the client
-// has an answer, or will have none.
+// fellSilent reports whether a replica began the attempt and never told its end, although the
+// client has an answer, or will have none.
 func (a attempt) fellSilent(replica string) bool {
 	began, ended := false, false
 	for _, c := range a.Calls {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// demoTimeout bounds a demonstration. With the lease of production the longest takes 25 seconds.
+	// demoTimeout bounds a demonstration. The longest takes as long as its slow card: 20 seconds.
 	demoTimeout = 60 * time.Second
 	// The flash sale: many more shoppers than units.
 	flashStock    = 5

@@ -109,8 +109,8 @@ func (s *Server) look(ctx context.Context) health {
 	return h
 }
 
-// lookBehind reads the newest mails, the stream and the tiers of a key. What cannot be read stays as
-// it was: the picture says who is away.
+// lookBehind reads the newest mails, the stream and the tiers of a key. What cannot be read stays
+// as it was: the picture says who is away.
 func (s *Server) lookBehind(ctx context.Context) {
 	var key string
 	s.change(func(now *state) { key = now.View.Key })
