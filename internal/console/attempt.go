@@ -1,13 +1,19 @@
 package console
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
+
+// keptAttempts is how many attempts are remembered: what you sent, beside a demonstration.
+const keptAttempts = 32
 
 // attempt is a client attempt: one request that a shopper sent, with what became of it.
 type attempt struct {
@@ -32,51 +38,95 @@ type call struct {
 	Span    string
 	Replica string
 	To      string // redis, postgres or pspsim; empty: the request at the replica
-	Name    string
+	Name    string // of the request: how its idempotency check ended
 	Began   time.Time
 	Took    time.Duration
 	Failed  bool
-	Result  string // of the request: how its idempotency check ended
 }
 
-// worker is the replica that was last seen working on the attempt, or "".
-func (a attempt) worker() (replica string) {
-	if n := len(a.Calls); n > 0 {
-		replica = a.Calls[n-1].Replica
+// pay sends a payment once through a door, as an attempt. The error says that there was no answer.
+func (s *Server) pay(ctx context.Context, by, what, door string, p purchase) (answer, error) {
+	if err := ctx.Err(); err != nil { // it would not be sent
+		return answer{}, err
 	}
-	return replica
+	a := s.attempt(attempt{By: by, What: what, Key: p.Key, Door: door})
+	got, err := s.shop.send(ctx, door, http.MethodPost, p.path(), p.Key, a.Trace, p.body())
+	s.change(func(*state) {
+		a.Done, a.Took, a.answer = true, time.Since(a.Began), got
+		if err != nil {
+			a.Error = err.Error()
+		}
+	})
+	return got, err
 }
 
-// dead are the replicas that began the attempt and never told its end, although the client has an
-// answer, or will have none.
-func (a attempt) dead() []string {
-	ended, began := map[string]bool{}, []string{}
-	for _, c := range a.Calls {
-		if c.To == "" {
-			ended[c.Replica] = true
-		} else if !slices.Contains(began, c.Replica) {
-			began = append(began, c.Replica)
+// attempt gives an attempt its number, trace and time, and remembers it.
+func (s *Server) attempt(a attempt) *attempt {
+	a.Trace, a.Began = fmt.Sprintf("%x", [16]byte(uuid.New())), time.Now()
+	s.change(func(now *state) {
+		now.begun++
+		a.ID = now.begun
+		now.Attempts = slices.Insert(now.Attempts, 0, &a)
+		now.Attempts = now.Attempts[:min(len(now.Attempts), keptAttempts)]
+	})
+	return &a
+}
+
+// firstWorker is the replica that began the oldest known attempt with a key, or "".
+func (now *state) firstWorker(key string) string {
+	for _, a := range slices.Backward(now.Attempts) {
+		switch {
+		case a.Key != key:
+		case len(a.Calls) > 0:
+			return a.Calls[0].Replica
+		case a.ServedBy != "":
+			return a.ServedBy
 		}
 	}
-	// The last spans come some moments after the answer.
-	complete := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second
-	return slices.DeleteFunc(began, func(replica string) bool { return ended[replica] || !complete || replica == a.ServedBy })
+	return ""
+}
+
+// add adds what a replica did, unless it was told before.
+func (a *attempt) add(c call) {
+	if !slices.ContainsFunc(a.Calls, func(known call) bool { return known.Span == c.Span }) {
+		a.Calls = append(a.Calls, c)
+		slices.SortStableFunc(a.Calls, func(a, b call) int { return a.Began.Compare(b.Began) })
+	}
+}
+
+// isOn reports whether a connection waits for the answer: the way to the replica that was last seen
+// working on the attempt.
+func (a attempt) isOn(c connection) bool {
+	worker := ""
+	if last := len(a.Calls) - 1; last >= 0 {
+		worker = a.Calls[last].Replica
+	}
+	return !a.Done && (c == connection{clients, a.Door} || c == connection{stack.Nginx, worker})
+}
+
+// fellSilent reports whether a replica began the attempt and never told its end, although the
+// client has an answer, or will have none.
+func (a attempt) fellSilent(replica string) bool {
+	began, ended := false, false
+	for _, c := range a.Calls {
+		began = began || c.Replica == replica
+		ended = ended || c.Replica == replica && c.To == ""
+	}
+	complete := a.Done && time.Since(a.Began.Add(a.Took)) > 2*time.Second // the last spans come after the answer
+	return complete && began && !ended && replica != a.ServedBy
 }
 
 // Outcome is what the client got, in words.
 func (a attempt) Outcome() string {
-	outcome := strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Code))
 	switch {
 	case !a.Done:
 		return "waiting for an answer"
-	case a.Status == 0:
-		return "no answer"
 	case a.Replay:
 		return fmt.Sprintf("%d, replayed by %s", a.Status, a.replayer())
 	case a.Code != "" && a.RetryAfter != "":
-		return outcome + ", retry after " + a.RetryAfter + " s"
+		return a.String() + ", retry after " + a.RetryAfter + " s"
 	}
-	return outcome
+	return a.String()
 }
 
 // replayer says which tier had the answer: PostgreSQL if it was asked after Redis. An earlier query
@@ -94,30 +144,12 @@ func (a attempt) replayer() string {
 // Lost says which fence stopped an attempt, or "".
 func (a attempt) Lost() string {
 	for _, c := range a.Calls {
-		if c.To == "" && c.Result == "lost" {
+		if c.To == "" && c.Name == "lost" {
 			return c.Replica + " lost its lease: another attempt decides, and its own write was refused"
 		}
 	}
 	return ""
 }
-
-// Tone is how good the outcome is for the client.
-func (a attempt) Tone() string {
-	switch {
-	case !a.Done:
-		return "wait"
-	case a.Replay:
-		return "replay"
-	case a.Status >= 200 && a.Status < 300:
-		return "good"
-	case a.Status == 0 || a.RetryAfter != "" || a.Status >= 500:
-		return "again"
-	}
-	return "refused"
-}
-
-// Lasted is the time until the answer.
-func (a attempt) Lasted() string { return brief(a.Took) }
 
 // brief is a duration with as many digits as a reader needs.
 func brief(d time.Duration) string {

@@ -1,10 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type boardRow struct {
 }
 
 // board is what can be pressed.
-var board = []boardRow{
+var board = append([]boardRow{
 	serviceRow(stack.API1, "kill", "pause", "resume", "stop", "start"),
 	serviceRow(stack.API2, "kill", "pause", "resume", "stop", "start"),
 	serviceRow(stack.Nginx, "stop", "start"),
@@ -31,15 +32,7 @@ var board = []boardRow{
 	serviceRow(stack.Postgres, "crash", "pause", "resume", "stop", "start"),
 	serviceRow(stack.PSP, "kill", "pause", "resume", "stop", "start"),
 	serviceRow(stack.Mail, "kill", "pause", "resume", "stop", "start"),
-	connectionRow(stack.API1, stack.Redis),
-	connectionRow(stack.API1, stack.Postgres),
-	connectionRow(stack.API1, stack.PSP),
-	connectionRow(stack.API2, stack.Redis),
-	connectionRow(stack.API2, stack.Postgres),
-	connectionRow(stack.API2, stack.PSP),
-	connectionRow(stack.Nginx, stack.API1),
-	connectionRow(stack.Nginx, stack.API2),
-}
+}, connectionRows()...)
 
 // services in the order in which they are mended, the stores first: a replica needs them.
 var services = []string{stack.Postgres, stack.Redis, stack.PSP, stack.Mail, stack.API1, stack.API2, stack.Nginx}
@@ -52,83 +45,71 @@ func serviceRow(name string, verbs ...string) boardRow {
 	return row
 }
 
-func connectionRow(from, to string) boardRow {
-	between := from + " " + to
-	return boardRow{Title: titles[from] + " → " + titles[to],
-		Commands: []string{"partition " + between, "slow " + between + " 300ms", "heal " + between}}
+func connectionRows() (rows []boardRow) {
+	for _, c := range breakable {
+		between := c.from + " " + c.to
+		rows = append(rows, boardRow{Title: titles[c.from] + " → " + titles[c.to],
+			Commands: []string{"partition " + between, "slow " + between + " 300ms", "heal " + between}})
+	}
+	return rows
 }
 
-// serveBoard does a command of the board, and answers with what the switchboard said.
-func (s *Server) serveBoard(w http.ResponseWriter, r *http.Request) {
-	command := r.PostFormValue("command")
+// breakIt does a command of the board, and returns what the switchboard said.
+func (s *Server) breakIt(ctx context.Context, form url.Values) (string, error) {
+	command := form.Get("command")
 	if !slices.ContainsFunc(board, func(row boardRow) bool { return slices.Contains(row.Commands, command) }) {
-		http.Error(w, "There is no such button.", http.StatusBadRequest)
-		return
+		return "", errors.New("there is no such button")
 	}
-	// A page that is closed must not leave a command half done.
-	said, err := s.command(context.WithoutCancel(r.Context()), command)
-	respond(w, said, err)
+	return s.command(ctx, command)
 }
 
 // command does one command of the switchboard.
 func (s *Server) command(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	words := strings.Fields(command)
-	said, err := s.cfg.Do(ctx, words[0], words[1:]...)
-	s.look(ctx)
+	defer s.look(ctx)
+	var said strings.Builder
+	it, err := s.cfg.Board(&said)
+	if err == nil {
+		words := strings.Fields(command)
+		err = it.Do(ctx, words[0], words[1:]...)
+	}
 	if err != nil {
 		return "", fmt.Errorf("stack %s: %w", command, err)
 	}
-	return strings.TrimSpace(said), nil
+	return strings.TrimSpace(said.String()), nil
 }
 
-// serveMend ends every fault, and starts and resumes what does not run.
-func (s *Server) serveMend(w http.ResponseWriter, r *http.Request) {
-	if s.story.now().Running { // what it breaks belongs to its story
-		respond(w, "", errors.New("a demonstration is running; it mends everything at its end"))
-		return
+// mendIt ends every fault, and starts and resumes what does not run.
+func (s *Server) mendIt(ctx context.Context, _ url.Values) (string, error) {
+	var busy bool
+	s.change(func(now *state) { busy = now.Story.Running })
+	if busy { // what it breaks belongs to its story
+		return "", errors.New("a demonstration is running; it mends everything at its end")
 	}
-	done, err := s.mend(context.WithoutCancel(r.Context()))
-	said := "Everything is well already."
-	if len(done) > 0 {
-		said = "Done: " + strings.Join(done, ", ")
-	}
-	respond(w, said, err)
+	done, err := s.mend(ctx)
+	return "Done: " + cmp.Or(strings.Join(done, ", "), "all was well"), err
 }
 
 // mend returns the commands that were needed.
 func (s *Server) mend(ctx context.Context) (done []string, err error) {
-	for _, command := range s.look(ctx).remedies() {
+	var needed []string
+	now := s.look(ctx)
+	for _, c := range breakable {
+		if len(now.Faults[c]) > 0 {
+			needed = append(needed, "heal "+c.from+" "+c.to)
+		}
+	}
+	for _, name := range services {
+		if remedy := now.Services[name].Remedy; remedy != "" {
+			needed = append(needed, remedy)
+		}
+	}
+	for _, command := range needed {
 		if _, err := s.command(ctx, command); err != nil {
 			return done, err
 		}
 		done = append(done, command)
 	}
 	return done, nil
-}
-
-// remedies are the commands that end what is wrong.
-func (h health) remedies() (commands []string) {
-	for _, c := range arrows {
-		if len(h.Faults[c]) > 0 {
-			commands = append(commands, "heal "+c.from+" "+c.to)
-		}
-	}
-	for _, name := range services {
-		if remedy := h.Services[name].Remedy; remedy != "" {
-			commands = append(commands, remedy)
-		}
-	}
-	return commands
-}
-
-// respond answers a button with one sentence.
-func respond(w http.ResponseWriter, said string, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintln(w, said)
 }

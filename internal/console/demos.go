@@ -1,18 +1,43 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/tiers"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// The flash sale: many more shoppers than units.
 const (
+	// demoTimeout bounds a demonstration. The longest takes as long as its slow card: 20 seconds.
+	demoTimeout = 60 * time.Second
+	// The flash sale: many more shoppers than units.
 	flashStock    = 5
 	flashShoppers = 30
+	// pollInterval is how often a demonstration looks whether something has happened.
+	pollInterval = 50 * time.Millisecond
+	// soon bounds the wait for what takes milliseconds on a machine that is not busy.
+	soon = 10 * time.Second
 )
+
+// A demo shows one promise: it says what is about to happen, does it, and compares the books.
+type demo struct {
+	Name, Title string
+	Announce    string // what is about to happen
+	Expect      string // what one should see
+	run         func(*act)
+}
 
 var demos = []demo{
 	{"crash", "A crash in the middle of a payment",
@@ -35,19 +60,20 @@ var demos = []demo{
 
 // crashDemo: the worst moment, as in scripts/scenarios/06-crash.sh.
 func crashDemo(a *act) {
-	// Slower than the lease, so that the provider has not answered when it ends.
-	p := a.order(fmt.Sprintf("tok_slow_%ds", int((a.cfg.Lease + 5*time.Second).Seconds())))
-	first := make(chan string, 1)
-	a.background.Go(func() { first <- statusText(a.send(p)) })
+	p := a.order("tok_slow_20s") // the lease of production ends before that
+	var first answer
+	var sent sync.WaitGroup
+	sent.Go(func() { first, _ = a.send(p) })
 	worker := a.awaitCharge(p)
 	a.say("The provider has charged the card. %s waits for its answer. Kill it.", worker)
 	a.command("kill " + worker)
-	a.say("nginx has passed the request on. The shopper gets %s.", <-first)
+	sent.Wait()
+	a.say("nginx has passed the request on. The shopper gets %s.", first)
 	paid := a.retry(stack.Nginx, p)
 	if paid.Replay {
-		a.say("The provider has told the outcome before the retry came. %s answers %d.", paid.ServedBy, paid.Status)
+		a.say("The provider has told the outcome before the retry came. %s answers %s.", paid.ServedBy, paid)
 	} else {
-		a.say("The lease of %s is over. %s takes the payment over and answers %d.", worker, paid.ServedBy, paid.Status)
+		a.say("The lease of %s is over. %s takes the payment over and answers %s.", worker, paid.ServedBy, paid)
 	}
 	a.command("start " + worker)
 	again := a.retry(worker, p)
@@ -59,11 +85,11 @@ func crashDemo(a *act) {
 func wipedDemo(a *act) {
 	p := a.order("tok_visa")
 	paid, err := a.send(p)
-	a.fail(err)
-	a.say("%s answers %d. Empty Redis.", paid.ServedBy, paid.Status)
+	a.must(err)
+	a.say("%s answers %s. Empty Redis.", paid.ServedBy, paid)
 	a.command("flush redis")
 	again := a.retry(stack.Nginx, p)
-	a.say("The retry gets %d from %s, out of PostgreSQL.", again.Status, again.ServedBy)
+	a.say("The retry gets %s from %s, out of PostgreSQL.", again, again.ServedBy)
 	a.compare(p, paid, again)
 }
 
@@ -71,37 +97,56 @@ func wipedDemo(a *act) {
 func silentDemo(a *act) {
 	p := a.order("tok_charged_silent")
 	unknown, err := a.send(p)
-	a.fail(err)
-	a.say("The provider has hung up. The shopper gets %s.", statusText(unknown, nil))
+	a.must(err)
+	a.say("The provider has hung up. The shopper gets %s.", unknown)
 	a.check("the first answer, which is no failure", unknown.Status, http.StatusServiceUnavailable)
 	paid := a.retry(stack.Nginx, p)
-	a.say("The retry asks for the same charge, and %s answers %d.", paid.ServedBy, paid.Status)
+	a.say("The retry asks for the same charge, and %s answers %s.", paid.ServedBy, paid)
 	a.compare(p, paid, a.retry(stack.Nginx, p))
 }
 
 // flashDemo: more shoppers than units, all at once, all with a double click.
 func flashDemo(a *act) {
 	sku := newKey("flash")
-	a.fail(a.patient.product(a.ctx, sku, "Limited print", 9900, flashStock))
-	customer, err := a.patient.customer(a.ctx)
-	a.fail(err)
+	one, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
+	a.must(err)
 	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
+	var answers [flashShoppers][2]answer
+	var shopping sync.WaitGroup
+	for i := range answers {
+		key := newKey("flash")
+		for click := range 2 {
+			shopping.Go(func() {
+				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", one)
+				a.must(err)
+				answers[i][click] = got
+			})
+		}
+	}
+	shopping.Wait()
 	var orders []string
 	soldOut, differ := 0, 0
-	for _, clicks := range a.clickTwice(cart(customer, sku, 1)) {
-		if one := clicks[0]; one.Status == http.StatusCreated {
-			orders = append(orders, one.ID)
-		} else if one.Code == "out_of_stock" {
+	for _, clicks := range answers {
+		first, second := clicks[0], clicks[1]
+		if first.Status == http.StatusCreated {
+			orders = append(orders, first.ID)
+		} else if first.Code == "out_of_stock" {
 			soldOut++
 		}
-		if !clicks[0].same(clicks[1]) {
+		// Two refusals differ in the IDs of the requests.
+		if first.String() != second.String() || (first.Code == "" && !bytes.Equal(first.Body, second.Body)) {
 			differ++
 		}
 	}
 	a.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
 	paid, charges := 0, 0
 	for _, id := range orders {
-		a.payTwice(purchase{id, newKey("demo"), "tok_visa"})
+		p := purchase{id, newKey("demo"), "tok_visa"}
+		for range 2 {
+			shopping.Go(func() { _, _ = a.pay(a.ctx, demonstration, "double click", stack.Nginx, p) })
+		}
+		shopping.Wait()
+		a.retry(stack.Nginx, p)
 		status, n := a.books(id)
 		if charges += n; status == "paid" {
 			paid++
@@ -116,4 +161,206 @@ func flashDemo(a *act) {
 	a.check("units left", product.Stock, 0)
 	a.check("shoppers told out of stock", soldOut, flashShoppers-flashStock)
 	a.check("second clicks with another answer", differ, 0)
+}
+
+// story is what the demonstration that runs, or ran last, has shown so far.
+type story struct {
+	demo
+	Running bool
+	Lines   []storyLine
+	Checks  []check
+
+	Took    time.Duration
+	Failure error // why it could not be shown
+
+	began time.Time
+}
+
+// storyLine is something that happened.
+type storyLine struct {
+	At   string // seconds since the beginning
+	Text string
+}
+
+// check compares the books with what they should say.
+type check struct {
+	What, Got, Want string
+	OK              bool
+}
+
+// Passed reports whether every check holds.
+func (s story) Passed() bool {
+	return s.Failure == nil && !slices.ContainsFunc(s.Checks, func(c check) bool { return !c.OK })
+}
+
+// demonstrate starts a demonstration.
+func (s *Server) demonstrate(_ context.Context, form url.Values) (string, error) {
+	i := slices.IndexFunc(demos, func(d demo) bool { return d.Name == form.Get("demo") })
+	if i < 0 {
+		return "", errors.New("there is no such demonstration")
+	}
+	if err := s.begin(demos[i]); err != nil {
+		return "", err
+	}
+	s.background.Go(func() { s.perform(demos[i]) })
+	return "It begins: " + demos[i].Title, nil
+}
+
+// begin fails if another demonstration runs. The attempts of the one before are forgotten.
+func (s *Server) begin(d demo) (err error) {
+	s.change(func(now *state) {
+		if now.Story.Running {
+			err = fmt.Errorf("%q is still running", now.Story.Title)
+			return
+		}
+		now.Story = story{demo: d, began: time.Now(), Running: true}
+		now.Attempts = slices.DeleteFunc(now.Attempts, func(a *attempt) bool { return a.By == demonstration })
+	})
+	return err
+}
+
+// perform runs a demonstration on a deployment that is well, and leaves it well.
+func (s *Server) perform(d demo) {
+	a := &act{Server: s}
+	a.ctx, a.fail = context.WithCancelCause(s.stopping)
+	defer time.AfterFunc(demoTimeout, func() { a.fail(errors.New("it takes too long")) }).Stop()
+	_, err := s.mend(a.ctx)
+	a.must(err)
+	d.run(a)
+	failure := context.Cause(a.ctx)
+	a.fail(nil)
+	_, err = s.mend(context.WithoutCancel(a.ctx))
+	s.end(cmp.Or(failure, err))
+}
+
+func (s *Server) end(failure error) {
+	s.change(func(now *state) {
+		now.Story.Running, now.Story.Failure, now.Story.Took = false, failure, time.Since(now.Story.began)
+	})
+}
+
+// act is a demonstration that is under way. Its first error ends its context, and the steps after
+// it do nothing.
+type act struct {
+	*Server
+	ctx  context.Context
+	fail context.CancelCauseFunc
+}
+
+// must ends the demonstration, if there is an error.
+func (a *act) must(err error) {
+	if err != nil {
+		a.fail(err)
+	}
+}
+
+// say adds a line to the story, unless it was said just now.
+func (a *act) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	a.change(func(now *state) {
+		is := &now.Story
+		if last := len(is.Lines) - 1; a.ctx.Err() == nil && (last < 0 || is.Lines[last].Text != text) {
+			is.Lines = append(is.Lines, storyLine{fmt.Sprintf("%.1f s", time.Since(is.began).Seconds()), text})
+		}
+	})
+}
+
+// check adds a line to the verdict.
+func (a *act) check(what string, got, want any) {
+	a.change(func(now *state) {
+		if a.ctx.Err() == nil {
+			now.Story.Checks = append(now.Story.Checks, check{what, fmt.Sprint(got), fmt.Sprint(want), got == want})
+		}
+	})
+}
+
+// command does one command of the switchboard.
+func (a *act) command(command string) {
+	if a.ctx.Err() == nil {
+		_, err := a.Server.command(a.ctx, command)
+		a.must(err)
+	}
+}
+
+// order places the order that a demonstration pays, and shows the payment's key in the key view.
+func (a *act) order(token string) purchase {
+	p, err := a.patient.order(a.ctx, newKey("demo"), token)
+	a.must(err)
+	a.showKey(a.ctx, p.Key)
+	a.say("A shopper has ordered, and pays with %s under the key %s.", token, p.Key)
+	return p
+}
+
+// send sends a payment once, through nginx. The error says that there was no answer.
+func (a *act) send(p purchase) (answer, error) {
+	return a.pay(a.ctx, demonstration, "pay with "+p.Token, stack.Nginx, p)
+}
+
+// retry sends a payment through a door until its answer is final, as Retry-After says.
+func (a *act) retry(door string, p purchase) (final answer) {
+	for a.ctx.Err() == nil {
+		final, _ = a.pay(a.ctx, demonstration, "retry", door, p)
+		if final.isFinal() {
+			break
+		}
+		from := cmp.Or(final.ServedBy, door) // nginx does not say that it answered itself
+		a.say("The retry gets %s from %s.", final, from)
+		seconds, _ := strconv.Atoi(final.RetryAfter)
+		_ = wait.Pause(a.ctx, time.Duration(max(1, seconds))*time.Second)
+	}
+	return final
+}
+
+// awaitCharge waits until the provider has charged, and returns the replica that asked for it.
+func (a *act) awaitCharge(p purchase) (worker string) {
+	a.must(wait.For(a.ctx, soon, pollInterval, func(ctx context.Context) error {
+		charges, err := tiers.Charges(ctx, a.cfg.Servers(ctx).Provider, p.Order)
+		if err != nil || len(charges) == 0 {
+			return fmt.Errorf("no charge yet: %w", err)
+		}
+		a.change(func(now *state) { worker = now.firstWorker(p.Key) })
+		if worker == "" {
+			return errors.New("no replica has said that it works on the payment")
+		}
+		return nil
+	}))
+	return worker
+}
+
+// compare is the verdict on a payment: the answers, the order, the charges, and the tiers.
+func (a *act) compare(p purchase, paid, again answer) {
+	status, charges := a.books(p.Order)
+	a.check("status of the payment", paid.Status, http.StatusCreated)
+	a.check("another retry is a replay", again.Replay, true)
+	a.check("it has the same body, byte for byte", bytes.Equal(paid.Body, again.Body), true)
+	a.check("the order is", status, "paid")
+	a.check("charges at the provider", charges, 1)
+	differing := 0
+	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
+		if finding.Verdict == tiers.Differ {
+			differing++
+			a.say("%s", finding.Text)
+		}
+	}
+	a.check("differences between the tiers", differing, 0)
+}
+
+// books are the status of an order, and how many of its charges took money.
+func (a *act) books(order string) (status string, charged int) {
+	var has struct{ Status string }
+	a.read("/v1/orders/"+order, &has)
+	charges, err := tiers.Charges(a.ctx, a.cfg.Servers(a.ctx).Provider, order)
+	a.must(err)
+	for _, charge := range charges {
+		if charge.Status == "succeeded" {
+			charged++
+		}
+	}
+	return has.Status, charged
+}
+
+// read gets a resource of the shop.
+func (a *act) read(path string, resource any) {
+	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", nil)
+	a.must(cmp.Or(err, json.Unmarshal(got.Body, resource)))
 }

@@ -12,73 +12,61 @@ const (
 	laneWidth = 118
 	laneHead  = 34
 	rowHeight = 26
-	maxLabel  = 36 // characters of a label whose arrow is short
-	charWidth = 6.4
+	overhang  = 180 // of the label at the last lane
+	maxLabel  = 36  // characters
 )
 
-// diagram is an attempt as a sequence diagram.
+// diagram is an attempt as a sequence diagram, from top to bottom in the order of time. It has the
+// lanes that a message touches, in the order of the way in.
 type diagram struct {
-	Width, Height int
-	Lanes         []lane
-	Messages      []message
-	Words         string // the same as text
-}
-
-type lane struct {
-	Title string
-	X     int
-	Dead  int // where the lane ends early; 0: it does not
+	attempt
+	Lanes    []string
+	Messages []message
 }
 
 // message is a row: an arrow from one lane to another.
 type message struct {
-	Kind        string // ask, answer or lost
-	X1, X2, Y   int
-	Label, Full string
-	LabelX      int
-
-	from, to string
+	Kind            string // ask, answer or lost
+	From, To, Label string
 }
 
-// Diagram lays an attempt out from top to bottom, in the order of time. It has the lanes that a
-// message touches, in the order of the way in.
-func (a attempt) Diagram() (d diagram) {
-	rows := a.messages()
-	index := map[string]int{} // of a lane
-	for _, name := range wayIn {
-		touches := func(m message) bool { return m.from == name || m.to == name }
-		if name == client || name == a.Door || slices.ContainsFunc(rows, touches) {
-			index[name] = len(d.Lanes)
-			d.Lanes = append(d.Lanes, lane{Title: titles[name], X: laneWidth/2 + laneWidth*len(d.Lanes)})
-		}
-	}
-	var words []string
-	last := map[string]int{} // row of a lane
-	d.Width, d.Height = laneWidth*len(d.Lanes), laneHead+rowHeight*(len(rows)+1)
-	for i, m := range rows {
-		m.Y = laneHead + rowHeight*(i+1)
-		m.X1, m.X2 = d.Lanes[index[m.from]].X, d.Lanes[index[m.to]].X
-		m.LabelX = min(m.X1, m.X2) + 8
-		m.Label = shorten(m.Full, max(maxLabel, int(float64(max(m.X1, m.X2)-m.LabelX)/charWidth)))
-		d.Messages = append(d.Messages, m)
-		d.Width = max(d.Width, m.LabelX+int(charWidth*float64(len([]rune(m.Label)))))
-		last[m.from], last[m.to] = m.Y, m.Y
-		words = append(words, titles[m.from]+" to "+titles[m.to]+": "+m.Full)
-	}
-	for _, replica := range a.dead() {
-		d.Lanes[index[replica]].Dead = last[replica] + rowHeight/2
-		words = append(words, replica+" fell silent")
-	}
-	d.Words = strings.Join(words, ". ")
-	return d
-}
+func (m message) touches(lane string) bool { return m.From == lane || m.To == lane }
 
 // wayIn are the lanes that there may be.
 var wayIn = []string{client, stack.Nginx, stack.API1, stack.API2, stack.Redis, stack.Postgres, stack.PSP}
 
-func shorten(label string, most int) string {
-	if runes := []rune(label); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+// Diagram draws an attempt.
+func (a attempt) Diagram() diagram {
+	d := diagram{attempt: a, Messages: a.messages()}
+	for _, lane := range wayIn {
+		if slices.ContainsFunc(d.Messages, func(m message) bool { return m.touches(lane) }) {
+			d.Lanes = append(d.Lanes, lane)
+		}
+	}
+	return d
+}
+
+// X and Y are where a lane and a row are.
+func (d diagram) X(lane string) int { return laneWidth/2 + laneWidth*slices.Index(d.Lanes, lane) }
+func (d diagram) Y(row int) int     { return laneHead + rowHeight*(row+1) }
+
+func (d diagram) Left(m message) int { return min(d.X(m.From), d.X(m.To)) }
+func (d diagram) Width() int         { return laneWidth*len(d.Lanes) + overhang }
+func (d diagram) Height() int        { return d.Y(len(d.Messages)) }
+
+// Dead is where the lane of a replica that fell silent ends, or 0.
+func (d diagram) Dead(lane string) (y int) {
+	for row, m := range d.Messages {
+		if m.touches(lane) && d.fellSilent(lane) {
+			y = d.Y(row) + rowHeight/2
+		}
+	}
+	return y
+}
+
+func shorten(label string) string {
+	if runes := []rune(label); len(runes) > maxLabel {
+		return string(runes[:maxLabel-1]) + "…"
 	}
 	return label
 }
@@ -87,9 +75,9 @@ func shorten(label string, most int) string {
 // arrived at one is seen by the first thing that it did.
 func (a attempt) messages() (rows []message) {
 	ask := func(from, to, label string) {
-		rows = append(rows, message{Kind: "ask", from: from, to: to, Full: label})
+		rows = append(rows, message{Kind: "ask", From: from, To: to, Label: label})
 	}
-	door := client
+	door, arrival := client, "POST"
 	if a.Door == stack.Nginx {
 		ask(client, stack.Nginx, a.What)
 		door = stack.Nginx
@@ -97,35 +85,24 @@ func (a attempt) messages() (rows []message) {
 	arrived := map[string]bool{}
 	for _, c := range a.grouped() {
 		if !arrived[c.Replica] {
-			label := "POST"
-			switch {
-			case len(arrived) == 0:
-			case a.Door == stack.Nginx:
-				label = "passed on"
-			default:
-				label = "the same request"
-			}
-			ask(door, c.Replica, label)
-			arrived[c.Replica] = true
-		}
-		if c.Failed {
-			c.Name += " ✕"
+			ask(door, c.Replica, arrival)
+			arrived[c.Replica], arrival = true, "passed on"
 		}
 		if c.To != "" {
 			ask(c.Replica, c.To, c.Name+" · "+brief(c.Took))
 		}
 	}
-	if !a.Done {
-		return rows
+	if a.Done {
+		answer := message{Kind: "answer", From: a.Door, To: client, Label: a.Outcome()}
+		if arrived[a.ServedBy] {
+			answer.From = a.ServedBy
+		}
+		if a.Status == 0 {
+			answer.Kind = "lost"
+		}
+		rows = append(rows, answer)
 	}
-	answer := message{Kind: "answer", from: a.Door, to: client, Full: a.Outcome()}
-	if arrived[a.ServedBy] {
-		answer.from = a.ServedBy
-	}
-	if a.Status == 0 {
-		answer.Kind = "lost"
-	}
-	return append(rows, answer)
+	return rows
 }
 
 // grouped makes one call of those that follow each other from one replica to PostgreSQL, and names
@@ -133,47 +110,41 @@ func (a attempt) messages() (rows []message) {
 func (a attempt) grouped() (rows []call) {
 	for _, c := range a.Calls {
 		c.Name = a.name(c)
+		if c.Failed {
+			c.Name += " ✕"
+		}
 		last := len(rows) - 1
-		if last < 0 || c.To != stack.Postgres || rows[last].To != c.To || rows[last].Replica != c.Replica {
+		switch {
+		case last < 0 || c.To != stack.Postgres || rows[last].To != c.To || rows[last].Replica != c.Replica:
 			rows = append(rows, c)
-			continue
+		default:
+			if !slices.Contains(strings.Split(rows[last].Name, ", "), c.Name) {
+				rows[last].Name += ", " + c.Name
+			}
+			rows[last].Took = max(rows[last].Took, c.Began.Add(c.Took).Sub(rows[last].Began))
 		}
-		group := &rows[last]
-		if !slices.Contains(strings.Split(group.Name, ", "), c.Name) {
-			group.Name += ", " + c.Name
-		}
-		group.Failed = group.Failed || c.Failed
-		group.Took = max(group.Took, c.Began.Add(c.Took).Sub(group.Began))
 	}
 	return rows
 }
 
 // name translates what the drivers call their questions.
 func (a attempt) name(c call) string {
+	later := func(other call) bool {
+		return other.Replica == c.Replica && other.To == stack.Redis && other.Began.After(c.Began)
+	}
 	switch {
 	case c.To == stack.PSP:
 		return "charge"
 	case c.To == stack.Redis && c.Name == "set":
 		return "acquire"
-	case c.To == stack.Redis && strings.HasPrefix(c.Name, "eval"):
-		return a.script(c)
-	}
-	return c.Name
-}
-
-// script says which of the scripts it was: the last one of a replica finishes the record.
-func (a attempt) script(c call) string {
-	isLast := !slices.ContainsFunc(a.Calls, func(other call) bool {
-		return other.Replica == c.Replica && other.To == stack.Redis && other.Began.After(c.Began)
-	})
-	switch {
-	case !isLast:
+	case c.To != stack.Redis || !strings.HasPrefix(c.Name, "eval"):
+		return c.Name
+	// It is a script. The last one of the replica that answers finishes the record.
+	case !a.Done || a.ServedBy != c.Replica || slices.ContainsFunc(a.Calls, later):
 		return "renew lease"
-	case a.Lost() != "" && a.ServedBy == c.Replica:
+	case a.Lost() != "":
 		return "keep answer: refused"
-	case !a.Done || a.ServedBy != c.Replica:
-		return "renew lease"
-	case a.Status < 500 && a.Status != 0:
+	case a.Status < 500:
 		return "keep answer"
 	}
 	return "release"

@@ -3,8 +3,8 @@
 // the provider's audit list and the switchboard, and reads the tiers of one key (package tiers).
 // For the sequence diagrams the replicas send it their traces.
 //
-// Data flows one way: buttons and traces change the console's state, sections of the page are
-// rendered from it, and those that have changed are sent to each open page.
+// Data flows one way: buttons and traces change the console's state, the page is rendered from it,
+// and sent to each open browser whenever it has changed.
 //
 // `stack watch` is another client of the same shop, for a terminal: see [Watch].
 //

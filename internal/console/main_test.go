@@ -3,8 +3,8 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -33,15 +33,22 @@ type fakeBoard struct {
 	faults   []string
 }
 
-func (b *fakeBoard) Do(_ context.Context, verb string, args ...string) (string, error) {
+// tellingBoard tells out what it does.
+type tellingBoard struct {
+	*fakeBoard
+	out io.Writer
+}
+
+func (b tellingBoard) Do(_ context.Context, verb string, args ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	command := strings.Join(append([]string{verb}, args...), " ")
 	if command == "kill pspsim" {
-		return "", errors.New("it is not running")
+		return errors.New("it is not running")
 	}
 	b.done = append(b.done, command)
-	return command + ": done in 0.1 s\n", nil
+	_, err := fmt.Fprintln(b.out, command+": done in 0.1 s")
+	return err
 }
 
 func (b *fakeBoard) Status(context.Context) ([]stack.ServiceStatus, []string, error) {
@@ -70,22 +77,31 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	t.Cleanup(door.Close)
 	page := httptest.NewUnstartedServer(nil)
 	board := &fakeBoard{}
-	s := New(Config{
+	ctx, stop := context.WithCancel(context.Background())
+	s := New(ctx, Config{
 		Addr:  page.Listener.Addr().String(),
 		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
 		Servers: func(context.Context) tiers.Servers {
 			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
 		},
-		Do: board.Do, Status: board.Status, Lease: time.Second, Log: slog.New(slog.DiscardHandler),
+		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
 	})
 	page.Config.Handler = s.Handler()
 	page.Start()
 	t.Cleanup(func() {
 		page.Close()
-		s.Close()
+		stop()
+		s.background.Wait()
+		s.shop.client.CloseIdleConnections()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return &testConsole{Server: s, t: t, board: board, http: page}
+}
+
+// now is what the console knows.
+func (c *testConsole) now() (now state) {
+	c.change(func(is *state) { now = *is })
+	return now
 }
 
 // send sends a request to the console with these headers, and returns status and body.

@@ -2,20 +2,33 @@ package console
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/wait"
 )
+
+// paintInterval is how soon a page shows what has changed.
+const paintInterval = 150 * time.Millisecond
 
 //go:embed page
 var files embed.FS
 
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"n": func(x float64) string { return fmt.Sprintf("%.1f", x) }, "short": short, "money": money, "join": strings.Join, "verb": verb,
+		"short": short, "brief": brief, "shorten": shorten, "money": money, "join": strings.Join,
+		"n":     func(x float64) string { return fmt.Sprintf("%.1f", x) },
+		"verb":  func(command string) string { return strings.Fields(command)[0] },
+		"title": func(name string) string { return titles[name] },
+		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
 	}).ParseFS(files, "page/*.html"))
 	static = http.StripPrefix("/static/", http.FileServerFS(files))
 )
@@ -23,66 +36,66 @@ var (
 // short is the beginning of a hash or an ID.
 func short(s string) string { return s[:min(len(s), 10)] }
 
-// verb is the first word of a command, for its button.
-func verb(command string) string { return strings.Fields(command)[0] }
-
 func money(minor int64, currency string) string {
 	return fmt.Sprintf("%d.%02d %s", minor/100, minor%100, currency)
 }
 
-// servePage answers with what does not change; the stream of events brings the rest.
+// render makes the page, or a part of it, of what is known now.
+func (s *Server) render(name string) string {
+	var html strings.Builder
+	s.change(func(now *state) {
+		err := templates.ExecuteTemplate(&html, name, map[string]any{
+			"Now": now, "Layouts": layouts, "Arrows": arrows, "Services": services, "Board": board, "Demos": demos,
+			"API": s.cfg.Doors[stack.Nginx],
+		})
+		if err != nil {
+			slog.Error("page not rendered", "cause", err)
+		}
+	})
+	return html.String()
+}
+
 func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	err := templates.ExecuteTemplate(w, "page.html", map[string]any{
-		"Board": board, "Shopper": shopperButtons, "Tokens": tokens, "Demos": demos, "API": s.cfg.Doors[stack.Nginx],
+	_, _ = io.WriteString(w, s.render("page.html")) // the browser may be gone
+}
+
+// serveEvents sends a page what it shows, whenever that has changed (HTML Living Standard,
+// "Server-sent events").
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	s.background.Go(func() { s.keepLooking(r.Context()) }) // nobody looks if there is no page
+	w.Header().Set("Content-Type", "text/event-stream")
+	for shown := ""; ; {
+		if now := s.render("main.html"); now != shown {
+			shown = now
+			data, _ := json.Marshal(shown) // on one line, as an event needs it
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
+				return // the page is gone
+			}
+		}
+		if http.NewResponseController(w).Flush() != nil || wait.Pause(r.Context(), paintInterval) != nil {
+			return
+		}
+	}
+}
+
+// guard refuses what a page from elsewhere sends: another Origin, or, after DNS rebinding, another
+// Host. A program sends no Origin. The headers keep the page from being framed, and from loading
+// anything that is not ours.
+func guard(addr string, next http.Handler) http.Handler {
+	_, port, _ := net.SplitHostPort(addr)
+	own := map[string]bool{addr: true, net.JoinHostPort("localhost", port): true}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if !own[r.Host] || (origin != "" && origin != "http://"+r.Host) {
+			http.Error(w, "The console answers its own page only, at http://"+addr, http.StatusForbidden)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
 	})
-	if err != nil {
-		s.cfg.Log.Warn("page not sent", "cause", err)
-	}
-}
-
-// sections are the parts of the page that change.
-func (s *Server) sections() []patch {
-	now := s.seen.now()
-	list := []patch{
-		s.section("picture", "picture.html", "", s.pictureOf(now.health)),
-		s.section("summary", "summary.html", "", now.health),
-		s.section("story", "story.html", "", s.story.now()),
-		s.section("mails", "mails.html", "", now.mails),
-		s.section("tiers-key", "tierskey.html", "", now.view), // apart, because a button must not change under the mouse
-		s.section("tiers", "tiers.html", "", now.view),
-	}
-	for _, row := range board {
-		if row.Service != "" {
-			state, note := now.health.stateOf(row.Service)
-			list = append(list, s.section("state-"+row.Service, "state.html", "", map[string]string{"Name": row.Service, "State": state, "Note": note}))
-		}
-	}
-	for _, a := range s.journal.now() {
-		list = append(list, s.section(fmt.Sprintf("attempt-%d", a.ID), "attempt.html", "attempts-"+a.By, a))
-	}
-	return list
-}
-
-func (s *Server) section(id, name, into string, data any) patch {
-	var html strings.Builder
-	if err := templates.ExecuteTemplate(&html, name, data); err != nil {
-		s.cfg.Log.Error("section not rendered", "section", id, "cause", err)
-	}
-	return patch{ID: id, HTML: html.String(), Into: into}
-}
-
-// Wrong says in a few words what is not as it should be.
-func (h health) Wrong() (wrong []string) {
-	for _, name := range services {
-		if status, known := h.Services[name]; known && status.State != "ready" {
-			wrong = append(wrong, titles[name]+" "+status.State)
-		}
-	}
-	for _, c := range arrows {
-		for _, fault := range h.Faults[c] {
-			wrong = append(wrong, titles[c.from]+" → "+titles[c.to]+": "+fault)
-		}
-	}
-	return wrong
 }

@@ -1,11 +1,8 @@
 package console
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
@@ -20,16 +17,13 @@ const (
 // connection is an arrow of the picture.
 type connection struct{ from, to string }
 
-// layout says where the nodes of the picture are, and what is to be seen there now. There are two:
-// for wide and for narrow pages.
+// layout says where the nodes and arrows of the picture are. There are two: for wide and for narrow
+// pages.
 type layout struct {
 	Name       string
 	Size, Node point               // of the picture, and of each node
-	nodes      map[string]point    // centres
+	Nodes      map[string]point    // centres
 	spots      map[connection]spot // of arrows that cross each other, so that their labels do not meet
-
-	Nodes  []node
-	Arrows []arrow
 }
 
 // spot is where on an arrow its label and its faults are: 0 is its beginning, 1 its end. Both are
@@ -39,14 +33,14 @@ type spot struct{ label, fault float64 }
 type point struct{ X, Y float64 }
 
 var layouts = []layout{
-	{Name: "wide", Size: point{1060, 420}, Node: point{132, 56}, nodes: map[string]point{
+	{Name: "wide", Size: point{1060, 420}, Node: point{132, 56}, Nodes: map[string]point{
 		clients: {72, 210}, stack.Nginx: {286, 210}, stack.API1: {506, 96}, stack.API2: {506, 324},
 		stack.Redis: {796, 50}, stack.Postgres: {796, 210}, stack.PSP: {796, 370}, stream: {982, 130},
 	}, spots: map[connection]spot{
 		{stack.API1, stack.Redis}: {.42, .78}, {stack.API1, stack.Postgres}: {.38, .78}, {stack.API1, stack.PSP}: {.16, .74},
 		{stack.API2, stack.PSP}: {.42, .78}, {stack.API2, stack.Postgres}: {.38, .78}, {stack.API2, stack.Redis}: {.16, .74},
 	}},
-	{Name: "narrow", Size: point{360, 676}, Node: point{112, 56}, nodes: map[string]point{
+	{Name: "narrow", Size: point{360, 676}, Node: point{112, 56}, Nodes: map[string]point{
 		clients: {180, 36}, stack.Nginx: {180, 152}, stack.API1: {86, 276}, stack.API2: {274, 276},
 		stack.Redis: {62, 446}, stack.Postgres: {180, 522}, stack.PSP: {298, 446}, stream: {180, 640},
 	}, spots: map[connection]spot{
@@ -61,91 +55,54 @@ var titles = map[string]string{
 	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream", stack.Mail: "mail",
 }
 
-// arrows of the picture, in the order in which they are drawn.
-var arrows = []connection{
-	{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.Nginx, stack.API2},
-	{stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP},
-	{stack.API2, stack.Redis}, {stack.API2, stack.Postgres}, {stack.API2, stack.PSP},
-	{stack.Postgres, stream},
-}
+var (
+	// breakable are the connections that the switchboard can break.
+	breakable = []connection{
+		{stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP},
+		{stack.API2, stack.Redis}, {stack.API2, stack.Postgres}, {stack.API2, stack.PSP},
+		{stack.Nginx, stack.API1}, {stack.Nginx, stack.API2},
+	}
+	// arrows of the picture, in the order in which they are drawn.
+	arrows = append([]connection{{clients, stack.Nginx}, {stack.Postgres, stream}}, breakable...)
+)
 
-// health is what the switchboard last said.
-type health struct {
-	Services map[string]stack.ServiceStatus
-	Faults   map[connection][]string // such as "partition", "slow-200ms"
-	Backlog  int64                   // events that are not yet published
-	Error    string                  // why nothing is known
-}
-
-type node struct {
-	Title, State, Note string
-	Service            bool
-	At                 point // top left corner
-}
-
-type arrow struct {
-	Name             string // such as "api-1 to Redis"
-	From, To         point
-	Open             int     // requests in flight
-	Rate             float64 // per second
-	Faults           []string
-	LabelAt, FaultAt point
-	Down             float64 // how far below that the faults are
-}
-
-// picture is what the template draws, and says to those who do not see it.
-type picture struct {
-	health
-	Layouts []layout
-}
-
-// pictureOf draws what is known now.
-func (s *Server) pictureOf(h health) picture {
-	open := s.inFlight()
-	p := picture{health: h}
-	for _, l := range layouts {
-		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
-			at := l.nodes[name]
-			state, note := h.stateOf(name)
-			l.Nodes = append(l.Nodes, node{titles[name], state, note, name != clients && name != stream,
-				point{at.X - l.Node.X/2, at.Y - l.Node.Y/2}})
+// Open is how many of the console's own requests on a connection have no answer yet.
+func (now *state) Open(c connection) (open int) {
+	for _, a := range now.Attempts {
+		if a.isOn(c) {
+			open++
 		}
-		for _, c := range arrows {
-			a := l.arrow(c)
-			a.Open, a.Rate, a.Faults = open[c], s.flows.rate(c), h.Faults[c]
-			l.Arrows = append(l.Arrows, a)
-		}
-		p.Layouts = append(p.Layouts, l)
 	}
-	return p
+	return open
 }
 
-// stateOf says how a node is: ready, not ready, paused, stopped, or unknown.
-func (h health) stateOf(name string) (state, note string) {
-	switch name {
-	case clients:
-		return "ready", "shoppers"
-	case stream:
-		state, _ = h.stateOf(stack.Redis)
-		return state, fmt.Sprintf("%d waiting", h.Backlog)
-	}
-	status, known := h.Services[name]
-	if !known {
-		return "unknown", "unknown"
-	}
-	return strings.ReplaceAll(status.State, " ", "-"), status.State
+// Name is such as "api-1 to Redis".
+func (c connection) Name() string { return titles[c.from] + " to " + titles[c.to] }
+
+// State says how a node is: ready, not ready, paused, stopped, or unknown.
+func (h health) State(node string) string { return cmp.Or(h.Services[node].State, "unknown") }
+
+// Corner is the top left one of a node.
+func (l layout) Corner(centre point) point {
+	return point{centre.X - l.Node.X/2, centre.Y - l.Node.Y/2}
 }
 
-// arrow goes from edge to edge of two nodes.
-func (l layout) arrow(c connection) arrow {
-	from, to := l.nodes[c.from], l.nodes[c.to]
-	a := arrow{Name: titles[c.from] + " to " + titles[c.to], From: l.leave(from, to), To: l.leave(to, from)}
+// place is where an arrow is: from edge to edge of two nodes.
+type place struct {
+	From, To, Label, Fault point
+	Down                   float64 // how far below their point the faults are
+}
+
+// Place puts an arrow into the picture.
+func (l layout) Place(c connection) place {
+	from, to := l.Nodes[c.from], l.Nodes[c.to]
+	p := place{From: l.leave(from, to), To: l.leave(to, from)}
 	at, crossed := l.spots[c]
 	if !crossed {
-		at, a.Down = spot{.5, .5}, 28
+		at, p.Down = spot{.5, .5}, 28
 	}
-	a.LabelAt, a.FaultAt = between(a.From, a.To, at.label), between(a.From, a.To, at.fault)
-	return a
+	p.Label, p.Fault = between(p.From, p.To, at.label), between(p.From, p.To, at.fault)
+	return p
 }
 
 // leave is where the line from one centre to another leaves the first node.
@@ -155,21 +112,3 @@ func (l layout) leave(from, to point) point {
 }
 
 func between(a, b point, t float64) point { return point{a.X + (b.X-a.X)*t, a.Y + (b.Y-a.Y)*t} }
-
-// inFlight counts the console's own requests that have no answer yet, at the replica that was last
-// seen working on them.
-func (s *Server) inFlight() map[connection]int {
-	open := map[connection]int{}
-	for _, a := range s.journal.now() {
-		if a.Done {
-			continue
-		}
-		if a.Door == stack.Nginx {
-			open[connection{clients, stack.Nginx}]++
-		}
-		if worker := a.worker(); worker != "" {
-			open[connection{stack.Nginx, worker}]++
-		}
-	}
-	return open
-}

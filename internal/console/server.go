@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency/transport"
@@ -21,6 +21,8 @@ const (
 	headerTimeout = 5 * time.Second
 	// answerTimeout is longer than nginx waits for a payment: the server has to give up first.
 	answerTimeout = 100 * time.Second
+	// retryTimeout bounds a request that is sent until it is answered.
+	retryTimeout = 30 * time.Second
 )
 
 // Config is what a console works with.
@@ -31,43 +33,65 @@ type Config struct {
 	Doors map[string]string
 	// Servers returns where the tiers are now.
 	Servers func(context.Context) tiers.Servers
-	// Do applies a command of the switchboard, such as "kill", "api-1", and returns what it printed
-	// when it has taken effect.
-	Do func(ctx context.Context, verb string, args ...string) (said string, err error)
-	// Status says how each service is, and which faults are in force, such as
-	// "api-1 → redis: partition".
-	Status func(context.Context) ([]stack.ServiceStatus, []string, error)
-	// Lease is the replicas' IDEMPOTENCY_LEASE.
-	Lease time.Duration
-	Log   *slog.Logger
+	// Board returns the deployment as it is now. It tells out what it has done.
+	Board func(out io.Writer) (Switchboard, error)
+}
+
+// Switchboard is what the console needs of a [stack.Stack].
+type Switchboard interface {
+	Do(ctx context.Context, verb string, args ...string) error
+	Status(context.Context) (services []stack.ServiceStatus, faults []string, err error)
 }
 
 // Server is the console. Safe for concurrent use.
 type Server struct {
-	cfg     Config
-	pages   atomic.Int64 // that are open
-	journal journal
-	flows   flows
-	seen    guarded[seen]
-	bought  guarded[purchase] // the last one
-	story   guarded[story]
+	cfg   Config
+	mu    sync.Mutex
+	state state
 
 	shop    shop // sends once
 	patient shop // retries as a client should
 
-	stopping   context.Context // ends when the server stops
-	stop       context.CancelFunc
+	stopping   context.Context // ends what runs in the background
 	background sync.WaitGroup
 }
 
-// New prepares a console. Close it after use.
-func New(cfg Config) *Server {
+// Run serves the console of the local deployment in a folder until ctx ends. Each question and
+// command reads the deployment's state anew: other commands change it, too.
+func Run(ctx context.Context, dir string) error {
+	now := func(out io.Writer) (*stack.Stack, error) { return stack.New(stack.Options{Dir: dir, Out: out}) }
+	it, err := now(nil)
+	if err != nil {
+		return err
+	}
+	cfg := Config{Addr: it.Addr(stack.Console), Doors: map[string]string{stack.Nginx: it.URL()}}
+	for _, replica := range stack.Replicas {
+		cfg.Doors[replica] = "http://" + it.Addr(replica)
+	}
+	cfg.Board = func(out io.Writer) (Switchboard, error) { return now(out) }
+	cfg.Servers = func(ctx context.Context) (servers tiers.Servers) {
+		if it, err := now(nil); err == nil {
+			servers = tiers.Of(ctx, it)
+		}
+		return servers
+	}
+	s := New(ctx, cfg)
+	defer s.background.Wait()
+	server := &http.Server{Addr: cfg.Addr, Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
+		BaseContext: func(net.Listener) context.Context { return ctx }} // so that streams of events end with us
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the console: %w", err)
+	}
+	return nil
+}
+
+// New makes a console that works until ctx ends.
+func New(ctx context.Context, cfg Config) *Server {
 	wire := &http.Transport{}
-	s := &Server{cfg: cfg, flows: flows{seconds: map[int64]map[connection]int{}},
+	return &Server{cfg: cfg, stopping: ctx, state: state{published: -1, flows: map[int64]map[connection]int{}},
 		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
-		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}}, cfg.Doors}}
-	s.stopping, s.stop = context.WithCancel(context.Background())
-	return s
+		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}, Timeout: retryTimeout}, cfg.Doors}}
 }
 
 // Handler answers the page and its buttons.
@@ -76,40 +100,26 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.Handle("GET /static/", static)
 	mux.HandleFunc("GET /events", s.serveEvents)
-	mux.HandleFunc("POST /board", s.serveBoard)
-	mux.HandleFunc("POST /mend", s.serveMend)
-	mux.HandleFunc("POST /shopper", s.serveShopper)
-	mux.HandleFunc("POST /demo", s.serveDemo)
-	mux.HandleFunc("POST /key", s.serveKey)
+	mux.Handle("POST /board", button(s.breakIt))
+	mux.Handle("POST /mend", button(s.mendIt))
+	mux.Handle("POST /shopper", button(s.shopIt))
+	mux.Handle("POST /demo", button(s.demonstrate))
+	mux.Handle("POST /key", button(s.lookAt))
 	mux.HandleFunc("POST /v1/traces", s.serveTraces)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	return guard(s.cfg.Addr, mux)
 }
 
-// serveKey shows a key in the key view.
-func (s *Server) serveKey(w http.ResponseWriter, r *http.Request) {
-	key := r.PostFormValue("key")
-	s.showKey(r.Context(), key)
-	respond(w, "Shown: key "+key, nil)
-}
+// button does what a form of the page is for, and returns what the page says about it.
+type button func(ctx context.Context, form url.Values) (said string, err error)
 
-// Serve answers on listener until ctx ends, and closes it.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	defer s.Close()
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return s.stopping }, // so that streams of events end with us
-		ErrorLog:    slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn)}
-	s.background.Go(func() { s.keepLooking(s.stopping) })
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the console: %w", err)
+func (press button) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm() // what cannot be read is no button
+	// A page that is closed must not leave a command half done.
+	said, err := press(context.WithoutCancel(r.Context()), r.PostForm)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
 	}
-	return nil
-}
-
-// Close ends what runs in the background.
-func (s *Server) Close() {
-	s.stop()
-	s.background.Wait()
-	s.shop.client.CloseIdleConnections()
+	_, _ = fmt.Fprintln(w, said) // the browser may be gone
 }

@@ -1,14 +1,140 @@
 package console
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"slices"
+	"net/url"
+	"strings"
 
 	"github.com/oncepay/oncepay/internal/stack"
 )
+
+// apiKey is the demo account's, which everybody knows.
+const apiKey = "sk_test_demo"
+
+// shop is the public API as a shopper uses it. It retries nothing by itself, unless its HTTP client
+// does. Safe for concurrent use.
+type shop struct {
+	client *http.Client
+	doors  map[string]string // base URLs by the names of nginx and the replicas
+}
+
+// purchase is a payment that can be sent again.
+type purchase struct{ Order, Key, Token string }
+
+func (p purchase) path() string { return "/v1/orders/" + p.Order + "/payments" }
+
+func (p purchase) body() any {
+	return map[string]any{"method": map[string]string{"type": "card", "token": p.Token}}
+}
+
+// answer is what a request came to. The body is kept whole: a replay has to be the same bytes.
+type answer struct {
+	Status     int    // 0: there was none
+	ID         string // of a resource
+	Code       string // of a problem
+	Body       []byte
+	ServedBy   string
+	Replay     bool
+	RetryAfter string
+}
+
+// String is such as "409 out_of_stock".
+func (a answer) String() string {
+	if a.Status == 0 {
+		return "no answer"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Code))
+}
+
+// isFinal reports whether a client stops asking.
+func (a answer) isFinal() bool {
+	return a.Status > 0 && a.Status < http.StatusInternalServerError && a.Status != http.StatusTooManyRequests &&
+		(a.Status != http.StatusConflict || a.RetryAfter == "")
+}
+
+// send sends a request through a door, with what is not empty of a key and a trace.
+func (s shop) send(ctx context.Context, door, method, path, key, trace string, body any) (answer, error) {
+	var content bytes.Buffer
+	if body != nil {
+		_ = json.NewEncoder(&content).Encode(body) // strings and integers: never fails
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, &content)
+	if err != nil {
+		return answer{}, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + apiKey}, "Content-Type": {"application/json"}}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	if trace != "" {
+		req.Header.Set("Traceparent", "00-"+trace+"-"+trace[:16]+"-01")
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer: %w", err)
+	}
+	var has struct{ ID, Code string }
+	_ = json.Unmarshal(raw, &has) // what is neither a resource nor a problem has none
+	return answer{resp.StatusCode, has.ID, has.Code, raw, resp.Header.Get("X-Served-By"),
+		resp.Header.Get("X-Idempotent-Replay") == "true", resp.Header.Get("Retry-After")}, nil
+}
+
+// call is send through nginx for an answer that has to be a success.
+func (s shop) call(ctx context.Context, method, path, key string, body any) (answer, error) {
+	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
+	if err == nil && a.Status >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: %s", method, path, a)
+	}
+	return a, err
+}
+
+// open puts a product on the shelf, whose price is in cents, and returns a cart with one.
+func (s shop) open(ctx context.Context, sku, name string, price, stock int) (one any, err error) {
+	_, err = s.call(ctx, http.MethodPut, "/v1/products/"+sku, "",
+		map[string]any{"name": name, "price": map[string]any{"amount": price, "currency": "USD"}, "stock": stock})
+	if err != nil {
+		return nil, err
+	}
+	customer, err := s.customer(ctx)
+	return cart(customer, sku, 1), err
+}
+
+// customer makes one whose mails nobody else gets.
+func (s shop) customer(ctx context.Context) (id string, err error) {
+	key := newKey("customer")
+	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key,
+		map[string]string{"name": "Ada", "email": key + "@example.com"})
+	return made.ID, err
+}
+
+// order makes a customer and an order of two shirts, and returns how it will be paid.
+func (s shop) order(ctx context.Context, key, token string) (purchase, error) {
+	customer, err := s.customer(ctx)
+	if err != nil {
+		return purchase{}, err
+	}
+	made, err := s.call(ctx, http.MethodPost, "/v1/orders", newKey("order"), cart(customer, "tee-black", 2))
+	return purchase{made.ID, key, token}, err
+}
+
+func cart(customer, sku string, quantity int) any {
+	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
+}
+
+// newKey makes a key that a person can tell from others.
+func newKey(what string) string { return what + "-" + strings.ToLower(rand.Text()[:8]) }
 
 // Who sends requests.
 const (
@@ -16,81 +142,57 @@ const (
 	demonstration = "demonstration"
 )
 
-type card struct{ Token, Means string }
-
-// tokens are the cards that the shopper may use, with what the provider does.
-var tokens = []card{
-	{"tok_visa", "approved"},
-	{"tok_mastercard", "approved"},
-	{"tok_slow_8s", "charged at once, answered after 8 s"},
-	{"tok_slow_20s", "charged at once, answered after 20 s"},
-	{"tok_declined", "declined"},
-	{"tok_insufficient_funds", "declined: insufficient funds"},
-	{"tok_charged_no_answer", "charged, and no answer the first time"},
-	{"tok_charged_silent", "charged, no answer the first time, no event"},
-	{"tok_error_first", "fails once before it charges"},
-}
-
-// shopperButtons are what the shopper can do, with what the page says about it.
-var shopperButtons = []struct{ Name, Label, Hint string }{
-	{"pay", "Order and pay", "a new order, a new key"},
-	{"retry", "Retry", "the same request, the same key"},
-	{"double", "Double click", "a new order, its payment twice at once"},
-	{"other-card", "Same key, other card", "another request under the same key"},
-	{"other-replica", "Retry through the other replica", "past nginx, to the one that did not get it first"},
-}
-
-// serveShopper presses a button of the shopper. It does not wait for the answers to the payments:
-// the journal gets them.
-func (s *Server) serveShopper(w http.ResponseWriter, r *http.Request) {
-	button, token := r.PostFormValue("button"), r.PostFormValue("token")
-	if !slices.ContainsFunc(tokens, func(c card) bool { return c.Token == token }) {
-		http.Error(w, "There is no such card.", http.StatusBadRequest)
-		return
-	}
-	var err error
-	p, door, what, times := s.bought.now(), stack.Nginx, "retry", 1
+// shopIt presses a button of the shopper. It does not wait for the answers to the payments: the
+// attempts get them.
+func (s *Server) shopIt(ctx context.Context, form url.Values) (said string, err error) {
+	button, token := form.Get("button"), form.Get("token")
+	var p purchase
+	var first string // replica
+	s.change(func(now *state) { p, first = now.bought, now.firstWorker(now.bought.Key) })
+	door, what, times := stack.Nginx, "retry", 1
 	switch button {
 	case "pay":
 		what = "pay with " + token
-		p, err = s.buy(r.Context(), token)
+		p, err = s.buy(ctx, token)
 	case "double":
 		what, times = "double click", 2
-		p, err = s.buy(r.Context(), token)
+		p, err = s.buy(ctx, token)
 	case "other-card":
 		what = "same key, other card"
-		if p.Token = "tok_mastercard"; p.Token == s.bought.now().Token {
+		if p.Token == "tok_mastercard" {
 			p.Token = "tok_visa"
+		} else {
+			p.Token = "tok_mastercard"
 		}
 	case "other-replica": // the one that did not get it first
 		door = stack.API2
-		if s.journal.firstWorker(p.Key) == door {
+		if first == door {
 			door = stack.API1
 		}
 	case "retry":
 	default:
-		http.Error(w, "There is no such button.", http.StatusBadRequest)
-		return
+		err = errors.New("there is no such button")
 	}
-	if err == nil && p.Key == "" {
-		err = errors.New("there is no payment yet: order and pay first")
+	switch {
+	case err != nil:
+		return "", err
+	case p.Key == "":
+		return "", errors.New("there is no payment yet: order and pay first")
 	}
-	for i := 0; i < times && err == nil; i++ {
+	for range times {
 		s.background.Go(func() { _, _ = s.pay(s.stopping, you, what, door, p) })
 	}
-	respond(w, fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), err)
+	return fmt.Sprintf("Sent to %s: %s, %s, key %s", door, what, p.Token, p.Key), nil
 }
 
 // buy places an order, and remembers how it will be paid: it can be sent again.
-func (s *Server) buy(ctx context.Context, token string) (purchase, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
-	defer cancel()
+func (s *Server) buy(ctx context.Context, token string) (p purchase, err error) {
 	if remedy := s.look(ctx).Services[stack.Nginx].Remedy; remedy != "" {
-		return purchase{}, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
+		return p, fmt.Errorf("nobody can order while nginx does not run: stack %s", remedy)
 	}
-	p, err := s.patient.order(ctx, newKey("pay"), token)
+	p, err = s.patient.order(ctx, newKey("pay"), token)
 	if err == nil {
-		s.bought.change(func(last *purchase) { *last = p })
+		s.change(func(now *state) { now.bought = p })
 		s.showKey(ctx, p.Key)
 	}
 	return p, err

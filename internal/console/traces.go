@@ -16,11 +16,9 @@ import (
 	"github.com/oncepay/oncepay/internal/stack"
 )
 
-// maxTraces bounds one export, in bytes. A replica sends at most 512 spans at a time.
-const maxTraces = 8 << 20
-
-// webhookRoute is where the provider sends its events.
-const webhookRoute = "/v1/webhooks/psp"
+// systems are the servers that a replica asks, by what OpenTelemetry calls their databases. The
+// provider has none.
+var systems = map[string]string{"redis": stack.Redis, "postgresql": stack.Postgres, "": stack.PSP}
 
 // noise are the names of what a driver of PostgreSQL does by itself: it takes a connection out of
 // its pool, or announces what follows.
@@ -29,7 +27,7 @@ var noise = regexp.MustCompile(`(?i)^(begin$|connect$|pool\.acquire$|batch|prepa
 // serveTraces takes spans over OTLP/HTTP. An ExportTraceServiceRequest has the fields of TracesData
 // (opentelemetry-proto, trace_service.proto).
 func (s *Server) serveTraces(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTraces))
+	raw, err := io.ReadAll(r.Body)
 	var data traces.TracesData
 	if err != nil || proto.Unmarshal(raw, &data) != nil {
 		http.Error(w, "this takes OTLP as protobuf", http.StatusBadRequest)
@@ -59,53 +57,40 @@ func attributes(list []*common.KeyValue) map[string]string {
 // says nothing about a connection.
 func (s *Server) note(span *traces.Span, replica string) {
 	has := attributes(span.Attributes)
-	began := instant(span.StartTimeUnixNano)
+	began, ended := int64(span.StartTimeUnixNano), int64(span.EndTimeUnixNano) //nolint:gosec // until the year 2262
 	c := call{
-		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name, Began: began,
-		Took:   instant(span.EndTimeUnixNano).Sub(began),
+		Span: hex.EncodeToString(span.SpanId), Replica: replica, Name: span.Name,
+		Began: time.Unix(0, began), Took: time.Duration(ended - began),
 		Failed: span.GetStatus().GetCode() == traces.Status_STATUS_CODE_ERROR,
 	}
 	switch span.Kind {
 	case traces.Span_SPAN_KIND_SERVER:
-		c.Result = has["idempotency.result"]
+		c.Name = has["idempotency.result"]
 	case traces.Span_SPAN_KIND_CLIENT:
-		c.To = target(has)
+		c.To = systems[cmp.Or(has["db.system.name"], has["db.system"])]
 		sentAgain := strings.HasPrefix(span.GetStatus().GetMessage(), "NOSCRIPT") // the script itself comes next
-		if c.To == "" || sentAgain || (c.To == stack.Postgres && noise.MatchString(c.Name)) {
+		if sentAgain || (c.To == stack.Postgres && noise.MatchString(c.Name)) {
 			return
 		}
 	default:
 		return
 	}
-	of, found := s.journal.addCall(hex.EncodeToString(span.TraceId), c)
-	if c.To != "" {
-		s.flows.add(connection{replica, c.To}, 1)
-		return
-	}
-	from := clients
-	if has["http.route"] == webhookRoute {
-		from = stack.PSP
-	}
-	if !found || of.Door == stack.Nginx {
-		s.flows.add(connection{from, stack.Nginx}, 1)
-		s.flows.add(connection{stack.Nginx, replica}, 1)
-	}
-}
-
-// target is the server that a client's span with these attributes asked, or "".
-func target(has map[string]string) string {
-	switch system := cmp.Or(has["db.system.name"], has["db.system"]); {
-	case system == "redis":
-		return stack.Redis
-	case strings.HasPrefix(system, "postgres"):
-		return stack.Postgres
-	case has["http.request.method"]+has["http.method"] != "":
-		return stack.PSP
-	}
-	return ""
-}
-
-// instant is a time of OpenTelemetry, in nanoseconds since 1970: int64 reaches to the year 2262.
-func instant(nanoseconds uint64) time.Time {
-	return time.Unix(0, int64(nanoseconds)) //nolint:gosec // see above
+	s.change(func(now *state) {
+		door := stack.Nginx
+		for _, a := range now.Attempts {
+			if a.Trace == hex.EncodeToString(span.TraceId) {
+				a.add(c)
+				door = a.Door
+			}
+		}
+		switch {
+		case c.To != "":
+			now.count(connection{replica, c.To}, 1)
+		case door == stack.Nginx:
+			if has["http.route"] != "/v1/webhooks/psp" { // the provider's events are not drawn
+				now.count(connection{clients, stack.Nginx}, 1)
+			}
+			now.count(connection{stack.Nginx, replica}, 1)
+		}
+	})
 }

@@ -38,7 +38,7 @@ func (c *testConsole) export(spans ...*traces.Span) int {
 func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
-	a := c.journal.begin(attempt{By: you, Door: stack.Nginx})
+	a := c.attempt(attempt{By: you, Door: stack.Nginx})
 	trace, err := hex.DecodeString(a.Trace)
 	require.NoError(t, err)
 	span := func(id byte, kind traces.Span_SpanKind, name string, attributes ...*common.KeyValue) *traces.Span {
@@ -55,13 +55,16 @@ func TestTraces_TellWhatAReplicaDid(t *testing.T) {
 		span(5, traces.Span_SPAN_KIND_INTERNAL, "something else"),
 	))
 	var asked []string
-	for _, call := range c.journal.now()[0].Calls {
+	for _, call := range a.Calls {
 		require.Equal(t, stack.API1, call.Replica)
 		asked = append(asked, call.To)
 	}
 	require.Equal(t, []string{"", stack.Redis, stack.Postgres, stack.PSP}, asked)
 	for _, edge := range []connection{{clients, stack.Nginx}, {stack.Nginx, stack.API1}, {stack.API1, stack.Redis}, {stack.API1, stack.Postgres}, {stack.API1, stack.PSP}} {
-		require.Eventually(t, func() bool { return c.flows.rate(edge) > 0 }, patience, 10*time.Millisecond, "%v", edge)
+		require.Eventually(t, func() (flows bool) {
+			c.change(func(now *state) { flows = now.Rate(edge) > 0 })
+			return flows
+		}, patience, 10*time.Millisecond, "%v", edge)
 	}
 }
 

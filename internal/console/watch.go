@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +19,25 @@ const (
 	shoppers = 4
 	// thinking is a shopper's pause before each order.
 	thinking = 200 * time.Millisecond
-	// headerEvery so many lines the columns are named again.
-	headerEvery = 20
 )
+
+// watcher is what the shoppers share. Safe for concurrent use.
+type watcher struct {
+	shop shop // repeats a request until it is answered
+	cart any
+
+	mu   sync.Mutex
+	out  io.Writer
+	seen map[string]int // since the last line
+}
+
+// columns of a line. Those that wait are requests without an answer.
+var columns = []string{"req/s", stack.API1, stack.API2, "paid", "replays", "retries", "errors", "waiting"}
 
 // Watch shops through the nginx at a URL until ctx ends, and writes each second what the shoppers
 // have seen.
 func Watch(ctx context.Context, url string, out io.Writer) error {
-	w, err := openShop(ctx, url)
+	w, err := openShop(ctx, url, out)
 	if err != nil {
 		return fmt.Errorf("open the shop: %w", err)
 	}
@@ -42,103 +52,72 @@ func Watch(ctx context.Context, url string, out io.Writer) error {
 			}
 		})
 	}
-	for lines := 0; wait.Pause(ctx, time.Second) == nil; lines++ {
-		if lines%headerEvery == 0 {
-			fmt.Fprintf(out, "\n%-8s %6s %6s %6s %6s %8s %8s %8s %7s %9s\n",
-				"", "req/s", "api-1", "api-2", "paid", "replays", "retries", "waiting", "errors", "slowest")
-		}
-		fmt.Fprintf(out, "%s %s\n", time.Now().Format(time.TimeOnly), w.next())
+	for wait.Pause(ctx, time.Second) == nil {
+		w.tell()
 	}
 	shopping.Wait()
 	return nil
 }
 
-// watcher is what the shoppers share. Safe for concurrent use.
-type watcher struct {
-	shop          shop // repeats a request until it is answered
-	sku, customer string
-
-	mu      sync.Mutex
-	now     second
-	waiting int // requests without an answer
-}
-
-// second is what the shoppers have seen since the last line.
-type second struct {
-	answers, paid, replays, retries, errors int
-
-	by      map[string]int // answers by replica
-	slowest time.Duration  // with all its retries
-	trouble string         // the last error
-}
-
 // openShop puts something on the shelf, and makes a customer.
-func openShop(ctx context.Context, url string) (w *watcher, err error) {
-	w = &watcher{sku: newKey("watch"), now: second{by: map[string]int{}}}
+func openShop(ctx context.Context, url string, out io.Writer) (w *watcher, err error) {
+	w = &watcher{out: out, seen: map[string]int{}}
 	w.shop = shop{&http.Client{Transport: &transport.Transport{
 		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
-		OnRetry: func(int, string, time.Duration) { w.note(func(s *second) { s.retries++ }) },
+		OnRetry: func(int, string, time.Duration) { w.count(1, "retries") },
 	}}, map[string]string{stack.Nginx: url}}
-	if err = w.shop.product(ctx, w.sku, "Watched mug", 2500, 1_000_000); err == nil {
-		w.customer, err = w.shop.customer(ctx)
-	}
+	w.cart, err = w.shop.open(ctx, newKey("watch"), "Watched mug", 2500, 1_000_000)
 	return w, err
 }
 
-func (w *watcher) note(what func(*second)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	what(&w.now)
-}
-
-// buy orders and pays, and sends the payment once more. Errors are counted where they occur.
+// buy orders and pays, and sends the payment once more.
 func (w *watcher) buy(ctx context.Context) {
 	key := rand.Text()
-	order, ok := w.post(ctx, "/v1/orders", "order-"+key, cart(w.customer, w.sku, 1))
+	order, err := w.post(ctx, "/v1/orders", "order-"+key, w.cart, "")
 	p := purchase{order.ID, "pay-" + key, "tok_visa"}
 	for range 2 {
-		if ok {
-			_, ok = w.post(ctx, p.path(), p.Key, p.body())
+		if err == nil {
+			_, err = w.post(ctx, p.path(), p.Key, p.body(), "paid")
 		}
+	}
+	if err != nil && ctx.Err() == nil {
+		w.count(1, "errors")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		fmt.Fprintln(w.out, err)
 	}
 }
 
 // post sends a request until it is answered, and counts the answer. A refusal is an error, too.
-func (w *watcher) post(ctx context.Context, path, key string, body any) (a answer, ok bool) {
-	began := time.Now()
-	w.note(func(*second) { w.waiting++ })
-	a, err := w.shop.send(ctx, stack.Nginx, http.MethodPost, path, key, "", body)
-	if err == nil && a.Status >= http.StatusBadRequest {
-		err = fmt.Errorf("POST %s: %d %s", path, a.Status, a.Code)
-	}
-	w.note(func(s *second) {
-		w.waiting--
-		switch {
-		case ctx.Err() != nil: // hung up
-		case err != nil:
-			s.errors++
-			s.trouble = err.Error()
-		default:
-			s.answers++
-			s.by[a.ServedBy]++
-			s.slowest = max(s.slowest, time.Since(began))
-			if a.Replay {
-				s.replays++
-			} else if strings.HasSuffix(path, "/payments") {
-				s.paid++
-			}
+func (w *watcher) post(ctx context.Context, path, key string, body any, column string) (answer, error) {
+	w.count(1, "waiting")
+	a, err := w.shop.call(ctx, http.MethodPost, path, key, body)
+	w.count(-1, "waiting")
+	if err == nil {
+		if a.Replay {
+			column = "replays"
 		}
-	})
-	return a, err == nil
+		w.count(1, "req/s", a.ServedBy, column)
+	}
+	return a, err
 }
 
-// next returns the second's line, and begins another second.
-func (w *watcher) next() string {
+func (w *watcher) count(n int, columns ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.now
-	w.now = second{by: map[string]int{}}
-	return strings.TrimRight(fmt.Sprintf("%6d %6d %6d %6d %8d %8d %8d %7d %6d ms  %s",
-		s.answers, s.by[stack.API1], s.by[stack.API2], s.paid, s.replays, s.retries, w.waiting, s.errors,
-		s.slowest.Milliseconds(), s.trouble), " ")
+	for _, column := range columns {
+		w.seen[column] += n
+	}
+}
+
+// tell writes the second's line, and begins another second.
+func (w *watcher) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := time.Now().Format(time.TimeOnly)
+	for _, column := range columns {
+		line += fmt.Sprintf("%5d %s", w.seen[column], column)
+	}
+	fmt.Fprintln(w.out, line)
+	w.seen = map[string]int{"waiting": w.seen["waiting"]}
 }

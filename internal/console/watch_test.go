@@ -36,21 +36,19 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"id":"`+id+`"}`)
 	}))
 	t.Cleanup(server.Close)
-	w, err := openShop(t.Context(), server.URL)
+	var out strings.Builder
+	w, err := openShop(t.Context(), server.URL, &out)
 	require.NoError(t, err)
 	t.Cleanup(w.shop.client.CloseIdleConnections)
-	require.Equal(t, id, w.customer)
-	w.next()
+	require.Equal(t, id, w.cart.(map[string]any)["customer_id"])
 
 	w.buy(t.Context())
-	seen := w.now
-	require.Equal(t, []int{3, 1, 1, 1, 0}, []int{seen.answers, seen.paid, seen.replays, seen.retries, seen.errors})
-	require.Equal(t, map[string]int{"api-2": 3}, seen.by)
-	require.Zero(t, w.waiting)
-	require.Regexp(t, `^ +3 +0 +3 +1 +1 +1 +0 +0 +\d+ ms$`, w.next())
+	w.tell()
+	require.Regexp(t, `^..:..:.. +3 req/s +0 api-1 +3 api-2 +1 paid +1 replays +1 retries +0 errors +0 waiting\n$`, out.String())
 
+	out.Reset()
 	w.buy(t.Context())
-	require.Equal(t, 1, w.now.errors)
-	require.Contains(t, w.next(), "/v1/orders/"+id+"/payments: 402 payment_declined")
-	require.Equal(t, second{by: map[string]int{}}, w.now)
+	w.tell()
+	require.Contains(t, out.String(), "POST /v1/orders/"+id+"/payments: 402 payment_declined\n")
+	require.Regexp(t, ` 1 req/s .* 0 paid .* 1 errors +0 waiting\n$`, out.String())
 }

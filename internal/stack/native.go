@@ -180,7 +180,7 @@ func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserve
 		run.Args = []string{"mailsink", d.Addr(name), d.Ops(name), filepath.Join(d.Dir, "mails.jsonl")}
 	case Console: // in the repository and with our PATH: it starts services, as `stack start` does
 		run.Args, run.Dir = []string{"console", "--dir", d.Dir}, d.root
-		run.Env = append([]string{"ENVIRONMENT=development", "PATH=" + os.Getenv("PATH")}, d.state.Env...)
+		run.Env = []string{"PATH=" + os.Getenv("PATH")}
 	case PSP:
 		run.Path, run.Env = d.Program("pspsim"), []string{
 			"PSPSIM_ADDR=" + d.Addr(name),

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// patience bounds every wait; the longest is that for a demonstration, ten seconds.
+	// patience bounds every wait; the longest is that for a demonstration, twenty seconds.
 	patience = time.Minute
 	// upTimeout bounds the start of the stack, which may have to be compiled.
 	upTimeout = 4 * time.Minute

@@ -22,7 +22,7 @@ func TestConsole_IsDescribedUnderItsHeadings(t *testing.T) {
 		}
 		return all
 	}
-	shown := headings(consoleHeading, repository.files["internal/console/page/page.html"])
+	shown := headings(consoleHeading, repository.files["internal/console/page/main.html"])
 	require.NotEmpty(t, shown)
 	require.Equal(t, shown, headings(pageHeading, repository.pages["docs/console/README.md"]))
 }

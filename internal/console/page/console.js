@@ -9,38 +9,48 @@ function say(text, failed) {
   message.className = failed ? "bad" : "good";
 }
 
-const focusable = "button, summary, [tabindex]";
+// What the reader has opened, or is waiting for: the server does not know it.
+const ofTheReader = ["open", "aria-busy"];
 
-// patch replaces a section, removes it, or puts a new one at the top of its list. What the reader has
-// opened, scrolled or focused stays as it is.
-function patch({ id, html, into }) {
-  const old = document.getElementById(id);
-  const made = document.createRange().createContextualFragment(html).firstElementChild;
-  if (!made) {
-    old?.remove();
+// morph makes a part of the page like another. What is alike stays the same element, so what the
+// reader has opened, scrolled, focused or selected stays as it is.
+function morph(part, like) {
+  if (part.isEqualNode(like)) return;
+  if (part.nodeType !== Node.ELEMENT_NODE) {
+    part.nodeValue = like.nodeValue;
     return;
   }
-  if (!old) {
-    document.getElementById(into)?.prepend(made);
-    return;
+  for (const name of new Set([...part.getAttributeNames(), ...like.getAttributeNames()])) {
+    if (ofTheReader.includes(name) || part.getAttribute(name) === like.getAttribute(name)) continue;
+    if (like.hasAttribute(name)) part.setAttribute(name, like.getAttribute(name));
+    else part.removeAttribute(name);
   }
-  const opened = old.querySelector("details");
-  if (opened) made.querySelector("details").open = opened.open;
-  const scrolled = old.querySelector(".scroll")?.scrollLeft;
-  const focused = [...old.querySelectorAll(focusable)].indexOf(document.activeElement);
-  old.replaceWith(made);
-  if (scrolled) made.querySelector(".scroll").scrollLeft = scrolled;
-  if (focused >= 0) made.querySelectorAll(focusable)[focused]?.focus({ preventScroll: true });
+  let at = part.firstChild;
+  for (const child of [...like.childNodes]) {
+    const isTwin = child.id ? (e) => e.id === child.id : (e) => e === at && !e.id && e.nodeName === child.nodeName;
+    const twin = [...part.childNodes].find(isTwin);
+    if (!twin) {
+      part.insertBefore(child, at);
+      continue;
+    }
+    if (twin === at) at = at.nextSibling;
+    else part.insertBefore(twin, at);
+    morph(twin, child);
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
 }
 
 const events = new EventSource("/events");
 events.onopen = () => {
-  document.querySelectorAll(".attempts").forEach((list) => list.replaceChildren()); // of a server that was restarted
   link.textContent = "live";
   link.className = "pill good";
 };
 events.onerror = () => { link.textContent = "connecting"; link.className = "pill wait"; };
-events.onmessage = (e) => patch(JSON.parse(e.data));
+events.onmessage = (e) => morph(document.getElementById("main"), document.createRange().createContextualFragment(JSON.parse(e.data)).firstElementChild);
 addEventListener("pagehide", () => events.close());
 
 document.addEventListener("submit", async (e) => {

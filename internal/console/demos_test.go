@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,10 +25,10 @@ func TestDemo_SaysWhyItCouldNotBeShown(t *testing.T) {
 	c := newTestConsole(t, never)
 	status, _ := c.press("/demo", url.Values{"demo": {"wiped"}})
 	require.Equal(t, http.StatusOK, status)
-	require.Eventually(t, func() bool { return !c.story.now().Running }, patience, time.Millisecond)
-	story := c.story.now()
+	require.Eventually(t, func() bool { return !c.now().Story.Running }, patience, time.Millisecond)
+	story := c.now().Story
 	require.False(t, story.Passed())
-	require.Contains(t, story.Verdict(), "It could not be shown: POST /v1/customers: status 418")
+	require.Contains(t, c.render("main.html"), "It could not be shown: POST /v1/customers: 418")
 }
 
 func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
@@ -43,8 +44,10 @@ func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
 		require.NoError(t, on.begin(demos[0]))
 		on.check("orders", 1, 1)
 		on.check("charges", test.charges, 1)
-		require.Empty(t, on.story.now().Verdict(), "no verdict before the end")
+		require.NotContains(t, on.render("main.html"), "verdict good", "no verdict before the end")
+		require.NotContains(t, on.render("main.html"), "verdict bad")
 		on.end(test.err)
-		require.Equal(t, test.want, on.story.now().Passed(), name)
+		require.Equal(t, test.want, on.state.Story.Passed(), name)
+		require.Equal(t, test.want, strings.Contains(on.render("main.html"), "The promise held."), name)
 	}
 }
