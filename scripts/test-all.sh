@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour, oncecheck, the
-# console's buttons in a browser and the benchmark's quick form on stacks of two replicas, and the
-# fuzz targets with what they leave idle; then greedy accounts and a short load test, beside a fault
-# campaign of a minute.
+# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour and oncecheck on
+# one stack of two replicas, beside the benchmark's quick form, greedy accounts, a fault campaign of a
+# minute and a short load test on stacks of their own; and the fuzz targets with what all these leave idle.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -10,8 +9,6 @@ cd "$(dirname "$0")/.." || exit
 
 suites=(unit integration fuzz scenarios tour oncecheck console bench security stress faults)
 results=$PWD/.task/test-all # one NAME.log and NAME.result per suite
-# Longer than the Go tests may take; the stress then runs beside them.
-patience=600
 
 # suite NAME COMMAND…: runs it, prints its output with its name before each line, and stores the result.
 suite() {
@@ -36,18 +33,16 @@ count() {
   esac
 }
 
-# wait_for FILE: until it exists, but not longer than the patience.
-wait_for() {
-  local until=$((SECONDS + patience))
-  until [ -e "$1" ] || [ "$SECONDS" -ge "$until" ]; do sleep 0.5; done
+# The lanes run side by side. Ctrl-C ends a lane when its current suite has ended.
+on_servers() {
+  trap 'exit 130' INT TERM
+  suite integration scripts/go-test.sh integration
 }
 
-# The lanes run side by side. Ctrl-C ends a lane when its current suite has ended.
-go_tests() {
+on_nothing() {
   trap 'exit 130' INT TERM
   suite unit scripts/go-test.sh unit
-  suite integration scripts/go-test.sh integration
-  touch "$results/go-tests-are-over"
+  suite console scripts/go-test.sh console
 }
 
 on_stack() {
@@ -55,12 +50,6 @@ on_stack() {
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
   suite oncecheck scripts/oncecheck.sh
-  suite console scripts/go-test.sh console
-  suite bench bin/bench -quick # measures nothing: whether it runs
-  wait_for "$results/go-tests-are-over"
-  suite security scripts/go-test.sh security
-  # On a stack that has met no faults yet, and beside this one.
-  suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
 fuzzing() {
@@ -68,9 +57,13 @@ fuzzing() {
   suite fuzz nice -n 19 scripts/fuzz.sh
 }
 
-campaign() {
+on_stacks_of_their_own() {
   trap 'exit 130' INT TERM
+  suite bench bin/bench -quick # measures nothing: whether it runs
+  suite security scripts/go-test.sh security
   suite faults bin/faults
+  # On a stack that has met no faults yet, and beside that of the scenarios.
+  suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
 # summary: a line for each suite. It fails unless all have passed.
@@ -118,13 +111,13 @@ interrupt() {
 }
 trap interrupt INT TERM
 
-lane go_tests
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
+lane on_servers
+lane on_nothing
+lane on_stacks_of_their_own
 lane fuzzing
 wait "${lanes[0]}"
-lane campaign
-wait "${lanes[1]}"
 stacked=$?
-wait "${lanes[2]}" "${lanes[3]}"
+wait "${lanes[@]:1}"
 summary || exit 1
 exit "$stacked"

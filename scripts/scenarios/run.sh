@@ -41,33 +41,58 @@ if [ -z "${STACK:-}" ] && [ -x .stack/bin/stack ]; then
 fi
 
 temporary=$(mktemp -d)
+apart=() # process groups of the scenarios that bring a stack of their own: they run beside the others
 trap 'rm -rf "$temporary"' EXIT
-trap 'exit 130' INT # when the scenario that was interrupted has mended what it broke
-export SCENARIO_RESULT=$temporary/result
+# When the scenarios that were interrupted have mended what they broke, and stopped their stacks.
+trap 'for pid in "${apart[@]}"; do kill -INT -- "-$pid" 2>/dev/null || true; done; wait; exit 130' INT TERM
 passed=0 failed=0
-printf '%-3s %-20s %6s  %-7s %7s\n' NR NAME CHECKS VERDICT SECONDS >"$temporary/summary"
 now() { jq -n now; }
 
+# run SCRIPT: a scenario. Its line of the summary is a file.
+run() {
+  local name began verdict=pass
+  name=$(basename "$1" .sh) began=$(now)
+  export SCENARIO_RESULT=$temporary/$name.result
+  echo 0 >"$SCENARIO_RESULT"
+  "$1" || verdict=FAIL
+  LC_ALL=C printf '%-3s %-20s %6s  %-7s %7.1f\n' "${name%%-*}" "${name#*-}" "$(cat "$SCENARIO_RESULT")" "$verdict" \
+    "$(jq -n "now - $began")" >"$temporary/$name.summary"
+}
+
+set -m # a group of its own, which Ctrl-C in a terminal does not reach: only we interrupt it
+for script in $(grep -l 'with-stack\.sh' $chosen); do
+  run "$script" </dev/null >"$temporary/$(basename "$script" .sh).output" 2>&1 &
+  apart+=("$!")
+done
+set +m
+
+next=0 # of apart
 for script in $chosen; do
   name=$(basename "$script" .sh)
-  began=$(now)
-  echo 0 >"$SCENARIO_RESULT"
-  verdict=pass
-  if [ -n "$quiet" ]; then
-    printf '%s …' "$name"
-    "$script" >"$temporary/output" 2>&1 || verdict=FAIL
-    printf ' %s\n' "$verdict"
-    [ "$verdict" = pass ] || cat "$temporary/output"
+  output=$temporary/$name.output
+  [ -z "$quiet" ] || printf '%s …' "$name"
+  if [ -e "$output" ]; then
+    [ -n "$quiet" ] || echo "$name runs on a stack of its own since the start; what it prints follows when it ends"
+    wait "${apart[next]}" || true
+    next=$((next + 1))
+    [ -n "$quiet" ] || cat "$output"
+  elif [ -n "$quiet" ]; then
+    run "$script" >"$output" 2>&1
   else
-    "$script" || verdict=FAIL
-    echo
+    run "$script"
   fi
+  verdict=$(awk '{ print $4 }' "$temporary/$name.summary" || true)
   if [ "$verdict" = pass ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-  LC_ALL=C printf '%-3s %-20s %6s  %-7s %7.1f\n' "${name%%-*}" "${name#*-}" "$(cat "$SCENARIO_RESULT")" "$verdict" \
-    "$(jq -n "now - $began")" >>"$temporary/summary"
+  if [ -z "$quiet" ]; then
+    echo
+  else
+    printf ' %s\n' "${verdict:=FAIL}"
+    [ "$verdict" = pass ] || cat "$output"
+  fi
 done
 
 echo
-cat "$temporary/summary"
+printf '%-3s %-20s %6s  %-7s %7s\n' NR NAME CHECKS VERDICT SECONDS
+cat "$temporary"/*.summary
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
