@@ -153,8 +153,8 @@ func (d *composeDriver) await(ctx context.Context, name string) error {
 	})
 }
 
-// resumeAll wakes what a fault has left paused. Docker calls a container unhealthy from its pause to
-// its next healthcheck, and compose would give up on those that the replicas depend on.
+// resumeAll wakes what a fault has left paused. Docker calls a container unhealthy from its pause
+// to its next healthcheck, and compose would give up on those that the replicas depend on.
 func (d *composeDriver) resumeAll(ctx context.Context) error {
 	all, err := d.conditions(ctx)
 	for name, one := range all {

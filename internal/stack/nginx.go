@@ -82,8 +82,8 @@ func renderNginx(conf string, t *Topology) (string, error) {
 	return strings.NewReplacer(changes...).Replace(conf), nil
 }
 
-// prepareNginx writes the configuration where the user that nginx runs as can read it. The errors of
-// each try are logged, by which campaigns know what nginx calls dead.
+// prepareNginx writes the configuration where the user that nginx runs as can read it. The errors
+// of each try are logged, by which campaigns know what nginx calls dead.
 func prepareNginx(root string, cfg localserver.Config, t *Topology) (localserver.Command, error) {
 	run, err := localserver.Prepare(programs.Nginx, "nginx", cfg.Dir)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command cluster is the measured part of task kubernetes:try: clients order and pay at a steady
 // rate while a step after the other replaces, kills and takes away parts of the cluster. It writes
-// what the clients noticed of each step (scripts/kubernetes/step.sh), and compares every answer with
-// the books. It runs on the node (scripts/kubernetes/node.sh), which says where the services are.
+// what the clients noticed of each step (scripts/kubernetes/step.sh), and compares every answer
+// with the books. It runs on the node (scripts/kubernetes/node.sh), which says where services are.
 //
 //	cluster          a rolling update, and a replica's death
 //	cluster --all    every step; ten minutes
