@@ -92,7 +92,6 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, flags.FlagUsages()) }
 	s.curlFlags(flags)
 	flags.StringVar(&s.cfg.KeyHeader, "key-header", "", "the `name` of the header with the key (default: the document's, or "+DefaultKeyHeader+")")
-	flags.BoolVar(&s.cfg.UUIDKeys, "uuid-keys", false, "send UUIDs as keys, for an API that takes no others")
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
 	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller, ""))

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
@@ -43,7 +41,6 @@ type Request struct {
 type Config struct {
 	Request     Request
 	KeyHeader   string                      // empty: [DefaultKeyHeader]
-	UUIDKeys    bool                        // the API takes no other keys
 	OtherBody   string                      // a body with another meaning; empty: the first number or text of a JSON body is changed
 	OtherURL    string                      // of another operation that takes the same body
 	OtherCaller http.Header                 // headers that make the request another caller's
@@ -114,14 +111,6 @@ func (c *Config) transport() *http.Transport {
 		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: c.Insecure}, //nolint:gosec // the user's --insecure
 	}
-}
-
-// newKey returns a key that no request of any run has had.
-func (c *Config) newKey() string {
-	if c.UUIDKeys {
-		return uuid.NewString()
-	}
-	return "oncecheck-" + letters()
 }
 
 func letters() string { return strings.ToLower(rand.Text()) }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -113,7 +115,7 @@ func (p *probe) pause(d time.Duration) { _ = wait.Pause(p.ctx, d) }
 // evidence.
 func (p *probe) fresh() Request {
 	p.from = len(p.all)
-	return p.keyed(p.cfg.newKey())
+	return p.keyed(uuid.NewString())
 }
 
 // keyed returns the request under a key, and with texts of its own.
