@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 )
 
@@ -46,6 +48,25 @@ func memberOrder(p *probe) {
 	p.sameAgain(noteReordered, r, first)
 }
 
+// reorder writes JSON with the members of its objects in the opposite order, and with other
+// whitespace.
+func reorder(value gjson.Result) string {
+	if value.Type != gjson.JSON {
+		return value.Raw
+	}
+	var parts []string
+	value.ForEach(func(name, part gjson.Result) bool {
+		if value.IsArray() {
+			parts = append(parts, reorder(part))
+		} else {
+			parts = slices.Insert(parts, 0, name.Raw+" \n: \n"+reorder(part))
+		}
+		return true
+	})
+	raw := strings.TrimSpace(value.Raw)
+	return raw[:1] + " \n" + strings.Join(parts, ", \n") + " \n" + raw[len(raw)-1:]
+}
+
 // maxChanges bounds how many changed bodies are tried.
 const maxChanges = 6
 
@@ -64,6 +85,46 @@ func otherBody(p *probe) {
 		}
 	}
 	p.undecidedIf(true, "no changed body was accepted under a key of its own; name one with --other-body")
+}
+
+// changeLeaf returns a JSON body whose n-th number or text, numbers first, is another one; empty if
+// there are fewer.
+func changeLeaf(body string, n int) string {
+	if !gjson.Valid(body) {
+		return ""
+	}
+	list := leaves(gjson.Parse(body))
+	slices.SortStableFunc(list, func(a, b gjson.Result) int { return cmp.Compare(a.Type, b.Type) })
+	if n >= len(list) {
+		return ""
+	}
+	leaf := list[n]
+	return body[:leaf.Index] + otherLeaf(leaf.Raw) + body[leaf.Index+len(leaf.Raw):]
+}
+
+// leaves are all numbers and texts.
+func leaves(value gjson.Result) (list []gjson.Result) {
+	value.ForEach(func(_, part gjson.Result) bool {
+		switch part.Type {
+		case gjson.JSON:
+			list = append(list, leaves(part)...)
+		case gjson.Number, gjson.String:
+			list = append(list, part)
+		}
+		return true
+	})
+	return list
+}
+
+// otherLeaf returns a whole number plus one, a fraction with a digit more, or a longer text.
+func otherLeaf(leaf string) string {
+	if text, isText := strings.CutSuffix(leaf, `"`); isText {
+		return text + ` b"`
+	}
+	if whole, err := strconv.ParseInt(leaf, 10, 64); err == nil {
+		return strconv.FormatInt(whole+1, 10)
+	}
+	return leaf + "1"
 }
 
 // accepts reports whether a changed request succeeds under a key of its own.
@@ -165,7 +226,7 @@ func (p *probe) asKey(key string) (first Exchange, accepted bool) {
 }
 
 // quotedKey sends an RFC 9651 string, as the IETF's draft asks for.
-func quotedKey(p *probe) { p.asKey(`"` + p.cfg.newKey() + `"`) }
+func quotedKey(p *probe) { p.asKey(`"` + uuid.NewString() + `"`) }
 
 // strange are ends of keys, from everyday to hostile. None contains a control character, which no
 // HTTP client sends.
@@ -173,7 +234,7 @@ var strange = []string{" b", "é", "🙂", ",b", ";b=c", "%2F..%2F", "/../b", `\
 
 func strangeKeys(p *probe) {
 	for _, end := range strange {
-		p.asKey(p.cfg.newKey() + end + "z")
+		p.asKey(uuid.NewString() + end + "z")
 	}
 }
 
@@ -181,14 +242,13 @@ func strangeKeys(p *probe) {
 const long = 300
 
 func longKey(p *probe) {
-	key := p.cfg.newKey()
+	key := uuid.NewString()
 	key += strings.Repeat("k", long-len(key)-1)
 	p.apart(key+"a", key+"b")
 }
 
 func similarKeys(p *probe) {
-	p.undecidedIf(p.cfg.UUIDKeys, "two UUIDs that differ in case are one (RFC 9562)")
-	key := p.cfg.newKey()
+	key := "oncecheck-" + letters() // two UUIDs that differ in case are one (RFC 9562)
 	p.apart(key, strings.ToUpper(key))
 }
 

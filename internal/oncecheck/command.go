@@ -2,6 +2,8 @@ package oncecheck
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,18 +31,15 @@ Flags:
 
 // settings are what the arguments say.
 type settings struct {
-	cfg               Config
-	url               string // curl's --url
-	between           string
-	countURL          string
-	countCommand      string
-	countQuery        string
-	database          string // for countQuery
-	server            string
-	parameters        map[string]string
-	page, badge       string
-	rules, quiet, yes bool
-	json              bool
+	cfg                                Config
+	url                                string // curl's --url
+	between                            string
+	countURL, countCommand, countQuery string
+	database                           string // for countQuery
+	server                             string // of an OpenAPI document
+	parameters                         map[string]string
+	page, badge                        string
+	rules, quiet, yes, json            bool
 }
 
 // Main is the program: args are without its name. It returns the exit status.
@@ -92,7 +91,6 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	flags.Usage = func() { _, _ = fmt.Fprint(out, usage, flags.FlagUsages()) }
 	s.curlFlags(flags)
 	flags.StringVar(&s.cfg.KeyHeader, "key-header", "", "the `name` of the header with the key (default: the document's, or "+DefaultKeyHeader+")")
-	flags.BoolVar(&s.cfg.UUIDKeys, "uuid-keys", false, "send UUIDs as keys, for an API that takes no others")
 	flags.StringVar(&s.cfg.OtherBody, "other-body", "", "a `body` with another meaning (default: a number or a text of the JSON body is changed)")
 	flags.StringVar(&s.cfg.OtherURL, "other-url", "", "the `URL` of another operation at the same host, which takes the same body")
 	flags.Func("other-header", "a `header` that makes the request another caller's, such as 'Authorization: Bearer …'; may be given again", header(s.cfg.OtherCaller, ""))
@@ -118,6 +116,62 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 		return nil, nil, fmt.Errorf("%w; --help lists the flags", err)
 	}
 	return s, flags.Args(), nil
+}
+
+// curlFlags are those flags of curl that make a request, so that a curl command can be pasted.
+// Those that only change what curl prints or follows are accepted and do nothing.
+func (s *settings) curlFlags(flags *pflag.FlagSet) {
+	r := &s.cfg.Request
+	r.Header = http.Header{}
+	flags.StringVarP(&r.Method, "request", "X", "", "the `method` (default POST)")
+	flags.StringVar(&s.url, "url", "", "the `URL`")
+	flags.BoolVarP(&s.cfg.Insecure, "insecure", "k", false, "do not verify certificates")
+	flags.FuncP("header", "H", "a `header`, such as 'Authorization: Bearer …'; may be given again", header(r.Header, ""))
+	flags.FuncP("user-agent", "A", "the header `User-Agent`", header(r.Header, "User-Agent:"))
+	flags.FuncP("cookie", "b", "the header `Cookie`", header(r.Header, "Cookie:"))
+	flags.FuncP("referer", "e", "the header `Referer`", header(r.Header, "Referer:"))
+	flags.FuncP("user", "u", "`USER:PASSWORD` of Basic authentication", func(text string) error {
+		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(text)))
+		return nil
+	})
+	flags.FuncP("data", "d", "the `body`, or @FILE", r.addBody)
+	for _, same := range []string{"data-binary", "data-ascii", "json"} {
+		flags.Func(same, "as --data", r.addBody)
+	}
+	flags.StringVar(&r.Body, "data-raw", "", "the `body`")
+	for name, short := range map[string]string{"max-time": "m", "connect-timeout": "", "output": "o", "write-out": "w"} {
+		flags.StringP(name, short, "", "")
+		_ = flags.MarkHidden(name) // the flag is there
+	}
+	for name, short := range map[string]string{"silent": "s", "show-error": "S", "include": "i", "verbose": "v",
+		"fail": "f", "location": "L", "compressed": ""} {
+		flags.BoolP(name, short, false, "")
+		_ = flags.MarkHidden(name)
+	}
+}
+
+// addBody adds to a body, as curl does.
+func (r *Request) addBody(text string) error {
+	if name, isFile := strings.CutPrefix(text, "@"); isFile {
+		content, err := os.ReadFile(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return fmt.Errorf("read the body: %w", err)
+		}
+		text = string(content)
+	}
+	r.Body = strings.TrimPrefix(r.Body+"&"+text, "&")
+	return nil
+}
+
+// setType gives a body its type unless the user has: JSON its own, all others curl's.
+func (r Request) setType() {
+	switch {
+	case r.Body == "" || r.Header.Get("Content-Type") != "":
+	case json.Valid([]byte(r.Body)):
+		r.Header.Set("Content-Type", "application/json")
+	default:
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
 }
 
 // header returns a flag's function, which adds "Name: value" to a header. The name may come before.

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
 
@@ -42,21 +40,20 @@ type Request struct {
 // Config says what is checked. Only Request is needed; a rule that needs more is not decided.
 type Config struct {
 	Request     Request
-	KeyHeader   string                      // empty: [DefaultKeyHeader]
-	UUIDKeys    bool                        // the API takes no other keys
-	OtherBody   string                      // a body with another meaning; empty: the first number or text of a JSON body is changed
-	OtherURL    string                      // of another operation that takes the same body
-	OtherCaller http.Header                 // headers that make the request another caller's
-	Count       Counter                     // how many effects there are; nil: effects are not counted
-	Contract    *Contract                   // what the API publishes about its keys; nil: nothing
-	Between     func(context.Context) error // between a request and its retry; nil: nothing
-	Insecure    bool                        // certificates are not verified
-	Only        []string                    // names of rules; empty: all
-	Progress    func(text string)           // shows what is being done, and nothing in the end; nil: nobody is told
-	MaxRequests int                         // 0: [DefaultMaxRequests]
-	Rate        int                         // requests per second; 0: [DefaultRate]
-	Attempt     time.Duration               // 0: [DefaultAttempt]
-	Patience    time.Duration               // 0: [DefaultPatience]
+	KeyHeader   string                               // empty: [DefaultKeyHeader]
+	OtherBody   string                               // a body with another meaning; empty: the first number or text of a JSON body is changed
+	OtherURL    string                               // of another operation that takes the same body
+	OtherCaller http.Header                          // headers that make the request another caller's
+	Count       func(context.Context) (int64, error) // how many effects there are now; nil: they are not counted
+	Contract    *Contract                            // what the API publishes about its keys; nil: nothing
+	Between     func(context.Context) error          // between a request and its retry; nil: nothing
+	Insecure    bool                                 // certificates are not verified
+	Only        []string                             // names of rules; empty: all
+	Progress    func(text string)                    // shows what is being done, and nothing in the end; nil: nobody is told
+	MaxRequests int                                  // 0: [DefaultMaxRequests]
+	Rate        int                                  // requests per second; 0: [DefaultRate]
+	Attempt     time.Duration                        // 0: [DefaultAttempt]
+	Patience    time.Duration                        // 0: [DefaultPatience]
 }
 
 // check returns what is wrong with a Config, in a sentence for its author, and sets defaults.
@@ -114,14 +111,6 @@ func (c *Config) transport() *http.Transport {
 		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: c.Insecure}, //nolint:gosec // the user's --insecure
 	}
-}
-
-// newKey returns a key that no request of any run has had.
-func (c *Config) newKey() string {
-	if c.UUIDKeys {
-		return uuid.NewString()
-	}
-	return "oncecheck-" + letters()
 }
 
 func letters() string { return strings.ToLower(rand.Text()) }

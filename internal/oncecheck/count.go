@@ -16,10 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Counter returns how many effects there are now.
-type Counter func(context.Context) (int64, error)
-
-// count is the [Counter] of the flags.
+// count returns how many effects there are now, by the way that was given.
 func (s *settings) count(ctx context.Context) (int64, error) {
 	address, path, _ := strings.Cut(s.countURL, "#")
 	var text string

@@ -154,7 +154,8 @@ func (m *sampler) of(name string, ref *openapi3.SchemaRef) any {
 	case schema.Type.Is(openapi3.TypeBoolean):
 		return false
 	case schema.Type.Is(openapi3.TypeInteger), schema.Type.Is(openapi3.TypeNumber):
-		return least(schema)
+		one, largest := 1.0, math.MaxFloat64
+		return min(max(one, *cmp.Or(schema.Min, &one)), *cmp.Or(schema.Max, &largest))
 	case ofFormat[schema.Format] != "":
 		return ofFormat[schema.Format]
 	}
@@ -175,12 +176,6 @@ func (m *sampler) object(name string, schema *openapi3.Schema) map[string]any {
 		}
 	}
 	return members
-}
-
-// least is the least positive number of a schema, or the greatest one if that is less than 1.
-func least(schema *openapi3.Schema) float64 {
-	one, largest := 1.0, math.MaxFloat64
-	return min(max(one, *cmp.Or(schema.Min, &one)), *cmp.Or(schema.Max, &largest))
 }
 
 // ofFormat has a value for each format of https://spec.openapis.org/registry/format/ that a client

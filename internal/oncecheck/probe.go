@@ -1,7 +1,6 @@
 package oncecheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/internal/wait"
 )
@@ -71,8 +72,7 @@ func (p *probe) check(rule Rule) (v Verdict) {
 // evidence is the shortest way to see again what the rule saw last: what was exchanged since its
 // last fresh key, of equal answers one, and no more than the last four.
 func (p *probe) evidence() (list []Exchange) {
-	bySent := func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) }
-	for _, e := range slices.SortedFunc(slices.Values(p.all[p.from:]), bySent) {
+	for _, e := range p.all[p.from:] {
 		if !slices.ContainsFunc(list, func(o Exchange) bool { return o.Note == e.Note && o.difference(e) == "" }) {
 			list = append(list, e)
 		}
@@ -113,7 +113,7 @@ func (p *probe) pause(d time.Duration) { _ = wait.Pause(p.ctx, d) }
 // evidence.
 func (p *probe) fresh() Request {
 	p.from = len(p.all)
-	return p.keyed(p.cfg.newKey())
+	return p.keyed(uuid.NewString())
 }
 
 // keyed returns the request under a key, and with texts of its own.
@@ -210,19 +210,19 @@ func (p *probe) same(reason string, first, again Exchange) {
 	p.brokenIf(why != "" && !tolerated, "%s%s", reason, why)
 }
 
+func sideBySide(n int, f func(i int)) {
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { f(i) })
+	}
+	group.Wait()
+}
+
 // burst sends one request many times side by side.
 func (p *probe) burst(n int, r Request) []Exchange {
 	p.reserve(n)
-	answers, start := make([]Exchange, n), make(chan struct{})
-	var sent sync.WaitGroup
-	for i := range n {
-		sent.Go(func() {
-			<-start
-			answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip)
-		})
-	}
-	close(start)
-	sent.Wait()
+	answers := make([]Exchange, n)
+	sideBySide(n, func(i int) { answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip) })
 	return answers
 }
 
@@ -231,13 +231,11 @@ func (p *probe) burst(n int, r Request) []Exchange {
 func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	first = p.burst(n, r)
 	last = slices.Clone(first)
-	var retries sync.WaitGroup
-	for i, e := range first {
-		if e.unanswered() {
-			retries.Go(func() { last[i] = p.retry("the retry of one that was not answered for good", r) })
+	sideBySide(n, func(i int) {
+		if first[i].unanswered() {
+			last[i] = p.retry("the retry of one that was not answered for good", r)
 		}
-	}
-	retries.Wait()
+	})
 	return first, last
 }
 

@@ -92,9 +92,7 @@ func tryOut(p *probe) {
 	e := p.send("the request", p.fresh())
 	p.failIf(e.status == 0, "the server did not answer (%s); is it running, is the URL right, and is --attempt (%s) long enough?",
 		e.Error, p.cfg.Attempt)
-	p.failIf(!e.succeeded(),
-		"the request was answered with %s (%s); give one that succeeds, with --uuid-keys if keys have to be UUIDs",
-		e.told(), oneLine(e.body))
+	p.failIf(!e.succeeded(), "the request was answered with %s (%s); give one that succeeds", e.told(), oneLine(e.body))
 	after := p.effects()
 	p.failIf(p.cfg.Count != nil && after-before != 1,
 		"the request succeeded, and the count went from %d to %d; give a way that counts its effects, and nobody else's", before, after)
