@@ -75,6 +75,7 @@ func (c *Clients) Finish(ctx context.Context, everything bool) {
 		group.SetLimit(finishers)
 		for _, r := range undecided {
 			r.Via, r.Purpose, r.Leaves = nginx, journal.Finishing, false
+			r.Patience = max(r.Patience, answerTimeout) // whoever hung up had less
 			group.Go(func() error { c.call(ctx, r); return nil })
 		}
 		_ = group.Wait() // they return none

@@ -101,8 +101,11 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	served := make(chan struct{})
-	defer close(served)
-	f.trouble = func(int, http.ResponseWriter) bool { <-served; return true }
+	f.trouble = func(int, http.ResponseWriter) bool {
+		<-served
+		time.Sleep(2 * latest)
+		return true
+	}
 	c := clientsOf(t, wire, 1)
 	c.action(0, 0).hangUp(t.Context(), "sk_test_demo")
 	require.Len(t, wire.Journal.Attempts(), 1)
@@ -112,6 +115,9 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	require.NotEqual(t, nginx, is.Via)
 	require.Empty(t, c.open.list(false), "no client sends it again")
 	require.Len(t, c.open.list(true), 1, "but in the end, to know")
+	close(served)
+	c.Finish(t.Context(), true)
+	require.Len(t, wire.Journal.Attempts(), 2, "with everybody's patience")
 }
 
 func TestGiveBack_UsesAKeyForEachRefund(t *testing.T) {

@@ -27,7 +27,9 @@ const (
 	// in Retry-After.
 	crowdPause = time.Second
 	// slowPayment is a card for which the provider takes PaymentTakes: less than the replicas wait.
-	slowPayment, PaymentTakes = "tok_slow_2s", 2 * time.Second
+	slowPayment = "tok_slow_2s"
+	// PaymentTakes is how long each payment by Pay waits for the provider.
+	PaymentTakes = 2 * time.Second
 	// payersCome is the time in which clients with slow payments arrive: their orders alone are no
 	// overload.
 	payersCome = 3 * time.Second
@@ -154,7 +156,7 @@ func (c *Clients) Knock(ctx context.Context, size int) (refused int) {
 	pool := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: size}
 	defer pool.CloseIdleConnections()
 	client := &http.Client{Transport: pool, Timeout: answerTimeout}
-	strangers := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxWorkers(uint64(size))) //nolint:gosec // it is small
+	strangers := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxWorkers(uint64(size)))
 	defer context.AfterFunc(ctx, func() { strangers.Stop() })()
 	knock := func(t *vegeta.Target) error {
 		t.Method, t.URL = http.MethodGet, c.wire.Endpoints[endpoints[rand.IntN(len(endpoints))]]+"/v1/orders"
