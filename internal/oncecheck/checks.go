@@ -314,8 +314,8 @@ func retryAfter(p *probe) {
 // again repeats a request whose answer did not arrive. A later retry gets the same answer.
 func (p *probe) again(r Request) { p.sameAgain("the same request again", r, p.outwait("the retry", r)) }
 
-// lostAnswer closes the connection after the first byte of the answer, in its middle, and before its
-// last byte.
+// lostAnswer closes the connection after the first byte of the answer, in its middle, and before
+// its last byte.
 func lostAnswer(p *probe) {
 	sample := p.send("the request, to know how long the answer is", p.fresh())
 	for _, size := range []int{1, len(sample.Response) / 2, len(sample.Response) - 1} {

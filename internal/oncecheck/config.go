@@ -104,8 +104,8 @@ func (r Request) with(unique string) Request {
 	return r
 }
 
-// transport uses each connection once: net/http would send a request with a key again by itself when
-// a connection that was used before turns out to be closed.
+// transport uses each connection once: net/http would send a request with a key again by itself
+// when a connection that was used before turns out to be closed.
 func (c *Config) transport() *http.Transport {
 	return &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
