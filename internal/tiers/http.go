@@ -25,22 +25,11 @@ func NewestMails(ctx context.Context, sink string) ([]Mail, error) {
 	return list.Mails, err
 }
 
-// Charges is what the audit list of the provider at a base URL has of an order. It reads all pages.
-func Charges(ctx context.Context, provider, order string) (all []Charge, err error) {
-	query := url.Values{"reference": {order}}
-	for {
-		var page struct {
-			Data       []Charge
-			NextCursor string `json:"next_cursor"`
-		}
-		if err := get(ctx, provider+"/v1/charges?"+query.Encode(), &page); err != nil {
-			return nil, err
-		}
-		if all = append(all, page.Data...); page.NextCursor == "" {
-			return all, nil
-		}
-		query.Set("cursor", page.NextCursor)
-	}
+// Charges is what the audit list of the provider at a base URL has of an order.
+func Charges(ctx context.Context, provider, order string) ([]Charge, error) {
+	var list struct{ Data []Charge }
+	err := get(ctx, provider+"/v1/charges?reference="+url.QueryEscape(order), &list)
+	return list.Data, err
 }
 
 // get reads JSON.

@@ -5,7 +5,6 @@ package journal
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -211,18 +210,4 @@ func (w *Writer) Close() error {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	return nil
-}
-
-// Read returns the attempts of a journal up to the first error. It is [io.ErrUnexpectedEOF] if the
-// last line is torn: the campaign was killed while it wrote.
-func Read(in io.Reader) (attempts []Attempt, err error) {
-	for lines := json.NewDecoder(in); ; {
-		var a Attempt
-		if err := lines.Decode(&a); errors.Is(err, io.EOF) {
-			return attempts, nil
-		} else if err != nil {
-			return attempts, fmt.Errorf("read the journal, line %d: %w", len(attempts)+1, err)
-		}
-		attempts = append(attempts, a)
-	}
 }
