@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector, beside the scenarios, the tour and oncecheck on
-# one stack of two replicas, beside the benchmark's quick form, greedy accounts, a fault campaign of a
-# minute and a short load test on stacks of their own; and the fuzz targets with what all these leave idle.
+# Runs every suite: the Go tests on servers, and then a fault campaign of a minute beside the other Go
+# tests; all with the race detector; beside them the scenarios, the tour, oncecheck, the console's buttons
+# in a browser, greedy accounts, the benchmark's quick form and a short load test on stacks of two
+# replicas; and the fuzz targets with what all these leave idle.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -33,36 +34,16 @@ count() {
   esac
 }
 
-# The lanes run side by side. Ctrl-C ends a lane when its current suite has ended.
-on_servers() {
-  trap 'exit 130' INT TERM
-  suite integration scripts/go-test.sh integration
-}
-
-on_nothing() {
-  trap 'exit 130' INT TERM
-  suite unit scripts/go-test.sh unit
-  suite console scripts/go-test.sh console
-}
-
+# Ctrl-C ends a lane when its current suite has ended.
 on_stack() {
   trap 'exit 130' INT TERM
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
   suite oncecheck scripts/oncecheck.sh
-}
-
-fuzzing() {
-  trap 'exit 130' INT TERM
-  suite fuzz nice -n 19 scripts/fuzz.sh
-}
-
-on_stacks_of_their_own() {
-  trap 'exit 130' INT TERM
-  suite bench bin/bench -quick # measures nothing: whether it runs
+  suite console scripts/go-test.sh console
   suite security scripts/go-test.sh security
-  suite faults bin/faults
-  # On a stack that has met no faults yet, and beside that of the scenarios.
+  suite bench bin/bench -quick # measures nothing: whether it runs
+  # On a stack that has met no faults yet, and beside this one.
   suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
@@ -99,7 +80,7 @@ go build -C loadtest/others -o /dev/null . || exit 1 # the benchmark builds it a
 set -m
 lanes=()
 lane() {
-  "$@" &
+  (trap 'exit 130' INT TERM && "$@") &
   lanes+=("$!")
 }
 interrupt() {
@@ -111,13 +92,14 @@ interrupt() {
 }
 trap interrupt INT TERM
 
+lane suite integration scripts/go-test.sh integration
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
-lane on_servers
-lane on_nothing
-lane on_stacks_of_their_own
-lane fuzzing
+lane suite fuzz nice -n 19 scripts/fuzz.sh
 wait "${lanes[0]}"
+lane suite faults bin/faults # it takes what it gets, and waits half of the time
+lane suite unit scripts/go-test.sh unit
+wait "${lanes[1]}"
 stacked=$?
-wait "${lanes[@]:1}"
+wait "${lanes[@]:2}"
 summary || exit 1
 exit "$stacked"
