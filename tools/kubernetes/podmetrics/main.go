@@ -23,10 +23,7 @@ const (
 // summary is a part of the kubelet's /stats/summary.
 type summary struct {
 	Pods []struct {
-		PodRef struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		}
+		PodRef     struct{ Name, Namespace string }
 		Containers []struct {
 			Name   string
 			CPU    struct{ UsageNanoCores uint64 }
@@ -39,6 +36,9 @@ type object = map[string]any
 
 func main() {
 	args := os.Args[1:]
+	if len(args) != 4 {
+		log.Fatal("usage: podmetrics ADDRESS CERTIFICATE KEY KUBELET_URL")
+	}
 	kubelet := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // of this node
 	}}
@@ -48,14 +48,9 @@ func main() {
 		}})
 	})
 	http.HandleFunc("GET /apis/"+group+"/namespaces/{namespace}/pods", func(w http.ResponseWriter, r *http.Request) {
-		var node summary
-		got, err := kubelet.Get(args[3] + "/stats/summary")
-		if err == nil {
-			defer func() { _ = got.Body.Close() }()
-			err = json.NewDecoder(got.Body).Decode(&node)
-		}
+		node, err := ask(kubelet, args[3])
 		if err != nil {
-			http.Error(w, "ask the kubelet: "+err.Error(), http.StatusBadGateway)
+			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
 		answer(w, object{"kind": "PodMetricsList", "apiVersion": group, "metadata": object{}, "items": node.of(r.PathValue("namespace"))})
@@ -63,10 +58,19 @@ func main() {
 	log.Fatal(http.ListenAndServeTLS(args[0], args[1], args[2], nil))
 }
 
+func ask(kubelet *http.Client, url string) (node summary, err error) {
+	got, err := kubelet.Get(url + "/stats/summary")
+	if err != nil {
+		return node, fmt.Errorf("ask the kubelet: %w", err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	return node, json.NewDecoder(got.Body).Decode(&node)
+}
+
 // of are the PodMetrics of a namespace. A selector is ignored: the autoscaler looks for its own
 // pods among them.
 func (s summary) of(namespace string) []object {
-	pods := []object{}
+	pods, now := []object{}, time.Now().UTC().Format(time.RFC3339)
 	for _, pod := range s.Pods {
 		if pod.PodRef.Namespace != namespace {
 			continue
@@ -77,8 +81,9 @@ func (s summary) of(namespace string) []object {
 				"cpu": fmt.Sprintf("%dn", c.CPU.UsageNanoCores), "memory": fmt.Sprint(c.Memory.WorkingSetBytes),
 			}})
 		}
-		pods = append(pods, object{"metadata": pod.PodRef, "containers": containers, "window": window,
-			"timestamp": time.Now().UTC().Format(time.RFC3339)})
+		pods = append(pods, object{
+			"metadata": object{"name": pod.PodRef.Name, "namespace": namespace}, "timestamp": now, "window": window, "containers": containers,
+		})
 	}
 	return pods
 }
