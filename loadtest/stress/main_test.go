@@ -131,11 +131,11 @@ func TestRun_FindsWhatABadServiceDoes(t *testing.T) {
 		cfg := serve(t)
 		var posts atomic.Int64
 		cfg.API1URL = front(t, cfg.BaseURL, func(w http.ResponseWriter, r *http.Request) bool {
-			bad := posts.Add(1)%17 == 0
-			if bad {
-				http.Error(w, `{"code":"internal"}`, http.StatusInternalServerError)
+			if posts.Add(1)%17 > 0 {
+				return false
 			}
-			return bad
+			http.Error(w, `{"code":"internal"}`, http.StatusInternalServerError)
+			return true
 		})
 		text, broken, err := drive(t, cfg)
 		require.ErrorContains(t, err, "promises were broken")
