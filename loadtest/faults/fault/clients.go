@@ -19,10 +19,7 @@ var clientKinds = each([]Kind{
 	},
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
-	{
-		Name: "flash sale", victims: []string{stack.Postgres}, traffic: true,
-		draw: gathering(buyers, (*workload.Clients).Sell),
-	},
+	{Name: "flash sale", victims: []string{stack.Postgres}, traffic: true, draw: (*Scheduler).flashSale},
 }, func(k *Kind) { k.Victim, k.Counts = Clients, true })
 
 const (
@@ -65,5 +62,16 @@ func gathering(size int, gather func(c *workload.Clients, ctx context.Context, s
 			group.Wait()
 			return nil
 		}
+	}
+}
+
+// flashSale has many buyers order the few units of a product at once. It is for sale before anything
+// beside it breaks, or nobody could be told whether they got one.
+func (s *Scheduler) flashSale(r *Run) {
+	var sale workload.Sale
+	gathering(buyers, func(c *workload.Clients, ctx context.Context, size int) int { return c.Sell(ctx, sale, size) })(s, r)
+	r.prepare = func(ctx context.Context) (err error) {
+		sale, err = s.Clients.OpenSale(ctx)
+		return err
 	}
 }

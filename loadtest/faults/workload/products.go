@@ -185,17 +185,26 @@ func otherThan(replica string) string {
 	return api1
 }
 
-// Sell has a sale of a new product, of which there are few units: so many buyers order one at once,
-// each with a key of its own. It returns how many of them were told whether they got one. Nobody
-// pays.
-func (c *Clients) Sell(ctx context.Context, buyers int) (told int) {
-	ctx = context.WithoutCancel(ctx)
-	sale, account := c.passer(), c.shop.Accounts[0]
-	opens := sale.put(account, sale.shelf(), onOffer)
+// A Sale offers few units of a product that nobody else orders.
+type Sale struct{ seller *action }
+
+// OpenSale creates the product of a sale.
+func (c *Clients) OpenSale(ctx context.Context) (Sale, error) {
+	sale, account := Sale{c.passer()}, c.shop.Accounts[0]
+	opens := sale.seller.put(account, sale.seller.shelf(), onOffer)
 	opens.Patience = hasty
-	sale.call(ctx, opens)
+	if answer := sale.seller.call(ctx, opens); answer.Outcome() != journal.Succeeded {
+		return sale, fmt.Errorf("open the sale: %s", answer)
+	}
+	return sale, nil
+}
+
+// Sell has so many buyers order a unit of the sale's product at once, each with a key of its own. It
+// returns how many of them were told whether they got one. Nobody pays.
+func (c *Clients) Sell(ctx context.Context, sale Sale, buyers int) (told int) {
+	ctx = context.WithoutCancel(ctx)
 	return sideBySide(buyers, func(i int) int {
-		r := c.passer().take(account, sale.shelf(), 1)
+		r := c.passer().take(c.shop.Accounts[0], sale.seller.shelf(), 1)
 		r.Via, r.Purpose = endpoints[i%len(endpoints)], journal.Sale
 		if c.call(ctx, r).Outcome().Decided() {
 			return 1

@@ -98,7 +98,9 @@ func TestSell_SendsOneOrderPerBuyerForTheProductOfTheSale(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)
 	c := clientsOf(t, wire, 1)
-	require.Equal(t, 7, c.Sell(t.Context(), 7))
+	sale, err := c.OpenSale(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 7, c.Sell(t.Context(), sale, 7))
 	keys := map[string]bool{}
 	for _, s := range f.requests()[1:] {
 		keys[s.key] = true
