@@ -199,8 +199,8 @@ func (c *Clients) OpenSale(ctx context.Context) (Sale, error) {
 	return sale, nil
 }
 
-// Sell has so many buyers order a unit of the sale's product at once, each with a key of its own. It
-// returns how many of them were told whether they got one. Nobody pays.
+// Sell has so many buyers order a unit of the sale's product at once, each with a key of its own.
+// It returns how many of them were told whether they got one. Nobody pays.
 func (c *Clients) Sell(ctx context.Context, sale Sale, buyers int) (told int) {
 	ctx = context.WithoutCancel(ctx)
 	return sideBySide(buyers, func(i int) int {
