@@ -158,9 +158,17 @@ func (d *composeDriver) await(ctx context.Context, name string) error {
 func (d *composeDriver) resumeAll(ctx context.Context) error {
 	all, err := d.conditions(ctx)
 	for name, one := range all {
-		if one.state == paused {
-			err = errors.Join(err, d.control(ctx, "resume", name), wait.Pause(ctx, 2*time.Second))
+		if one.state != paused {
+			continue
 		}
+		err = errors.Join(err, d.control(ctx, "resume", name))
+		_ = wait.For(ctx, askTimeout, localserver.PollInterval, func(ctx context.Context) error { // if it stays so, compose says it
+			health, err := docker(ctx, "inspect", "--format", "{{.State.Health.Status}}", one.id)
+			if strings.TrimSpace(health) == "unhealthy" {
+				err = errors.New("it is unhealthy")
+			}
+			return err
+		})
 	}
 	return err
 }
