@@ -1,6 +1,6 @@
 // Refusals that leave no answer, such as an unknown product: the client corrects
 // what is wrong and uses the key again, but an older copy of the refused request
-// must never act. Code: internal/httpapi/arrival.go, idempotency/authority/statements.go.
+// must never act. Code: internal/httpapi/arrival.go, idempotency/authority/claim.go.
 //
 // Three requests use the key K, sent at the times 1, 2 and 3. nginx passes the
 // second one on, so it has two copies with one time. Requests 1 and 2 differ, and

@@ -124,3 +124,17 @@ func (s settling) keep(tx *Tx, o Outcome, state string, header []byte) error {
 	}
 	return errNotBegun
 }
+
+// mayFinish is the fence: whether the attempt $3 may settle; 0: any attempt may.
+const mayFinish = `status = 'in_progress' AND $3::integer IN (0, attempt)`
+
+const fenceSQL = `-- name: ProbeAttempt :one
+SELECT now(), EXISTS (SELECT FROM KEYS WHERE SCOPE = $1 AND key = $2 AND ` + mayFinish + `)`
+
+// finishSQL keeps the answer of what was begun. If the fence is lost, status becomes NULL as in
+// claimSQL. The times count from now on, because settling may have taken days.
+const finishSQL = `-- name: FinishKey :exec
+UPDATE KEYS SET status = CASE WHEN ` + mayFinish + ` THEN $4::text END,
+	resource = nullif($5::text, ''), response_status = $6, response_headers = $7, response_body = $8, completed_at = now(),
+	expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at), due_at = NULL
+WHERE SCOPE = $1 AND key = $2`

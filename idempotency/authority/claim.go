@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/oncepay/oncepay/idempotency"
@@ -60,6 +61,29 @@ func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
 		c.ArrivedAt, ttl.Seconds(), tombstone.Seconds(), c.TraceParent)
 	return nil
 }
+
+// claimSQL claims the key and keeps its answer, in one row version. It waits for a transaction that
+// writes the same key. If the key is taken, status becomes NULL, which its column refuses, and
+// nothing of the transaction is committed. A key whose time is up is claimed as if it had been
+// purged. A refused key is claimed by a later attempt alone, and no key by an attempt that is older
+// than refusals are kept: the comparison is made here because a replica may be paused between a
+// comparison of its own and this statement. Nor is a key claimed by an attempt that is as far
+// ahead: either its refusal would be kept too short, or it is this clock that is wrong.
+var claimSQL = fmt.Sprintf(`-- name: ClaimKey :exec
+INSERT INTO KEYS AS k (SCOPE, key, fingerprint, operation, status, resource_id, resource,
+	response_status, response_headers, response_body, completed_at, attempted_at, expires_at, tombstone_until, trace_parent)
+VALUES ($1, $2, $3, $4, CASE WHEN abs(extract(epoch FROM now() - $11::timestamptz)) < %d THEN $5::text END,
+	$6, nullif($7::text, ''), $8, $9, $10, CASE WHEN $5::text IN ('completed', 'failed') THEN now() END,
+	$11, now() + make_interval(secs => $12::float8), now() + make_interval(secs => nullif($13::float8, 0)), nullif($14::text, ''))
+ON CONFLICT (SCOPE, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,
+	status = CASE WHEN CASE k.status WHEN 'in_progress' THEN false
+		WHEN 'refused' THEN k.attempted_at < excluded.attempted_at
+		ELSE greatest(k.expires_at, k.tombstone_until) <= now() END THEN excluded.status END,
+	resource_id = excluded.resource_id, resource = excluded.resource, response_status = excluded.response_status,
+	response_headers = excluded.response_headers, response_body = excluded.response_body, created_at = now(),
+	completed_at = excluded.completed_at, attempted_at = excluded.attempted_at, expires_at = excluded.expires_at,
+	tombstone_until = excluded.tombstone_until, trace_parent = excluded.trace_parent,
+	attempt = 1, taken_at = now(), due_at = NULL`, int(MaxRequestAge.Seconds()))
 
 // Answer is what a client gets, and what is kept under the key. The authority does not look into
 // it: it is replayed byte for byte.

@@ -65,16 +65,6 @@ func (r row) known() (known Known, err error) {
 	return known, nil
 }
 
-// Purge deletes at most limit keys whose time is up, or makes tombstones of them, and returns how
-// many. Several processes may purge at once. Purge again at once while it returns limit.
-func (k *Keys) Purge(ctx context.Context, limit int) (int, error) {
-	purged, err := query(ctx, k, false, pgx.RowTo[int], k.sql.purge, time.Now(), limit)
-	if err != nil {
-		return 0, fmt.Errorf("purge idempotency keys: %w", err)
-	}
-	return purged[0], nil
-}
-
 // Unsettled counts what is in progress at providers, by the database's clock.
 type Unsettled struct {
 	InProgress int
@@ -96,3 +86,14 @@ func (k *Keys) Unsettled(ctx context.Context, deadline time.Duration) (Unsettled
 	}
 	return found[0], nil
 }
+
+const getSQL = `-- name: GetKey :one
+SELECT fingerprint, operation, status, coalesce(resource_id::text, ''), coalesce(resource, ''),
+	coalesce(response_status, 0), response_headers, response_body, coalesce(trace_parent, ''),
+	coalesce(due_at = 'infinity', false), created_at, completed_at, expires_at, tombstone_until,
+	extract(epoch FROM expires_at - now())::float8
+FROM KEYS WHERE SCOPE = $1 AND key = $2`
+
+const countSQL = `SELECT count(*), count(*) FILTER (WHERE created_at < now() - make_interval(secs => $1::float8)),
+	count(*) FILTER (WHERE due_at = 'infinity'), coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8
+FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL`

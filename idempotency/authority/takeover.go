@@ -42,3 +42,14 @@ func (tx *Tx) resumed(taken *results) (*Attempt, error) {
 	attempt := &Attempt{}
 	return attempt, attempt.scan(taken.QueryRow())
 }
+
+// takeOverSQL takes the next attempt of what a key in progress began, and with it raises the
+// fence for all earlier ones. What is held is not taken, nor is what an attempt works on within
+// its lease.
+// Without a lease no times are compared: who waited for the row began before it was taken.
+const takeOverSQL = `-- name: TakeOverKey :one
+UPDATE KEYS SET attempt = attempt + 1, taken_at = now(), due_at = NULL
+WHERE SCOPE = $1 AND key = $2 AND fingerprint = $3 AND status = 'in_progress' AND resource_id IS NOT NULL
+	AND due_at IS DISTINCT FROM 'infinity'
+	AND ($4::float8 = 0 OR due_at IS NOT NULL OR taken_at <= now() - make_interval(secs => $4::float8))
+RETURNING ` + attempt

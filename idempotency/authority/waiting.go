@@ -61,3 +61,29 @@ func (k *Keys) attempts(ctx context.Context, doing string, again bool, sql strin
 	}
 	return found, nil
 }
+
+// attempt is what of a row in progress makes an attempt.
+const attempt = `SCOPE::text, key, fingerprint, operation, resource_id::text, attempt, created_at, taken_at`
+
+// dueSQL takes the next attempt of what no attempt works on. An older attempt that is still running
+// can then no longer settle.
+const dueSQL = `-- name: TakeDueKeys :many
+WITH due AS MATERIALIZED (
+	SELECT SCOPE, key FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL
+		AND coalesce(due_at, taken_at + make_interval(secs => $1::float8)) <= now()
+	ORDER BY coalesce(due_at, taken_at) LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE KEYS SET attempt = attempt + 1, taken_at = now(), due_at = NULL
+FROM due WHERE KEYS.SCOPE = due.SCOPE AND KEYS.key = due.key
+RETURNING KEYS.SCOPE::text, KEYS.key, fingerprint, operation, resource_id::text, attempt, created_at, taken_at`
+
+// mine is a row that only its newest attempt may put off or hold.
+const mine = `SCOPE = $1 AND key = $2 AND status = 'in_progress' AND attempt = $3`
+
+const (
+	putOffSQL = `UPDATE KEYS SET due_at = now() + make_interval(secs => $4::float8) WHERE ` + mine
+	holdSQL   = `UPDATE KEYS SET due_at = 'infinity' WHERE ` + mine
+	heldSQL   = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL
+	AND due_at = 'infinity' ORDER BY taken_at LIMIT $1`
+	findSQL = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id = $1`
+)

@@ -85,9 +85,6 @@ func PlaceOrder(wanted NewOrder, products []Product, id uuid.UUID, now time.Time
 		if !known {
 			return Order{}, Changes{}, unknownProduct(w.SKU)
 		}
-		if product.Stock < int64(w.Quantity) {
-			return Order{}, Changes{}, conflict("out_of_stock", "Only %d of %s left; nothing was reserved.", product.Stock, w.SKU)
-		}
 		if err := order.add(product, w.Quantity); err != nil {
 			return Order{}, Changes{}, err
 		}
@@ -96,6 +93,9 @@ func PlaceOrder(wanted NewOrder, products []Product, id uuid.UUID, now time.Time
 }
 
 func (o *Order) add(product Product, quantity int32) *Error {
+	if refused := product.checkStock(quantity); refused != nil {
+		return refused
+	}
 	if len(o.Items) == 0 {
 		o.Total.Currency = product.Price.Currency
 	}
@@ -149,20 +149,6 @@ func (o Order) end(status OrderStatus, now time.Time) Changes {
 func (o Order) as(status OrderStatus, now time.Time) *Order {
 	o.Status, o.UpdatedAt = status, now
 	return &o
-}
-
-// checkPayable returns why a payment of the order may not start.
-func (o Order) checkPayable() *Error {
-	switch o.Status {
-	case OrderPending:
-		return nil
-	case OrderPaying:
-		return payingNow(o.UpdatedAt)
-	case OrderCancelled, OrderExpired:
-		return conflict("order_"+string(o.Status), "The order is %s and can't be paid.", o.Status)
-	default:
-		return conflict("order_already_paid", "The order is already paid.")
-	}
 }
 
 // payingNow is retryable: the state settles by itself, in either direction.

@@ -48,6 +48,20 @@ func PayFromWallet(order Order, wallet Wallet, id uuid.UUID, now time.Time) (Pay
 	return payment, changes, nil
 }
 
+// checkPayable returns why a payment of the order may not start.
+func (o Order) checkPayable() *Error {
+	switch o.Status {
+	case OrderPending:
+		return nil
+	case OrderPaying:
+		return payingNow(o.UpdatedAt)
+	case OrderCancelled, OrderExpired:
+		return conflict("order_"+string(o.Status), "The order is %s and can't be paid.", o.Status)
+	default:
+		return conflict("order_already_paid", "The order is already paid.")
+	}
+}
+
 // MaxDeclines is how many card payments of one order may be declined. A shopper has a few cards and
 // mistypes some of them; more of them are card testing: somebody tries out which stolen cards work.
 const MaxDeclines = 20

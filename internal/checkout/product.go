@@ -99,6 +99,16 @@ func UpdateProduct(current *Product, change ProductChange, now time.Time) (Produ
 	return product, Changes{ChangedProduct: &product}, nil
 }
 
+// checkStock returns why an order cannot reserve so many units. Others may take units before it
+// commits: the store then refuses (TakeStock in sql/queries/products.sql), and the order is decided
+// again.
+func (p Product) checkStock(quantity int32) *Error {
+	if p.Stock < int64(quantity) {
+		return conflict("out_of_stock", "Only %d of %s left; nothing was reserved.", p.Stock, p.SKU)
+	}
+	return nil
+}
+
 func preconditionFailed(message string) *Error {
 	return &Error{Kind: KindPrecondition, Code: "precondition_failed", Message: message}
 }
