@@ -196,7 +196,7 @@ func TestOverload_SaysWhatWasSent(t *testing.T) {
 	b := &bench{cfg: config{offered: []float64{1, 10}}, plots: map[string]*plot.Plot{}}
 	text := pageWith(t, "overload", b.overloadFound([][]row{
 		{{100, "new order", 0.1, sample{"sent": 99.5, "rate": 90, "answered": 90, "p50": 2}}, {100, "list", 0.1, sample{}}},
-		{{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, "overloaded": 270}},
+		{{1000, "new order", 0.5, sample{"sent": 340, "rate": 70, "answered": 70, "p50": 3, overloaded: 270}},
 			{1000, "list", 0.5, sample{"sent": 19, "rate": 1, "answered": 1, "p50": 4}}}}, 100))
 	require.Contains(t, text, "3.4 × the limit at most")
 	text = strings.Join(strings.Fields(text), " ")
@@ -219,7 +219,7 @@ func TestSend_TellsAnswersApart(t *testing.T) {
 		_, _ = io.WriteString(w, `{"code":"`+r.URL.Query().Get("code")+`"}`)
 	}))
 	t.Cleanup(server.Close)
-	paths := []string{"/201", "/200", "/503?code=overloaded", "/503?code=request_timeout", "/429", "/500", "/444"}
+	paths := []string{"/201", "/200", "/503?code=overloaded", "/503?code=request_timeout", "/429?code=rate_limited", "/500", "/444"}
 	targets := make([]vegeta.Target, len(paths))
 	for i, path := range paths {
 		targets[i] = vegeta.Target{Method: http.MethodGet, URL: server.URL + path}
@@ -235,7 +235,7 @@ func TestSend_TellsAnswersApart(t *testing.T) {
 	require.InDelta(t, 7, found["sent"], 0, "a second")
 	require.InDelta(t, 2, found["rate"], 0, "a second")
 	require.Positive(t, found["p99"])
-	for name, count := range (sample{"answered": 2, "overloaded": 1, "limited": 1, "unanswered": 1, "other": 2, "503 request_timeout": 1, "500 ": 1}) {
+	for name, count := range (sample{"answered": 2, overloaded: 1, limited: 1, unanswered: 1, "other": 2, "503 request_timeout": 1, "500 ": 1}) {
 		require.InDelta(t, count, found[name], 0, name)
 	}
 }
@@ -244,7 +244,7 @@ func TestPlots_AreWritten(t *testing.T) {
 	t.Parallel()
 	b := &bench{cfg: config{page: filepath.Join(t.TempDir(), "p.md")}, out: io.Discard, plots: map[string]*plot.Plot{
 		"bars":  drawBars("t", []string{"x", "y"}, []string{"a", "b"}, func(group, of int) float64 { return float64(group + 2*of) }),
-		"lines": drawLines("t", "x", "ms", []line{{"a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}}, {"none", nil}}),
+		"lines": drawLines("t", "x", "ms", "a", plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: 100}}),
 	}}
 	require.NoError(t, b.write(head{}))
 	for name := range b.plots {

@@ -88,17 +88,21 @@ func usedCPU() time.Duration {
 func (b *bench) overloadFound(rates [][]row, limit float64) map[string]any {
 	most := 0.0 // new orders sent a second
 	for _, figure := range []string{"p50", "p99"} {
-		lines := make([]line, len(rates[0]))
-		for _, rows := range rates {
-			sent := rows[0].Found["sent"]
-			most = max(most, sent)
-			for i, r := range rows {
-				if lines[i].name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
-					lines[i].points = append(lines[i].points, plotter.XY{X: sent, Y: max(1, r.Found[figure])})
+		var curves []any
+		for i, class := range rates[0] {
+			var points plotter.XYs
+			for _, rows := range rates {
+				sent := rows[0].Found["sent"]
+				most = max(most, sent)
+				if rows[i].Found["answered"] > 0 { // nothing done has no latency
+					points = append(points, plotter.XY{X: sent, Y: max(1, rows[i].Found[figure])})
 				}
 			}
+			if len(points) > 0 {
+				curves = append(curves, class.Class, points)
+			}
 		}
-		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", lines)
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", curves...)
 	}
 	return map[string]any{"rates": rates, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

@@ -18,7 +18,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	var placed []shop.Order
-	order, err := b.grown(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
+	order, err := b.bytesOf(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	payment, err := b.grown(ctx, func() error {
+	payment, err := b.bytesOf(ctx, func() error {
 		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, time.Minute)
 		return err
 	})
@@ -38,33 +38,24 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		"commands": commandsOf(stats["Commandstats"], b.cfg.sized)}, err
 }
 
-// grown is how many bytes each table has grown for each operation and all its events, with its
-// indexes and before any vacuum; and all of them together.
-func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
-	before, err := b.tables(ctx)
-	if err == nil {
-		err = do()
+// bytesOf is by how many bytes each table, and all of them together, has grown for each operation
+// and all its events, with its indexes and before any vacuum.
+func (b *bench) bytesOf(ctx context.Context, do func() error) (sample, error) {
+	bytes, err := grown(func() (found sample, err error) {
+		err = b.db.QueryRow(ctx, `SELECT json_object_agg(coalesce(relname, 'all'), bytes) FROM (
+			SELECT relname::text, sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
+			WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY ROLLUP (relname)) t`).Scan(&found)
+		return found, err
+	}, func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		return b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
+	})
+	for name := range bytes {
+		bytes[name] /= float64(b.cfg.sized)
 	}
-	if err == nil {
-		err = b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
-	}
-	if err != nil {
-		return nil, err
-	}
-	after, err := b.tables(ctx)
-	grown := sample{}
-	for name := range after {
-		grown[name] = (after[name] - before[name]) / float64(b.cfg.sized)
-	}
-	return grown, err
-}
-
-// tables are the bytes of each table, and of all.
-func (b *bench) tables(ctx context.Context) (found sample, err error) {
-	err = b.db.QueryRow(ctx, `SELECT json_object_agg(coalesce(relname, 'all'), bytes) FROM (
-		SELECT relname::text, sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
-		WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY ROLLUP (relname)) t`).Scan(&found)
-	return found, err
+	return bytes, err
 }
 
 // redisSizes is the mean of MEMORY USAGE for each kind of record, by its key, and of an event in

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,55 +130,40 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 		seconds = time.Since(began).Seconds()
 	}
 	found["sent"], found["rate"] = found["requests"]/seconds, found["answered"]/seconds
-	found["other"] = found["requests"] - found["answered"] - found["overloaded"] - found["limited"] - found["unanswered"]
+	found["other"] = found["requests"] - found["answered"] - found[overloaded] - found[limited] - found[unanswered]
 	if found["answered"] > 0 { // nothing done has no latency
 		found["p50"], found["p99"] = report.Milliseconds(done.Quantile(0.5)), report.Milliseconds(done.Quantile(0.99))
 	}
 	return found
 }
 
-// outcome is the name of an answer among the figures.
+// The outcomes that have a column of their own.
+const overloaded, limited, unanswered = "503 overloaded", "429 rate_limited", "0 "
+
+// outcome is the name of an answer among the figures: its status and its code.
 func outcome(result *vegeta.Result) string {
-	switch problem := shop.ProblemCode(result.Body); {
-	case result.Code/100 == 2:
+	if result.Code/100 == 2 {
 		return "answered"
-	case result.Code == 0:
-		return "unanswered"
-	case result.Code == http.StatusTooManyRequests:
-		return "limited"
-	case problem == "overloaded":
-		return problem
-	default:
-		return fmt.Sprint(result.Code, " ", problem)
 	}
+	return fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))
 }
 
 // costing does something, and adds to its figures the CPU time in µs that each server used for each
 // request that was answered.
-func costing(processes []process, do func() (sample, error)) (sample, error) {
-	used := map[string]time.Duration{}
-	read := func(sign time.Duration) (err error) {
+func costing(processes []process, do func() (sample, error)) (found sample, err error) {
+	used, err := grown(func() (used sample, err error) {
+		used = sample{}
 		for _, p := range processes {
 			since, unread := localserver.CPUTime(p.pid)
-			used[p.of] += sign * since
+			used[p.of] += float64(since.Microseconds())
 			err = errors.Join(err, unread)
 		}
-		return err
+		return used, err
+	}, func() (err error) { found, err = do(); return err })
+	for name, time := range used {
+		found[name] = time / max(found["answered"], 1)
 	}
-	if err := read(-1); err != nil {
-		return nil, err
-	}
-	found, err := do()
-	if err == nil {
-		err = read(+1)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for name, d := range used {
-		found[name] = float64(d.Microseconds()) / max(found["answered"], 1)
-	}
-	return found, nil
+	return found, err
 }
 
 // await asks the database until the answer is true.
