@@ -36,10 +36,15 @@ type row struct {
 // overload measures latency against offered load with an open model, for each class of requests, at
 // multiples of the limit.
 func overload(ctx context.Context, b *bench) (map[string]any, error) {
-	limit, err := b.limit(ctx)
+	// The limit is how many orders a second are done when each client sends its next one at once.
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, 2*b.cfg.step); err != nil {
+		return nil, err
+	}
+	atLimit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, 2*b.cfg.step)
 	if err != nil {
 		return nil, err
 	}
+	limit := atLimit["rate"]
 	var rates [][]row
 	for _, multiple := range b.cfg.offered {
 		if err := wait.Pause(ctx, rest); err != nil {
@@ -48,15 +53,6 @@ func overload(ctx context.Context, b *bench) (map[string]any, error) {
 		rates = append(rates, b.drive(ctx, max(1, int(math.Round(multiple*limit)))))
 	}
 	return b.overloadFound(rates, limit), ctx.Err()
-}
-
-// limit is how many orders a second are done when each client sends its next one at once.
-func (b *bench) limit(ctx context.Context) (float64, error) {
-	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, 2*b.cfg.step); err != nil {
-		return 0, err
-	}
-	limit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, 2*b.cfg.step)
-	return limit["rate"], err
 }
 
 // drive sends all classes side by side. A rate ends on time, even if not all that is offered was

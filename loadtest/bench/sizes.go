@@ -1,10 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +33,9 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	kept, err := b.redisSizes(ctx)
+	calls, micros := commandsOf(stats["Commandstats"], b.cfg.sized)
 	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "order": order, "payment": payment, "kept": kept,
-		"commands": commandsOf(stats["Commandstats"], b.cfg.sized)}, err
+		"calls": calls, "micros": micros}, err
 }
 
 // bytesOf is by how many bytes each table, and all of them together, has grown for each operation
@@ -64,15 +64,13 @@ func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	means := sample{}
 	for kind, pattern := range map[string]string{"key of an order": "bench-*-order-*", "key of a card payment": "pay-*"} {
 		names, err := b.redis.Keys(ctx, "idempotency:*:"+pattern).Result()
+		for _, name := range names {
+			used, unread := b.redis.MemoryUsage(ctx, name).Result()
+			means[kind] += float64(used) / float64(len(names))
+			err = errors.Join(err, unread)
+		}
 		if err != nil {
 			return nil, err
-		}
-		for _, name := range names {
-			used, err := b.redis.MemoryUsage(ctx, name).Result()
-			if err != nil {
-				return nil, err
-			}
-			means[kind] += float64(used) / float64(len(names))
 		}
 	}
 	const stream = "oncepay:events"
@@ -85,20 +83,15 @@ func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	return means, err
 }
 
-// redisCommand is what Redis itself counts of a command. The time is that of one call.
-type redisCommand struct {
-	Name             string
-	PerOrder, Micros float64
-}
-
-// commandsOf reads Redis's statistics, and begins with the most frequent command.
-func commandsOf(stats map[string]string, orders int) (all []redisCommand) {
+// commandsOf is what Redis itself counts of each command: the calls of an order, and the time of
+// one call in µs.
+func commandsOf(stats map[string]string, orders int) (perOrder, micros sample) {
+	perOrder, micros = sample{}, sample{}
 	for name, counts := range stats {
-		var calls, micros float64
-		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &micros) // what Redis never writes otherwise
+		var calls, used float64
+		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &used) // what Redis never writes otherwise
 		name = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "cmdstat_"), "|", " "))
-		all = append(all, redisCommand{name, calls / float64(orders), micros / calls})
+		perOrder[name], micros[name] = calls/float64(orders), used/calls
 	}
-	slices.SortFunc(all, func(a, b redisCommand) int { return cmp.Compare(b.PerOrder, a.PerOrder) })
-	return all
+	return perOrder, micros
 }

@@ -42,16 +42,10 @@ var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
 // system is a stack of this run alone, and what is connected to it.
 type system struct {
 	stack     *stack.Stack
-	processes []process
+	processes map[int]string // by pid, which of the tiers each belongs to
 	db        *pgx.Conn
 	redis     *redis.Client
 	shop      *shop.Shop
-}
-
-// process is one of a server whose CPU time is measured.
-type process struct {
-	of  string
-	pid int
 }
 
 // up brings a stack up without the fault proxy, which costs as much as a replica.
@@ -64,7 +58,7 @@ func (b *bench) up(ctx context.Context) error {
 	if st.Claimed() {
 		return fmt.Errorf("another run is on, or was killed; then: go run ./cmd/stack down --dir %s", stackDir)
 	}
-	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
+	b.system = &system{stack: st, processes: map[int]string{}, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
 	if err = st.Up(ctx); err == nil {
 		b.db, err = pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	}
@@ -73,7 +67,7 @@ func (b *bench) up(ctx context.Context) error {
 	}
 	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
 		for _, service := range services {
-			b.processes = append(b.processes, process{tiers[i], st.PID(service)})
+			b.processes[st.PID(service)] = tiers[i]
 		}
 	}
 	return err
@@ -150,12 +144,12 @@ func outcome(result *vegeta.Result) string {
 
 // costing does something, and adds to its figures the CPU time in µs that each server used for each
 // request that was answered.
-func costing(processes []process, do func() (sample, error)) (found sample, err error) {
+func costing(processes map[int]string, do func() (sample, error)) (found sample, err error) {
 	used, err := grown(func() (used sample, err error) {
 		used = sample{}
-		for _, p := range processes {
-			since, unread := localserver.CPUTime(p.pid)
-			used[p.of] += float64(since.Microseconds())
+		for pid, server := range processes {
+			since, unread := localserver.CPUTime(pid)
+			used[server] += float64(since.Microseconds())
 			err = errors.Join(err, unread)
 		}
 		return used, err
