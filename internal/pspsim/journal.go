@@ -101,12 +101,7 @@ func (j *journal) sync(position int64) error {
 }
 
 // flush returns once every appended line is on disk. After an error nothing more can be written.
-func (j *journal) flush() error {
-	j.appending.Lock()
-	end := j.end
-	j.appending.Unlock()
-	return j.sync(end)
-}
+func (j *journal) flush() error { return j.sync(j.append(nil)) }
 
 func (j *journal) close() error {
 	return errors.Join(j.flush(), j.file.Close())

@@ -59,9 +59,8 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET "+path, s.answering(func(r *http.Request) (int, any, error) { return s.list(r, object) }))
 	}
 	mux.Handle("POST /v1/webhooks/replay", s.answering(s.replayEvents))
-	for _, method := range []string{"PUT", "GET", "DELETE"} {
-		mux.Handle(method+" /v1/trouble", s.answering(s.trouble))
-	}
+	mux.Handle("PUT /v1/trouble", s.answering(s.trouble))
+	mux.Handle("DELETE /v1/trouble", s.answering(s.trouble))
 	return mux
 }
 
