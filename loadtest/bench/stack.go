@@ -34,6 +34,9 @@ const (
 	patience = 20 * time.Second
 	// awaited bounds the wait for what the service does with millions of rows.
 	awaited = 10 * time.Minute
+
+	// Answers that have a column of their own. They are counted by their status and code.
+	overloaded, limited, unanswered = "503 overloaded", "429 rate_limited", "0 "
 )
 
 // tiers are the servers whose CPU time is told apart, in the order of the tables.
@@ -114,9 +117,11 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 			continue // that is the end, and no request
 		}
 		found["requests"]++
-		found[outcome(result)]++
 		if result.Code/100 == 2 {
+			found["answered"]++
 			done.Add(result.Latency)
+		} else {
+			found[fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))]++
 		}
 	}
 	seconds := period.Seconds()
@@ -129,17 +134,6 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 		found["p50"], found["p99"] = report.Milliseconds(done.Quantile(0.5)), report.Milliseconds(done.Quantile(0.99))
 	}
 	return found
-}
-
-// The outcomes that have a column of their own.
-const overloaded, limited, unanswered = "503 overloaded", "429 rate_limited", "0 "
-
-// outcome is the name of an answer among the figures: its status and its code.
-func outcome(result *vegeta.Result) string {
-	if result.Code/100 == 2 {
-		return "answered"
-	}
-	return fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))
 }
 
 // costing does something, and adds to its figures the CPU time in µs that each server used for each
