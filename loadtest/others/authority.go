@@ -105,10 +105,10 @@ func place(ctx context.Context, tx *authority.Tx, r *http.Request) (authority.Ou
 	key, body := r.Header.Get(headerKey)+verify.ExecutionMark+id.String(), fmt.Appendf(nil, `{"id":%q,"status":"pending"}`, id)
 	placed, err := tx.Exec(ctx, placeSQL, account[:], id, wanted.Customer, wanted.Items, key, body)
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.ConstraintName == "products_stock_not_negative" {
-		return authority.Refused(authority.Answer{Status: http.StatusConflict, Body: problem(409, "out_of_stock")}), nil
+		return authority.Refused(authority.Answer{Status: http.StatusConflict, Body: []byte(`{"code":"out_of_stock"}`)}), nil
 	}
 	if err == nil && placed.RowsAffected() == 0 {
-		return authority.RefusedForNow(authority.Answer{Status: http.StatusUnprocessableEntity, Body: problem(422, "unknown_product")}), nil
+		return authority.RefusedForNow(authority.Answer{Status: http.StatusUnprocessableEntity, Body: []byte(`{"code":"unknown_product"}`)}), nil
 	}
 	return authority.Done(authority.Answer{Status: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json"}, Body: body}), err
 }

@@ -54,17 +54,15 @@ func fiberFront(client *redis.Client, lock idempotency.Locker, next http.Handler
 
 // fiberError answers for the middleware when its storage or its lock fails.
 func fiberError(c fiber.Ctx, err error) error {
-	status, code := http.StatusServiceUnavailable, codeUnavailable
+	e := unavailable
 	switch {
 	case errors.Is(err, errNotKept):
 		return nil // the handler has answered
 	case errors.Is(err, redislock.ErrNotObtained):
-		status, code = http.StatusConflict, codeInProgress
+		e = inProgress
 	}
 	c.Response().Reset()
-	c.Set("Retry-After", retryAfter)
-	c.Set("Content-Type", problemType)
-	return c.Status(status).Send(problem(status, code))
+	return adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, e) })(c)
 }
 
 // ownRequest copies what fasthttp writes over when a request is answered, because oncepay keeps
