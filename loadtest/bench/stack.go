@@ -148,8 +148,8 @@ func costing(processes map[int]string, do func() (sample, error)) (found sample,
 		}
 		return used, err
 	}, func() (err error) { found, err = do(); return err })
-	for name, time := range used {
-		found[name] = time / max(found["answered"], 1)
+	for name, micros := range used {
+		found[name] = micros / max(found["answered"], 1)
 	}
 	return found, err
 }
