@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -23,7 +24,9 @@ const (
 )
 
 //go:embed recording.svg.tmpl
-var svgTemplate string
+var svgText string
+
+var svg = template.Must(template.New("recording").Parse(svgText))
 
 // line is one line of the input, with its place, and the time since the beginning at which it
 // appears.
@@ -71,7 +74,7 @@ func record(input io.Reader, now func() time.Time) []line {
 // draw writes the SVG.
 func draw(out io.Writer, lines []line) error {
 	if len(lines) == 0 {
-		return fmt.Errorf("draw the recording: there was no input")
+		return errors.New("there was no input")
 	}
 	total, width := lines[len(lines)-1].At+hold, 0
 	for i := range lines {
@@ -79,14 +82,7 @@ func draw(out io.Writer, lines []line) error {
 		l.Y, l.From = margin+lineHeight*i+16, 100*l.At.Seconds()/total.Seconds()
 		width = max(width, int(2*margin+charWidth*float64(len([]rune(l.Text)))))
 	}
-	drawing, err := template.New("recording").Parse(svgTemplate)
-	if err == nil {
-		// After the seconds of one round the recording begins anew.
-		err = drawing.Execute(out, map[string]any{"Lines": lines, "Seconds": total.Seconds(),
-			"Width": width, "Height": 2*margin + lineHeight*len(lines)})
-	}
-	if err != nil {
-		return fmt.Errorf("draw the recording: %w", err)
-	}
-	return nil
+	// After the seconds of one round the recording begins anew.
+	return svg.Execute(out, map[string]any{"Lines": lines, "Seconds": total.Seconds(),
+		"Width": width, "Height": 2*margin + lineHeight*len(lines)})
 }

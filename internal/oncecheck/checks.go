@@ -25,7 +25,7 @@ const repetitions = 3
 func replay(p *probe) {
 	r, first := p.first()
 	for range repetitions {
-		again := p.retry(noteAgain, r)
+		again := p.shows(p.retry("the same request again", r))
 		why := first.difference(again)
 		p.renews = why != "" && again.succeeded()
 		p.brokenIf(p.renews, "%s; the other rules compare no answers that are successes", why)
@@ -36,7 +36,7 @@ func replay(p *probe) {
 func oneEffect(p *probe) {
 	r, first := p.first()
 	for range repetitions {
-		p.sameAgain(noteAgain, r, first)
+		p.sameAgain("the same request again", r, first)
 	}
 }
 
@@ -45,7 +45,8 @@ func memberOrder(p *probe) {
 	body := gjson.Parse(r.Body)
 	p.undecidedIf(!gjson.Valid(r.Body) || body.Type != gjson.JSON, "the body is no JSON object or list")
 	r.Body = reorder(body)
-	p.sameAgain(noteReordered, r, first)
+	again := p.shows(p.retry("its members in another order, with other whitespace", r))
+	p.same("", first, again)
 }
 
 // reorder writes JSON with the members of its objects in the opposite order, and with other
@@ -135,7 +136,7 @@ func (p *probe) accepts(change func(Request) Request) bool {
 // reused sends a request, another one with its key, and the first one again.
 func (p *probe) reused(change func(Request) Request) {
 	r, first := p.first()
-	other := p.send(noteOther, change(r))
+	other := p.shows(p.send("another request with the same key", change(r)))
 	p.brokenIf(first.difference(other) == "", "another request got the answer of the first one, as if it had been executed")
 	p.brokenIf(!other.refused(), "another request with the key got %s instead of a refusal", other.told())
 	p.same("after the refusal of the other one, ", first, p.retry("the first request again", r))
@@ -198,17 +199,19 @@ func survives(p *probe) {
 	p.sameAgain("the same request after the disturbance", r, first)
 }
 
+const withoutKey = "a request without a key"
+
 func noKey(p *probe) {
 	r := p.fresh()
 	r.Header.Del(p.cfg.KeyHeader)
-	p.refuses(r, noteNoKey)
+	p.refuses(r, withoutKey)
 }
 
 func emptyKey(p *probe) { p.refuses(p.keyed(""), "a request with an empty key") }
 
 // refuses requires a 4xx: an executed request would be executed again by its retry.
 func (p *probe) refuses(r Request, what string) {
-	e := p.send(what, r)
+	e := p.shows(p.send(what, r))
 	p.brokenIf(!e.refused(), "%s got %s instead of 4xx", what, e.told())
 }
 
@@ -216,7 +219,7 @@ func (p *probe) refuses(r Request, what string) {
 func (p *probe) asKey(key string) (first Exchange, accepted bool) {
 	p.from = len(p.all)
 	r := p.keyed(key)
-	first = p.send(noteThisKey, r)
+	first = p.shows(p.send("the request with this key", r))
 	if first.refused() {
 		return first, false
 	}
@@ -302,6 +305,9 @@ func retryAfter(p *probe) {
 	told := p.burst(crowd, r)
 	told = slices.DeleteFunc(told, func(e Exchange) bool { return !e.busy() && e.status != http.StatusConflict })
 	p.undecidedIf(len(told) == 0, notTold)
+	if i := slices.IndexFunc(told, func(e Exchange) bool { return e.status == http.StatusConflict }); i >= 0 {
+		p.shows(told[i])
+	}
 	i := max(0, slices.IndexFunc(told, func(e Exchange) bool { return e.header.Get("Retry-After") != "" }))
 	pause, ok := told[i].retryAfter()
 	p.brokenIf(!ok, "%s without Retry-After in seconds: the client has to guess", told[i].told())
@@ -404,7 +410,7 @@ func retention(p *probe) {
 	p.undecidedIf(c == nil, "name an OpenAPI document whose operation has %s", extension)
 	keyless := p.fresh()
 	keyless.Header.Del(p.cfg.KeyHeader)
-	e := p.send(noteNoKey, keyless)
+	e := p.send(withoutKey, keyless)
 	p.brokenIf(e.succeeded() == (c.Key == "required"),
 		"%s says that a key is %s, and a request without one got %s", extension, c.Key, e.told())
 	kept := time.Duration(c.Kept) * time.Second

@@ -204,7 +204,7 @@ func (s *settings) takeWords(words []string) error {
 		s.cfg.Count = s.count
 	}
 	if s.between != "" {
-		s.cfg.Between = s.disturb
+		s.cfg.Between = func(ctx context.Context) error { _, err := s.output(ctx, s.between); return err }
 	}
 	s.cfg.Request.setType()
 	return s.cfg.check()

@@ -143,6 +143,7 @@ func TestMain_ShowsTheEvidenceOfWhatIsBroken(t *testing.T) {
 	require.Equal(t, 1, status, errOut)
 	require.Contains(t, out, "broken       other-body")
 	require.NotContains(t, out, "replay")
+	require.Contains(t, out, "\n1 hold, 1 broken, 0 not decided; ", "the sum is of all rules")
 	require.Contains(t, out, "> POST /orders HTTP/1.1")
 	require.Contains(t, out, "< HTTP/1.1 201 Created")
 }

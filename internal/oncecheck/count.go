@@ -88,11 +88,6 @@ func (s *settings) query(ctx context.Context) (number string, err error) {
 	return number, err
 }
 
-func (s *settings) disturb(ctx context.Context) error {
-	_, err := s.output(ctx, s.between)
-	return err
-}
-
 // output runs a command of the user's by the shell, for as long as a request may take.
 func (s *settings) output(ctx context.Context, command string) (string, error) {
 	late := fmt.Errorf("did not end within %s (--attempt)", s.cfg.Attempt)

@@ -3,20 +3,8 @@ package oncecheck
 import (
 	"cmp"
 	"fmt"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-)
-
-// Notes of exchanges that show which dialect an API speaks.
-const (
-	noteNoKey     = "a request without a key"
-	noteThisKey   = "the request with this key"
-	noteAgain     = "the same request again"
-	noteOther     = "another request with the same key"
-	noteReordered = "its members in another order, with other whitespace"
-	noteAtOnce    = "one of many at once"
 )
 
 // Dialects are the ways of answering that are told apart: the IETF's draft, Stripe, ACP, UCP, and
@@ -30,49 +18,47 @@ type Trait struct {
 	Speaks map[string]string `json:"speaks"` // by dialect: yes, no, or - if it has no such rule
 }
 
-// traits are found out by the first answer in a rule to a request with a note. A dialect asks for a
-// status, for a text in a member of the body, too, or for a header.
+// traits are found out by what a rule shows. A dialect asks for a status, for a text in a member of
+// the body, too, or for a header.
 var traits = []struct {
-	name, rule, note string
-	seen             func(Exchange) string
-	asked            map[string]string
+	name, rule string
+	seen       func(Exchange) string
+	asked      map[string]string
 }{
-	{"no key", "no-key", noteNoKey, Exchange.answered, map[string]string{
+	{"no key", "no-key", Exchange.answered, map[string]string{
 		"IETF": "400 type /", "ACP": "400 code idempotency_key_required", "oncepay": "400 code idempotency_key_missing",
 	}},
-	{"another body", "other-body", noteOther, Exchange.answered, map[string]string{
+	{"another body", "other-body", Exchange.answered, map[string]string{
 		"IETF": "422 type /", "Stripe": "400 error.type idempotency_error", "ACP": "422 code idempotency_conflict", "UCP": "409",
 		"oncepay": "422 code idempotency_key_reused",
 	}},
-	{"in progress", "retry-after", noteAtOnce, Exchange.inProgress, map[string]string{
+	{"in progress", "retry-after", Exchange.answered, map[string]string{
 		"IETF": "409", "Stripe": "409 error.code idempotency_key_in_use", "ACP": "409 code idempotency_in_flight",
 		"oncepay": "409 code idempotency_in_progress",
 	}},
-	{"another path", "other-path", noteOther, Exchange.answered, map[string]string{
+	{"another path", "other-path", Exchange.answered, map[string]string{
 		"Stripe": "4xx", "ACP": "2xx", "UCP": "2xx", "oncepay": "4xx",
 	}},
-	{"other member order", "member-order", noteReordered, Exchange.answered, map[string]string{
+	{"other member order", "member-order", Exchange.answered, map[string]string{
 		"ACP": "2xx", "UCP": "409", "oncepay": "2xx",
 	}},
-	{"quoted key", "quoted-key", noteThisKey, Exchange.answered, map[string]string{"IETF": "2xx", "oncepay": "2xx"}},
-	{"mark of a replay", "replay", noteAgain, Exchange.mark, map[string]string{
+	{"quoted key", "quoted-key", Exchange.answered, map[string]string{"IETF": "2xx", "oncepay": "2xx"}},
+	{"mark of a replay", "replay", Exchange.mark, map[string]string{
 		"Stripe": "Idempotent-Replayed", "ACP": "Idempotent-Replayed", "oncepay": "X-Idempotent-Replay",
 	}},
-	{"key in the answer", "replay", noteAgain, Exchange.echo, map[string]string{"Stripe": DefaultKeyHeader, "ACP": DefaultKeyHeader}},
+	{"key in the answer", "replay", Exchange.echo, map[string]string{"Stripe": DefaultKeyHeader, "ACP": DefaultKeyHeader}},
 }
 
 // traitsOf compares what was seen with each dialect.
-func traitsOf(all []Exchange) (list []Trait) {
+func traitsOf(shown map[string]Exchange) (list []Trait) {
 	for _, one := range traits {
-		i := slices.IndexFunc(all, func(e Exchange) bool {
-			return e.rule == one.rule && e.Note == one.note && e.status != 0 && one.seen(e) != ""
-		})
-		if i < 0 {
+		e, known := shown[one.rule]
+		if !known {
 			continue
 		}
-		t := Trait{Name: one.name, Seen: one.seen(all[i]), Speaks: map[string]string{}}
+		t := Trait{Name: one.name, Seen: one.seen(e), Speaks: map[string]string{}}
 		for _, dialect := range Dialects {
-			t.Speaks[dialect] = all[i].speaks(one.asked[dialect])
+			t.Speaks[dialect] = e.speaks(one.asked[dialect])
 		}
 		list = append(list, t)
 	}
@@ -102,14 +88,6 @@ func (e Exchange) answered() string {
 		}
 	}
 	return e.told()
-}
-
-// inProgress is nothing if the answer is another one.
-func (e Exchange) inProgress() string {
-	if e.status != http.StatusConflict {
-		return ""
-	}
-	return e.answered()
 }
 
 func (e Exchange) mark() string { return cmp.Or(e.replayMark(), "none") }

@@ -25,8 +25,7 @@ type Exchange struct {
 	Sent     time.Duration `json:"sent"`            // nanoseconds since the run began
 	Answered time.Duration `json:"answered"`
 
-	rule   string // in which it was sent
-	status int    // 0: no whole answer
+	status int // 0: no whole answer
 	header http.Header
 	body   string
 }

@@ -55,11 +55,16 @@ func (s *settings) print(r Report, out io.Writer) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
+	shown := r.Verdicts // the sum is of all
 	if s.quiet {
-		r.Verdicts = slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool { return v.Outcome != Broken })
+		shown = slices.DeleteFunc(slices.Clone(shown), func(v Verdict) bool { return v.Outcome != Broken })
 		r.Dialects = nil
 	}
-	return texttemplate.Must(texttemplate.ParseFS(forms, "report.txt")).Execute(out, r)
+	return texttemplate.Must(texttemplate.ParseFS(forms, "report.txt")).Execute(out, struct {
+		Report
+
+		Shown []Verdict
+	}{r, shown})
 }
 
 // Columns are the names of the dialects, for the page.

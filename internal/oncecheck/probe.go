@@ -31,8 +31,9 @@ type probe struct {
 	// renews says that a replay is a success, and another answer than the first one: the rule
 	// replay is broken. The others then judge effects alone, or all of them would be broken.
 	renews    bool
-	uncounted bool // the rule needs the number of effects, and nothing counts them
-	from      int  // of all: where the evidence begins
+	uncounted bool                // the rule needs the number of effects, and nothing counts them
+	from      int                 // of all: where the evidence begins
+	shown     map[string]Exchange // by rule: what tells dialects apart
 
 	turns <-chan time.Time // of requests
 	sent  atomic.Int64
@@ -44,7 +45,7 @@ type probe struct {
 func newProbe(ctx context.Context, cfg *Config) *probe {
 	ctx, stop := context.WithCancelCause(ctx)
 	turns := time.Tick(time.Second / time.Duration(cfg.Rate))
-	return &probe{ctx: ctx, stop: stop, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport()}
+	return &probe{ctx: ctx, stop: stop, cfg: cfg, began: time.Now(), turns: turns, pool: cfg.transport(), shown: map[string]Exchange{}}
 }
 
 // check checks one rule, which may end by panicking with a Verdict.
@@ -107,6 +108,14 @@ func (p *probe) goOn() {
 	}
 }
 
+// shows keeps the first answer of a rule by which dialects are told apart.
+func (p *probe) shows(e Exchange) Exchange {
+	if _, known := p.shown[p.rule]; !known && e.status != 0 {
+		p.shown[p.rule] = e
+	}
+	return e
+}
+
 func (p *probe) pause(d time.Duration) { _ = wait.Pause(p.ctx, d) }
 
 // fresh returns the request under a new key, and with texts of its own. What was before is no
@@ -140,7 +149,7 @@ func (p *probe) reserve(requests int) {
 func (p *probe) exchange(note string, r Request, by way) Exchange {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Attempt)
 	defer cancel()
-	e := Exchange{Note: note, Sent: time.Since(p.began), rule: p.rule}
+	e := Exchange{Note: note, Sent: time.Since(p.began)}
 	if err := e.over(ctx, r, by); err != nil {
 		e.Error, e.status = err.Error(), 0
 	}
@@ -222,7 +231,7 @@ func sideBySide(n int, f func(i int)) {
 func (p *probe) burst(n int, r Request) []Exchange {
 	p.reserve(n)
 	answers := make([]Exchange, n)
-	sideBySide(n, func(i int) { answers[i] = p.exchange(noteAtOnce, r, p.pool.RoundTrip) })
+	sideBySide(n, func(i int) { answers[i] = p.exchange("one of many at once", r, p.pool.RoundTrip) })
 	return answers
 }
 

@@ -81,7 +81,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		v.Rule, v.Claim = rule.Name, rule.Claim()
 		report.Verdicts = append(report.Verdicts, v)
 	}
-	report.Dialects = traitsOf(p.all)
+	report.Dialects = traitsOf(p.shown)
 	report.Requests, report.Elapsed = len(p.all), time.Since(p.began)
 	return report, nil
 }

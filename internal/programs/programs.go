@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -80,6 +81,20 @@ func (p *Program) candidates(dirs []string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+var wholeVersion = regexp.MustCompile(`\d+(\.\d+)+`)
+
+// Versions are those of Go and of the programs that a native stack runs, and the kind of machine.
+// What is not there has none.
+func Versions(ctx context.Context) string {
+	text := runtime.Version()
+	for _, p := range []*Program{PostgreSQL, Redis, Nginx} {
+		path, _ := p.Find()
+		printed, _ := exec.CommandContext(ctx, path, p.probe...).CombinedOutput() //nolint:gosec // a program of our list
+		text += fmt.Sprintf(", %s %s", p.Name, wholeVersion.FindString(string(printed)))
+	}
+	return fmt.Sprintf("%s, %s/%s, %d CPUs", text, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
 var firstNumber = regexp.MustCompile(`\d+`)

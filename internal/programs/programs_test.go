@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -98,4 +99,9 @@ func TestNeeds_AreThoseOfAllTasksTogether(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []*Program{Compiler, Spin, Chromium, PostgreSQL, Redis, Nginx}, Needs("model", "test:console", "--silent", "SEED=1", "no-task"))
 	require.Empty(t, Needs("down"))
+}
+
+func TestVersions_AreOfWhatAStackRuns(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^`+runtime.Version()+`, PostgreSQL [\d.]*, Redis [\d.]*, nginx [\d.]*, `+runtime.GOOS+`/\w+, \d+ CPUs$`, Versions(t.Context()))
 }

@@ -19,8 +19,8 @@
 // /v1/webhooks/replay?reference=<order> sends those of an order's charges and refunds once more,
 // the newest first.
 //
-// PUT /v1/trouble makes it misbehave for all clients, see trouble.go; DELETE ends that. DELETE and
-// GET return how many answers and events were affected.
+// PUT /v1/trouble makes it misbehave for all clients, see trouble.go; DELETE ends that, and returns
+// how many answers and events were affected.
 //
 // # Tokens
 //

@@ -19,7 +19,7 @@ type journal struct {
 
 	appending sync.Mutex // guards the next two
 	pending   []byte
-	end       int64 // bytes appended, whether synced or not
+	end       int64 // bytes appended since the start, whether synced or not
 
 	syncing sync.Mutex // held over write and fsync; guards the next two
 	synced  int64
@@ -57,30 +57,32 @@ func openJournal(path string, replay func(line []byte) error) (j *journal, torn 
 		}
 	}
 	// What was replayed may have been written but not synced by a killed process.
-	end := int64(len(whole))
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, 0, err
 	}
-	err = errors.Join(file.Truncate(end), file.Sync(), folder.Sync(), folder.Close())
-	return &journal{file: file, end: end, synced: end}, len(text) - len(whole), err
+	err = errors.Join(file.Truncate(int64(len(whole))), file.Sync(), folder.Sync(), folder.Close())
+	return &journal{file: file}, len(text) - len(whole), err
 }
 
-// append queues a line, which must end in a newline, and returns the position to pass to sync.
-// Lines reach the file in the order of the calls.
-func (j *journal) append(line []byte) (position int64) {
+// append queues a line, which must end in a newline. Lines reach the file in the order of the
+// calls.
+func (j *journal) append(line []byte) {
 	j.appending.Lock()
 	defer j.appending.Unlock()
 	j.pending = append(j.pending, line...)
 	j.end += int64(len(line))
-	return j.end
 }
 
-// sync returns once everything up to position is on disk.
-func (j *journal) sync(position int64) error {
+// sync returns once every line that was appended before is on disk. After an error nothing more can
+// be written.
+func (j *journal) sync() error {
+	j.appending.Lock()
+	appended := j.end
+	j.appending.Unlock()
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
-	if j.err != nil || j.synced >= position {
+	if j.err != nil || j.synced >= appended {
 		return j.err
 	}
 	j.appending.Lock()
@@ -100,14 +102,6 @@ func (j *journal) sync(position int64) error {
 	return nil
 }
 
-// flush returns once every appended line is on disk. After an error nothing more can be written.
-func (j *journal) flush() error {
-	j.appending.Lock()
-	end := j.end
-	j.appending.Unlock()
-	return j.sync(end)
-}
-
 func (j *journal) close() error {
-	return errors.Join(j.flush(), j.file.Close())
+	return errors.Join(j.sync(), j.file.Close())
 }

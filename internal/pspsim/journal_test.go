@@ -66,7 +66,8 @@ func TestJournal_ConcurrentSyncsShareTheFile(t *testing.T) {
 		group.Go(func() {
 			for n := range 20 {
 				line := fmt.Sprintf("%d:%d\n", writer, n)
-				err := j.sync(j.append([]byte(line)))
+				j.append([]byte(line))
+				err := j.sync()
 				raw, readErr := os.ReadFile(path)
 				if err != nil || readErr != nil || !strings.Contains("\n"+string(raw), "\n"+line) {
 					t.Errorf("line %q is not on disk: %v %v", line, err, readErr)

@@ -73,12 +73,12 @@ func openLedger(path string) (l *ledger, torn int, err error) {
 // first charges and the others get its entry. The errors are errKeyReused, errUnknownToken,
 // errUnknownCharge (nothing was charged by this arrival) or a failing journal.
 func (l *ledger) submit(key string, p params) (entry, error) {
-	e, position, err := l.arrive(key, p)
-	return e, cmp.Or(l.journal.sync(position), err)
+	e, err := l.arrive(key, p)
+	return e, cmp.Or(l.journal.sync(), err)
 }
 
-// arrive is the part of submit under the lock. Its position is 0 when there is nothing to sync.
-func (l *ledger) arrive(key string, p params) (e entry, position int64, err error) {
+// arrive is the part of submit under the lock.
+func (l *ledger) arrive(key string, p params) (e entry, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token, tokenKnown := tokens[p.Source]
@@ -86,9 +86,9 @@ func (l *ledger) arrive(key string, p params) (e entry, position int64, err erro
 	case known != nil: // it comes first: a reused key must not get "unknown token"
 		e = *known
 	case p.Object == objectCharge && !tokenKnown:
-		return e, 0, errUnknownToken
+		return e, errUnknownToken
 	case p.Object == objectRefund && l.charges[p.Charge] == nil:
-		return e, 0, errUnknownCharge
+		return e, errUnknownCharge
 	default:
 		id := p.Object[:2] + "_" + strings.ToLower(rand.Text()) // ch_… or re_…
 		e = entry{ID: id, IdempotencyKey: key, params: p, Status: statusPending, CreatedAt: time.Now().UTC()}
@@ -105,8 +105,7 @@ func (l *ledger) arrive(key string, p params) (e entry, position int64, err erro
 			e.Status = statusDeclined
 		}
 	}
-	position, writeErr := l.write(e)
-	return e, position, cmp.Or(writeErr, err)
+	return e, cmp.Or(l.write(e), err)
 }
 
 // refuseRefund returns why a refund must be declined, or "".
@@ -125,13 +124,14 @@ func (l *ledger) refuseRefund(p params) string {
 }
 
 // write puts an entry into the journal and into memory.
-func (l *ledger) write(e entry) (position int64, err error) {
+func (l *ledger) write(e entry) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return 0, fmt.Errorf("encode entry: %w", err)
+		return fmt.Errorf("encode entry: %w", err)
 	}
 	l.put(e)
-	return l.journal.append(append(raw, '\n')), nil
+	l.journal.append(append(raw, '\n'))
+	return nil
 }
 
 // delivered notes that the event of a key's entry needs no more deliveries. It is not synced: if a
@@ -141,8 +141,7 @@ func (l *ledger) delivered(key string) error {
 	defer l.mu.Unlock()
 	e := *l.byKey[key]
 	e.Delivered = true
-	_, err := l.write(e)
-	return err
+	return l.write(e)
 }
 
 // put makes e the key's entry; live changes and the journal's lines both end here, so that a
@@ -177,5 +176,5 @@ func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
 		}
 	}
 	l.mu.Unlock()
-	return found, l.journal.flush()
+	return found, l.journal.sync()
 }

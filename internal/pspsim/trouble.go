@@ -41,15 +41,13 @@ type troubles struct {
 
 func newTroubles() *troubles { return &troubles{changed: make(chan struct{})} }
 
-// change returns how many answers and events the trouble so far has met. Nil: it goes on.
-func (t *troubles) change(to *trouble) (met int) {
+// change returns how many answers and events the trouble so far has met.
+func (t *troubles) change(to trouble) (met int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	met = t.met
-	if to != nil {
-		close(t.changed)
-		t.is, t.changed, t.met, t.recent = *to, make(chan struct{}), 0, nil
-	}
+	close(t.changed)
+	t.is, t.changed, t.met, t.recent = to, make(chan struct{}), 0, nil
 	return met
 }
 
@@ -76,18 +74,15 @@ func (t *troubles) again(e entry) []entry {
 	return t.recent // it is replaced, and never changed
 }
 
-// trouble begins one (PUT), ends it (DELETE) or only answers (GET) with how many answers and events
-// the one so far has met.
+// trouble begins one (PUT) or ends it (DELETE), and answers with how many answers and events the
+// one so far has met.
 func (s *Server) trouble(r *http.Request) (int, any, error) {
-	to := &trouble{}
-	switch r.Method {
-	case http.MethodGet:
-		to = nil
-	case http.MethodPut:
-		if err := decode(r, to); err != nil {
+	var to trouble
+	if r.Method == http.MethodPut {
+		if err := decode(r, &to); err != nil {
 			return 0, nil, err
 		}
-		if !slices.Contains(knownTroubles, *to) {
+		if !slices.Contains(knownTroubles, to) {
 			return 0, nil, invalid("There is no such trouble.")
 		}
 	}

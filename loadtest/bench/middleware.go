@@ -97,7 +97,7 @@ func (b *bench) contend(ctx context.Context, server *exec.Cmd, redis *localserve
 	if _, err := drive(ctx, addr, connections, b.cfg.step/4, warmUp); err != nil {
 		return nil, err
 	}
-	return costing([]process{{"server", server.Process.Pid}, {"redis", redis.Process.PID}}, func() (sample, error) {
+	return costing(map[int]string{server.Process.Pid: "server", redis.Process.PID: "redis"}, func() (sample, error) {
 		return drive(ctx, addr, connections, b.cfg.step, k)
 	})
 }

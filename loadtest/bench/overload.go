@@ -36,10 +36,15 @@ type row struct {
 // overload measures latency against offered load with an open model, for each class of requests, at
 // multiples of the limit.
 func overload(ctx context.Context, b *bench) (map[string]any, error) {
-	limit, err := b.limit(ctx)
+	// The limit is how many orders a second are done when each client sends its next one at once.
+	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, 2*b.cfg.step); err != nil {
+		return nil, err
+	}
+	atLimit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, 2*b.cfg.step)
 	if err != nil {
 		return nil, err
 	}
+	limit := atLimit["rate"]
 	var rates [][]row
 	for _, multiple := range b.cfg.offered {
 		if err := wait.Pause(ctx, rest); err != nil {
@@ -48,15 +53,6 @@ func overload(ctx context.Context, b *bench) (map[string]any, error) {
 		rates = append(rates, b.drive(ctx, max(1, int(math.Round(multiple*limit)))))
 	}
 	return b.overloadFound(rates, limit), ctx.Err()
-}
-
-// limit is how many orders a second are done when each client sends its next one at once.
-func (b *bench) limit(ctx context.Context) (float64, error) {
-	if _, err := b.attack(ctx, "warm up", b.shop.NewOrders, 0, 2*b.cfg.step); err != nil {
-		return 0, err
-	}
-	limit, err := b.attack(ctx, "the limit", b.shop.NewOrders, 0, 2*b.cfg.step)
-	return limit["rate"], err
 }
 
 // drive sends all classes side by side. A rate ends on time, even if not all that is offered was
@@ -88,17 +84,21 @@ func usedCPU() time.Duration {
 func (b *bench) overloadFound(rates [][]row, limit float64) map[string]any {
 	most := 0.0 // new orders sent a second
 	for _, figure := range []string{"p50", "p99"} {
-		lines := make([]line, len(rates[0]))
-		for _, rows := range rates {
-			sent := rows[0].Found["sent"]
-			most = max(most, sent)
-			for i, r := range rows {
-				if lines[i].name = r.Class; r.Found["answered"] > 0 { // nothing done has no latency
-					lines[i].points = append(lines[i].points, plotter.XY{X: sent, Y: max(1, r.Found[figure])})
+		var curves []any
+		for i, class := range rates[0] {
+			var points plotter.XYs
+			for _, rows := range rates {
+				sent := rows[0].Found["sent"]
+				most = max(most, sent)
+				if rows[i].Found["answered"] > 0 { // nothing done has no latency
+					points = append(points, plotter.XY{X: sent, Y: max(1, rows[i].Found[figure])})
 				}
 			}
+			if len(points) > 0 {
+				curves = append(curves, class.Class, points)
+			}
 		}
-		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", lines)
+		b.plots["overload-"+figure] = drawLines(figure+" against load", "new orders sent a second", "ms", curves...)
 	}
 	return map[string]any{"rates": rates, "limit": limit, "most": slices.Max(b.cfg.offered), "sent": most / limit, "clients": clients}
 }

@@ -5,12 +5,8 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"strings"
-	"text/tabwriter"
 	"text/template"
 	"time"
 
@@ -56,23 +52,12 @@ func (b *bench) write(h head) error {
 			return fmt.Errorf("draw %s: %w", name, err)
 		}
 	}
-	var page, text strings.Builder
+	var page strings.Builder
 	if err := pageTemplate.Execute(&page, h); err != nil {
 		return err
 	}
-	// The columns of tables are aligned, so that they can be read on a terminal, too.
-	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
-	for line := range strings.Lines(page.String()) {
-		if strings.HasPrefix(line, "|") {
-			line = strings.ReplaceAll(line, " |", "\t|")
-		}
-		fmt.Fprint(aligned, line)
-	}
-	if err := aligned.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(b.out, text.String())
-	return os.WriteFile(b.cfg.page, []byte(text.String()+"\n"+levers), 0o644)
+	fmt.Fprintln(b.out, page.String())
+	return os.WriteFile(b.cfg.page, []byte(page.String()+"\n"+levers), 0o644)
 }
 
 // String is the median, with the extremes if there was more than one round.
@@ -98,8 +83,6 @@ func number(f float64) string {
 	return english.Sprintf("%.0f", f)
 }
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
-
 // thisMachine says where the figures are from, and how busy it is. What is not found is left out.
 func thisMachine(ctx context.Context) (machine string, busy float64) {
 	model := "unknown model"
@@ -109,11 +92,5 @@ func thisMachine(ctx context.Context) (machine string, busy float64) {
 	if average, err := load.AvgWithContext(ctx); err == nil {
 		busy = average.Load1
 	}
-	version := func(p *programs.Program, flag string) string {
-		path, _ := p.Find()
-		printed, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
-		return versionNumber.FindString(string(printed))
-	}
-	return fmt.Sprintf("%d cores (%s), %s/%s, %s, PostgreSQL %s, Redis %s, nginx %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
-		runtime.Version(), version(programs.PostgreSQL, "--version"), version(programs.Redis, "--version"), version(programs.Nginx, "-v")), busy
+	return fmt.Sprintf("%s, %s", model, programs.Versions(ctx)), busy
 }

@@ -32,22 +32,11 @@ func drawBars(title string, groups, legend []string, value func(group, of int) f
 	return p
 }
 
-// line is a curve.
-type line struct {
-	name   string
-	points plotter.XYs
-}
-
-// drawLines draws curves. Each step of the vertical axis is ten times the last.
-func drawLines(title, x, y string, lines []line) *plot.Plot {
+// drawLines draws curves, each of which is a name and then its points. Each step of the vertical
+// axis is ten times the last.
+func drawLines(title, x, y string, curves ...any) *plot.Plot {
 	p := newPlot(title, x, y)
-	for i, l := range lines {
-		if curve, points, err := plotter.NewLinePoints(l.points); err == nil { // without points there is no curve
-			curve.Color, points.Color, points.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
-			p.Add(curve, points)
-			p.Legend.Add(l.name, curve, points)
-		}
-	}
+	_ = plotutil.AddLinePoints(p, curves...) // all have points
 	p.Y.Min, p.Y.Scale, p.Y.Tick.Marker = 1, plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Max *= 10 // room for the legend
 	p.Add(plotter.NewGrid())

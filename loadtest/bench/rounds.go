@@ -10,6 +10,22 @@ import (
 // sample is what one measurement found, by the names of its figures.
 type sample map[string]float64
 
+// grown is by how much figures have grown while something was done.
+func grown(read func() (sample, error), do func() error) (sample, error) {
+	before, err := read()
+	if err == nil {
+		err = do()
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := read()
+	for name := range after {
+		after[name] -= before[name]
+	}
+	return after, err
+}
+
 // trial is what is measured once a round.
 type trial struct {
 	name    string

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	var placed []shop.Order
-	order, err := b.grown(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
+	order, err := b.bytesOf(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +25,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	payment, err := b.grown(ctx, func() error {
+	payment, err := b.bytesOf(ctx, func() error {
 		_, err := b.attack(ctx, "payments", b.shop.PaymentsOf(placed), 0, time.Minute)
 		return err
 	})
@@ -34,37 +33,29 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	kept, err := b.redisSizes(ctx)
+	calls, micros := commandsOf(stats["Commandstats"], b.cfg.sized)
 	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "order": order, "payment": payment, "kept": kept,
-		"commands": commandsOf(stats["Commandstats"], b.cfg.sized)}, err
+		"calls": calls, "micros": micros}, err
 }
 
-// grown is how many bytes each table has grown for each operation and all its events, with its
-// indexes and before any vacuum; and all of them together.
-func (b *bench) grown(ctx context.Context, do func() error) (sample, error) {
-	before, err := b.tables(ctx)
-	if err == nil {
-		err = do()
+// bytesOf is by how many bytes each table, and all of them together, has grown for each operation
+// and all its events, with its indexes and before any vacuum.
+func (b *bench) bytesOf(ctx context.Context, do func() error) (sample, error) {
+	bytes, err := grown(func() (found sample, err error) {
+		err = b.db.QueryRow(ctx, `SELECT json_object_agg(coalesce(relname, 'all'), bytes) FROM (
+			SELECT relname::text, sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
+			WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY ROLLUP (relname)) t`).Scan(&found)
+		return found, err
+	}, func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		return b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
+	})
+	for name := range bytes {
+		bytes[name] /= float64(b.cfg.sized)
 	}
-	if err == nil {
-		err = b.await(ctx, "SELECT min(position) >= (SELECT coalesce(max(id), 0) FROM outbox) FROM consumer_cursors")
-	}
-	if err != nil {
-		return nil, err
-	}
-	after, err := b.tables(ctx)
-	grown := sample{}
-	for name := range after {
-		grown[name] = (after[name] - before[name]) / float64(b.cfg.sized)
-	}
-	return grown, err
-}
-
-// tables are the bytes of each table, and of all.
-func (b *bench) tables(ctx context.Context) (found sample, err error) {
-	err = b.db.QueryRow(ctx, `SELECT json_object_agg(coalesce(relname, 'all'), bytes) FROM (
-		SELECT relname::text, sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
-		WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY ROLLUP (relname)) t`).Scan(&found)
-	return found, err
+	return bytes, err
 }
 
 // redisSizes is the mean of MEMORY USAGE for each kind of record, by its key, and of an event in
@@ -73,15 +64,13 @@ func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	means := sample{}
 	for kind, pattern := range map[string]string{"key of an order": "bench-*-order-*", "key of a card payment": "pay-*"} {
 		names, err := b.redis.Keys(ctx, "idempotency:*:"+pattern).Result()
+		for _, name := range names {
+			used, unread := b.redis.MemoryUsage(ctx, name).Result()
+			means[kind] += float64(used) / float64(len(names))
+			err = errors.Join(err, unread)
+		}
 		if err != nil {
 			return nil, err
-		}
-		for _, name := range names {
-			used, err := b.redis.MemoryUsage(ctx, name).Result()
-			if err != nil {
-				return nil, err
-			}
-			means[kind] += float64(used) / float64(len(names))
 		}
 	}
 	const stream = "oncepay:events"
@@ -94,20 +83,15 @@ func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	return means, err
 }
 
-// redisCommand is what Redis itself counts of a command. The time is that of one call.
-type redisCommand struct {
-	Name             string
-	PerOrder, Micros float64
-}
-
-// commandsOf reads Redis's statistics, and begins with the most frequent command.
-func commandsOf(stats map[string]string, orders int) (all []redisCommand) {
+// commandsOf is what Redis itself counts of each command: the calls of an order, and the time of
+// one call in µs.
+func commandsOf(stats map[string]string, orders int) (perOrder, micros sample) {
+	perOrder, micros = sample{}, sample{}
 	for name, counts := range stats {
-		var calls, micros float64
-		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &micros) // what Redis never writes otherwise
+		var calls, used float64
+		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &used) // what Redis never writes otherwise
 		name = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "cmdstat_"), "|", " "))
-		all = append(all, redisCommand{name, calls / float64(orders), micros / calls})
+		perOrder[name], micros[name] = calls/float64(orders), used/calls
 	}
-	slices.SortFunc(all, func(a, b redisCommand) int { return cmp.Compare(b.PerOrder, a.PerOrder) })
-	return all
+	return perOrder, micros
 }

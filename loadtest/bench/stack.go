@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +34,9 @@ const (
 	patience = 20 * time.Second
 	// awaited bounds the wait for what the service does with millions of rows.
 	awaited = 10 * time.Minute
+
+	// Answers that have a column of their own. They are counted by their status and code.
+	overloaded, limited, unanswered = "503 overloaded", "429 rate_limited", "0 "
 )
 
 // tiers are the servers whose CPU time is told apart, in the order of the tables.
@@ -43,16 +45,10 @@ var tiers = []string{"replicas", "PostgreSQL", "Redis", "nginx", "provider"}
 // system is a stack of this run alone, and what is connected to it.
 type system struct {
 	stack     *stack.Stack
-	processes []process
+	processes map[int]string // by pid, which of the tiers each belongs to
 	db        *pgx.Conn
 	redis     *redis.Client
 	shop      *shop.Shop
-}
-
-// process is one of a server whose CPU time is measured.
-type process struct {
-	of  string
-	pid int
 }
 
 // up brings a stack up without the fault proxy, which costs as much as a replica.
@@ -65,7 +61,7 @@ func (b *bench) up(ctx context.Context) error {
 	if st.Claimed() {
 		return fmt.Errorf("another run is on, or was killed; then: go run ./cmd/stack down --dir %s", stackDir)
 	}
-	b.system = &system{stack: st, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
+	b.system = &system{stack: st, processes: map[int]string{}, redis: redis.NewClient(&redis.Options{Addr: st.Addr(stack.Redis)})}
 	if err = st.Up(ctx); err == nil {
 		b.db, err = pgx.Connect(ctx, stack.PostgresURL(st.PostgresPrimary()))
 	}
@@ -74,7 +70,7 @@ func (b *bench) up(ctx context.Context) error {
 	}
 	for i, services := range [][]string{stack.Replicas, {stack.Postgres}, {stack.Redis}, {stack.Nginx}, {stack.PSP}} {
 		for _, service := range services {
-			b.processes = append(b.processes, process{tiers[i], st.PID(service)})
+			b.processes[st.PID(service)] = tiers[i]
 		}
 	}
 	return err
@@ -121,9 +117,11 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 			continue // that is the end, and no request
 		}
 		found["requests"]++
-		found[outcome(result)]++
 		if result.Code/100 == 2 {
+			found["answered"]++
 			done.Add(result.Latency)
+		} else {
+			found[fmt.Sprint(result.Code, " ", shop.ProblemCode(result.Body))]++
 		}
 	}
 	seconds := period.Seconds()
@@ -131,55 +129,29 @@ func send(ctx context.Context, target vegeta.Targeter, rate int, period time.Dur
 		seconds = time.Since(began).Seconds()
 	}
 	found["sent"], found["rate"] = found["requests"]/seconds, found["answered"]/seconds
-	found["other"] = found["requests"] - found["answered"] - found["overloaded"] - found["limited"] - found["unanswered"]
+	found["other"] = found["requests"] - found["answered"] - found[overloaded] - found[limited] - found[unanswered]
 	if found["answered"] > 0 { // nothing done has no latency
 		found["p50"], found["p99"] = report.Milliseconds(done.Quantile(0.5)), report.Milliseconds(done.Quantile(0.99))
 	}
 	return found
 }
 
-// outcome is the name of an answer among the figures.
-func outcome(result *vegeta.Result) string {
-	switch problem := shop.ProblemCode(result.Body); {
-	case result.Code/100 == 2:
-		return "answered"
-	case result.Code == 0:
-		return "unanswered"
-	case result.Code == http.StatusTooManyRequests:
-		return "limited"
-	case problem == "overloaded":
-		return problem
-	default:
-		return fmt.Sprint(result.Code, " ", problem)
-	}
-}
-
 // costing does something, and adds to its figures the CPU time in µs that each server used for each
 // request that was answered.
-func costing(processes []process, do func() (sample, error)) (sample, error) {
-	used := map[string]time.Duration{}
-	read := func(sign time.Duration) (err error) {
-		for _, p := range processes {
-			since, unread := localserver.CPUTime(p.pid)
-			used[p.of] += sign * since
+func costing(processes map[int]string, do func() (sample, error)) (found sample, err error) {
+	used, err := grown(func() (used sample, err error) {
+		used = sample{}
+		for pid, server := range processes {
+			since, unread := localserver.CPUTime(pid)
+			used[server] += float64(since.Microseconds())
 			err = errors.Join(err, unread)
 		}
-		return err
+		return used, err
+	}, func() (err error) { found, err = do(); return err })
+	for name, micros := range used {
+		found[name] = micros / max(found["answered"], 1)
 	}
-	if err := read(-1); err != nil {
-		return nil, err
-	}
-	found, err := do()
-	if err == nil {
-		err = read(+1)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for name, d := range used {
-		found[name] = float64(d.Microseconds()) / max(found["answered"], 1)
-	}
-	return found, nil
+	return found, err
 }
 
 // await asks the database until the answer is true.

@@ -33,7 +33,7 @@ func (r Reader) Read(ctx context.Context) (Books, error) {
 
 		Accounts []string // that exist, by their API keys
 	}
-	if err := r.query(ctx, &read, booksSQL, r.APIKeys, r.Opening); err != nil {
+	if err := r.Query(ctx, &read, booksSQL, r.APIKeys, r.Opening); err != nil {
 		return Books{}, err
 	}
 	for _, key := range r.APIKeys {
@@ -63,8 +63,8 @@ func (r Reader) Read(ctx context.Context) (Books, error) {
 	return b, err
 }
 
-// query reads JSON from PostgreSQL.
-func (r Reader) query(ctx context.Context, into any, sql string, args ...any) error {
+// Query reads the only column of a row from PostgreSQL, such as JSON.
+func (r Reader) Query(ctx context.Context, into any, sql string, args ...any) error {
 	conn, err := pgx.Connect(ctx, r.DatabaseURL)
 	if err != nil {
 		return fmt.Errorf("open the books: %w", err)

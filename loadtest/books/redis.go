@@ -79,7 +79,7 @@ func (r Reader) Records(ctx context.Context) (records []Record, err error) {
 		HasRow  bool
 		Expires time.Time
 	}
-	err = r.query(ctx, &believed, recordsSQL, slices.Collect(maps.Keys(answers)))
+	err = r.Query(ctx, &believed, recordsSQL, slices.Collect(maps.Keys(answers)))
 	for _, row := range believed {
 		if left := time.Until(answers[row.Name]); left >= 0 { // otherwise it has expired meanwhile
 			records = append(records, Record{row.Name, left, row.HasRow, time.Until(row.Expires)})

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -63,7 +64,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 	c := &campaign{cfg: cfg, out: out, stack: st, witness: &witness.Witness{}}
 	c.System, c.Seed, c.Command = cfg.System, cfg.Seed, cfg.command()
 	c.Counts = map[string]int{sameTime: 0, keyless: 0, unanswered: 0}
-	c.Commit, c.Versions = versions(ctx)
+	c.Commit, c.Versions = commit(ctx), programs.Versions(ctx)
 	var err error
 	if c.shop, err = workload.OpenShop(ctx, st.URL(), accounts); err != nil {
 		return nil, err

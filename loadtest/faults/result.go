@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os/exec"
-	"regexp"
-	"runtime"
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/programs"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -149,19 +145,8 @@ func (c *campaign) conclude(attempts []journal.Attempt) {
 	}
 }
 
-var number = regexp.MustCompile(`\d+(\.\d+)+`)
-
-// versions asks git, and the programs that a native stack runs. What is not there has none.
-func versions(ctx context.Context) (commit, others string) {
-	printed := func(program string, args ...string) string {
-		text, _ := exec.CommandContext(ctx, program, args...).CombinedOutput()
-		return strings.TrimSpace(string(text))
-	}
-	of := func(p *programs.Program, flag string) string {
-		path, _ := p.Find()
-		return number.FindString(printed(path, flag))
-	}
-	return printed("git", "describe", "--always", "--exclude=*", "--abbrev=10", "--dirty=+"),
-		fmt.Sprintf("%s, PostgreSQL %s, Redis %s, nginx %s, %s/%s, %d CPUs", runtime.Version(), of(programs.PostgreSQL, "--version"),
-			of(programs.Redis, "--version"), of(programs.Nginx, "-v"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+// commit asks git, if it is there.
+func commit(ctx context.Context) string {
+	text, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=10", "--dirty=+").CombinedOutput()
+	return strings.TrimSpace(string(text))
 }

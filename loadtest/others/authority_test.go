@@ -39,9 +39,8 @@ func outsideReplicas(t *testing.T, handler http.Handler) (pool *pgxpool.Pool, ur
 func TestAuthority_PlacesAnOrderOnce(t *testing.T) {
 	t.Parallel()
 	pool, urls, customer := outsideReplicas(t, http.NotFoundHandler())
-	order := func(sku string) string {
-		return `{"customer_id":"` + customer + `","items":[{"sku":"` + sku + `","quantity":2}]}`
-	}
+	items := func(list string) string { return `{"customer_id":"` + customer + `","items":[` + list + `]}` }
+	order := func(sku string) string { return items(`{"sku":"` + sku + `","quantity":2}`) }
 	first := post(t, urls[0], demo, "k", order("tee-black"))
 	require.Equal(t, http.StatusCreated, first.status, first.body)
 	for _, url := range urls {
@@ -50,10 +49,18 @@ func TestAuthority_PlacesAnOrderOnce(t *testing.T) {
 	}
 	require.Equal(t, http.StatusUnprocessableEntity, post(t, urls[0], demo, "l", order("no-such")).status)
 	require.Equal(t, http.StatusCreated, post(t, urls[1], demo, "l", order("mug-white")).status, "it was corrected")
-	var orders, items, keys int
+	var orders, ordered, keys int
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM order_items),
-		(SELECT count(*) FROM idempotency_keys WHERE key LIKE 'k'||$1||'%')`, verify.ExecutionMark).Scan(&orders, &items, &keys))
-	require.Equal(t, []int{2, 2, 1}, []int{orders, items, keys})
+		(SELECT count(*) FROM idempotency_keys WHERE key LIKE 'k'||$1||'%')`, verify.ExecutionMark).Scan(&orders, &ordered, &keys))
+	require.Equal(t, []int{2, 2, 1}, []int{orders, ordered, keys})
+
+	require.Equal(t, http.StatusConflict, post(t, urls[0], demo, "m", items(`{"sku":"tee-black","quantity":2000000000}`)).status)
+	require.Equal(t, http.StatusCreated, post(t, urls[0], demo, "n", items(`{"sku":"mug-white","quantity":1},{"sku":"tee-black","quantity":3}`)).status)
+	var total, sum, last int
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT max(total_amount), sum(quantity * unit_price), max(position) FROM orders JOIN order_items ON order_id = orders.id
+		GROUP BY orders.id HAVING count(*) = 2`).Scan(&total, &sum, &last))
+	require.Equal(t, sum, total)
+	require.Equal(t, 1, last, "positions begin with zero")
 }
 
 // TestAuthority_AsksTheShopUnderOneKey: the shop executes a call, and the answer to it is lost.

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
+	"time"
 
+	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
@@ -40,16 +41,12 @@ func asksForRetry(status int, header http.Header) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || header.Get("Retry-After") != ""
 }
 
-// problem is an answer of a system itself, in the API's shape, so that clients know what to do.
-func problem(status int, code string) []byte {
-	body, _ := json.Marshal(map[string]any{"type": "/problems/" + code, "title": http.StatusText(status), "status": status, "code": code})
-	return body
-}
-
 // What systems say themselves.
-const (
-	problemType     = "application/problem+json"
-	codeInProgress  = "idempotency_in_progress"
-	codeUnavailable = "idempotency_store_unavailable"
-	retryAfter      = "1" // second
+var (
+	inProgress  = idempotency.InProgress(time.Second)
+	unavailable = &idempotency.Error{Status: http.StatusServiceUnavailable, Code: idempotency.CodeStoreUnavailable,
+		Message: "Redis cannot be asked.", RetryAfter: time.Second}
 )
+
+// refuse answers as the API does, so that clients know what to do.
+func refuse(w http.ResponseWriter, e *idempotency.Error) { idempotency.WriteProblem(w, nil, e) }

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// maxKey is the API's own limit, in characters.
-	maxKey = 255
 	// lifetime is the longest that any route of the API asks for.
 	lifetime = 48 * time.Hour
 	// lockExpiry is longer than the slowest handler of a campaign, because nothing prolongs it.
@@ -36,7 +34,8 @@ var errNotKept = errors.New("the answer asks for a retry")
 // lock it takes its own, which is of this process.
 func newFiber(client *redis.Client, lock idempotency.Locker, handler fiber.Handler) *fiber.App {
 	app := fiber.New(fiber.Config{ErrorHandler: fiberError})
-	app.Use(idempotency.New(idempotency.Config{KeyHeader: headerKey, KeyHeaderValidate: validKey, Lifetime: lifetime,
+	anyKey := func(string) error { return nil } // the API refuses what it does not take
+	app.Use(idempotency.New(idempotency.Config{KeyHeader: headerKey, KeyHeaderValidate: anyKey, Lifetime: lifetime,
 		Storage: storage.NewFromConnection(client), Lock: lock}))
 	app.Use(handler)
 	return app
@@ -53,37 +52,25 @@ func fiberFront(client *redis.Client, lock idempotency.Locker, next http.Handler
 	}))
 }
 
-func validKey(key string) error {
-	if len(key) > maxKey {
-		return idempotency.ErrInvalidIdempotencyKey
-	}
-	return nil
-}
-
 // fiberError answers for the middleware when its storage or its lock fails.
 func fiberError(c fiber.Ctx, err error) error {
-	status, code := http.StatusServiceUnavailable, codeUnavailable
+	e := unavailable
 	switch {
 	case errors.Is(err, errNotKept):
 		return nil // the handler has answered
 	case errors.Is(err, redislock.ErrNotObtained):
-		status, code = http.StatusConflict, codeInProgress
+		e = inProgress
 	}
 	c.Response().Reset()
-	c.Set("Retry-After", retryAfter)
-	c.Set("Content-Type", problemType)
-	return c.Status(status).Send(problem(status, code))
+	return adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, e) })(c)
 }
 
 // ownRequest copies what fasthttp writes over when a request is answered, because oncepay keeps
 // some of it for longer.
 func ownRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := httputil.DumpRequest(r, true)
-		var own *http.Request
-		if err == nil {
-			own, err = requestOf(raw)
-		}
+		raw, _ := httputil.DumpRequest(r, true) // its body is in memory
+		own, err := requestOf(raw)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -98,8 +85,6 @@ type redisLock struct {
 	locks *redislock.Client
 	held  sync.Map // *redislock.Lock by key; Unlock is told the key alone
 }
-
-func newRedisLock(client *redis.Client) *redisLock { return &redisLock{locks: redislock.New(client)} }
 
 // Lock implements [idempotency.Locker].
 func (l *redisLock) Lock(key string) error {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bsm/redislock"
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
@@ -37,7 +38,7 @@ var systems = map[string]func(*redis.Client, http.Handler) http.Handler{
 	"none":  func(_ *redis.Client, next http.Handler) http.Handler { return next },
 	"fiber": func(client *redis.Client, next http.Handler) http.Handler { return fiberFront(client, nil, next) },
 	"fiber-lock": func(client *redis.Client, next http.Handler) http.Handler {
-		return fiberFront(client, newRedisLock(client), next)
+		return fiberFront(client, &redisLock{locks: redislock.New(client)}, next)
 	},
 	"setnx": func(client *redis.Client, next http.Handler) http.Handler { return setNX{client, next} },
 }

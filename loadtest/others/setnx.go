@@ -51,7 +51,7 @@ func (s setNX) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, redis.Nil):
 		s.answer(ctx, w, name)
 	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, codeUnavailable)
+		refuse(w, unavailable)
 	default:
 		s.run(ctx, w, r, name)
 	}
@@ -63,9 +63,9 @@ func (s setNX) answer(ctx context.Context, w http.ResponseWriter, name string) {
 	var kept keptAnswer
 	switch {
 	case errors.Is(err, redis.Nil), text == processing:
-		refuse(w, http.StatusConflict, codeInProgress)
+		refuse(w, inProgress)
 	case err != nil, json.Unmarshal([]byte(text), &kept) != nil:
-		refuse(w, http.StatusServiceUnavailable, codeUnavailable)
+		refuse(w, unavailable)
 	default:
 		send(w, kept)
 	}
@@ -95,9 +95,4 @@ func send(w http.ResponseWriter, a keptAnswer) {
 	}
 	w.WriteHeader(a.Status)
 	_, _ = w.Write([]byte(a.Body)) // the client may be gone
-}
-
-func refuse(w http.ResponseWriter, status int, code string) {
-	header := http.Header{"Content-Type": {problemType}, "Retry-After": {retryAfter}}
-	send(w, keptAnswer{status, header, string(problem(status, code))})
 }

@@ -1,73 +1,70 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // order is that of the columns.
 var order = []string{"oncepay", built, "setnx", "fiber-lock", "fiber", "none"}
 
-// rows are the lines of the table, with the names of the figures in a campaign's report.
+// rows are the lines of the table, with the places of the figures in a campaign's report.
 var rows = []struct{ title, figure string }{
 	{"faults", "faults"},
 	{"attempts", "attempts"},
-	{"keys", "keys"},
-	{"effects", "effects"},
-	{"**keys with more than one effect**", "doubled_keys"},
-	{"effects beyond one per key", "extra_effects"},
-	{"orders charged more than once", "double_charges"},
-	{"charges without a payment", "charges_without_payment"},
-	{"**keys with a lost acknowledgement**", "lost_answers"},
-	{"keys refused, although the effect happened", "refused_yet_done"},
-	{"**keys with two different answers**", "two_answers"},
-	{"keys with a 2xx to another request", "other_request"},
-	{"keys with another account's answer", "other_account"},
-	{"keys in progress for more than 13 s", "stuck"},
+	{"keys", "score.keys"},
+	{"effects", "score.effects"},
+	{"**keys with more than one effect**", "score.doubled_keys"},
+	{"effects beyond one per key", "score.extra_effects"},
+	{"orders charged more than once", "score.double_charges"},
+	{"charges without a payment", "score.charges_without_payment"},
+	{"**keys with a lost acknowledgement**", "score.lost_answers"},
+	{"keys refused, although the effect happened", "score.refused_yet_done"},
+	{"**keys with two different answers**", "score.two_answers"},
+	{"keys with a 2xx to another request", "score.other_request"},
+	{"keys with another account's answer", "score.other_account"},
+	{"keys in progress for more than 13 s", "score.stuck"},
 }
 
 // printTable prints the scores of campaigns side by side, in Markdown, from their JSON reports.
 // Each system has a column, with the sums of its campaigns.
 func printTable(paths []string, out io.Writer) error {
-	seeds, sums := map[string][]string{}, map[string]map[string]int{} // by system
+	reports := map[string][]gjson.Result{} // by system
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
+		if err == nil && !gjson.ValidBytes(raw) {
+			err = fmt.Errorf("%s is no report", path)
+		}
 		if err != nil {
 			return err
 		}
-		var campaign struct {
-			System                 string
-			Seed, Faults, Attempts int
-			Score                  map[string]int
-		}
-		if err := json.Unmarshal(raw, &campaign); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
-		}
-		system := campaign.System
-		seeds[system] = append(seeds[system], fmt.Sprint(campaign.Seed))
-		if sums[system] == nil {
-			sums[system] = map[string]int{}
-		}
-		sums[system]["faults"] += campaign.Faults
-		sums[system]["attempts"] += campaign.Attempts
-		for figure, n := range campaign.Score {
-			sums[system][figure] += n
-		}
+		campaign := gjson.ParseBytes(raw)
+		system := campaign.Get("system").Str
+		reports[system] = append(reports[system], campaign)
 	}
-	systems := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	systems := slices.SortedFunc(maps.Keys(reports), func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	fmt.Fprintf(out, "| | %s |\n|---|%s\n| seeds |", strings.Join(systems, " | "), strings.Repeat("--:|", len(systems)))
 	for _, system := range systems {
-		fmt.Fprintf(out, " %s |", strings.Join(seeds[system], ", "))
+		var seeds []string
+		for _, campaign := range reports[system] {
+			seeds = append(seeds, campaign.Get("seed").Raw)
+		}
+		fmt.Fprintf(out, " %s |", strings.Join(seeds, ", "))
 	}
 	for _, row := range rows {
 		fmt.Fprintf(out, "\n| %s |", row.title)
 		for _, system := range systems {
-			fmt.Fprintf(out, " %d |", sums[system][row.figure])
+			sum := int64(0)
+			for _, campaign := range reports[system] {
+				sum += campaign.Get(row.figure).Int()
+			}
+			fmt.Fprintf(out, " %d |", sum)
 		}
 	}
 	fmt.Fprintln(out)

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
@@ -124,10 +121,5 @@ const lagSQL = `SELECT coalesce(percentile_disc('{0.5, 0.99, 1}'::float8[])
 	FROM outbox JOIN inbox USING (event_id) WHERE outbox.created_at >= $1`
 
 func (l *load) readLag(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, l.Database)
-	if err != nil {
-		return fmt.Errorf("measure events: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	return conn.QueryRow(ctx, lagSQL, l.shop.Opened).Scan(&l.lag)
+	return books.Reader{DatabaseURL: l.Database}.Query(ctx, &l.lag, lagSQL, l.shop.Opened)
 }

@@ -34,5 +34,5 @@ func TestReadLag_MeasuresEvents(t *testing.T) {
 	require.Equal(t, [3]time.Duration{500 * time.Millisecond, 990 * time.Millisecond, time.Second}, l.lag)
 
 	l.Database = "postgres://127.0.0.1:1/x"
-	require.ErrorContains(t, l.readLag(t.Context()), "measure events")
+	require.ErrorContains(t, l.readLag(t.Context()), "open the books")
 }
