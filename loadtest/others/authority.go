@@ -21,7 +21,6 @@ import (
 	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/idempotency/authority/arrival"
 	"github.com/oncepay/oncepay/idempotency/memstore"
-	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
@@ -40,21 +39,17 @@ const (
 	attemptLease = 5 * time.Second  // longer than the provider of a card is given
 	resumeEvery  = time.Second
 
-	callsSQL = `SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS outside_calls (id uuid PRIMARY KEY, request bytea NOT NULL)`
-	// placeSQL takes the items from the stock, and places an order of all of them or none. Its last
-	// part tells the campaign whose key the order belongs to, as everyRequest does.
-	placeSQL = `WITH wanted AS (SELECT account_id, item.* FROM api_keys,
-			ROWS FROM (jsonb_to_recordset($4) AS (sku text, quantity integer)) WITH ORDINALITY item (sku, quantity, position) WHERE hash = $1),
-		taken AS (UPDATE products p SET stock = stock - quantity, version = version + 1 FROM wanted w
-			WHERE p.account_id = w.account_id AND p.sku = w.sku RETURNING p.*, position, quantity),
-		placed AS (INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_currency, created_at, updated_at, expires_at)
-			SELECT $2, account_id, $3, 'pending', sum(quantity * price_amount), 'USD', now(), now(), now() + interval '20 seconds'
-			FROM taken GROUP BY account_id HAVING count(*) = (SELECT count(*) FROM wanted) RETURNING account_id),
-		items AS (INSERT INTO order_items (order_id, position, account_id, sku, name, quantity, unit_price)
-			SELECT $2, position - 1, account_id, sku, name, quantity, price_amount FROM taken JOIN placed USING (account_id))
-		INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, resource, response_status, response_headers,
-			response_body, completed_at, expires_at)
-		SELECT account_id, $5, sha256(''), 'place_order', 'completed', '', 201, '{}', $6, now(), now() + interval '2 days' FROM placed`
+	callsSQL   = `SELECT pg_advisory_xact_lock(1); CREATE TABLE IF NOT EXISTS outside_calls (id uuid PRIMARY KEY, request bytea NOT NULL)`
+	accountSQL = `SELECT account_id FROM api_keys WHERE hash = $1`
+	orderSQL   = `INSERT INTO orders (id, account_id, customer_id, status, total_amount, total_currency, created_at, updated_at, expires_at)
+		VALUES ($1, $2, $3, 'pending', 1, 'USD', now(), now(), now() + interval '20 seconds')`
+	itemSQL = `WITH taken AS (UPDATE products SET stock = stock - $5, version = version + 1 WHERE account_id = $2 AND sku = $4 RETURNING *)
+		INSERT INTO order_items (order_id, position, account_id, sku, name, quantity, unit_price)
+		SELECT $1, $3, account_id, sku, name, $5, price_amount FROM taken`
+	totalSQL = `UPDATE orders SET total_amount = (SELECT sum(quantity * unit_price) FROM order_items WHERE order_id = $1) WHERE id = $1`
+	// executedSQL tells the campaign whose key an order belongs to, as everyRequest does.
+	executedSQL = `INSERT INTO idempotency_keys (account_id, key, fingerprint, operation, status, resource, response_status, response_headers,
+		response_body, completed_at, expires_at) VALUES ($1, $2, sha256(''), 'place_order', 'completed', '', 201, '{}', $3, now(), now() + interval '2 days')`
 )
 
 // newOutside makes the service's tables, and runs its worker until ctx ends.
@@ -74,7 +69,10 @@ func newOutside(ctx context.Context, pool *pgxpool.Pool) (func(http.Handler) htt
 
 // resume goes on with calls whose clients do not come back.
 func (o outside) resume(ctx context.Context) {
-	for wait.Pause(ctx, resumeEvery) == nil {
+	for range time.Tick(resumeEvery) {
+		if ctx.Err() != nil {
+			return
+		}
 		_, _ = o.keys.Resume(ctx, o.provider(), 20) // what fails is due again
 	}
 }
@@ -93,22 +91,37 @@ func (o outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // place makes an order and takes its items from the stock.
 func place(ctx context.Context, tx *authority.Tx, r *http.Request) (authority.Outcome, error) {
+	var account uuid.UUID
 	var wanted struct {
 		Customer uuid.UUID `json:"customer_id"`
-		Items    json.RawMessage
+		Items    []struct {
+			SKU      string
+			Quantity int64
+		}
 	}
-	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
-		return authority.Outcome{}, err
+	hash, id := sha256.Sum256([]byte(r.Header.Get("Authorization"))[len("Bearer "):]), uuid.Must(uuid.NewV7())
+	err := errors.Join(json.NewDecoder(r.Body).Decode(&wanted), tx.QueryRow(ctx, accountSQL, hash[:]).Scan(&account))
+	if err == nil {
+		_, err = tx.Exec(ctx, orderSQL, id, account, wanted.Customer)
 	}
-	account := sha256.Sum256([]byte(r.Header.Get("Authorization"))[len("Bearer "):])
-	id := uuid.Must(uuid.NewV7())
-	key, body := r.Header.Get(headerKey)+verify.ExecutionMark+id.String(), fmt.Appendf(nil, `{"id":%q,"status":"pending"}`, id)
-	placed, err := tx.Exec(ctx, placeSQL, account[:], id, wanted.Customer, wanted.Items, key, body)
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.ConstraintName == "products_stock_not_negative" {
+	for i, item := range wanted.Items {
+		var taken pgconn.CommandTag
+		if err == nil {
+			taken, err = tx.Exec(ctx, itemSQL, id, account, i, item.SKU, item.Quantity)
+		}
+		if err == nil && taken.RowsAffected() == 0 {
+			return authority.RefusedForNow(authority.Answer{Status: http.StatusUnprocessableEntity, Body: []byte(`{"code":"unknown_product"}`)}), nil
+		}
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, totalSQL, id)
+	}
+	body := fmt.Appendf(nil, `{"id":%q,"status":"pending"}`, id)
+	if err == nil {
+		_, err = tx.Exec(ctx, executedSQL, account, r.Header.Get(headerKey)+verify.ExecutionMark+id.String(), body)
+	}
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.ConstraintName == "products_stock_not_negative" {
 		return authority.Refused(authority.Answer{Status: http.StatusConflict, Body: []byte(`{"code":"out_of_stock"}`)}), nil
-	}
-	if err == nil && placed.RowsAffected() == 0 {
-		return authority.RefusedForNow(authority.Answer{Status: http.StatusUnprocessableEntity, Body: []byte(`{"code":"unknown_product"}`)}), nil
 	}
 	return authority.Done(authority.Answer{Status: http.StatusCreated, Header: map[string]string{"Content-Type": "application/json"}, Body: body}), err
 }
