@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
@@ -25,6 +26,17 @@ type Reader struct {
 
 //go:embed books.sql
 var booksSQL string
+
+// Await reads every second until the books are as they should be in the end, or the time for that
+// is over.
+func (r Reader) Await(ctx context.Context, within time.Duration, done func(Books) bool) (Books, error) {
+	for deadline := time.Now().Add(within); ; _ = wait.Pause(ctx, time.Second) {
+		held, err := r.Read(ctx)
+		if err != nil || done(held) || time.Now().After(deadline) {
+			return held, err
+		}
+	}
+}
 
 // Read collects what PostgreSQL holds at one moment, and the rest right after.
 func (r Reader) Read(ctx context.Context) (Books, error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
@@ -105,13 +104,9 @@ func (l *load) readBooks(ctx context.Context) (books.Books, error) {
 	}
 	reader := books.Reader{DatabaseURL: l.Database, RedisAddr: l.RedisAddr, ProviderURL: l.PSPURL,
 		APIKeys: []string{l.APIKey}, Opening: map[string]map[string]int64{l.APIKey: opening}}
-	for deadline := time.Now().Add(10 * time.Second); ; _ = wait.Pause(ctx, time.Second) {
-		held, err := reader.Read(ctx)
-		held.ProviderEvents = nil // whether one was acted on again takes another delivery to tell: campaigns do
-		if err != nil || held.Consumed() || time.Now().After(deadline) {
-			return held, err
-		}
-	}
+	held, err := reader.Await(ctx, 10*time.Second, books.Books.Consumed)
+	held.ProviderEvents = nil // whether one was acted on again takes another delivery to tell: campaigns do
+	return held, err
 }
 
 // lagSQL has how late events had their effects since the begin of their transactions, so a little
