@@ -6,6 +6,7 @@ bin=$1 dir=$2 what=${4-}
 SECONDS=$3
 settings=$PWD/scripts/kubernetes/settings run=/run/try namespace=oncepay-development
 export PATH=$bin:$PATH:/usr/sbin KUBECONFIG=$run/admin.conf CONTAINERD_ADDRESS=$run/containerd.sock CONTAINERD_NAMESPACE=k8s.io
+as=(--kubeconfig "$KUBECONFIG" --authentication-kubeconfig "$KUBECONFIG" --authorization-kubeconfig "$KUBECONFIG")
 
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 trap 'status=$?; [ $status = 0 ] || tail -n 5 "$run"/log/* >&2; exit $status' EXIT
@@ -74,10 +75,9 @@ control_plane() {
     --proxy-client-cert-file $run/proxy.crt --proxy-client-key-file $run/proxy.key \
     --kubelet-preferred-address-types InternalIP
   wait_for 60 kubectl get --raw /readyz
-  local as=(--kubeconfig "$KUBECONFIG" --authentication-kubeconfig "$KUBECONFIG" --authorization-kubeconfig "$KUBECONFIG" --leader-elect=false)
-  start controllers kube-controller-manager "${as[@]}" --cert-dir $run/controllers --service-account-private-key-file $run/accounts.key \
+  start controllers kube-controller-manager "${as[@]}" --leader-elect=false --cert-dir $run/controllers --service-account-private-key-file $run/accounts.key \
     --root-ca-file $run/apiserver/apiserver.crt --cluster-cidr 10.244.0.0/16 --horizontal-pod-autoscaler-downscale-stabilization 30s
-  start scheduler kube-scheduler "${as[@]}" --cert-dir $run/scheduler
+  start scheduler kube-scheduler "${as[@]}" --leader-elect=false --cert-dir $run/scheduler
 }
 
 node() {
@@ -89,7 +89,8 @@ node() {
   start kubelet kubelet --kubeconfig "$KUBECONFIG" --config "$settings/kubelet.yaml" --cert-dir $run/kubelet --hostname-override node --node-ip 10.250.0.1
   start proxy kube-proxy --config "$settings/kube-proxy.yaml"
   start dns coredns -conf "$settings/Corefile"
-  start podmetrics podmetrics 10.250.0.1:4443 $run/apiserver/apiserver.crt $run/apiserver/apiserver.key https://10.250.0.1:10250
+  start metrics metrics-server "${as[@]}" --cert-dir $run/metrics --secure-port 4443 \
+    --kubelet-insecure-tls --kubelet-preferred-address-types InternalIP --metric-resolution 15s
   mkdir -pm 777 "$dir/volume"
   wait_for 60 kubectl wait --for=condition=Ready node/node --timeout=1s
   filled cluster.yaml | kubectl apply -f - >/dev/null

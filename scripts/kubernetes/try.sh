@@ -25,12 +25,12 @@ quietly() { "$@" >"$dir/log" 2>&1 || { cat "$dir/log" >&2 && return 1; }; }
 programs() {
   mkdir -p "$bin"
   if [ ! "$bin/built" -nt tools/kubernetes/go.mod ]; then
-    say "building Kubernetes $version and CoreDNS (minutes the first time)"
+    say "building Kubernetes $version, CoreDNS and metrics-server (minutes the first time)"
     (cd tools/kubernetes && CGO_ENABLED=0 go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
-      -o "$bin/" ./coredns k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kube-scheduler,kube-proxy,kubelet,kubectl})
+      -o "$bin/" ./coredns k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kube-scheduler,kube-proxy,kubelet,kubectl} \
+      sigs.k8s.io/metrics-server/cmd/metrics-server)
     touch "$bin/built"
   fi
-  (cd tools/kubernetes && go build -o "$bin/" ./podmetrics)
   go build -o "$bin/" ./loadtest/cluster
   quietly go tool -modfile=tools/go.mod task --silent image
 }
