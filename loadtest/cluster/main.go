@@ -1,21 +1,23 @@
 // Command cluster is the measured part of task kubernetes:try: clients order and pay at a steady
 // rate while a step after the other replaces, kills and takes away parts of the cluster. It writes
-// what the clients noticed of each step, and compares every answer with the books. It runs on the
-// node (scripts/kubernetes/node.sh), which says where the services are, with kubectl and ctr on its
-// PATH.
+// what the clients noticed of each step (scripts/kubernetes/step.sh), and compares every answer
+// with the books. It runs on the node (scripts/kubernetes/node.sh), which says where services are.
 //
 //	cluster          a rolling update, and a replica's death
 //	cluster --all    every step; ten minutes
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -42,8 +44,6 @@ const (
 	patience = 10 * time.Second
 )
 
-var errBroken = errors.New("promises were broken")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -59,11 +59,10 @@ func run(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	j := journal.NewWriter(io.Discard)
 	// One address for all: the Service chooses the replica.
-	wire := workload.NewWire(map[string]string{"nginx": url, "api-1": url, "api-2": url}, j)
+	wire := workload.NewWire(map[string]string{"nginx": url, "api-1": url, "api-2": url}, journal.NewWriter(io.Discard))
 	defer wire.Close()
-	t := &trial{journal: j, wire: wire, clients: workload.NewClients(wire, shop, 1, 1), memory: map[string]int64{}, reader: books.Reader{
+	t := &trial{wire: wire, clients: workload.NewClients(wire, shop, 1, 1), reader: books.Reader{
 		DatabaseURL: os.Getenv("DATABASE_URL"), RedisAddr: os.Getenv("REDIS_ADDR"), ProviderURL: os.Getenv("PSP_URL"),
 		APIKeys: shop.Accounts, Opening: shop.Opening,
 	}}
@@ -73,13 +72,34 @@ func run(ctx context.Context, all bool) error {
 	return t.judge(ctx)
 }
 
+// step changes the cluster.
+type step struct {
+	name    string
+	command string // of scripts/kubernetes/step.sh
+	extra   int    // so many more orders a second meanwhile
+}
+
+// few are the steps without --all.
+const few = 2
+
+var steps = []step{
+	{"rolling update", "update", 0},
+	{"`kill -9` of a replica", "kill", 0},
+	{"`kubectl delete --force` of a replica", "delete", 0},
+	{"`kubectl drain` of the node", "drain", 0},
+	{"PostgreSQL replaced", "replace statefulset/postgres", 0},
+	{"PostgreSQL away for a minute", "away statefulset/postgres", 0},
+	{"Redis replaced", "replace deployment/redis", 0},
+	{"Redis away for a minute", "away deployment/redis", 0},
+	{fmt.Sprintf("%d orders a second until there are four replicas", limit), "grow", limit},
+	{"rolling update of these four, at the same rate", "update", limit},
+}
+
 // trial is one run.
 type trial struct {
-	journal *journal.Writer
 	wire    *workload.Wire
 	clients *workload.Clients
 	reader  books.Reader
-	memory  map[string]int64 // the most that a container used, by its name
 }
 
 // load takes the steps while clients shop, and shows what they noticed of each.
@@ -89,17 +109,18 @@ func (t *trial) load(ctx context.Context, all bool) error {
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { t.clients.Steady(shopping, rate) })
-	group.Go(func() { t.watchMemory(shopping) })
-
 	_ = wait.Pause(ctx, settle)
 	fmt.Print(header)
-	for _, s := range t.steps(all) {
+	for i, s := range steps {
+		if i == few && !all {
+			break
+		}
 		from := time.Since(t.wire.Began)
 		if err := t.take(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		_ = wait.Pause(ctx, settle)
-		fmt.Println(noticed(s.name, t.journal.Attempts(), from, time.Since(t.wire.Began)))
+		fmt.Println(noticed(s.name, t.wire.Journal.Attempts(), from, time.Since(t.wire.Began)))
 	}
 	return ctx.Err()
 }
@@ -110,14 +131,23 @@ func (t *trial) take(ctx context.Context, s step) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
-	if s.busy {
-		group.Go(func() { t.clients.Steady(more, limit) })
+	if s.extra > 0 {
+		group.Go(func() { t.clients.Steady(more, s.extra) })
 	}
-	err := then(s.do, whole)(ctx)
-	if s.losesRedis { // events of before may not be in its stream
+	pod := "" // that has answered last
+	for _, a := range t.wire.Journal.Attempts() {
+		pod = cmp.Or(a.Replica, pod)
+	}
+	cmd := exec.CommandContext(ctx, "scripts/kubernetes/step.sh", strings.Fields(s.command)...)
+	cmd.Env = append(os.Environ(), "POD="+pod)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	if strings.HasSuffix(s.command, "redis") { // events of before may not be in its stream
 		t.reader.Lost, t.reader.Since = []books.Stream{{}}, time.Now()
 	}
-	return err
+	return nil
 }
 
 // judge has clients finish their requests, and then compares what they saw with the books.
@@ -125,16 +155,12 @@ func (t *trial) judge(ctx context.Context) error {
 	finishing, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	t.clients.Finish(finishing, true)
-	held, err := t.read(ctx)
+	held, err := t.reader.Await(ctx, booksTimeout, func(b books.Books) bool { return len(books.Unfinished(b)) == 0 && b.Consumed() })
 	if err != nil {
 		return err
 	}
-	attempts := t.journal.Attempts()
-	fmt.Printf("\n%s\nmost memory of a container:", retried(attempts))
-	for _, name := range []string{"oncepay", "postgres", "redis", "pspsim"} {
-		fmt.Printf(" %s %d MiB", name, t.memory[name]>>20)
-	}
-	fmt.Printf("\n%d attempts, %d keys; %d orders, %d payments, %d charges\n",
+	attempts := t.wire.Journal.Attempts()
+	fmt.Printf("\n%s\n%d attempts, %d keys; %d orders, %d payments, %d charges\n", retried(attempts),
 		len(attempts), len(verify.History(attempts)), len(held.Orders), len(held.Payments), len(held.Charges))
 	violations := verify.All(attempts, held, patience)
 	for _, v := range violations {
@@ -142,17 +168,7 @@ func (t *trial) judge(ctx context.Context) error {
 	}
 	fmt.Printf("violations: %d\n", len(violations))
 	if len(violations) > 0 {
-		return errBroken
+		return errors.New("promises were broken")
 	}
 	return nil
-}
-
-// read reads the books when nothing is left to do, or when it is time to say what is left.
-func (t *trial) read(ctx context.Context) (books.Books, error) {
-	for deadline := time.Now().Add(booksTimeout); ; _ = wait.Pause(ctx, time.Second) {
-		held, err := t.reader.Read(ctx)
-		if err != nil || len(books.Unfinished(held)) == 0 && held.Consumed() || time.Now().After(deadline) {
-			return held, err
-		}
-	}
 }

@@ -14,17 +14,16 @@ import (
 
 const header = "| step | seconds | attempts | failed | for | slowest request, with its retries |\n|---|---|---|---|---|---|\n"
 
-// noticed is the line of a step: what happened to the attempts that began in its time.
+// noticed is the line of a step: what happened to the attempts that began in its time, and how long
+// the slowest of the requests took that one of them ended.
 func noticed(name string, attempts []journal.Attempt, from, until time.Duration) string {
 	count, kinds := 0, map[string]int{}
 	var first, last, slowest time.Duration // the first two of the failures
 	for _, all := range verify.History(attempts) {
-		touched := false
 		for _, a := range all {
 			if a.Invoke < from || a.Invoke >= until {
 				continue
 			}
-			touched = true
 			count++
 			if kind := failure(a); kind != "" {
 				if kinds[kind]++; first == 0 || a.Invoke < first {
@@ -32,25 +31,13 @@ func noticed(name string, attempts []journal.Attempt, from, until time.Duration)
 				}
 				last = max(last, a.Return)
 			}
-		}
-		if touched {
-			slowest = max(slowest, took(all))
-		}
-	}
-	return fmt.Sprintf("| %s | %.0f | %d | %s | %.1f s | %.1f s |", name, (until - from).Seconds(), count, listed(kinds), (last - first).Seconds(), slowest.Seconds())
-}
-
-// took is the time from the first attempt of a key, which the journal may have after others, to its
-// first final answer.
-func took(all []journal.Attempt) time.Duration {
-	began, ended := all[0].Invoke, time.Duration(0)
-	for _, a := range all {
-		began = min(began, a.Invoke)
-		if a.Outcome().Kept() && (ended == 0 || a.Return < ended) {
-			ended = a.Return
+			if a.Outcome().Kept() {
+				slowest = max(slowest, a.Return-all[0].Invoke) // a client sends one attempt after the other
+			}
 		}
 	}
-	return max(0, ended-began)
+	return fmt.Sprintf("| %s | %.0f | %d | %s | %.1f s | %.1f s |",
+		name, (until - from).Seconds(), count, listed(kinds), (last - first).Seconds(), slowest.Seconds())
 }
 
 // failure names why an attempt has no answer of the service, or "".

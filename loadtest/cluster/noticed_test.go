@@ -21,8 +21,9 @@ var attempts = []journal.Attempt{
 
 func TestNoticed_CountsWhatBeganInTheStep(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "| a step | 10 | 4 | 1 connections refused, 1 without an answer in time, 1 × 503 store_unavailable | 9.0 s | 11.0 s |",
+	require.Equal(t, "| a step | 10 | 4 | 1 connections refused, 1 without an answer in time, 1 × 503 store_unavailable | 9.0 s | 1.0 s |",
 		noticed("a step", attempts, 10*time.Second, 20*time.Second))
+	require.Equal(t, "| the next | 5 | 1 | 0 | 0.0 s | 11.0 s |", noticed("the next", attempts, 20*time.Second, 25*time.Second))
 	require.Equal(t, "| quiet | 5 | 0 | 0 | 0.0 s | 0.0 s |", noticed("quiet", attempts, 30*time.Second, 35*time.Second))
 }
 

@@ -108,6 +108,9 @@ apply() {
   kubectl apply -k deploy/kubernetes/development >/dev/null
 }
 
+# memory notes what each container uses, until the node ends.
+memory() { while sleep 5; do kubectl top pod --containers --no-headers; done; }
+
 service() { kubectl get service "$1" --output 'jsonpath={.spec.clusterIP}'; }
 
 machine
@@ -122,5 +125,7 @@ DATABASE_URL="postgres://oncepay:oncepay@$(service postgres):5432/oncepay?sslmod
 export BASE_URL PSP_URL DATABASE_URL REDIS_ADDR
 scripts/readme-tour.sh >$run/log/tour || { cat $run/log/tour; exit 1; }
 say "the tour of the README works"
+start memory memory
 cluster ${what:+"$what"}
+echo "most memory of a container:$(sort -rhk4 $run/log/memory | awk '$4 ~ /i$/ && !seen[$2]++ { printf " %s %s", $2, $4 }')"
 say "done"
