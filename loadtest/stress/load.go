@@ -39,13 +39,18 @@ type load struct {
 	found    []books.Violation
 }
 
-// pacer sends at a steady rate, except that the second of a race is sent with the first.
-type pacer struct{ vegeta.ConstantPacer }
+// pacer sends so many requests at a steady rate, except that the second of a race is sent with the
+// first. A busy machine sends them later, and not fewer of them.
+type pacer struct {
+	vegeta.ConstantPacer
+
+	planned uint64
+}
 
 // Pace is that of a [vegeta.Pacer].
 func (p pacer) Pace(elapsed time.Duration, sent uint64) (pause time.Duration, stop bool) {
-	if isSecond(int(sent)) {
-		return 0, false
+	if sent == p.planned || isSecond(int(sent)) {
+		return 0, sent == p.planned
 	}
 	return p.ConstantPacer.Pace(elapsed, sent)
 }
@@ -59,7 +64,8 @@ func (l *load) drive(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	l.began = time.Now()
 	steady := vegeta.ConstantPacer{Freq: l.Rate, Per: time.Second}
-	for result := range attacker.Attack(l.next, pacer{steady}, l.Duration, "") {
+	planned := max(1, uint64(float64(l.Rate)*l.Duration.Seconds()))
+	for result := range attacker.Attack(l.next, pacer{steady, planned}, 0, "") {
 		l.enter(result)
 	}
 	metrics, _ := shop.Metrics(ctx, l.OpsURL) // not every system has them
