@@ -85,7 +85,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	case command == "mailsink" && n == 3:
 		return mailsink.Run(ctx, words[0], words[1], words[2])
 	case command == "probe" && n == 1:
-		return stack.ProbeURL(ctx, words[0])
+		_, err := stack.Get(ctx, words[0])
+		return err
 	case command == "console" && n == 0:
 		return console.Run(ctx, s.Dir)
 	}
@@ -116,7 +117,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	}
 	pretty := json.NewEncoder(out)
 	pretty.SetIndent("", "  ")
-	return pretty.Encode(tiers.Read(ctx, tiers.Of(ctx, it), words[0]))
+	return pretty.Encode(tiers.Read(ctx, it.Topology, words[0]))
 }
 
 // parse reads flags from anywhere among the words, and returns the words.

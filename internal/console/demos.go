@@ -313,14 +313,10 @@ func (a *act) retry(door string, p purchase) (final answer) {
 
 // awaitCharge waits until the provider has charged, and returns the replica that asked for it.
 func (a *act) awaitCharge(p purchase) (worker string) {
-	a.must(wait.For(a.ctx, soon, pollInterval, func(ctx context.Context) error {
-		charges, err := tiers.Charges(ctx, a.cfg.Servers(ctx).Provider, p.Order)
-		if err != nil || len(charges) == 0 {
-			return fmt.Errorf("no charge yet: %w", err)
-		}
+	a.must(wait.For(a.ctx, soon, pollInterval, func(context.Context) error {
 		a.change(func(now *state) { worker = now.firstWorker(p.Key) })
-		if worker == "" {
-			return errors.New("no replica has said that it works on the payment")
+		if _, charges := a.books(p.Order); charges == 0 || worker == "" {
+			return errors.New("there is no charge yet, or no replica has said that it works on the payment")
 		}
 		return nil
 	}))
@@ -336,7 +332,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 	a.check("the order is", status, "paid")
 	a.check("charges at the provider", charges, 1)
 	differing := 0
-	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
+	for _, finding := range tiers.Read(a.ctx, a.cfg.Where(), p.Key).Findings() {
 		if finding.Verdict == tiers.Differ {
 			differing++
 			a.say("%s", finding.Text)
@@ -349,7 +345,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 func (a *act) books(order string) (status string, charged int) {
 	var has struct{ Status string }
 	a.read("/v1/orders/"+order, &has)
-	charges, err := tiers.Charges(a.ctx, a.cfg.Servers(a.ctx).Provider, order)
+	charges, err := tiers.Charges(a.ctx, a.cfg.Where(), order)
 	a.must(err)
 	for _, charge := range charges {
 		if charge.Status == "succeeded" {

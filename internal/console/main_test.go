@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,13 +76,13 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	t.Cleanup(door.Close)
 	page := httptest.NewUnstartedServer(nil)
 	board := &fakeBoard{}
+	offset, release := stack.FreeOffset()
+	t.Cleanup(release)
 	ctx, stop := context.WithCancel(context.Background())
 	s := New(ctx, Config{
 		Addr:  page.Listener.Addr().String(),
 		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
-		Servers: func(context.Context) tiers.Servers {
-			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
-		},
+		Where: func() *stack.Topology { return &stack.Topology{Offset: offset} },
 		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
 	})
 	page.Config.Handler = s.Handler()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
 )
 
 const (
@@ -31,8 +30,8 @@ type Config struct {
 	Addr string
 	// Doors are the base URLs of the API by the names of nginx and of each replica.
 	Doors map[string]string
-	// Servers returns where the tiers are now.
-	Servers func(context.Context) tiers.Servers
+	// Where is where the deployment's servers are now.
+	Where func() *stack.Topology
 	// Board returns the deployment as it is now. It tells out what it has done.
 	Board func(out io.Writer) (Switchboard, error)
 }
@@ -69,11 +68,9 @@ func Run(ctx context.Context, dir string) error {
 		cfg.Doors[replica] = "http://" + it.Addr(replica)
 	}
 	cfg.Board = func(out io.Writer) (Switchboard, error) { return now(out) }
-	cfg.Servers = func(ctx context.Context) (servers tiers.Servers) {
-		if it, err := now(nil); err == nil {
-			servers = tiers.Of(ctx, it)
-		}
-		return servers
+	cfg.Where = func() *stack.Topology {
+		it, _ := now(nil) // the switchboard says what cannot be read
+		return it.Topology
 	}
 	s := New(ctx, cfg)
 	defer s.background.Wait()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/tiers"
 	"github.com/oncepay/oncepay/internal/wait"
 )
@@ -26,7 +27,7 @@ type state struct {
 	health
 	Backlog  int64      // events that are not yet published
 	View     tiers.View // what the tiers know of the key in the key view
-	Mails    []tiers.Mail
+	Mails    []mailsink.Mail
 	Story    story
 	Attempts []*attempt // the newest, the last one first
 
@@ -114,19 +115,18 @@ func (s *Server) look(ctx context.Context) health {
 func (s *Server) lookBehind(ctx context.Context) {
 	var key string
 	s.change(func(now *state) { key = now.View.Key })
-	servers := s.cfg.Servers(ctx)
-	view := tiers.Read(ctx, servers, key)
-	at, streamErr := tiers.ReadStream(ctx, servers.Postgres)
-	mails, mailErr := tiers.NewestMails(ctx, servers.Mails)
+	at := s.cfg.Where()
+	view := tiers.Read(ctx, at, key)
+	mails, mailErr := tiers.NewestMails(ctx, at)
 	s.change(func(now *state) {
 		if now.View.Key == key {
 			now.View = view
 		}
-		if streamErr == nil {
+		if is := view.Stream; is != nil {
 			if now.published >= 0 {
-				now.count(connection{stack.Postgres, stream}, int(max(0, at.Published-now.published)))
+				now.count(connection{stack.Postgres, stream}, int(max(0, is.Published-now.published)))
 			}
-			now.published, now.Backlog = at.Published, max(0, at.Last-at.Published)
+			now.published, now.Backlog = is.Published, max(0, is.Last-is.Published)
 		}
 		if mailErr == nil {
 			now.Mails = mails
@@ -142,6 +142,6 @@ func (s *Server) lookAt(ctx context.Context, form url.Values) (string, error) {
 
 // showKey shows a key in the key view.
 func (s *Server) showKey(ctx context.Context, key string) {
-	view := tiers.Read(ctx, s.cfg.Servers(ctx), strings.TrimSpace(key))
+	view := tiers.Read(ctx, s.cfg.Where(), strings.TrimSpace(key))
 	s.change(func(now *state) { now.View = view })
 }

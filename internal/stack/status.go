@@ -114,26 +114,27 @@ func (s *Stack) probe(ctx context.Context, name string) error {
 	case Sentinel1, Sentinel2, Sentinel3:
 		return probeSentinel(ctx, s.Addr(name))
 	}
-	return ProbeURL(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
+	_, err := Get(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
+	return err
 }
 
-// ProbeURL asks a URL once, and expects status 200.
-func ProbeURL(ctx context.Context, url string) error {
+// Get asks a URL once, and returns what it answers with status 200.
+func Get(ctx context.Context, url string) (text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Close = true // a probe leaves no connection open
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	text, err = io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
+		return nil, fmt.Errorf("GET %s: status %d: %.1000s", url, resp.StatusCode, bytes.TrimSpace(text))
 	}
-	return err
+	return text, err
 }
