@@ -108,7 +108,7 @@ func silentDemo(a *act) {
 // flashDemo: more shoppers than units, all at once, all with a double click.
 func flashDemo(a *act) {
 	sku := newKey("flash")
-	one, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
+	cart, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
 	a.must(err)
 	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
 	var answers [flashShoppers][2]answer
@@ -117,45 +117,41 @@ func flashDemo(a *act) {
 		key := newKey("flash")
 		for click := range 2 {
 			shopping.Go(func() {
-				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", one)
+				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", cart)
 				a.must(err)
 				answers[i][click] = got
 			})
 		}
 	}
 	shopping.Wait()
-	var orders []string
-	soldOut, differ := 0, 0
+	var orders, paid, charges, soldOut, differ int
 	for _, clicks := range answers {
 		first, second := clicks[0], clicks[1]
-		if first.Status == http.StatusCreated {
-			orders = append(orders, first.ID)
-		} else if first.Code == "out_of_stock" {
-			soldOut++
-		}
 		// Two refusals differ in the IDs of the requests.
 		if first.String() != second.String() || (first.Code == "" && !bytes.Equal(first.Body, second.Body)) {
 			differ++
 		}
-	}
-	a.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
-	paid, charges := 0, 0
-	for _, id := range orders {
-		p := purchase{id, newKey("demo"), "tok_visa"}
-		for range 2 {
-			shopping.Go(func() { _, _ = a.pay(a.ctx, demonstration, "double click", stack.Nginx, p) })
+		switch {
+		case first.Code == "out_of_stock":
+			soldOut++
+		case first.Status == http.StatusCreated:
+			orders++
+			p := purchase{first.ID, newKey("demo"), "tok_visa"}
+			for range 2 {
+				shopping.Go(func() { _, _ = a.pay(a.ctx, demonstration, "double click", stack.Nginx, p) })
+			}
+			shopping.Wait()
+			a.retry(stack.Nginx, p)
+			status, charged := a.books(p.Order)
+			if charges += charged; status == "paid" {
+				paid++
+			}
 		}
-		shopping.Wait()
-		a.retry(stack.Nginx, p)
-		status, n := a.books(id)
-		if charges += n; status == "paid" {
-			paid++
-		}
 	}
-	a.say("The winners have paid, with a double click each.")
+	a.say("%d got one and have paid, with a double click each. %d got %q.", orders, soldOut, "out of stock")
 	var product struct{ Stock int }
 	a.read("/v1/products/"+sku, &product)
-	a.check("orders that shoppers were told of", len(orders), flashStock)
+	a.check("orders that shoppers were told of", orders, flashStock)
 	a.check("of them paid", paid, flashStock)
 	a.check("charges at the provider", charges, flashStock)
 	a.check("units left", product.Stock, 0)
@@ -357,6 +353,6 @@ func (a *act) books(order string) (status string, charged int) {
 
 // read gets a resource of the shop.
 func (a *act) read(path string, resource any) {
-	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", nil)
+	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", "")
 	a.must(cmp.Or(err, json.Unmarshal(got.Body, resource)))
 }

@@ -24,7 +24,7 @@ const (
 // watcher is what the shoppers share. Safe for concurrent use.
 type watcher struct {
 	shop shop // repeats a request until it is answered
-	cart any
+	cart string
 
 	mu   sync.Mutex
 	out  io.Writer
@@ -89,7 +89,7 @@ func (w *watcher) buy(ctx context.Context) {
 }
 
 // post sends a request until it is answered, and counts the answer. A refusal is an error, too.
-func (w *watcher) post(ctx context.Context, path, key string, body any, column string) (answer, error) {
+func (w *watcher) post(ctx context.Context, path, key, body, column string) (answer, error) {
 	w.count(1, "waiting")
 	a, err := w.shop.call(ctx, http.MethodPost, path, key, body)
 	w.count(-1, "waiting")

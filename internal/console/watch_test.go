@@ -40,7 +40,7 @@ func TestWatch_CountsWhatTheShoppersSee(t *testing.T) {
 	w, err := openShop(t.Context(), server.URL, &out)
 	require.NoError(t, err)
 	t.Cleanup(w.shop.client.CloseIdleConnections)
-	require.Equal(t, id, w.cart.(map[string]any)["customer_id"])
+	require.Contains(t, w.cart, `"customer_id":"`+id+`"`)
 
 	w.buy(t.Context())
 	w.tell()
