@@ -19,7 +19,6 @@ import (
 
 	"github.com/oncepay/oncepay/internal/console"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/tiers"
 )
@@ -81,7 +80,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	switch { // these run inside the stack, not on it: the drivers give them their words
 	case command == "proxy" && n == 2:
 		offset, err := strconv.Atoi(words[1])
-		return errors.Join(err, faultproxy.Serve(ctx, words[0], stack.Hops(offset), os.Stderr))
+		return errors.Join(err, stack.ServeProxy(ctx, words[0], offset, os.Stderr))
 	case command == "mailsink" && n == 3:
 		return mailsink.Run(ctx, words[0], words[1], words[2])
 	case command == "probe" && n == 1:

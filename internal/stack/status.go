@@ -40,14 +40,8 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 		asking.Go(func() { services[i] = s.statusOf(ctx, name, conditions[name]) })
 	}
 	asking.Wait()
-	if conditions[Proxy].state == running {
-		var of map[string][]string
-		of, err = s.faults().Active()
-		for _, e := range edges {
-			for _, fault := range of[e.name()] {
-				active = append(active, e.String()+": "+fault)
-			}
-		}
+	if conditions[Proxy].State == running {
+		active, err = s.faults().active()
 	}
 	if s.IsReplicated() && s.replicationIsCut(ctx) {
 		active = append(active, replication.String()+": partition")
@@ -55,8 +49,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	return services, active, err
 }
 
-func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, State: cmp.Or(c.state, stopped), ID: c.id}
+// statusOf completes what the driver knows of a service.
+func (s *Stack) statusOf(ctx context.Context, name string, status ServiceStatus) ServiceStatus {
+	status.Name, status.State = name, cmp.Or(status.State, stopped)
 	switch {
 	case s.IsReplicated() && slices.Contains(redisPair, name):
 		status.Role = s.redisRole(ctx, name)
@@ -67,12 +62,12 @@ func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceS
 	}
 	_, notByName := findVerb("start", name)
 	switch {
-	case c.state == running:
+	case status.State == running:
 		status.State = "ready"
 		if err := s.probe(ctx, name); err != nil {
 			status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
 		}
-	case c.state == paused:
+	case status.State == paused:
 		status.Remedy = "resume " + name
 	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
 		status.Remedy = "follow " + Postgres
