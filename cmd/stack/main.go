@@ -9,12 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"syscall"
 
+	"github.com/cli/browser"
 	"github.com/spf13/pflag"
 
 	"github.com/oncepay/oncepay/internal/console"
@@ -96,7 +95,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	}
 	switch {
 	case command == "up" && n == 0:
-		return up(ctx, it, s.open)
+		if err := it.Up(ctx); err != nil || !s.open {
+			return err
+		}
+		return browser.OpenURL(it.ConsoleURL())
 	case command == "down" && n == 0:
 		return it.Down(ctx)
 	case command == "status" && n == 0:
@@ -147,20 +149,4 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 		return nil, pflag.ErrHelp
 	}
 	return flags.Args(), nil
-}
-
-// up brings the stack up, and opens its console if that is asked for.
-func up(ctx context.Context, it *stack.Stack, open bool) error {
-	if err := it.Up(ctx); err != nil || !open {
-		return err
-	}
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
-	err := exec.CommandContext(ctx, opener, it.ConsoleURL()).Run() //nolint:gosec // one of two names, and our address
-	if err != nil {
-		return fmt.Errorf("open the console %q in a browser: %w", it.ConsoleURL(), err)
-	}
-	return nil
 }
