@@ -114,7 +114,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	case !it.Claimed():
 		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
 	case command == "watch":
-		return console.Watch(ctx, it.URL(), out)
+		return console.Watch(ctx, it.Topology, out)
 	}
 	pretty := json.NewEncoder(out)
 	pretty.SetIndent("", "  ")

@@ -64,7 +64,7 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 	defer cancel()
 	defer s.look(ctx)
 	var said strings.Builder
-	it, err := s.cfg.Board(&said)
+	it, err := s.board(&said)
 	if err == nil {
 		words := strings.Fields(command)
 		err = it.Do(ctx, words[0], words[1:]...)

@@ -328,7 +328,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 	a.check("the order is", status, "paid")
 	a.check("charges at the provider", charges, 1)
 	differing := 0
-	for _, finding := range tiers.Read(a.ctx, a.cfg.Where(), p.Key).Findings() {
+	for _, finding := range tiers.Read(a.ctx, a.where(), p.Key).Findings() {
 		if finding.Verdict == tiers.Differ {
 			differing++
 			a.say("%s", finding.Text)
@@ -341,7 +341,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 func (a *act) books(order string) (status string, charged int) {
 	var has struct{ Status string }
 	a.read("/v1/orders/"+order, &has)
-	charges, err := tiers.Charges(a.ctx, a.cfg.Where(), order)
+	charges, err := tiers.Charges(a.ctx, a.where(), order)
 	a.must(err)
 	for _, charge := range charges {
 		if charge.Status == "succeeded" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,6 +36,7 @@ type fakeBoard struct {
 // tellingBoard tells out what it does.
 type tellingBoard struct {
 	*fakeBoard
+	*stack.Topology
 	out io.Writer
 }
 
@@ -72,20 +74,23 @@ type testConsole struct {
 
 func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	t.Helper()
-	door := httptest.NewServer(api)
-	t.Cleanup(door.Close)
-	page := httptest.NewUnstartedServer(nil)
-	board := &fakeBoard{}
 	offset, release := stack.FreeOffset()
 	t.Cleanup(release)
+	at := &stack.Topology{Offset: offset}
+	server := func(name string, handler http.Handler) *httptest.Server {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.Addr(name))
+		require.NoError(t, err)
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+		t.Cleanup(server.Close)
+		return server
+	}
+	for _, door := range []string{stack.Nginx, stack.API1, stack.API2} {
+		server(door, api).Start()
+	}
+	board := &fakeBoard{}
 	ctx, stop := context.WithCancel(context.Background())
-	s := New(ctx, Config{
-		Addr:  page.Listener.Addr().String(),
-		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
-		Where: func() *stack.Topology { return &stack.Topology{Offset: offset} },
-		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
-	})
-	page.Config.Handler = s.Handler()
+	s := New(ctx, at, func(out io.Writer) (Switchboard, error) { return tellingBoard{board, at, out}, nil })
+	page := server(stack.Console, s.Handler())
 	page.Start()
 	t.Cleanup(func() {
 		page.Close()

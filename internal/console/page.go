@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -46,7 +45,7 @@ func (s *Server) render(name string) string {
 	s.change(func(now *state) {
 		err := templates.ExecuteTemplate(&html, name, map[string]any{
 			"Now": now, "Layouts": layouts, "Arrows": arrows, "Services": services, "Board": board, "Demos": demos,
-			"API": s.cfg.Doors[stack.Nginx],
+			"API": s.shop.at.URL(),
 		})
 		if err != nil {
 			slog.Error("page not rendered", "cause", err)

@@ -21,7 +21,7 @@ const apiKey = "sk_test_demo"
 // does. Safe for concurrent use.
 type shop struct {
 	client *http.Client
-	doors  map[string]string // base URLs by the names of nginx and the replicas
+	at     *stack.Topology
 }
 
 // purchase is a payment that can be sent again.
@@ -58,7 +58,7 @@ func (a answer) isFinal() bool {
 
 // send sends a request through a door, with what is not empty of a key and a trace.
 func (s shop) send(ctx context.Context, door, method, path, key, trace, body string) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.at.Addr(door)+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}

@@ -84,7 +84,7 @@ func (s *Server) keepLooking(ctx context.Context) {
 func (s *Server) look(ctx context.Context) health {
 	var states []stack.ServiceStatus
 	var faults []string
-	it, err := s.cfg.Board(io.Discard)
+	it, err := s.board(io.Discard)
 	if err == nil {
 		states, faults, err = it.Status(ctx)
 	}
@@ -110,12 +110,18 @@ func (s *Server) look(ctx context.Context) health {
 	return h
 }
 
+// where is where the servers are now.
+func (s *Server) where() *stack.Topology {
+	it, _ := s.board(io.Discard) // look says what cannot be read
+	return it.Where()
+}
+
 // lookBehind reads the newest mails, the stream and the tiers of a key. What cannot be read stays
 // as it was: the picture says who is away.
 func (s *Server) lookBehind(ctx context.Context) {
 	var key string
 	s.change(func(now *state) { key = now.View.Key })
-	at := s.cfg.Where()
+	at := s.where()
 	view := tiers.Read(ctx, at, key)
 	mails, mailErr := tiers.NewestMails(ctx, at)
 	s.change(func(now *state) {
@@ -142,6 +148,6 @@ func (s *Server) lookAt(ctx context.Context, form url.Values) (string, error) {
 
 // showKey shows a key in the key view.
 func (s *Server) showKey(ctx context.Context, key string) {
-	view := tiers.Read(ctx, s.cfg.Where(), strings.TrimSpace(key))
+	view := tiers.Read(ctx, s.where(), strings.TrimSpace(key))
 	s.change(func(now *state) { now.View = view })
 }

@@ -99,6 +99,9 @@ type Topology struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
+// Where is the topology, for those who need nothing else of a stack.
+func (t *Topology) Where() *Topology { return t }
+
 // IsReplicated reports whether Redis is of the kind Sentinel.
 func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
 
