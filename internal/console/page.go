@@ -24,7 +24,6 @@ var files embed.FS
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
 		"short": short, "brief": brief, "shorten": shorten, "money": money, "join": strings.Join,
-		"n":     func(x float64) string { return fmt.Sprintf("%.1f", x) },
 		"verb":  func(command string) string { return strings.Fields(command)[0] },
 		"title": func(name string) string { return titles[name] },
 		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
