@@ -47,19 +47,13 @@ func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), logger)
 }
 
-// faults breaks and heals connections through the control port of a proxy.
-type faults struct{ *remote.Client }
+// faults controls the proxy.
+func (s *Stack) faults() *remote.Client { return remote.NewClient(s.Addr(Proxy)) }
 
-func (s *Stack) faults() faults { return faults{remote.NewClient(s.Addr(Proxy))} }
-
-// inflict does something to a connection: partition, slow (by a delay such as 100ms) or cut (after so many
-// bytes of answers, wherever in an answer that is). Doing it twice is fine. Each is made of toxics
-// (Toxiproxy's README, "Toxic fields").
-func (f faults) inflict(e edge, fault, parameter string) error {
-	proxy, err := f.Proxy(e.name())
-	if err != nil {
-		return err
-	}
+// inflict does something to a connection: partition, slow (by a delay such as 100ms) or cut (after
+// so many bytes of answers, wherever in an answer that is). Doing it twice is fine. Each is made of
+// toxics (Toxiproxy's README, "Toxic fields").
+func inflict(proxy *remote.Proxy, fault, parameter string) error {
 	add := func(name, kind, stream string, attributes remote.Attributes) error {
 		_, err := proxy.AddToxic(name, kind, stream, 1, attributes)
 		if refused, ok := errors.AsType[*remote.ApiError](err); ok && refused.Status == http.StatusConflict {
@@ -88,22 +82,18 @@ func (f faults) inflict(e edge, fault, parameter string) error {
 	return fmt.Errorf("unknown fault %q", fault)
 }
 
-// heal removes whatever was done to a connection. Connections that lived through a cut have lost bytes, so
-// Toxiproxy closes them.
-func (f faults) heal(e edge) error {
-	proxy, err := f.Proxy(e.name())
-	if err != nil {
-		return err
-	}
+// heal removes whatever was done to a connection. Connections that lived through a cut have lost
+// bytes, so Toxiproxy closes them.
+func heal(proxy *remote.Proxy) (err error) {
 	for _, toxic := range proxy.ActiveToxics {
 		err = errors.Join(err, proxy.RemoveToxic(toxic.Name))
 	}
 	return err
 }
 
-// active lists what is being done to connections, such as "api-1 → redis: slow-100ms".
-func (f faults) active() (all []string, err error) {
-	proxies, err := f.Proxies()
+// inForce lists what is being done to connections, such as "api-1 → redis: slow-100ms".
+func inForce(control *remote.Client) (all []string, err error) {
+	proxies, err := control.Proxies()
 	for _, e := range edges {
 		if proxy := proxies[e.name()]; proxy != nil {
 			for _, toxic := range proxy.ActiveToxics {

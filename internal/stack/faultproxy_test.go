@@ -23,7 +23,7 @@ const silence = 200 * time.Millisecond
 // hopBundle is one hop in front of an echo server, and the control port of its proxy.
 type hopBundle struct {
 	address string // of the proxy
-	faults  faults
+	faults  *remote.Client
 }
 
 func setupHop(t testing.TB) hopBundle {
@@ -34,7 +34,15 @@ func setupHop(t testing.TB) hopBundle {
 	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
 	control := httptest.NewServer(server.Routes())
 	t.Cleanup(control.Close)
-	return hopBundle{address: proxy.Listen, faults: faults{remote.NewClient(control.Listener.Addr().String())}}
+	return hopBundle{address: proxy.Listen, faults: remote.NewClient(control.Listener.Addr().String())}
+}
+
+// proxy is the hop as it is now.
+func (b hopBundle) proxy(t *testing.T) *remote.Proxy {
+	t.Helper()
+	proxy, err := b.faults.Proxy(hop.name())
+	require.NoError(t, err)
+	return proxy
 }
 
 // echoServer sends everything back, until the test ends.
@@ -92,9 +100,9 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", answer)
 
-	require.NoError(t, b.faults.inflict(hop, "partition", ""))
-	require.NoError(t, b.faults.inflict(hop, "partition", ""), "cutting twice is fine")
-	active, err := b.faults.active()
+	require.NoError(t, inflict(b.proxy(t), "partition", ""))
+	require.NoError(t, inflict(b.proxy(t), "partition", ""), "cutting twice is fine")
+	active, err := inForce(b.faults)
 	require.NoError(t, err)
 	require.Equal(t, []string{"nginx → api-1: partition"}, active)
 
@@ -104,8 +112,8 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	_, err = fresh.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
 
-	require.NoError(t, b.faults.heal(hop))
-	require.NoError(t, b.faults.heal(hop), "healing twice is fine")
+	require.NoError(t, heal(b.proxy(t)))
+	require.NoError(t, heal(b.proxy(t)), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
 		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is
@@ -123,14 +131,14 @@ func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	t.Parallel()
 	b := setupHop(t)
 	c := dial(t, b.address)
-	require.NoError(t, b.faults.inflict(hop, "slow", silence.String()))
+	require.NoError(t, inflict(b.proxy(t), "slow", silence.String()))
 	begun := time.Now()
 	_, err := c.echo("hello\n", testTimeout)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begun), silence)
 
 	require.NoError(t, b.faults.ResetState())
-	active, err := b.faults.active()
+	active, err := inForce(b.faults)
 	require.NoError(t, err)
 	require.Empty(t, active)
 }

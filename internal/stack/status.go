@@ -41,7 +41,7 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	}
 	asking.Wait()
 	if conditions[Proxy].State == running {
-		active, err = s.faults().active()
+		active, err = inForce(s.faults())
 	}
 	if s.IsReplicated() && s.replicationIsCut(ctx) {
 		active = append(active, replication.String()+": partition")

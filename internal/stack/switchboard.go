@@ -102,11 +102,15 @@ func (s *Stack) onEdges(ctx context.Context, verb string, args []string) error {
 	}
 	found, err := s.findEdges(args[0], args[1])
 	for _, e := range found {
-		if verb == "heal" {
-			err = errors.Join(err, s.faults().heal(e))
-		} else {
-			err = errors.Join(err, s.faults().inflict(e, verb, parameter))
+		proxy, failed := s.faults().Proxy(e.name())
+		switch {
+		case failed != nil:
+		case verb == "heal":
+			failed = heal(proxy)
+		default:
+			failed = inflict(proxy, verb, parameter)
 		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
