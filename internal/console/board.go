@@ -29,6 +29,7 @@ var board = rows()
 // services in the order in which they are mended, the stores first: a replica needs them.
 var services = []string{stack.Postgres, stack.Redis, stack.PSP, stack.Mail, stack.API1, stack.API2, stack.Nginx}
 
+// rows are those of the services, and then those of the connections.
 func rows() (all []boardRow) {
 	for _, service := range []struct{ name, verbs string }{
 		{stack.API1, "kill pause resume stop start"}, {stack.API2, "kill pause resume stop start"}, {stack.Nginx, "stop start"},

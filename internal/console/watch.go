@@ -34,8 +34,8 @@ type watcher struct {
 // columns of a line. Those that wait are requests without an answer.
 var columns = []string{"req/s", stack.API1, stack.API2, "paid", "replays", "retries", "errors", "waiting"}
 
-// Watch shops through the nginx of a deployment until ctx ends, and writes each second what the shoppers
-// have seen.
+// Watch shops through the nginx of a deployment until ctx ends, and writes each second what the
+// shoppers have seen.
 func Watch(ctx context.Context, at *stack.Topology, out io.Writer) error {
 	w, err := openShop(ctx, at, out)
 	if err != nil {

@@ -96,8 +96,8 @@ type Stream struct {
 	Published int64 `json:"published"` // position up to which they are in the stream
 }
 
-// Read asks all tiers of a deployment, one after the other where one answer is needed for the next question. It
-// takes a few milliseconds, and no longer than some seconds when tiers are away.
+// Read asks all tiers of a deployment, one after the other where one answer is needed for the next
+// question. It takes a few milliseconds, and no longer than some seconds when tiers are away.
 func Read(ctx context.Context, at *stack.Topology, key string) View {
 	view := View{Key: key, Errors: map[string]string{}}
 	var asking sync.WaitGroup
