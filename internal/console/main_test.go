@@ -80,7 +80,7 @@ func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	server := func(name string, handler http.Handler) *httptest.Server {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.Addr(name))
 		require.NoError(t, err)
-		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: patience}}
 		t.Cleanup(server.Close)
 		return server
 	}
