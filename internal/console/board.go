@@ -36,7 +36,7 @@ func rows() (all []boardRow) {
 		{stack.Redis, "flush kill pause resume stop start"}, {stack.Postgres, "crash pause resume stop start"},
 		{stack.PSP, "kill pause resume stop start"}, {stack.Mail, "kill pause resume stop start"},
 	} {
-		row := boardRow{Title: titles[service.name], Service: service.name}
+		row := boardRow{Title: title(service.name), Service: service.name}
 		for verb := range strings.FieldsSeq(service.verbs) {
 			row.Commands = append(row.Commands, verb+" "+service.name)
 		}
@@ -44,7 +44,7 @@ func rows() (all []boardRow) {
 	}
 	for _, c := range breakable {
 		between := c.from + " " + c.to
-		all = append(all, boardRow{Title: titles[c.from] + " → " + titles[c.to],
+		all = append(all, boardRow{Title: title(c.from) + " → " + title(c.to),
 			Commands: []string{"partition " + between, "slow " + between + " 300ms", "heal " + between}})
 	}
 	return all

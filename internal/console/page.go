@@ -23,9 +23,8 @@ var files embed.FS
 
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"short": short, "brief": brief, "shorten": shorten, "money": money, "join": strings.Join,
+		"short": short, "brief": brief, "shorten": shorten, "money": money, "title": title, "join": strings.Join,
 		"verb":  func(command string) string { return strings.Fields(command)[0] },
-		"title": func(name string) string { return titles[name] },
 		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
 	}).ParseFS(files, "page/*.html"))
 	static = http.StripPrefix("/static/", http.FileServerFS(files))

@@ -95,7 +95,7 @@ func (s *Server) look(ctx context.Context) health {
 	for _, service := range states {
 		h.Services[service.Name] = service
 		if slices.Contains(services, service.Name) && service.State != "ready" {
-			h.Wrong = append(h.Wrong, titles[service.Name]+" "+service.State)
+			h.Wrong = append(h.Wrong, title(service.Name)+" "+service.State)
 		}
 	}
 	h.Services[stream] = h.Services[stack.Redis] // it is there
@@ -104,7 +104,7 @@ func (s *Server) look(ctx context.Context) health {
 		from, to, _ := strings.Cut(where, " → ")
 		c := connection{from, to}
 		h.Faults[c] = append(h.Faults[c], what)
-		h.Wrong = append(h.Wrong, titles[from]+" → "+titles[to]+": "+what)
+		h.Wrong = append(h.Wrong, title(from)+" → "+title(to)+": "+what)
 	}
 	s.change(func(now *state) { now.health = h })
 	return h
