@@ -9,17 +9,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"syscall"
 
+	"github.com/cli/browser"
 	"github.com/spf13/pflag"
 
 	"github.com/oncepay/oncepay/internal/console"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/tiers"
 )
@@ -81,11 +79,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	switch { // these run inside the stack, not on it: the drivers give them their words
 	case command == "proxy" && n == 2:
 		offset, err := strconv.Atoi(words[1])
-		return errors.Join(err, faultproxy.Serve(ctx, words[0], stack.Hops(offset), os.Stderr))
+		return errors.Join(err, stack.ServeProxy(ctx, words[0], offset, os.Stderr))
 	case command == "mailsink" && n == 3:
 		return mailsink.Run(ctx, words[0], words[1], words[2])
 	case command == "probe" && n == 1:
-		return stack.ProbeURL(ctx, words[0])
+		_, err := stack.Get(ctx, words[0])
+		return err
 	case command == "console" && n == 0:
 		return console.Run(ctx, s.Dir)
 	}
@@ -96,7 +95,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	}
 	switch {
 	case command == "up" && n == 0:
-		return up(ctx, it, s.open)
+		if err := it.Up(ctx); err != nil || !s.open {
+			return err
+		}
+		return browser.OpenURL(it.ConsoleURL())
 	case command == "down" && n == 0:
 		return it.Down(ctx)
 	case command == "status" && n == 0:
@@ -112,11 +114,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	case !it.Claimed():
 		return fmt.Errorf("%w in %s", stack.ErrNoStack, it.Dir)
 	case command == "watch":
-		return console.Watch(ctx, it.URL(), out)
+		return console.Watch(ctx, it.Topology, out)
 	}
 	pretty := json.NewEncoder(out)
 	pretty.SetIndent("", "  ")
-	return pretty.Encode(tiers.Read(ctx, tiers.Of(ctx, it), words[0]))
+	return pretty.Encode(tiers.Read(ctx, it.Topology, words[0]))
 }
 
 // parse reads flags from anywhere among the words, and returns the words.
@@ -147,20 +149,4 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 		return nil, pflag.ErrHelp
 	}
 	return flags.Args(), nil
-}
-
-// up brings the stack up, and opens its console if that is asked for.
-func up(ctx context.Context, it *stack.Stack, open bool) error {
-	if err := it.Up(ctx); err != nil || !open {
-		return err
-	}
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
-	err := exec.CommandContext(ctx, opener, it.ConsoleURL()).Run() //nolint:gosec // one of two names, and our address
-	if err != nil {
-		return fmt.Errorf("open the console %q in a browser: %w", it.ConsoleURL(), err)
-	}
-	return nil
 }

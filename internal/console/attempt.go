@@ -138,7 +138,7 @@ func (a attempt) replayer() string {
 			last = c.To
 		}
 	}
-	return titles[last]
+	return title(last)
 }
 
 // Lost says which fence stopped an attempt, or "".

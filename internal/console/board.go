@@ -24,34 +24,30 @@ type boardRow struct {
 }
 
 // board is what can be pressed.
-var board = append([]boardRow{
-	serviceRow(stack.API1, "kill", "pause", "resume", "stop", "start"),
-	serviceRow(stack.API2, "kill", "pause", "resume", "stop", "start"),
-	serviceRow(stack.Nginx, "stop", "start"),
-	serviceRow(stack.Redis, "flush", "kill", "pause", "resume", "stop", "start"),
-	serviceRow(stack.Postgres, "crash", "pause", "resume", "stop", "start"),
-	serviceRow(stack.PSP, "kill", "pause", "resume", "stop", "start"),
-	serviceRow(stack.Mail, "kill", "pause", "resume", "stop", "start"),
-}, connectionRows()...)
+var board = rows()
 
 // services in the order in which they are mended, the stores first: a replica needs them.
 var services = []string{stack.Postgres, stack.Redis, stack.PSP, stack.Mail, stack.API1, stack.API2, stack.Nginx}
 
-func serviceRow(name string, verbs ...string) boardRow {
-	row := boardRow{Title: titles[name], Service: name}
-	for _, verb := range verbs {
-		row.Commands = append(row.Commands, verb+" "+name)
+// rows are those of the services, and then those of the connections.
+func rows() (all []boardRow) {
+	for _, service := range []struct{ name, verbs string }{
+		{stack.API1, "kill pause resume stop start"}, {stack.API2, "kill pause resume stop start"}, {stack.Nginx, "stop start"},
+		{stack.Redis, "flush kill pause resume stop start"}, {stack.Postgres, "crash pause resume stop start"},
+		{stack.PSP, "kill pause resume stop start"}, {stack.Mail, "kill pause resume stop start"},
+	} {
+		row := boardRow{Title: title(service.name), Service: service.name}
+		for verb := range strings.FieldsSeq(service.verbs) {
+			row.Commands = append(row.Commands, verb+" "+service.name)
+		}
+		all = append(all, row)
 	}
-	return row
-}
-
-func connectionRows() (rows []boardRow) {
 	for _, c := range breakable {
 		between := c.from + " " + c.to
-		rows = append(rows, boardRow{Title: titles[c.from] + " → " + titles[c.to],
+		all = append(all, boardRow{Title: title(c.from) + " → " + title(c.to),
 			Commands: []string{"partition " + between, "slow " + between + " 300ms", "heal " + between}})
 	}
-	return rows
+	return all
 }
 
 // breakIt does a command of the board, and returns what the switchboard said.
@@ -69,7 +65,7 @@ func (s *Server) command(ctx context.Context, command string) (string, error) {
 	defer cancel()
 	defer s.look(ctx)
 	var said strings.Builder
-	it, err := s.cfg.Board(&said)
+	it, err := s.board(&said)
 	if err == nil {
 		words := strings.Fields(command)
 		err = it.Do(ctx, words[0], words[1:]...)

@@ -108,7 +108,7 @@ func silentDemo(a *act) {
 // flashDemo: more shoppers than units, all at once, all with a double click.
 func flashDemo(a *act) {
 	sku := newKey("flash")
-	one, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
+	cart, err := a.patient.open(a.ctx, sku, "Limited print", 9900, flashStock)
 	a.must(err)
 	a.say("%d prints are for sale. %d shoppers click twice.", flashStock, flashShoppers)
 	var answers [flashShoppers][2]answer
@@ -117,45 +117,41 @@ func flashDemo(a *act) {
 		key := newKey("flash")
 		for click := range 2 {
 			shopping.Go(func() {
-				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", one)
+				got, err := a.patient.send(a.ctx, stack.Nginx, http.MethodPost, "/v1/orders", key, "", cart)
 				a.must(err)
 				answers[i][click] = got
 			})
 		}
 	}
 	shopping.Wait()
-	var orders []string
-	soldOut, differ := 0, 0
+	var orders, paid, charges, soldOut, differ int
 	for _, clicks := range answers {
 		first, second := clicks[0], clicks[1]
-		if first.Status == http.StatusCreated {
-			orders = append(orders, first.ID)
-		} else if first.Code == "out_of_stock" {
-			soldOut++
-		}
 		// Two refusals differ in the IDs of the requests.
 		if first.String() != second.String() || (first.Code == "" && !bytes.Equal(first.Body, second.Body)) {
 			differ++
 		}
-	}
-	a.say("%d got one, %d got %q.", len(orders), soldOut, "out of stock")
-	paid, charges := 0, 0
-	for _, id := range orders {
-		p := purchase{id, newKey("demo"), "tok_visa"}
-		for range 2 {
-			shopping.Go(func() { _, _ = a.pay(a.ctx, demonstration, "double click", stack.Nginx, p) })
+		switch {
+		case first.Code == "out_of_stock":
+			soldOut++
+		case first.Status == http.StatusCreated:
+			orders++
+			p := purchase{first.ID, newKey("demo"), "tok_visa"}
+			for range 2 {
+				shopping.Go(func() { _, _ = a.pay(a.ctx, demonstration, "double click", stack.Nginx, p) })
+			}
+			shopping.Wait()
+			a.retry(stack.Nginx, p)
+			status, charged := a.books(p.Order)
+			if charges += charged; status == "paid" {
+				paid++
+			}
 		}
-		shopping.Wait()
-		a.retry(stack.Nginx, p)
-		status, n := a.books(id)
-		if charges += n; status == "paid" {
-			paid++
-		}
 	}
-	a.say("The winners have paid, with a double click each.")
+	a.say("%d got one and have paid, with a double click each. %d got %q.", orders, soldOut, "out of stock")
 	var product struct{ Stock int }
 	a.read("/v1/products/"+sku, &product)
-	a.check("orders that shoppers were told of", len(orders), flashStock)
+	a.check("orders that shoppers were told of", orders, flashStock)
 	a.check("of them paid", paid, flashStock)
 	a.check("charges at the provider", charges, flashStock)
 	a.check("units left", product.Stock, 0)
@@ -313,14 +309,10 @@ func (a *act) retry(door string, p purchase) (final answer) {
 
 // awaitCharge waits until the provider has charged, and returns the replica that asked for it.
 func (a *act) awaitCharge(p purchase) (worker string) {
-	a.must(wait.For(a.ctx, soon, pollInterval, func(ctx context.Context) error {
-		charges, err := tiers.Charges(ctx, a.cfg.Servers(ctx).Provider, p.Order)
-		if err != nil || len(charges) == 0 {
-			return fmt.Errorf("no charge yet: %w", err)
-		}
+	a.must(wait.For(a.ctx, soon, pollInterval, func(context.Context) error {
 		a.change(func(now *state) { worker = now.firstWorker(p.Key) })
-		if worker == "" {
-			return errors.New("no replica has said that it works on the payment")
+		if _, charges := a.books(p.Order); charges == 0 || worker == "" {
+			return errors.New("there is no charge yet, or no replica has said that it works on the payment")
 		}
 		return nil
 	}))
@@ -336,7 +328,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 	a.check("the order is", status, "paid")
 	a.check("charges at the provider", charges, 1)
 	differing := 0
-	for _, finding := range tiers.Read(a.ctx, a.cfg.Servers(a.ctx), p.Key).Findings() {
+	for _, finding := range tiers.Read(a.ctx, a.where(), p.Key).Findings() {
 		if finding.Verdict == tiers.Differ {
 			differing++
 			a.say("%s", finding.Text)
@@ -349,7 +341,7 @@ func (a *act) compare(p purchase, paid, again answer) {
 func (a *act) books(order string) (status string, charged int) {
 	var has struct{ Status string }
 	a.read("/v1/orders/"+order, &has)
-	charges, err := tiers.Charges(a.ctx, a.cfg.Servers(a.ctx).Provider, order)
+	charges, err := tiers.Charges(a.ctx, a.where(), order)
 	a.must(err)
 	for _, charge := range charges {
 		if charge.Status == "succeeded" {
@@ -361,6 +353,6 @@ func (a *act) books(order string) (status string, charged int) {
 
 // read gets a resource of the shop.
 func (a *act) read(path string, resource any) {
-	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", nil)
+	got, err := a.patient.call(a.ctx, http.MethodGet, path, "", "")
 	a.must(cmp.Or(err, json.Unmarshal(got.Body, resource)))
 }

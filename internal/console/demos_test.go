@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 func TestDemo_RunsOneAtATime(t *testing.T) {
@@ -40,7 +42,7 @@ func TestStage_PassesOnlyIfEveryCheckHolds(t *testing.T) {
 	}{
 		"all hold": {1, nil, true}, "one does not": {2, nil, false}, "it was cut short": {1, errors.New("too late"), false},
 	} {
-		on := act{Server: &Server{}, ctx: t.Context()}
+		on := act{Server: New(t.Context(), &stack.Topology{}, nil), ctx: t.Context()}
 		require.NoError(t, on.begin(demos[0]))
 		on.check("orders", 1, 1)
 		on.check("charges", test.charges, 1)

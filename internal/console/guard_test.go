@@ -12,7 +12,7 @@ import (
 func TestGuard_RefusesAnotherHostOrOrigin(t *testing.T) {
 	t.Parallel()
 	c := newTestConsole(t, never)
-	_, port, err := net.SplitHostPort(c.cfg.Addr)
+	_, port, err := net.SplitHostPort(c.http.Listener.Addr().String())
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		host, origin string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +36,7 @@ type fakeBoard struct {
 // tellingBoard tells out what it does.
 type tellingBoard struct {
 	*fakeBoard
+	*stack.Topology
 	out io.Writer
 }
 
@@ -73,20 +74,23 @@ type testConsole struct {
 
 func newTestConsole(t *testing.T, api http.HandlerFunc) *testConsole {
 	t.Helper()
-	door := httptest.NewServer(api)
-	t.Cleanup(door.Close)
-	page := httptest.NewUnstartedServer(nil)
+	offset, release := stack.FreeOffset()
+	t.Cleanup(release)
+	at := &stack.Topology{Offset: offset}
+	server := func(name string, handler http.Handler) *httptest.Server {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.Addr(name))
+		require.NoError(t, err)
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: patience}}
+		t.Cleanup(server.Close)
+		return server
+	}
+	for _, door := range []string{stack.Nginx, stack.API1, stack.API2} {
+		server(door, api).Start()
+	}
 	board := &fakeBoard{}
 	ctx, stop := context.WithCancel(context.Background())
-	s := New(ctx, Config{
-		Addr:  page.Listener.Addr().String(),
-		Doors: map[string]string{stack.Nginx: door.URL, stack.API1: door.URL, stack.API2: door.URL},
-		Servers: func(context.Context) tiers.Servers {
-			return tiers.Servers{Redis: "127.0.0.1:1", Postgres: "postgres://127.0.0.1:1/none?sslmode=disable", Provider: "http://127.0.0.1:1"}
-		},
-		Board: func(out io.Writer) (Switchboard, error) { return tellingBoard{board, out}, nil },
-	})
-	page.Config.Handler = s.Handler()
+	s := New(ctx, at, func(out io.Writer) (Switchboard, error) { return tellingBoard{board, at, out}, nil })
+	page := server(stack.Console, s.Handler())
 	page.Start()
 	t.Cleanup(func() {
 		page.Close()

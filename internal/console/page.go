@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -24,10 +23,8 @@ var files embed.FS
 
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"short": short, "brief": brief, "shorten": shorten, "money": money, "join": strings.Join,
-		"n":     func(x float64) string { return fmt.Sprintf("%.1f", x) },
+		"short": short, "brief": brief, "shorten": shorten, "money": money, "title": title, "join": strings.Join,
 		"verb":  func(command string) string { return strings.Fields(command)[0] },
-		"title": func(name string) string { return titles[name] },
 		"class": func(state string) string { return strings.ReplaceAll(state, " ", "-") },
 	}).ParseFS(files, "page/*.html"))
 	static = http.StripPrefix("/static/", http.FileServerFS(files))
@@ -46,7 +43,7 @@ func (s *Server) render(name string) string {
 	s.change(func(now *state) {
 		err := templates.ExecuteTemplate(&html, name, map[string]any{
 			"Now": now, "Layouts": layouts, "Arrows": arrows, "Services": services, "Board": board, "Demos": demos,
-			"API": s.cfg.Doors[stack.Nginx],
+			"API": s.shop.at.URL(),
 		})
 		if err != nil {
 			slog.Error("page not rendered", "cause", err)

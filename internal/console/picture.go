@@ -49,10 +49,9 @@ var layouts = []layout{
 	}},
 }
 
-// titles of the nodes, of the lanes of a diagram, and of services.
-var titles = map[string]string{
-	clients: clients, client: client, stack.Nginx: "nginx", stack.API1: "api-1", stack.API2: "api-2", stack.Redis: "Redis",
-	stack.Postgres: "PostgreSQL", stack.PSP: "provider", stream: "stream", stack.Mail: "mail",
+// title is what the page calls a node, a lane of a diagram, or a service.
+func title(name string) string {
+	return cmp.Or(map[string]string{stack.Redis: "Redis", stack.Postgres: "PostgreSQL", stack.PSP: "provider"}[name], name)
 }
 
 var (
@@ -77,7 +76,7 @@ func (now *state) Open(c connection) (open int) {
 }
 
 // Name is such as "api-1 to Redis".
-func (c connection) Name() string { return titles[c.from] + " to " + titles[c.to] }
+func (c connection) Name() string { return title(c.from) + " to " + title(c.to) }
 
 // State says how a node is: ready, not ready, paused, stopped, or unknown.
 func (h health) State(node string) string { return cmp.Or(h.Services[node].State, "unknown") }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency/transport"
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/tiers"
 )
 
 const (
@@ -25,27 +24,16 @@ const (
 	retryTimeout = 30 * time.Second
 )
 
-// Config is what a console works with.
-type Config struct {
-	// Addr is where the console listens: host:port on loopback. It answers to this name alone.
-	Addr string
-	// Doors are the base URLs of the API by the names of nginx and of each replica.
-	Doors map[string]string
-	// Servers returns where the tiers are now.
-	Servers func(context.Context) tiers.Servers
-	// Board returns the deployment as it is now. It tells out what it has done.
-	Board func(out io.Writer) (Switchboard, error)
-}
-
 // Switchboard is what the console needs of a [stack.Stack].
 type Switchboard interface {
 	Do(ctx context.Context, verb string, args ...string) error
 	Status(context.Context) (services []stack.ServiceStatus, faults []string, err error)
+	Where() *stack.Topology
 }
 
 // Server is the console. Safe for concurrent use.
 type Server struct {
-	cfg   Config
+	board func(out io.Writer) (Switchboard, error)
 	mu    sync.Mutex
 	state state
 
@@ -59,25 +47,14 @@ type Server struct {
 // Run serves the console of the local deployment in a folder until ctx ends. Each question and
 // command reads the deployment's state anew: other commands change it, too.
 func Run(ctx context.Context, dir string) error {
-	now := func(out io.Writer) (*stack.Stack, error) { return stack.New(stack.Options{Dir: dir, Out: out}) }
-	it, err := now(nil)
+	board := func(out io.Writer) (Switchboard, error) { return stack.New(stack.Options{Dir: dir, Out: out}) }
+	it, err := board(nil)
 	if err != nil {
 		return err
 	}
-	cfg := Config{Addr: it.Addr(stack.Console), Doors: map[string]string{stack.Nginx: it.URL()}}
-	for _, replica := range stack.Replicas {
-		cfg.Doors[replica] = "http://" + it.Addr(replica)
-	}
-	cfg.Board = func(out io.Writer) (Switchboard, error) { return now(out) }
-	cfg.Servers = func(ctx context.Context) (servers tiers.Servers) {
-		if it, err := now(nil); err == nil {
-			servers = tiers.Of(ctx, it)
-		}
-		return servers
-	}
-	s := New(ctx, cfg)
+	s := New(ctx, it.Where(), board)
 	defer s.background.Wait()
-	server := &http.Server{Addr: cfg.Addr, Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
+	server := &http.Server{Addr: it.Where().Addr(stack.Console), Handler: s.Handler(), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx }} // so that streams of events end with us
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // a page connects again by itself
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
@@ -86,12 +63,13 @@ func Run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// New makes a console that works until ctx ends.
-func New(ctx context.Context, cfg Config) *Server {
+// New makes a console that works until ctx ends, and answers at its address alone. The function
+// returns the deployment as it is now, which tells out what it has done.
+func New(ctx context.Context, at *stack.Topology, board func(out io.Writer) (Switchboard, error)) *Server {
 	wire := &http.Transport{}
-	return &Server{cfg: cfg, stopping: ctx, state: state{published: -1, flows: map[int64]map[connection]int{}},
-		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, cfg.Doors},
-		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}, Timeout: retryTimeout}, cfg.Doors}}
+	return &Server{board: board, stopping: ctx, state: state{published: -1, flows: map[int64]map[connection]int{}},
+		shop:    shop{&http.Client{Transport: wire, Timeout: answerTimeout}, at},
+		patient: shop{&http.Client{Transport: &transport.Transport{Base: wire}, Timeout: retryTimeout}, at}}
 }
 
 // Handler answers the page and its buttons.
@@ -107,7 +85,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /key", button(s.lookAt))
 	mux.HandleFunc("POST /v1/traces", s.serveTraces)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	return guard(s.cfg.Addr, mux)
+	return guard(s.shop.at.Addr(stack.Console), mux)
 }
 
 // button does what a form of the page is for, and returns what the page says about it.

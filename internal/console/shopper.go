@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,7 +21,7 @@ const apiKey = "sk_test_demo"
 // does. Safe for concurrent use.
 type shop struct {
 	client *http.Client
-	doors  map[string]string // base URLs by the names of nginx and the replicas
+	at     *stack.Topology
 }
 
 // purchase is a payment that can be sent again.
@@ -30,9 +29,7 @@ type purchase struct{ Order, Key, Token string }
 
 func (p purchase) path() string { return "/v1/orders/" + p.Order + "/payments" }
 
-func (p purchase) body() any {
-	return map[string]any{"method": map[string]string{"type": "card", "token": p.Token}}
-}
+func (p purchase) body() string { return fmt.Sprintf(`{"method":{"type":"card","token":%q}}`, p.Token) }
 
 // answer is what a request came to. The body is kept whole: a replay has to be the same bytes.
 type answer struct {
@@ -60,12 +57,8 @@ func (a answer) isFinal() bool {
 }
 
 // send sends a request through a door, with what is not empty of a key and a trace.
-func (s shop) send(ctx context.Context, door, method, path, key, trace string, body any) (answer, error) {
-	var content bytes.Buffer
-	if body != nil {
-		_ = json.NewEncoder(&content).Encode(body) // strings and integers: never fails
-	}
-	req, err := http.NewRequestWithContext(ctx, method, s.doors[door]+path, &content)
+func (s shop) send(ctx context.Context, door, method, path, key, trace, body string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.at.Addr(door)+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}
@@ -92,7 +85,7 @@ func (s shop) send(ctx context.Context, door, method, path, key, trace string, b
 }
 
 // call is send through nginx for an answer that has to be a success.
-func (s shop) call(ctx context.Context, method, path, key string, body any) (answer, error) {
+func (s shop) call(ctx context.Context, method, path, key, body string) (answer, error) {
 	a, err := s.send(ctx, stack.Nginx, method, path, key, "", body)
 	if err == nil && a.Status >= http.StatusBadRequest {
 		err = fmt.Errorf("%s %s: %s", method, path, a)
@@ -101,11 +94,11 @@ func (s shop) call(ctx context.Context, method, path, key string, body any) (ans
 }
 
 // open puts a product on the shelf, whose price is in cents, and returns a cart with one.
-func (s shop) open(ctx context.Context, sku, name string, price, stock int) (one any, err error) {
+func (s shop) open(ctx context.Context, sku, name string, price, stock int) (one string, err error) {
 	_, err = s.call(ctx, http.MethodPut, "/v1/products/"+sku, "",
-		map[string]any{"name": name, "price": map[string]any{"amount": price, "currency": "USD"}, "stock": stock})
+		fmt.Sprintf(`{"name":%q,"price":{"amount":%d,"currency":"USD"},"stock":%d}`, name, price, stock))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	customer, err := s.customer(ctx)
 	return cart(customer, sku, 1), err
@@ -114,8 +107,7 @@ func (s shop) open(ctx context.Context, sku, name string, price, stock int) (one
 // customer makes one whose mails nobody else gets.
 func (s shop) customer(ctx context.Context) (id string, err error) {
 	key := newKey("customer")
-	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key,
-		map[string]string{"name": "Ada", "email": key + "@example.com"})
+	made, err := s.call(ctx, http.MethodPost, "/v1/customers", key, fmt.Sprintf(`{"name":"Ada","email":"%s@example.com"}`, key))
 	return made.ID, err
 }
 
@@ -129,8 +121,8 @@ func (s shop) order(ctx context.Context, key, token string) (purchase, error) {
 	return purchase{made.ID, key, token}, err
 }
 
-func cart(customer, sku string, quantity int) any {
-	return map[string]any{"customer_id": customer, "items": []any{map[string]any{"sku": sku, "quantity": quantity}}}
+func cart(customer, sku string, quantity int) string {
+	return fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":%q,"quantity":%d}]}`, customer, sku, quantity)
 }
 
 // newKey makes a key that a person can tell from others.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/mailsink"
 	"github.com/oncepay/oncepay/internal/tiers"
 	"github.com/oncepay/oncepay/internal/wait"
 )
@@ -26,7 +27,7 @@ type state struct {
 	health
 	Backlog  int64      // events that are not yet published
 	View     tiers.View // what the tiers know of the key in the key view
-	Mails    []tiers.Mail
+	Mails    []mailsink.Mail
 	Story    story
 	Attempts []*attempt // the newest, the last one first
 
@@ -83,7 +84,7 @@ func (s *Server) keepLooking(ctx context.Context) {
 func (s *Server) look(ctx context.Context) health {
 	var states []stack.ServiceStatus
 	var faults []string
-	it, err := s.cfg.Board(io.Discard)
+	it, err := s.board(io.Discard)
 	if err == nil {
 		states, faults, err = it.Status(ctx)
 	}
@@ -94,7 +95,7 @@ func (s *Server) look(ctx context.Context) health {
 	for _, service := range states {
 		h.Services[service.Name] = service
 		if slices.Contains(services, service.Name) && service.State != "ready" {
-			h.Wrong = append(h.Wrong, titles[service.Name]+" "+service.State)
+			h.Wrong = append(h.Wrong, title(service.Name)+" "+service.State)
 		}
 	}
 	h.Services[stream] = h.Services[stack.Redis] // it is there
@@ -103,10 +104,16 @@ func (s *Server) look(ctx context.Context) health {
 		from, to, _ := strings.Cut(where, " → ")
 		c := connection{from, to}
 		h.Faults[c] = append(h.Faults[c], what)
-		h.Wrong = append(h.Wrong, titles[from]+" → "+titles[to]+": "+what)
+		h.Wrong = append(h.Wrong, title(from)+" → "+title(to)+": "+what)
 	}
 	s.change(func(now *state) { now.health = h })
 	return h
+}
+
+// where is where the servers are now.
+func (s *Server) where() *stack.Topology {
+	it, _ := s.board(io.Discard) // look says what cannot be read
+	return it.Where()
 }
 
 // lookBehind reads the newest mails, the stream and the tiers of a key. What cannot be read stays
@@ -114,19 +121,18 @@ func (s *Server) look(ctx context.Context) health {
 func (s *Server) lookBehind(ctx context.Context) {
 	var key string
 	s.change(func(now *state) { key = now.View.Key })
-	servers := s.cfg.Servers(ctx)
-	view := tiers.Read(ctx, servers, key)
-	at, streamErr := tiers.ReadStream(ctx, servers.Postgres)
-	mails, mailErr := tiers.NewestMails(ctx, servers.Mails)
+	at := s.where()
+	view := tiers.Read(ctx, at, key)
+	mails, mailErr := tiers.NewestMails(ctx, at)
 	s.change(func(now *state) {
 		if now.View.Key == key {
 			now.View = view
 		}
-		if streamErr == nil {
+		if is := view.Stream; is != nil {
 			if now.published >= 0 {
-				now.count(connection{stack.Postgres, stream}, int(max(0, at.Published-now.published)))
+				now.count(connection{stack.Postgres, stream}, int(max(0, is.Published-now.published)))
 			}
-			now.published, now.Backlog = at.Published, max(0, at.Last-at.Published)
+			now.published, now.Backlog = is.Published, max(0, is.Last-is.Published)
 		}
 		if mailErr == nil {
 			now.Mails = mails
@@ -142,6 +148,6 @@ func (s *Server) lookAt(ctx context.Context, form url.Values) (string, error) {
 
 // showKey shows a key in the key view.
 func (s *Server) showKey(ctx context.Context, key string) {
-	view := tiers.Read(ctx, s.cfg.Servers(ctx), strings.TrimSpace(key))
+	view := tiers.Read(ctx, s.where(), strings.TrimSpace(key))
 	s.change(func(now *state) { now.View = view })
 }

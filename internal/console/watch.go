@@ -24,7 +24,7 @@ const (
 // watcher is what the shoppers share. Safe for concurrent use.
 type watcher struct {
 	shop shop // repeats a request until it is answered
-	cart any
+	cart string
 
 	mu   sync.Mutex
 	out  io.Writer
@@ -34,16 +34,16 @@ type watcher struct {
 // columns of a line. Those that wait are requests without an answer.
 var columns = []string{"req/s", stack.API1, stack.API2, "paid", "replays", "retries", "errors", "waiting"}
 
-// Watch shops through the nginx at a URL until ctx ends, and writes each second what the shoppers
-// have seen.
-func Watch(ctx context.Context, url string, out io.Writer) error {
-	w, err := openShop(ctx, url, out)
+// Watch shops through the nginx of a deployment until ctx ends, and writes each second what the
+// shoppers have seen.
+func Watch(ctx context.Context, at *stack.Topology, out io.Writer) error {
+	w, err := openShop(ctx, at, out)
 	if err != nil {
 		return fmt.Errorf("open the shop: %w", err)
 	}
 	defer w.shop.client.CloseIdleConnections()
 	fmt.Fprintf(out, "%d shoppers order and pay through %s, and click twice. "+
-		"Break something in another terminal. Ctrl-C ends this.\n", shoppers, url)
+		"Break something in another terminal. Ctrl-C ends this.\n", shoppers, at.URL())
 	var shopping sync.WaitGroup
 	for range shoppers {
 		shopping.Go(func() {
@@ -60,12 +60,12 @@ func Watch(ctx context.Context, url string, out io.Writer) error {
 }
 
 // openShop puts something on the shelf, and makes a customer.
-func openShop(ctx context.Context, url string, out io.Writer) (w *watcher, err error) {
+func openShop(ctx context.Context, at *stack.Topology, out io.Writer) (w *watcher, err error) {
 	w = &watcher{out: out, seen: map[string]int{}}
 	w.shop = shop{&http.Client{Transport: &transport.Transport{
 		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
 		OnRetry: func(int, string, time.Duration) { w.count(1, "retries") },
-	}}, map[string]string{stack.Nginx: url}}
+	}}, at}
 	w.cart, err = w.shop.open(ctx, newKey("watch"), "Watched mug", 2500, 1_000_000)
 	return w, err
 }
@@ -89,7 +89,7 @@ func (w *watcher) buy(ctx context.Context) {
 }
 
 // post sends a request until it is answered, and counts the answer. A refusal is an error, too.
-func (w *watcher) post(ctx context.Context, path, key string, body any, column string) (answer, error) {
+func (w *watcher) post(ctx context.Context, path, key, body, column string) (answer, error) {
 	w.count(1, "waiting")
 	a, err := w.shop.call(ctx, http.MethodPost, path, key, body)
 	w.count(-1, "waiting")

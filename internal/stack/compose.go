@@ -146,7 +146,7 @@ func (d *composeDriver) up(ctx context.Context) error {
 func (d *composeDriver) await(ctx context.Context, name string) error {
 	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
 		err := d.probe(ctx, name)
-		if all, _ := d.conditions(ctx); err != nil && all[name].state == stopped {
+		if all, _ := d.conditions(ctx); err != nil && all[name].State == stopped {
 			err = wait.Stop(fmt.Errorf("it has ended; see: stack logs %s", name))
 		}
 		return err
@@ -158,12 +158,12 @@ func (d *composeDriver) await(ctx context.Context, name string) error {
 func (d *composeDriver) resumeAll(ctx context.Context) error {
 	all, err := d.conditions(ctx)
 	for name, one := range all {
-		if one.state != paused {
+		if one.State != paused {
 			continue
 		}
 		err = errors.Join(err, d.control(ctx, "resume", name))
 		_ = wait.For(ctx, askTimeout, localserver.PollInterval, func(ctx context.Context) error { // if it stays so, compose says it
-			health, err := docker(ctx, "inspect", "--format", "{{.State.Health.Status}}", one.id)
+			health, err := docker(ctx, "inspect", "--format", "{{.State.Health.Status}}", one.ID)
 			if strings.TrimSpace(health) == "unhealthy" {
 				err = errors.New("it is unhealthy")
 			}
@@ -237,23 +237,23 @@ func (d *composeDriver) control(ctx context.Context, verb, name string) error {
 		return errNativeOnly
 	}
 	all, err := d.conditions(ctx)
-	if err == nil && all[name].state != v.to {
-		_, err = docker(ctx, append(slices.Clone(v.command), all[name].id)...)
+	if err == nil && all[name].State != v.to {
+		_, err = docker(ctx, append(slices.Clone(v.command), all[name].ID)...)
 	}
 	return err
 }
 
-func (d *composeDriver) conditions(ctx context.Context) (map[string]condition, error) {
+func (d *composeDriver) conditions(ctx context.Context) (map[string]ServiceStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	out, err := docker(ctx, "ps", "--all", "--filter", "label=com.docker.compose.project="+d.project(),
 		"--format", `{{.Label "com.docker.compose.service"}} {{.State}} {{.ID}}`)
-	all := map[string]condition{}
+	all := map[string]ServiceStatus{}
 	for line := range strings.Lines(out) {
 		if fields := strings.Fields(line); err == nil && len(fields) == 3 {
-			one := condition{fields[1], fields[2]}
-			if one.state != running && one.state != paused { // exited, created, …
-				one.state = stopped
+			one := ServiceStatus{State: fields[1], ID: fields[2]}
+			if one.State != running && one.State != paused { // exited, created, …
+				one.State = stopped
 			}
 			all[fields[0]] = one
 		}

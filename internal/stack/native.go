@@ -246,14 +246,15 @@ func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 	return fmt.Errorf("the native driver cannot %s", verb)
 }
 
-func (d *nativeDriver) conditions(context.Context) (map[string]condition, error) {
-	all := map[string]condition{}
+func (d *nativeDriver) conditions(context.Context) (map[string]ServiceStatus, error) {
+	all := map[string]ServiceStatus{}
 	for name, one := range d.state.Services {
-		if one.Process.Alive() {
-			all[name] = condition{running, "pid " + strconv.Itoa(one.Process.PID)}
-		}
+		state := running
 		if one.Process.IsPaused() {
-			all[name] = condition{paused, "pid " + strconv.Itoa(one.Process.PID)}
+			state = paused
+		}
+		if one.Process.Alive() {
+			all[name] = ServiceStatus{State: state, ID: "pid " + strconv.Itoa(one.Process.PID)}
 		}
 	}
 	return all, nil

@@ -58,7 +58,7 @@ func (d *nativeDriver) prepareRedis(ctx context.Context, cfg localserver.Config)
 	}
 	cfg.Settings = slices.Concat(replicationArgs, memorySettings)
 	run, err := localserver.Redis.Command(ctx, cfg)
-	if master := d.likelyMaster(ctx); master != localserver.Loopback(cfg.Port) {
+	if master := d.LikelyMaster(ctx); master != localserver.Loopback(cfg.Port) {
 		host, port, _ := net.SplitHostPort(master)
 		run.Once = []string{"--replicaof", host, port}
 	}
@@ -69,7 +69,7 @@ func (d *nativeDriver) prepareRedis(ctx context.Context, cfg localserver.Config)
 // learned and written into it may be outdated, and the others tell the rest.
 func (d *nativeDriver) prepareSentinel(ctx context.Context, cfg localserver.Config) (localserver.Command, error) {
 	cfg.Settings = []string{"--sentinel"}
-	cfg.ConfigFile = fmt.Sprintf(sentinelConfig, cfg.Port, masterName, strings.Replace(d.likelyMaster(ctx), ":", " ", 1))
+	cfg.ConfigFile = fmt.Sprintf(sentinelConfig, cfg.Port, masterName, strings.Replace(d.LikelyMaster(ctx), ":", " ", 1))
 	run, err := localserver.Redis.Command(ctx, cfg)
 	run.Content = sentinelConfig
 	return run, err
@@ -92,9 +92,9 @@ func (t *Topology) RedisMaster(ctx context.Context) (addr string, err error) {
 	return "", fmt.Errorf("no sentinel tells who is master: %w", errors.Join(errs...))
 }
 
-// likelyMaster is the server that Sentinel has appointed; without sentinels the one that takes
+// LikelyMaster is the server that Sentinel has appointed; without sentinels the one that takes
 // itself for the master, and otherwise the first one.
-func (t *Topology) likelyMaster(ctx context.Context) (addr string) {
+func (t *Topology) LikelyMaster(ctx context.Context) (addr string) {
 	if master, err := t.RedisMaster(ctx); err == nil {
 		return master
 	}

@@ -122,17 +122,12 @@ type driver interface {
 	// control does a verb of the switchboard to a service: start and stop, kill, pause and resume.
 	// Doing what is done already is no error. It returns errNativeOnly for what it cannot do.
 	control(ctx context.Context, verb, service string) error
-	// conditions tells of every service whether it runs; one that is not in there is stopped.
-	conditions(ctx context.Context) (map[string]condition, error)
+	// conditions tells of every service whether it runs: its State and ID. One that is not in there
+	// is stopped.
+	conditions(ctx context.Context) (map[string]ServiceStatus, error)
 }
 
-// condition is what a driver knows of a service's process or container.
-type condition struct {
-	state string // running, paused or stopped
-	id    string // pid or container
-}
-
-// The states of a condition.
+// The states that a driver knows.
 const (
 	running = "running"
 	paused  = "paused"

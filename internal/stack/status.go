@@ -40,14 +40,8 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 		asking.Go(func() { services[i] = s.statusOf(ctx, name, conditions[name]) })
 	}
 	asking.Wait()
-	if conditions[Proxy].state == running {
-		var of map[string][]string
-		of, err = s.faults().Active()
-		for _, e := range edges {
-			for _, fault := range of[e.name()] {
-				active = append(active, e.String()+": "+fault)
-			}
-		}
+	if conditions[Proxy].State == running {
+		active, err = inForce(s.faults())
 	}
 	if s.IsReplicated() && s.replicationIsCut(ctx) {
 		active = append(active, replication.String()+": partition")
@@ -55,8 +49,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	return services, active, err
 }
 
-func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceStatus {
-	status := ServiceStatus{Name: name, State: cmp.Or(c.state, stopped), ID: c.id}
+// statusOf completes what the driver knows of a service.
+func (s *Stack) statusOf(ctx context.Context, name string, status ServiceStatus) ServiceStatus {
+	status.Name, status.State = name, cmp.Or(status.State, stopped)
 	switch {
 	case s.IsReplicated() && slices.Contains(redisPair, name):
 		status.Role = s.redisRole(ctx, name)
@@ -67,12 +62,12 @@ func (s *Stack) statusOf(ctx context.Context, name string, c condition) ServiceS
 	}
 	_, notByName := findVerb("start", name)
 	switch {
-	case c.state == running:
+	case status.State == running:
 		status.State = "ready"
 		if err := s.probe(ctx, name); err != nil {
 			status.State, status.Why = "not ready", strings.Split(err.Error(), "\n")[0]
 		}
-	case c.state == paused:
+	case status.State == paused:
 		status.Remedy = "resume " + name
 	case s.Ended && name == s.StandbyServer(): // on its old data it would be a second primary
 		status.Remedy = "follow " + Postgres
@@ -114,26 +109,27 @@ func (s *Stack) probe(ctx context.Context, name string) error {
 	case Sentinel1, Sentinel2, Sentinel3:
 		return probeSentinel(ctx, s.Addr(name))
 	}
-	return ProbeURL(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
+	_, err := Get(ctx, "http://"+s.Ops(name)+serviceOf(name).health)
+	return err
 }
 
-// ProbeURL asks a URL once, and expects status 200.
-func ProbeURL(ctx context.Context, url string) error {
+// Get asks a URL once, and returns what it answers with status 200.
+func Get(ctx context.Context, url string) (text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, localserver.ProbeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Close = true // a probe leaves no connection open
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	text, err = io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(text))
+		return nil, fmt.Errorf("GET %s: status %d: %.1000s", url, resp.StatusCode, bytes.TrimSpace(text))
 	}
-	return err
+	return text, err
 }

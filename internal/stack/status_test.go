@@ -33,16 +33,16 @@ func replica(t *testing.T, s *Stack, code int, answer string) {
 // standing is a driver whose services are in known conditions.
 type standing struct {
 	driver
-	all map[string]condition
+	all map[string]ServiceStatus
 }
 
-func (s standing) conditions(context.Context) (map[string]condition, error) { return s.all, nil }
+func (s standing) conditions(context.Context) (map[string]ServiceStatus, error) { return s.all, nil }
 
 // printed is the line of a service in `stack status`, with single spaces.
-func printed(t *testing.T, s *Stack, name string, c condition) string {
+func printed(t *testing.T, s *Stack, name string, c ServiceStatus) string {
 	t.Helper()
 	var out bytes.Buffer
-	s.options.Out, s.driver = &out, standing{all: map[string]condition{name: c}}
+	s.options.Out, s.driver = &out, standing{all: map[string]ServiceStatus{name: c}}
 	require.NoError(t, s.PrintStatus(testContext(t)))
 	line := regexp.MustCompile(`(?m)^  ` + name + ` .*`).FindString(out.String())
 	return regexp.MustCompile(` +`).ReplaceAllString(line, " ")
@@ -56,7 +56,7 @@ func TestStatus_SaysWhyAReplicaIsNotReady(t *testing.T) {
 			t.Parallel()
 			s := newStack(t, Options{})
 			replica(t, s, code, answer)
-			require.Equal(t, " api-1 "+s.Addr(API1)+" "+strings.ReplaceAll(want, "OPS", s.Ops(API1)), printed(t, s, API1, condition{running, "pid 1"}))
+			require.Equal(t, " api-1 "+s.Addr(API1)+" "+strings.ReplaceAll(want, "OPS", s.Ops(API1)), printed(t, s, API1, ServiceStatus{State: running, ID: "pid 1"}))
 		})
 	}
 }
@@ -70,6 +70,6 @@ func TestStatus_SaysHowToEndAFault(t *testing.T) {
 		{Postgres, stopped, "standby end this: stack follow postgres"}, {PostgresStandby, stopped, "primary end this: stack start postgres-standby"},
 		{Proxy, stopped, "end this: stack up"},
 	} {
-		require.Equal(t, " "+c.name+" "+s.Addr(c.name)+" "+c.state+" "+c.want+" --dir "+s.Dir, printed(t, s, c.name, condition{state: c.state}))
+		require.Equal(t, " "+c.name+" "+s.Addr(c.name)+" "+c.state+" "+c.want+" --dir "+s.Dir, printed(t, s, c.name, ServiceStatus{State: c.state}))
 	}
 }

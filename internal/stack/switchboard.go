@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -94,8 +93,6 @@ func (s *Stack) control(ctx context.Context, verb string, args []string) error {
 	return s.driver.control(ctx, verb, args[0])
 }
 
-func (s *Stack) faults() faultproxy.Faults { return faultproxy.At(s.Addr(Proxy)) }
-
 // onEdges breaks or heals a connection; the one between the two servers of a replicated Redis has
 // its own way.
 func (s *Stack) onEdges(ctx context.Context, verb string, args []string) error {
@@ -105,11 +102,15 @@ func (s *Stack) onEdges(ctx context.Context, verb string, args []string) error {
 	}
 	found, err := s.findEdges(args[0], args[1])
 	for _, e := range found {
-		if verb == "heal" {
-			err = errors.Join(err, s.faults().Heal(e.name()))
-		} else {
-			err = errors.Join(err, s.faults().Break(e.name(), verb, parameter))
+		proxy, failed := s.faults().Proxy(e.name())
+		switch {
+		case failed != nil:
+		case verb == "heal":
+			failed = heal(proxy)
+		default:
+			failed = inflict(proxy, verb, parameter)
 		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
@@ -134,7 +135,7 @@ func (s *Stack) start(ctx context.Context, verb string, args []string) error {
 		return err
 	}
 	conditions, _ := s.driver.conditions(ctx)
-	if conditions[name].state == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
+	if conditions[name].State == running && (slices.Contains(Replicas, name) || s.IsReplicated()) {
 		s.printf("%s runs, but is not ready: %v\n", name, err)
 		return nil
 	}

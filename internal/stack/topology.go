@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/stack/faultproxy"
 )
 
 // The services of a stack. The standby, the replica of Redis with the sentinels, and the console
@@ -99,6 +98,9 @@ type Topology struct {
 	// Ended is set while the former primary is down, with commits that the new one may not have.
 	Ended bool `json:"ended,omitempty"`
 }
+
+// Where is the topology, for those who need nothing else of a stack.
+func (t *Topology) Where() *Topology { return t }
 
 // IsReplicated reports whether Redis is of the kind Sentinel.
 func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
@@ -208,15 +210,6 @@ func (t *Topology) Via(from, to string) string {
 	}
 	i := slices.IndexFunc(edges, func(e edge) bool { return e.from == from && e.to == to })
 	return localserver.Loopback(edges[i].port + t.Offset)
-}
-
-// Hops are what the fault proxy of a stack with this port offset is between.
-func Hops(offset int) (hops []faultproxy.Hop) {
-	t := Topology{Offset: offset}
-	for _, e := range edges {
-		hops = append(hops, faultproxy.Hop{Name: e.name(), Listen: t.Via(e.from, e.to), Upstream: t.Addr(e.to)})
-	}
-	return hops
 }
 
 // findEdges returns the edges that can be cut between two services of this stack, named in either

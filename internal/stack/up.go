@@ -26,7 +26,7 @@ func (s *Stack) bringUp(ctx context.Context) error {
 	why, err := s.decide(ctx)
 	if err == nil {
 		s.printf("oncepay on the %s driver (%s), in %s\n", s.state.Driver, why, s.Dir)
-		_ = s.faults().HealAll() // of an earlier `up`; a proxy that doesn't run yet has none
+		_ = s.faults().ResetState() // of an earlier `up`; a proxy that doesn't run yet has none
 		if s.IsReplicated() {
 			_ = s.setReplication(ctx, true)
 		}

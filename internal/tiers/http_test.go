@@ -3,6 +3,7 @@ package tiers
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/pspsim"
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 func TestCharges_AreThoseOfTheOrder(t *testing.T) {
@@ -28,11 +30,13 @@ func TestCharges_AreThoseOfTheOrder(t *testing.T) {
 		sim.ServeHTTP(answer, request)
 		require.Equal(t, http.StatusPaymentRequired, answer.Code)
 	}
-	charges, err := Charges(t.Context(), provider.URL, "order")
+	var at stack.Topology
+	at.Offset = provider.Listener.Addr().(*net.TCPAddr).Port - at.Port(stack.PSP)
+	charges, err := Charges(t.Context(), &at, "order")
 	require.NoError(t, err)
 	require.Len(t, charges, 3)
 	require.Equal(t, "payment-2", charges[2].Key)
-	charges, err = Charges(t.Context(), provider.URL, "another")
+	charges, err = Charges(t.Context(), &at, "another")
 	require.NoError(t, err)
 	require.Empty(t, charges)
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const (
-	// keyQuery reads all as of one moment, with the names of the JSON. A group is done with an
-	// event that lies at or before its cursor, or is in its inbox.
-	keyQuery = `WITH key AS (
+// keyQuery reads all as of one moment, with the names of the JSON. A group is done with an event
+// that lies at or before its cursor, or is in its inbox.
+const keyQuery = `WITH key AS (
 	SELECT account_id AS account, operation, status, encode(fingerprint, 'hex') AS fingerprint, attempt,
 		coalesce(resource, '/v1/payments/' || resource_id) AS resource, response_status, encode(sha256(response_body), 'hex') AS body_sha256, created_at, completed_at, expires_at
 	FROM idempotency_keys WHERE key = $1 ORDER BY created_at DESC LIMIT 1
@@ -25,28 +24,11 @@ const (
 	FROM outbox e WHERE '/v1/orders/' || e.subject = (SELECT coalesce('/v1/orders/' || order_id, resource) FROM key LEFT JOIN payment ON true)
 	ORDER BY e.id LIMIT 20
 )
-SELECT (SELECT to_json(key) FROM key), (SELECT to_json(payment) FROM payment), (SELECT coalesce(json_agg(event), '[]') FROM event)`
-
-	streamQuery = `SELECT coalesce((SELECT max(id) FROM outbox), 0), (SELECT position FROM outbox_cursor)`
-)
+SELECT (SELECT to_json(key) FROM key), (SELECT to_json(payment) FROM payment), (SELECT coalesce(json_agg(event), '[]') FROM event),
+	(SELECT json_build_object('last', coalesce((SELECT max(id) FROM outbox), 0), 'published', position) FROM outbox_cursor)`
 
 // readPostgres fills in what the authority has.
 func readPostgres(ctx context.Context, url string, view *View) error {
-	return readRow(ctx, url, keyQuery, []any{view.Key}, &view.Authority, &view.Payment, &view.Events)
-}
-
-// Stream is how far the events are.
-type Stream struct {
-	Last      int64 // position of the newest event in the outbox
-	Published int64 // position up to which they are in the stream
-}
-
-// ReadStream asks the PostgreSQL at url.
-func ReadStream(ctx context.Context, url string) (s Stream, err error) {
-	return s, readRow(ctx, url, streamQuery, nil, &s.Last, &s.Published)
-}
-
-func readRow(ctx context.Context, url, query string, args []any, into ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
@@ -54,5 +36,5 @@ func readRow(ctx context.Context, url, query string, args []any, into ...any) er
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return conn.QueryRow(ctx, query, args...).Scan(into...)
+	return conn.QueryRow(ctx, keyQuery, view.Key).Scan(&view.Authority, &view.Payment, &view.Events, &view.Stream)
 }

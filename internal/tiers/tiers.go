@@ -19,23 +19,6 @@ import (
 // the others.
 const readTimeout = time.Second
 
-// Servers are where the tiers are.
-type Servers struct {
-	Redis    string // host:port
-	Postgres string // URL
-	Provider string // base URL
-	Mails    string // base URL of the mail sink
-}
-
-// Of returns where the tiers of a local deployment are now.
-func Of(ctx context.Context, s *stack.Stack) Servers {
-	redis, err := s.RedisMaster(ctx)
-	if err != nil { // the sentinels are away: the first server will say so itself
-		redis = s.Addr(stack.Redis)
-	}
-	return Servers{redis, stack.PostgresURL(s.PostgresPrimary()), "http://" + s.Addr(stack.PSP), "http://" + s.Ops(stack.Mail)}
-}
-
 // View is what the tiers know of a key. A tier that knows nothing is nil or empty; one that could
 // not be asked has an entry in Errors.
 type View struct {
@@ -46,6 +29,7 @@ type View struct {
 	Charges   []Charge          `json:"provider_charges"`
 	Events    []Event           `json:"events"`
 	Errors    map[string]string `json:"errors,omitempty"` // by the tier's name
+	Stream    *Stream           `json:"-"`                // of all events
 }
 
 // Record is what Redis has.
@@ -106,20 +90,26 @@ type Event struct {
 	ReadBy    []string `json:"read_by"` // the consumer groups that are done with it
 }
 
-// Read asks all tiers, one after the other where one answer is needed for the next question. It
-// takes a few milliseconds, and no longer than some seconds when tiers are away.
-func Read(ctx context.Context, servers Servers, key string) View {
+// Stream is how far the events are.
+type Stream struct {
+	Last      int64 `json:"last"`      // position of the newest event in the outbox
+	Published int64 `json:"published"` // position up to which they are in the stream
+}
+
+// Read asks all tiers of a deployment, one after the other where one answer is needed for the next
+// question. It takes a few milliseconds, and no longer than some seconds when tiers are away.
+func Read(ctx context.Context, at *stack.Topology, key string) View {
 	view := View{Key: key, Errors: map[string]string{}}
 	var asking sync.WaitGroup
 	var redisErr, postgresErr error
-	asking.Go(func() { view.Record, redisErr = readRecord(ctx, servers.Redis, key) })
-	asking.Go(func() { postgresErr = readPostgres(ctx, servers.Postgres, &view) })
+	asking.Go(func() { view.Record, redisErr = readRecord(ctx, at.LikelyMaster(ctx), key) })
+	asking.Go(func() { postgresErr = readPostgres(ctx, stack.PostgresURL(at.PostgresPrimary()), &view) })
 	asking.Wait()
 	view.note("Redis", redisErr)
 	view.note("PostgreSQL", postgresErr)
 	if view.Payment != nil {
 		var err error
-		view.Charges, err = Charges(ctx, servers.Provider, view.Payment.Order)
+		view.Charges, err = Charges(ctx, at, view.Payment.Order)
 		view.Charges = slices.DeleteFunc(view.Charges, func(c Charge) bool { return !strings.HasSuffix(c.Key, view.Payment.ID) })
 		view.note("provider", err)
 	}

@@ -16,11 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"mime/quotedprintable"
 	"net"
 	"net/http"
-	"net/mail"
 	"os"
 	"slices"
 	"strconv"
@@ -29,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/emersion/go-message"
 	"github.com/emersion/go-smtp"
 	"golang.org/x/sync/errgroup"
 )
@@ -194,24 +192,20 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 }
 
 func (s *session) Data(r io.Reader) error {
-	message, err := mail.ReadMessage(r)
+	m, err := message.Read(r)
 	if err != nil {
 		return errNoMail
 	}
-	body := message.Body
-	if strings.EqualFold(message.Header.Get("Content-Transfer-Encoding"), "quoted-printable") {
-		body = quotedprintable.NewReader(body)
-	}
-	text, err := io.ReadAll(body)
+	text, err := io.ReadAll(m.Body)
 	if err != nil {
 		return errNoMail
 	}
-	decode := func(header string) string {
-		decoded, _ := new(mime.WordDecoder).DecodeHeader(message.Header.Get(header))
-		return cmp.Or(decoded, message.Header.Get(header))
+	decoded := func(header string) string {
+		value, _ := m.Header.Text(header) // as it is, if it cannot be decoded
+		return value
 	}
-	return s.sink.add(Mail{MessageID: strings.Trim(message.Header.Get("Message-ID"), "<>"), To: decode("To"), Recipient: s.recipient,
-		Subject: decode("Subject"), Text: strings.ReplaceAll(string(text), "\r\n", "\n"), Received: time.Now().UTC()})
+	return s.sink.add(Mail{MessageID: strings.Trim(decoded("Message-ID"), "<>"), To: decoded("To"), Recipient: s.recipient,
+		Subject: decoded("Subject"), Text: strings.ReplaceAll(string(text), "\r\n", "\n"), Received: time.Now().UTC()})
 }
 
 func (s *session) Reset() { s.recipient = "" }

@@ -1,4 +1,4 @@
-package faultproxy
+package stack
 
 import (
 	"bufio"
@@ -11,16 +11,11 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	remote "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// testTimeout bounds every wait of this package's tests.
-const testTimeout = 60 * time.Second
-
-const hop = "nginx-to-api-1"
+var hop = edge{from: Nginx, to: API1}
 
 // silence is how long we listen to be sure that nothing comes: loopback needs some 50 µs.
 const silence = 200 * time.Millisecond
@@ -28,18 +23,26 @@ const silence = 200 * time.Millisecond
 // hopBundle is one hop in front of an echo server, and the control port of its proxy.
 type hopBundle struct {
 	address string // of the proxy
-	faults  Faults
+	faults  *remote.Client
 }
 
 func setupHop(t testing.TB) hopBundle {
 	t.Helper()
 	server := newToxiproxy(io.Discard)
-	proxy := toxiproxy.NewProxy(server, hop, "127.0.0.1:0", echoServer(t))
+	proxy := toxiproxy.NewProxy(server, hop.name(), "127.0.0.1:0", echoServer(t))
 	require.NoError(t, server.Collection.Add(proxy, true))
 	t.Cleanup(func() { require.NoError(t, server.Collection.Clear()) })
 	control := httptest.NewServer(server.Routes())
 	t.Cleanup(control.Close)
-	return hopBundle{address: proxy.Listen, faults: At(control.Listener.Addr().String())}
+	return hopBundle{address: proxy.Listen, faults: remote.NewClient(control.Listener.Addr().String())}
+}
+
+// proxy is the hop as it is now.
+func (b hopBundle) proxy(t *testing.T) *remote.Proxy {
+	t.Helper()
+	proxy, err := b.faults.Proxy(hop.name())
+	require.NoError(t, err)
+	return proxy
 }
 
 // echoServer sends everything back, until the test ends.
@@ -97,11 +100,11 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", answer)
 
-	require.NoError(t, b.faults.Break(hop, "partition", ""))
-	require.NoError(t, b.faults.Break(hop, "partition", ""), "cutting twice is fine")
-	active, err := b.faults.Active()
+	require.NoError(t, inflict(b.proxy(t), "partition", ""))
+	require.NoError(t, inflict(b.proxy(t), "partition", ""), "cutting twice is fine")
+	active, err := inForce(b.faults)
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{hop: {"partition"}}, active)
+	require.Equal(t, []string{"nginx → api-1: partition"}, active)
 
 	_, err = old.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "an old connection is silent, not closed")
@@ -109,8 +112,8 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	_, err = fresh.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
 
-	require.NoError(t, b.faults.Heal(hop))
-	require.NoError(t, b.faults.Heal(hop), "healing twice is fine")
+	require.NoError(t, heal(b.proxy(t)))
+	require.NoError(t, heal(b.proxy(t)), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
 		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is
@@ -128,16 +131,16 @@ func TestSlow_DelaysAnswersUntilHealed(t *testing.T) {
 	t.Parallel()
 	b := setupHop(t)
 	c := dial(t, b.address)
-	require.NoError(t, b.faults.Break(hop, "slow", silence.String()))
+	require.NoError(t, inflict(b.proxy(t), "slow", silence.String()))
 	begun := time.Now()
 	_, err := c.echo("hello\n", testTimeout)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begun), silence)
 
-	require.NoError(t, b.faults.HealAll())
-	active, err := b.faults.Active()
+	require.NoError(t, b.faults.ResetState())
+	active, err := inForce(b.faults)
 	require.NoError(t, err)
-	require.Empty(t, active[hop])
+	require.Empty(t, active)
 }
 
 // BenchmarkProxyHop compares a round trip with and without the proxy.
