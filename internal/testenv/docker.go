@@ -5,16 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -101,60 +96,23 @@ func (d *docker) remove(id string) error {
 	return err
 }
 
-// start starts a container with one published port, chosen by us so that it stays the same over a
-// stop and held meanwhile, and waits for the server.
+// start starts a container, and waits for the server.
 func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (*Server, error) {
-	engine, err := d.DaemonHost(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find the Docker engine's address: %w", err)
-	}
-	port, err := localserver.HoldPort(0)
-	if err != nil {
-		return nil, err
-	}
-	publishAt := netip.IPv4Unspecified()
-	if engine == "127.0.0.1" || engine == "localhost" {
-		publishAt = netip.MustParseAddr("127.0.0.1")
-	}
-	image, hostPort := d.images[kind.Image], strconv.Itoa(port.Number)
-	c, err := d.CreateContainer(ctx, testcontainers.ContainerRequest{
+	image := d.images[kind.Image]
+	c, err := d.RunContainer(ctx, testcontainers.ContainerRequest{
 		Image: image, Env: kind.env, Cmd: slices.Concat(kind.command, cfg.Settings),
-		Labels:       map[string]string{labelOwner: owner()},
-		ExposedPorts: []string{kind.port},
-		HostConfigModifier: func(config *container.HostConfig) {
-			config.PortBindings = network.PortMap{network.MustParsePort(kind.port): {{HostIP: publishAt, HostPort: hostPort}}}
-		},
+		Labels: map[string]string{labelOwner: owner()}, ExposedPorts: []string{kind.port},
 	})
 	if err != nil {
-		port.Release()
-		return nil, fmt.Errorf("make a container of %s: %w", image, err)
+		return nil, fmt.Errorf("start a container of %s: %w", image, err)
 	}
-	addr, id := net.JoinHostPort(engine, hostPort), c.GetContainerID()
-	s := &Server{
-		Addr: addr, URL: kind.URL(addr),
-		stop: func(ctx context.Context) error { return c.Stop(ctx, nil) },
-		start: func(ctx context.Context) error {
-			if err := c.Start(ctx); err != nil {
-				return err
-			}
-			return await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, addr) })
-		},
-		// On a busy machine the kernel may not have frozen every process by the time that the
-		// engine looks.
-		pause: func(ctx context.Context) error {
-			return await(ctx, func(ctx context.Context) error {
-				_, err := d.Client().ContainerPause(ctx, id, client.ContainerPauseOptions{})
-				return err
-			})
-		},
-		resume: func(ctx context.Context) error {
-			_, err := d.Client().ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
-			return err
-		},
-		remove: func() error { port.Release(); return d.remove(id) },
+	s := &Server{remove: func() error { return d.remove(c.GetContainerID()) }}
+	if s.Addr, err = c.PortEndpoint(ctx, kind.port, ""); err == nil {
+		err = await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, s.Addr) })
 	}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a container of %s: %w", image, err), s.remove())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reach a container of %s: %w", image, err), s.remove())
 	}
+	s.URL = kind.URL(s.Addr)
 	return s, nil
 }

@@ -35,14 +35,8 @@ func startProcess(ctx context.Context, kind kind, cfg localserver.Config) (*Serv
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	signal := func(sig syscall.Signal) func(context.Context) error {
-		return func(context.Context) error { return s.Process.Signal(sig) }
-	}
-	return &Server{
-		Addr: s.Addr, URL: s.URL, stop: func(context.Context) error { return s.Halt() }, start: s.Start,
-		pause: signal(syscall.SIGSTOP), resume: signal(syscall.SIGCONT),
-		remove: func() error { return errors.Join(s.Stop(), os.RemoveAll(dir)) },
-	}, nil
+	remove := func() error { return errors.Join(s.Stop(), os.RemoveAll(dir)) }
+	return &Server{Addr: s.Addr, URL: s.URL, process: s, remove: remove}, nil
 }
 
 // makeDir makes a temporary directory, which a later run removes if this one is killed.

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/programs"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
@@ -36,9 +35,8 @@ var (
 // RedisServer.
 func Redis(t testing.TB) string {
 	t.Helper()
-	b := use(t)
-	if b.name == native.name {
-		return newServer(t, b, redisKind, localserver.Config{}).URL
+	if use(t).name == native.name {
+		return RedisServer(t).URL
 	}
 	server := sharedRedis(t)
 	number := lastDatabase.Add(1)
@@ -50,16 +48,7 @@ func Redis(t testing.TB) string {
 // command line: "--maxmemory", "1mb".
 func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newServer(t, outageBackend(t), redisKind, localserver.Config{Settings: settings})
-}
-
-// nativeRedis starts a process for this test alone, whatever serves the other tests: servers that
-// tell each other and their clients where they are can't be behind a container's published ports.
-func nativeRedis(t testing.TB, cfg localserver.Config) *Server {
-	t.Helper()
-	_, err := programs.Redis.Find()
-	require.NoError(t, err, "testenv: Sentinel, Cluster and TLS run as processes, also with TESTENV=docker; install the package redis-server")
-	return newServer(t, native, redisKind, cfg)
+	return newServer(t, redisKind, localserver.Config{Settings: settings})
 }
 
 // Do sends a command to the server, which must be a Redis, over a connection of its own. It fails

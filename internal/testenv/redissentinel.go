@@ -57,7 +57,7 @@ func newReplicatedRedis(t testing.TB, certificate string) *ReplicatedRedis {
 			port = pickPort(t)
 			cfg.Settings = slices.Concat(tlsSettings(port, certificate), []string{"--tls-replication", "yes"}, cfg.Settings)
 		}
-		server = nativeRedis(t, cfg)
+		server = newServer(t, redisKind, cfg)
 		return server, cmp.Or(port, server.port())
 	}
 	settings := []string{

@@ -8,8 +8,9 @@
 //
 // Servers start when the first test asks and are gone when the tests end, however they end.
 // Containers (testcontainers-go) serve where a Docker engine answers and has the images or can pull
-// them; otherwise the machine's own PostgreSQL and Redis do. There is no skipping: where neither is
-// at hand the test fails and says what to install. These environment variables steer it:
+// them; otherwise the machine's own PostgreSQL and Redis do. A server that a test stops is always a
+// process. There is no skipping: where neither is at hand the test fails and says what to install.
+// These environment variables steer it:
 //
 //   - TESTENV: native or docker takes that one or fails
 //   - POSTGRES_IMAGE, REDIS_IMAGE: other images than the official ones
@@ -23,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,35 +138,28 @@ func choose(ctx context.Context, want string) (backend, error) {
 	return backend{}, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
 }
 
+const unmanaged = "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers"
+
 func use(t testing.TB) backend {
 	t.Helper()
-	require.True(t, isManaged, "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
+	require.True(t, isManaged, unmanaged)
 	b, err := chosen()
 	require.NoError(t, err, "testenv")
 	return b
 }
 
-// outageBackend is for servers that a test stops: processes where they are installed, as they stop
-// and start in milliseconds, otherwise whatever serves the other tests.
-func outageBackend(t testing.TB) backend {
-	t.Helper()
-	if os.Getenv("TESTENV") == "" && checkPrograms() == nil {
-		return native
-	}
-	return use(t)
-}
-
-// Server is a database server of one test, which may stop and pause it. Its methods fail the test
-// on an error and must be called from the test's own goroutine.
+// Server is a database server of one test, which may stop and pause it. It is a process, so that
+// this takes milliseconds. Its methods fail the test on an error and must be called from the test's
+// own goroutine.
 type Server struct {
 	// URL is what a client connects with; it stays the same over Stop and Start.
 	URL string
 	// Addr is the server's host:port.
 	Addr string
 
-	t                          testing.TB
-	stop, start, pause, resume func(context.Context) error
-	remove                     func() error // stops it and leaves nothing behind
+	t       testing.TB
+	process *localserver.Server // nil: a container, which tests share
+	remove  func() error        // stops it and leaves nothing behind
 }
 
 // launch starts a server, and remembers what served.
@@ -197,11 +192,12 @@ func shared(kind kind, cfg localserver.Config) func(t testing.TB) *Server {
 	}
 }
 
-// newServer starts a server that ends with the test.
-func newServer(t testing.TB, b backend, kind kind, cfg localserver.Config) *Server {
+// newServer starts a process that ends with the test.
+func newServer(t testing.TB, kind kind, cfg localserver.Config) *Server {
 	t.Helper()
-	server, err := b.launch(kind, cfg)
-	require.NoError(t, err, "testenv")
+	require.True(t, isManaged, unmanaged)
+	server, err := native.launch(kind, cfg)
+	require.NoError(t, err, "testenv: servers of one test are processes, also with TESTENV=docker")
 	t.Cleanup(func() { require.NoError(t, server.remove(), "testenv: remove a server") })
 	server.t = t
 	return server
@@ -209,17 +205,25 @@ func newServer(t testing.TB, b backend, kind kind, cfg localserver.Config) *Serv
 
 // Stop ends the server: connections break, new ones are refused. PostgreSQL keeps its data, Redis
 // loses everything.
-func (s *Server) Stop() { s.t.Helper(); do(s.t, "stop "+s.Addr, s.stop) }
+func (s *Server) Stop() {
+	s.t.Helper()
+	require.NoErrorf(s.t, s.process.Halt(), "testenv: stop %s", s.Addr)
+}
 
 // Start starts the server again after Stop, at the same address, and waits until it answers.
-func (s *Server) Start() { s.t.Helper(); do(s.t, "start "+s.Addr, s.start) }
+func (s *Server) Start() { s.t.Helper(); do(s.t, "start "+s.Addr, s.process.Start) }
 
 // Pause freezes the server: connections stay open and nothing is answered. For PostgreSQL only the
 // main process is frozen, so that new connections hang while those at hand go on.
-func (s *Server) Pause() { s.t.Helper(); do(s.t, "pause "+s.Addr, s.pause) }
+func (s *Server) Pause() { s.t.Helper(); s.signal(syscall.SIGSTOP) }
 
 // Resume lets the server go on after Pause.
-func (s *Server) Resume() { s.t.Helper(); do(s.t, "resume "+s.Addr, s.resume) }
+func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	require.NoErrorf(s.t, s.process.Process.Signal(sig), "testenv: %s to %s", sig, s.Addr)
+}
 
 // await repeats a step until it succeeds.
 func await(ctx context.Context, step func(context.Context) error) error {
