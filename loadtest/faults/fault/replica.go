@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -53,6 +54,8 @@ const (
 	// for the processor, between two instructions, underWay after they began.
 	restocked = 200
 	underWay  = 30 * time.Millisecond
+	// leftBehind is how many changes wait in the socket of a paused replica without their clients.
+	leftBehind = 10
 )
 
 // restocking has products change while a replica dies or pauses, some without a key. It counts what
@@ -60,15 +63,21 @@ const (
 func restocking(underWay time.Duration) draw {
 	return func(s *Scheduler, r *Run) {
 		breaks, heal, before, answered := r.inject, r.heal, 0, func() {}
+		var left sync.WaitGroup
 		r.inject = func(ctx context.Context) (err error) {
 			if before, err = s.Stack.PassedOn(); err != nil {
 				return err
 			}
 			answered = s.Clients.Restock(ctx, cmp.Or(r.Dies, r.Pauses), restocked)
-			return steps(pause(underWay), breaks)(ctx)
+			err = steps(pause(underWay), breaks)(ctx)
+			if err == nil && r.Pauses != "" {
+				left.Go(func() { s.Clients.LeaveChanges(ctx, r.Pauses, leftBehind) })
+			}
+			return err
 		}
 		r.heal = func(ctx context.Context) error {
 			answered()
+			left.Wait()
 			after, err := s.Stack.PassedOn()
 			r.Hits = after - before
 			return errors.Join(err, heal(ctx))

@@ -161,6 +161,24 @@ func (c *Clients) Restock(ctx context.Context, broken string, n int) (answered f
 	return changes.Wait
 }
 
+// LeaveChanges has n clients change a product without a key at a replica that is paused, and leave.
+// Others change it at the other replica, and look at it when the first change may act no more. After
+// the pause only the looks at the connection stop that: its time begins then, and what follows it
+// hides the end from net/http. It waits for the last answer.
+func (c *Clients) LeaveChanges(ctx context.Context, paused string, n int) {
+	account, other := c.shop.Accounts[0], otherThan(paused)
+	sideBySide(n, func(int) int {
+		a := c.passer()
+		first, second := a.put(account, a.shelf(), oldStock).keyless(), a.put(account, a.shelf(), newStock)
+		first.Via, first.Patience, first.Pipelined, second.Via = paused, hurried, true, other
+		a.call(ctx, first)
+		a.call(ctx, second)
+		_ = wait.Pause(ctx, longer)
+		a.look(ctx, account, other)
+		return 0
+	})
+}
+
 // sell sends a change. While it has no answer, somebody orders a unit of the product at the other
 // replica, if it is there already.
 func (a *action) sell(ctx context.Context, change Request, other string) {
