@@ -20,7 +20,7 @@ var clientKinds = each([]Kind{
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
 	{Name: "flash sale", victims: []string{stack.Postgres}, traffic: true, draw: (*Scheduler).flashSale},
-}, func(k *Kind) { k.Victim, k.Counts = Clients, true })
+}, func(k *Kind) { k.Counts = true })
 
 const (
 	// crowd is how many clients order at once without pauses: far more than the replicas can serve.

@@ -39,7 +39,7 @@ var redisKinds = each([]Kind{
 	// As with a full disk (MISCONF): reads are answered, and each write is refused, a deletion too.
 	{Name: "redis refuses writes", Needs: SingleRedis, draw: onMaster("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0")},
 }, func(k *Kind) {
-	k.Victim, k.victims = Redis, []string{stack.Redis}
+	k.victims = []string{stack.Redis}
 	if k.Excuses == nil {
 		k.Excuses = redisUnreachable
 	}
@@ -134,9 +134,9 @@ var sentinelKinds = append(each([]Kind{
 		Excuses: redisUnreachable, traffic: true, command: "kill master", draw: failoverWithLoss,
 	},
 	{Name: "redis replica kill", command: "kill copy"}, // which no client should notice
-}, func(k *Kind) { k.Victim, k.Needs, k.victims = Redis, Sentinel, []string{stack.Redis} }),
+}, func(k *Kind) { k.Needs, k.victims = Sentinel, []string{stack.Redis} }),
 	// Two are left, which are enough for a quorum.
-	Kind{Name: "sentinel kill", Victim: Redis, Needs: Sentinel, command: "kill sentinel-1..3"})
+	Kind{Name: "sentinel kill", Needs: Sentinel, command: "kill sentinel-1..3"})
 
 // ready waits until both servers of Redis are ready for a failover, and notes which is which.
 func (s *Scheduler) ready(ctx context.Context) error {
