@@ -15,6 +15,9 @@ import (
 	"text/template"
 	"time"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/report"
@@ -138,8 +141,8 @@ var texts embed.FS
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"seconds": report.Seconds,
 	"round":   func(d time.Duration) string { return d.Round(time.Second).String() },
-	"perHour": func(n int, d time.Duration) string { return thousands(int(float64(n) / max(d.Hours(), 1e-9))) },
-	"n":       thousands,
+	"perHour": func(n int, d time.Duration) int { return int(float64(n) / max(d.Hours(), 1e-9)) },
+	"n":       func(n int) string { return message.NewPrinter(language.English).Sprint(n) },
 }).ParseFS(texts, "*.tmpl"))
 
 // writeOverview reads the JSON reports of some runs and writes one page of Markdown about them all.
@@ -169,12 +172,3 @@ func writeOverview(out io.Writer, paths []string) error {
 
 // Rate is the attempts per second.
 func (r result) Rate() float64 { return float64(r.Attempts) / r.Duration.Seconds() }
-
-// thousands sets a space between groups of three digits.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "\u202f" + text[i:]
-	}
-	return text
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -197,18 +198,11 @@ func failoverWithLoss(s *Scheduler, r *Run) {
 }
 
 // missing counts the events that the master has in its stream, and its replica lacks.
-func missing(ctx context.Context, replica, master string) (int, error) {
-	behind, err := streamLength(ctx, replica)
-	if err != nil {
-		return 0, err
+func missing(ctx context.Context, replica, master string) (n int, err error) {
+	for addr, sign := range map[string]int{master: 1, replica: -1} {
+		length, failed := localserver.AskRedis(ctx, addr, "XLEN", books.EventStream)
+		events, _ := strconv.Atoi(strings.Join(length, "")) // or it has failed
+		n, err = n+sign*events, errors.Join(err, failed)
 	}
-	ahead, err := streamLength(ctx, master)
-	return ahead - behind, err
-}
-
-func streamLength(ctx context.Context, addr string) (int, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer func() { _ = client.Close() }()
-	n, err := client.XLen(ctx, books.EventStream).Result()
-	return int(n), err
+	return n, err
 }

@@ -194,10 +194,10 @@ func (o *open) add(r Request) {
 	if o.keys == nil {
 		o.keys = map[books.KeyID]map[string]Request{}
 	}
-	if o.keys[r.id()] == nil {
-		o.keys[r.id()] = map[string]Request{}
+	if o.keys[r.ID()] == nil {
+		o.keys[r.ID()] = map[string]Request{}
 	}
-	o.keys[r.id()][r.fingerprint()] = r
+	o.keys[r.ID()][r.fingerprint()] = r
 }
 
 // answered takes in the outcome of a request. The key is decided when one of its requests has a
@@ -207,9 +207,9 @@ func (o *open) answered(r Request, outcome journal.Outcome) {
 	defer o.mu.Unlock()
 	switch {
 	case outcome == journal.Reused:
-		delete(o.keys[r.id()], r.fingerprint())
+		delete(o.keys[r.ID()], r.fingerprint())
 	case outcome.Decided(), outcome == journal.TurnedAway && r.Leaves: // nothing was begun, and nobody asks for it
-		delete(o.keys, r.id())
+		delete(o.keys, r.ID())
 	}
 }
 

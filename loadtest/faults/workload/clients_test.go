@@ -256,8 +256,8 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 func TestOpen_KeepsTheOtherRequestOfAReusedKey(t *testing.T) {
 	t.Parallel()
 	var o open
-	first := Request{Account: "a", Key: "k", Body: []byte("1")}
-	second := Request{Account: "a", Key: "k", Body: []byte("2")}
+	first := Request{Attempt: journal.Attempt{Account: "a", Key: "k"}, Body: []byte("1")}
+	second := Request{Attempt: journal.Attempt{Account: "a", Key: "k"}, Body: []byte("2")}
 	o.add(first)
 	o.add(second)
 	o.answered(second, journal.Reused)

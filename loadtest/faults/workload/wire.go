@@ -23,7 +23,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/transport"
-	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -46,22 +45,18 @@ var endpoints = []string{api1, api2, nginx}
 
 // Request is one logical request; its attempts share the key.
 type Request struct {
-	Account, Key, Operation, Path string // an empty key: it is sent only once
-	Method                        string // empty: POST
-	Body                          []byte
-	Client                        int
-	Via                           string          // endpoint of the first attempt: nginx, api-1 or api-2; empty: nginx mostly
-	Prefer                        string          // the header of that name (RFC 7240), such as wait=2
-	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
-	Purpose                       journal.Purpose // why it is sent
-	Change                        *journal.Change // what it does, if that is checked
-	Leaves                        bool            // its client sends it once and does not ask again, whatever the answer
-	Pipelined                     bool            // more than 4 KiB follow it on its connection
-	Start                         time.Time       // when a proxy read it, as that says to a replica; zero: there is no proxy
-	LooksUp                       string          // the key that it asks about; empty: it is no look-up
-}
+	// Attempt is what the journal has of each attempt beforehand. Without a key it is sent only
+	// once. Via is for the first attempt; empty: nginx mostly.
+	journal.Attempt
 
-func (r Request) id() books.KeyID { return books.KeyID{Account: r.Account, Key: r.Key} }
+	Path, Method string // no method: POST
+	Body         []byte
+	Prefer       string        // the header of that name (RFC 7240), such as wait=2
+	Patience     time.Duration // until an attempt is given up; 0: answerTimeout
+	Leaves       bool          // its client sends it once and does not ask again, whatever the answer
+	Pipelined    bool          // more than 4 KiB follow it on its connection
+	Start        time.Time     // when a proxy read it, as that says to a replica; zero: there is no proxy
+}
 
 // fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
@@ -133,8 +128,8 @@ func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt 
 
 // LookUp asks once what became of the request with a key.
 func (w *Wire) LookUp(ctx context.Context, r Request, via string) {
-	w.Once(ctx, Request{Account: r.Account, Operation: "look-up", Path: "/idempotency-keys/" + url.PathEscape(r.Key),
-		Method: http.MethodGet, Client: r.Client, Via: via, Purpose: r.Purpose, LooksUp: r.Key}, 1)
+	asks := journal.Attempt{Account: r.Account, Key: r.Key, Operation: "look-up", Client: r.Client, Via: via, Purpose: r.Purpose, LookUp: &journal.LookUp{}}
+	w.Once(ctx, Request{Attempt: asks, Path: "/idempotency-keys/" + url.PathEscape(r.Key), Method: http.MethodGet}, 1)
 }
 
 // recorder sends the attempts of one request: it chooses an endpoint for each, and enters it in the
@@ -158,7 +153,7 @@ func (c *recorder) send(ctx context.Context, longest time.Duration, sender http.
 	}
 	q.Header = http.Header{"Authorization": {"Bearer " + r.Account}, "Content-Type": {"application/json"}}
 	for name, value := range map[string]string{idempotency.HeaderKey: r.Key, "Prefer": r.Prefer, "If-Match": r.ifMatch()} {
-		if value != "" {
+		if value != "" && r.LookUp == nil {
 			q.Header.Set(name, value)
 		}
 	}
@@ -175,15 +170,12 @@ func (c *recorder) send(ctx context.Context, longest time.Duration, sender http.
 func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r, w := c.request, c.wire
-	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: cmp.Or(r.LooksUp, r.Key), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: cmp.Or(r.Via, randomEndpoint()),
-		RequestID: fmt.Sprintf("attempt-%d", w.sent.Add(1)), Invoke: time.Since(w.Began)}
-	if r.Change != nil {
+	a := r.Attempt
+	a.Fingerprint, a.Number, a.Via = r.fingerprint(), c.number, cmp.Or(r.Via, randomEndpoint())
+	a.RequestID, a.Invoke = fmt.Sprintf("attempt-%d", w.sent.Add(1)), time.Since(w.Began)
+	if r.Change != nil { // which each answer completes
 		asked := *r.Change
 		a.Change = &asked
-	}
-	if r.LooksUp != "" {
-		a.LookUp = &journal.LookUp{}
 	}
 	if r.Start.IsZero() { // another endpoint would have another time
 		c.request.Via = ""
