@@ -154,7 +154,6 @@ type (
 	// Confirmation is a row of order_confirmations, by the ID of its event.
 	Confirmation struct {
 		Event   string
-		Due     bool // the mail is not sent yet
 		Refused bool // for good, and the customer's address is such that a server may
 	}
 	// Stream is what was in the event stream between two losses of Redis.

@@ -69,6 +69,6 @@ SELECT json_build_object(
 	SELECT order_id, count(*) AS n FROM warehouse_notices GROUP BY order_id) r),
 
 'Mailable', (SELECT json_agg(r) FROM (
-	SELECT event_id AS "Event", due_at IS NOT NULL AS "Due",
+	SELECT event_id AS "Event",
 		due_at IS NULL AND sent_at IS NULL AND email !~ '^[A-Za-z0-9_-]+@example\.com$' AS "Refused"
 	FROM order_confirmations JOIN orders o ON o.id = order_id JOIN customers c ON c.id = o.customer_id) r))

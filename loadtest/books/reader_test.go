@@ -211,7 +211,7 @@ func TestReader_FailsRatherThanReadNothing(t *testing.T) {
 	for want, spoil := range map[string]func(*books.Reader){
 		"open the books":      func(r *books.Reader) { r.DatabaseURL = "postgres://127.0.0.1:1/x" },
 		"account of":          func(r *books.Reader) { r.APIKeys = []string{"unknown"} },
-		"provider's charges":  func(r *books.Reader) { r.ProviderURL = "http://127.0.0.1:1" },
+		"list the provider's": func(r *books.Reader) { r.ProviderURL = "http://127.0.0.1:1" },
 		"read the stream":     func(r *books.Reader) { r.RedisAddr = "127.0.0.1:1" },
 		"Service Unavailable": func(*books.Reader) { status = http.StatusServiceUnavailable },
 	} {

@@ -162,9 +162,9 @@ func (c *Clients) Restock(ctx context.Context, broken string, n int) (answered f
 }
 
 // LeaveChanges has n clients change a product without a key at a replica that is paused, and leave.
-// Others change it at the other replica, and look at it when the first change may act no more. After
-// the pause only the looks at the connection stop that: its time begins then, and what follows it
-// hides the end from net/http. It waits for the last answer.
+// Others change it at the other replica, and look at it when the first change may act no more.
+// After the pause only the looks at the connection stop that: its time begins then, and what
+// follows it hides the end from net/http. It waits for the last answer.
 func (c *Clients) LeaveChanges(ctx context.Context, paused string, n int) {
 	account, other := c.shop.Accounts[0], otherThan(paused)
 	sideBySide(n, func(int) int {
