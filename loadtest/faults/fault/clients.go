@@ -68,10 +68,10 @@ func gathering(size int, gather func(c *workload.Clients, ctx context.Context, s
 // flashSale has many buyers order the few units of a product at once. It is for sale before
 // anything beside it breaks, or nobody could be told whether they got one.
 func (s *Scheduler) flashSale(r *Run) {
-	var sale workload.Sale
-	gathering(buyers, func(c *workload.Clients, ctx context.Context, size int) int { return c.Sell(ctx, sale, size) })(s, r)
+	sku := ""
+	gathering(buyers, func(c *workload.Clients, ctx context.Context, size int) int { return c.Sell(ctx, sku, size) })(s, r)
 	r.prepare = func(ctx context.Context) (err error) {
-		sale, err = s.Clients.OpenSale(ctx)
+		sku, err = s.Clients.OpenSale(ctx)
 		return err
 	}
 }

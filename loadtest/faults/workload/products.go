@@ -203,26 +203,23 @@ func otherThan(replica string) string {
 	return api1
 }
 
-// A Sale offers few units of a product that nobody else orders.
-type Sale struct{ seller *action }
-
-// OpenSale creates the product of a sale.
-func (c *Clients) OpenSale(ctx context.Context) (Sale, error) {
-	sale, account := Sale{c.passer()}, c.shop.Accounts[0]
-	opens := sale.seller.put(account, sale.seller.shelf(), onOffer)
+// OpenSale creates a product with few units that nobody else orders, and returns its SKU.
+func (c *Clients) OpenSale(ctx context.Context) (sku string, err error) {
+	a := c.passer()
+	opens := a.put(c.shop.Accounts[0], a.shelf(), onOffer)
 	opens.Patience = hasty
-	if answer := sale.seller.call(ctx, opens); answer.Outcome() != journal.Succeeded {
-		return sale, fmt.Errorf("open the sale: %s", answer)
+	if answer := a.call(ctx, opens); answer.Outcome() != journal.Succeeded {
+		return "", fmt.Errorf("open the sale: %s", answer)
 	}
-	return sale, nil
+	return a.shelf(), nil
 }
 
-// Sell has so many buyers order a unit of the sale's product at once, each with a key of its own.
-// It returns how many of them were told whether they got one. Nobody pays.
-func (c *Clients) Sell(ctx context.Context, sale Sale, buyers int) (told int) {
+// Sell has so many buyers order a unit of a sale's product at once, each with a key of its own. It
+// returns how many of them were told whether they got one. Nobody pays.
+func (c *Clients) Sell(ctx context.Context, sku string, buyers int) (told int) {
 	ctx = context.WithoutCancel(ctx)
 	return sideBySide(buyers, func(i int) int {
-		r := c.passer().take(c.shop.Accounts[0], sale.seller.shelf(), 1)
+		r := c.passer().take(c.shop.Accounts[0], sku, 1)
 		r.Via, r.Purpose = endpoints[i%len(endpoints)], journal.Sale
 		if c.call(ctx, r).Outcome().Decided() {
 			return 1
