@@ -37,7 +37,7 @@ func (r Reader) Read(ctx context.Context) (Books, error) {
 
 		Accounts []string // that exist, by their API keys
 	}
-	if err := r.query(ctx, &read, booksSQL, r.APIKeys, r.Opening); err != nil {
+	if err := r.Query(ctx, &read, booksSQL, r.APIKeys, r.Opening); err != nil {
 		return Books{}, err
 	}
 	for _, key := range r.APIKeys {
@@ -64,8 +64,8 @@ func (r Reader) Read(ctx context.Context) (Books, error) {
 	return b, err
 }
 
-// query reads JSON from PostgreSQL.
-func (r Reader) query(ctx context.Context, into any, sql string, args ...any) error {
+// Query reads the only column of a row from PostgreSQL, such as JSON.
+func (r Reader) Query(ctx context.Context, into any, sql string, args ...any) error {
 	conn, err := pgx.Connect(ctx, r.DatabaseURL)
 	if err != nil {
 		return fmt.Errorf("open the books: %w", err)
@@ -173,7 +173,7 @@ func (r Reader) Records(ctx context.Context) (records []Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.query(ctx, &records, recordsSQL, slices.Collect(maps.Keys(answers)))
+	err = r.Query(ctx, &records, recordsSQL, slices.Collect(maps.Keys(answers)))
 	for i, record := range records {
 		records[i].Expires = answers[record.Name]
 	}
