@@ -6,4 +6,5 @@ SELECT json_agg(r) FROM (
 	FROM (SELECT 'idempotency:' || lpad(to_hex(system & x'ffffffff'::bigint), 8, '0') || '.' || number || ':' AS prefix
 		FROM timelines ORDER BY begun_at DESC LIMIT 1) timeline
 	JOIN unnest($1::text[]) name ON starts_with(name, prefix)
-	LEFT JOIN idempotency_keys ON name = prefix || account_id || ':' || key AND status NOT IN ('in_progress', 'refused')) r
+	LEFT JOIN idempotency_keys ON account_id || ':' || key = substr(name, length(prefix) + 1) -- each side is of one table: it is hashed
+		AND status NOT IN ('in_progress', 'refused')) r
