@@ -100,17 +100,15 @@ type (
 		Operation      string // place_order and so on, as the service calls it
 		Status         string // in_progress, completed, failed or expired
 		ResponseStatus int
-		Body           string    // SHA-256 of the kept body, in hexadecimal
-		Resource       string    // ID in the kept body
-		Parent         string    // of an expired key, instead: ID of what the refund or top-up is a part of
-		AttemptedAt    time.Time // the time of the client attempt that claimed the key, as the service took it
+		Body           string // SHA-256 of the kept body, in hexadecimal
+		Resource       string // ID in the kept body
+		Parent         string // of an expired key, instead: ID of what the refund or top-up is a part of
 	}
 	// Order is an order.
 	Order struct {
 		ID, Account, Customer, Status string
 		Total                         int64
 		Items                         map[string]int64 // quantity by SKU
-		Created                       time.Time
 	}
 	// Payment is a payment.
 	Payment struct {
@@ -156,7 +154,6 @@ type (
 	// Confirmation is a row of order_confirmations, by the ID of its event.
 	Confirmation struct {
 		Event   string
-		Due     bool // the mail is not sent yet
 		Refused bool // for good, and the customer's address is such that a server may
 	}
 	// Stream is what was in the event stream between two losses of Redis.

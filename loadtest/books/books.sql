@@ -14,14 +14,13 @@ SELECT json_build_object(
 		CASE WHEN status <> 'expired' THEN coalesce(convert_from(nullif(response_body, ''), 'UTF8')::jsonb->>'id', '')
 			ELSE coalesce(resource_id::text, CASE operation WHEN 'pay_order' THEN path END, '') END AS "Resource",
 		CASE WHEN status = 'expired' AND resource_id IS NULL AND operation <> 'pay_order' THEN coalesce(path, '')
-			ELSE '' END AS "Parent",
-		attempted_at AS "AttemptedAt"
+			ELSE '' END AS "Parent"
 	FROM (SELECT *, substring(resource from '[0-9a-f-]{36}') AS path FROM idempotency_keys) k LEFT JOIN ours USING (account_id)
 	WHERE status <> 'refused') r),
 
 'Orders', (SELECT json_agg(r) FROM (
 	SELECT id AS "ID", account_id AS "Account", customer_id AS "Customer", status AS "Status", total_amount AS "Total",
-		(SELECT json_object_agg(sku, quantity) FROM order_items WHERE order_id = orders.id) AS "Items", created_at AS "Created"
+		(SELECT json_object_agg(sku, quantity) FROM order_items WHERE order_id = orders.id) AS "Items"
 	FROM orders) r),
 
 'Payments', (SELECT json_agg(r) FROM (
@@ -70,6 +69,6 @@ SELECT json_build_object(
 	SELECT order_id, count(*) AS n FROM warehouse_notices GROUP BY order_id) r),
 
 'Mailable', (SELECT json_agg(r) FROM (
-	SELECT event_id AS "Event", due_at IS NOT NULL AS "Due",
+	SELECT event_id AS "Event",
 		due_at IS NULL AND sent_at IS NULL AND email !~ '^[A-Za-z0-9_-]+@example\.com$' AS "Refused"
 	FROM order_confirmations JOIN orders o ON o.id = order_id JOIN customers c ON c.id = o.customer_id) r))

@@ -52,7 +52,6 @@ type campaign struct {
 	witness *witness.Witness // sees nothing where Redis is more than one
 
 	phase      atomic.Value   // string, for the progress
-	probes     atomic.Int64   // probes sent so far
 	lost       []books.Stream // what the event stream held before each fault that makes Redis lose its data
 	lostAt     time.Time      // the last one
 	baseline   map[string]map[string]float64
@@ -106,8 +105,7 @@ func (c *campaign) elapsed() time.Duration { return time.Since(c.wire.Began) }
 func (c *campaign) run(ctx context.Context) error {
 	defer c.wire.Close()
 	defer report.Progress(c.out, func() string {
-		return fmt.Sprintf("%4.0fs  attempts %6d  in flight %3d  %v",
-			c.elapsed().Seconds(), len(c.journal.Attempts()), c.wire.InFlight(), c.phase.Load())
+		return fmt.Sprintf("%4.0fs  attempts %6d  %v", c.elapsed().Seconds(), len(c.journal.Attempts()), c.phase.Load())
 	})()
 	if err := c.load(ctx); err != nil {
 		return err

@@ -7,7 +7,7 @@
 //
 // See config for the variables, and README.md for how to read and repeat a violation. It ends with
 // a non-zero status on any violation, and when the run was inconclusive. The second form writes a
-// page of Markdown about many runs. What no run covers is listed in page.go.
+// page of Markdown about many runs. What no run covers is listed in report.go.
 package main
 
 import (

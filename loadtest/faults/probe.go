@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -35,21 +33,6 @@ const (
 	runningPayments, runningFor, runningToken = 4, 400 * time.Millisecond, "tok_slow_1s"
 )
 
-// probe is a request of the campaign itself, to nginx unless the caller changes that.
-func (c *campaign) probe(operation, path string, body any) workload.Request {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	return workload.Request{Account: accounts[0], Key: fmt.Sprintf("faults-probe-%d", c.probes.Add(1)), Operation: operation,
-		Path: path, Body: raw, Client: -1, Via: stack.Nginx, Purpose: journal.Probe}
-}
-
-// topUp moves money, which needs a replica, Redis and PostgreSQL.
-func (c *campaign) topUp() workload.Request {
-	return c.probe("top-up", "/customers/"+c.shop.Customers[accounts[0]][0]+"/top-ups", map[string]any{"amount": map[string]any{"amount": 1, "currency": "USD"}})
-}
-
 // insist repeats a probe until it is decided: first at its own endpoint, then at another.
 func (c *campaign) insist(ctx context.Context, r workload.Request, then string) (a journal.Attempt) {
 	ctx, cancel := context.WithTimeout(ctx, probeBudget)
@@ -66,7 +49,7 @@ func (c *campaign) insist(ctx context.Context, r workload.Request, then string) 
 // awaitService sends a top-up to every endpoint, and returns the time when all had answered.
 func (c *campaign) awaitService(ctx context.Context) time.Duration {
 	for _, endpoint := range []string{stack.API1, stack.API2, stack.Nginx} {
-		r := c.topUp()
+		r := c.clients.TopUp()
 		r.Via = endpoint
 		if !c.insist(ctx, r, endpoint).Outcome().Decided() {
 			c.insist(context.WithoutCancel(ctx), r, stack.Nginx) // so that its key is decided; the violation stands
@@ -134,15 +117,11 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (measured 
 	var group sync.WaitGroup
 	answers := make([]time.Duration, runningPayments)
 	for i := range answers {
-		placed := c.insist(ctx, c.probe("order", "/orders", map[string]any{
-			"customer_id": c.shop.Customers[accounts[0]][0],
-			"items":       []any{map[string]any{"sku": "faults-pen", "quantity": 1}},
-		}), stack.Nginx)
+		placed := c.insist(ctx, c.clients.Order(), stack.Nginx)
 		if placed.Resource == "" {
 			continue
 		}
-		payment := c.probe("payment", "/orders/"+placed.Resource+"/payments",
-			map[string]any{"method": map[string]any{"type": "card", "token": runningToken}})
+		payment := c.clients.Payment(placed.Resource, runningToken)
 		payment.Via = run.Dies
 		group.Go(func() { answers[i] = c.insist(ctx, payment, stack.Nginx).Return })
 	}
@@ -150,7 +129,7 @@ func (c *campaign) watchDeath(ctx context.Context, runs []*fault.Run) (measured 
 	failed := time.Duration(0) // the last answer that was missing, late or a failure
 	group.Go(func() {
 		for pause := error(nil); pause == nil; pause = wait.Pause(watching, askAgain) {
-			r := c.topUp()
+			r := c.clients.TopUp()
 			answer := c.wire.Once(ctx, r, 1)
 			succeeded := answer.Outcome() == journal.Succeeded
 			if !succeeded {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ func runOf(seed uint64, faults int, slowest time.Duration) result {
 	killed := faultRun{Kind: "replica kill", InFlight: 9, Recovered: slowest}
 	last := killed
 	last.Promotion, last.Death = slowest, &death{Nginx: slowest / 2, Keys: 4, Decided: slowest}
-	return result{Seed: seed, Command: "task test:faults SEED=" + thousands(int(seed)), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
+	return result{Seed: seed, Command: "task test:faults SEED=" + fmt.Sprint(seed), Date: time.Unix(int64(1000-seed), 0).UTC(), Duration: 30 * time.Minute,
 		Faults: faults, Attempts: 60_000, Keys: 20_000, Counts: map[string]int{"orders": 5, "charges": 3, keyless: 40, unanswered: 3}, Commit: "abc", Versions: "go1.26.8, 4 CPUs",
 		Kinds: []string{"both replicas kill", "replica kill"}, Runs: append(slices.Repeat([]faultRun{killed}, faults-1), last),
 		Promises: []report.Promise{{Rule: books.OneCharge}, {Rule: verify.KeysRecovered}}}
@@ -45,10 +46,10 @@ func TestOverview_SumsUpRuns(t *testing.T) {
 	var page bytes.Buffer
 	require.NoError(t, writeOverview(&page, paths))
 	for _, want := range []string{
-		"2 runs, 1h0m0s of load in all: 120 fault runs (120 per hour)", "120\u202f000 client attempts (120\u202f000 per hour) with 40\u202f000 keys", "**1 violations**",
-		"| abc | 1 | 30m0s | 100 | 60\u202f000 | 20\u202f000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
-		"| 120 | 120\u202f000 | 40\u202f000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
-		"| replica kill | 120 | 1\u202f080 |  | 4.0 s |", "| | seed 2 | seed 1 | all |", "| changes sent without a key | 40 | 40 | 80 |", "| orders | 5 | 5 | 10 |", "- oncepay abc, go1.26.8, 4 CPUs", "| both replicas kill | 0 | 0 |  | 0.0 s |", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
+		"2 runs, 1h0m0s of load in all: 120 fault runs (120 per hour)", "120,000 client attempts (120,000 per hour) with 40,000 keys", "**1 violations**",
+		"| abc | 1 | 30m0s | 100 | 60,000 | 20,000 | 0 | 2.0 s | 1.0 s | 2.0 s | `task test:faults SEED=1` |",
+		"| 120 | 120,000 | 40,000 | 1 | 4.0 s | 2.0 s | 4.0 s |", "| one provider charge for each card payment | 1 |",
+		"| replica kill | 120 | 1,080 |  | 4.0 s |", "| | seed 2 | seed 1 | all |", "| changes sent without a key | 40 | 40 | 80 |", "| orders | 5 | 5 | 10 |", "- oncepay abc, go1.26.8, 4 CPUs", "| both replicas kill | 0 | 0 |  | 0.0 s |", "Power cuts", "Redis failed over 2 times: Sentinel promoted the other server within 4.0 s",
 	} {
 		require.Contains(t, page.String(), want)
 	}

@@ -65,16 +65,16 @@ func (a API) Post(ctx context.Context, path, key string, body []byte) (id string
 
 // Product creates or replaces a product. The price is in minor units.
 func (a API) Product(ctx context.Context, sku, name string, price, stock int64) error {
-	body := encode(client.ProductWrite{Name: name, Price: Dollars(price), Stock: stock})
+	body := Encode(client.ProductWrite{Name: name, Price: Dollars(price), Stock: stock})
 	return a.send(ctx, http.MethodPut, "/products/"+sku, "", body, nil)
 }
 
 // Customer creates a customer and puts money, in minor units, into the wallet.
 func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id string, err error) {
-	id, err = a.Post(ctx, "/customers", name, encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
+	id, err = a.Post(ctx, "/customers", name, Encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
 	for n, amount := range topUps {
 		if err == nil {
-			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), encode(client.TopUpCreate{Amount: Dollars(amount)}))
+			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), Encode(client.TopUpCreate{Amount: Dollars(amount)}))
 		}
 	}
 	return id, err
@@ -83,10 +83,11 @@ func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id str
 // Dollars are so many cents.
 func Dollars(amount int64) client.Money { return client.Money{Amount: amount, Currency: "USD"} }
 
-func encode(body any) []byte {
+// Encode makes JSON of a body of strings and numbers.
+func Encode(body any) []byte {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // strings and integers
+		panic(err) // see above
 	}
 	return raw
 }

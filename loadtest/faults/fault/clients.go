@@ -20,7 +20,7 @@ var clientKinds = each([]Kind{
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
 	{Name: "flash sale", victims: []string{stack.Postgres}, traffic: true, draw: (*Scheduler).flashSale},
-}, func(k *Kind) { k.Victim, k.Counts = Clients, true })
+}, func(k *Kind) { k.Counts = true })
 
 const (
 	// crowd is how many clients order at once without pauses: far more than the replicas can serve.
@@ -68,10 +68,10 @@ func gathering(size int, gather func(c *workload.Clients, ctx context.Context, s
 // flashSale has many buyers order the few units of a product at once. It is for sale before
 // anything beside it breaks, or nobody could be told whether they got one.
 func (s *Scheduler) flashSale(r *Run) {
-	var sale workload.Sale
-	gathering(buyers, func(c *workload.Clients, ctx context.Context, size int) int { return c.Sell(ctx, sale, size) })(s, r)
+	sku := ""
+	gathering(buyers, func(c *workload.Clients, ctx context.Context, size int) int { return c.Sell(ctx, sku, size) })(s, r)
 	r.prepare = func(ctx context.Context) (err error) {
-		sale, err = s.Clients.OpenSale(ctx)
+		sku, err = s.Clients.OpenSale(ctx)
 		return err
 	}
 }

@@ -17,7 +17,6 @@ import (
 // so that adding one changes one file.
 type Kind struct {
 	Name   string
-	Victim Victim
 	Needs  Need // what the stack must have
 	Weight int  // how often it is drawn per round; 0 means once
 	Breaks []Damage
@@ -39,20 +38,6 @@ type Kind struct {
 
 // draw completes a run, with choices from the scheduler's source.
 type draw = func(*Scheduler, *Run)
-
-// Victim is the part of the stack that a kind breaks.
-type Victim string
-
-// The victims, as reports name them.
-const (
-	Replicas   Victim = "Replicas"
-	Redis      Victim = "Redis"
-	PostgreSQL Victim = "PostgreSQL"
-	Provider   Victim = "Provider"
-	Mail       Victim = "Mail"
-	Network    Victim = "Network"
-	Clients    Victim = "Clients"
-)
 
 // Need is what a stack must have for a kind.
 type Need string
@@ -185,7 +170,7 @@ func (s *Scheduler) make(k Kind) *Run {
 	if r.Hold == 0 {
 		r.Hold = s.Pause(shortHold, longHold)
 	}
-	if k.Victim == Replicas {
+	if overlap(r.victims, stack.Replicas) {
 		r.Rank = 1
 	}
 	if k.Needs == Sentinel && slices.Contains(k.victims, stack.Redis) {

@@ -9,14 +9,14 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-var networkKinds = each([]Kind{
+var networkKinds = []Kind{
 	{Name: "redis cut off from one replica", Needs: SingleRedis, Excuses: redisUnreachable, command: "partition api-1..2 redis"},
 	{Name: "nginx cut off from one replica", Excuses: nginxCutOff, command: "partition nginx api-1..2"},
 	{Name: "slow link", draw: link("slow api-1..2 postgres 150ms", "slow api-1..2 nginx 500ms", "slow api-1..2 redis 80ms")},
 	{Name: "answers cut in half", Excuses: nginxCutOff, command: "cut nginx api-1..2 200..1700"},
 	// The greeting of Redis has 150 bytes, and most of its answers have 5.
 	{Name: "inner answers cut in half", draw: link("cut api-1..2 postgres 200..3200", "cut api-1..2 pspsim 200..3200", "cut api-1..2 redis 160..410")},
-}, func(k *Kind) { k.Victim = Network })
+}
 
 // nginxCutOff are the promises that need nginx's connections to the replicas.
 var nginxCutOff = []books.Rule{verify.WaitedFor, verify.ReplicaAvailable}

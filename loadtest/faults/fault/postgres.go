@@ -25,7 +25,7 @@ var postgresKinds = each([]Kind{
 	{Name: "postgres table locked", draw: lock("orders", "idempotency_keys", "payments", "outbox", "wallets", "inbox")},
 	// Top-ups take longer than any client but a patient one waits.
 	{Name: "postgres table locked for long", Hold: forLong, draw: lock("wallets")},
-}, func(k *Kind) { k.Victim, k.Excuses = PostgreSQL, postgresUnreachable })
+}, func(k *Kind) { k.Excuses = postgresUnreachable })
 
 // forLong is longer than nginx waits for the answer to a request that changes something, and longer
 // than two handlers' deadlines: clients that wait for each other's answers wait for all of it.
@@ -68,7 +68,7 @@ var standbyKinds = each([]Kind{
 	{Name: "postgres promote", Weight: failovers, Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promote},
 	{Name: "postgres promote after the standby was cut off", Hold: shortHold, Excuses: failedOver, draw: (*Scheduler).promoteCutOff},
 	{Name: "postgres standby pause", Excuses: postgresUnreachable, command: "pause standby"}, // no commit ends
-}, func(k *Kind) { k.Victim, k.Needs, k.victims = PostgreSQL, SyncStandby, []string{stack.Postgres} })
+}, func(k *Kind) { k.Needs, k.victims = SyncStandby, []string{stack.Postgres} })
 
 // promote ends the primary at once.
 func (s *Scheduler) promote(r *Run) {

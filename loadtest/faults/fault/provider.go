@@ -8,7 +8,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-var providerKinds = each([]Kind{
+var providerKinds = []Kind{
 	{Name: "provider kill", command: "kill pspsim"},
 	{Name: "provider pause", command: "pause pspsim"},
 	{Name: "provider slow", command: "slow api-1..2 pspsim 1500..4500ms"}, // around the time that replicas wait
@@ -18,7 +18,7 @@ var providerKinds = each([]Kind{
 	{Name: "provider events repeated and reordered", draw: trouble(`{"webhooks":"repeated"}`)},
 	{Name: "provider events lost", draw: trouble(`{"webhooks":"lost"}`)},
 	{Name: "provider events delayed", draw: trouble(`{"webhooks":"delayed"}`)},
-}, func(k *Kind) { k.Victim = Provider })
+}
 
 // trouble is one of these, made by the provider itself, which counts the requests that meet it.
 func trouble(kinds ...string) draw {
@@ -38,14 +38,14 @@ func trouble(kinds ...string) draw {
 }
 
 // mailKinds excuse nothing: a mail server in trouble delays mails and nothing else.
-var mailKinds = each([]Kind{
+var mailKinds = []Kind{
 	{Name: "mail server kill", command: "kill mail"},
 	{Name: "mail server pause", command: "pause mail"},
 	{Name: "mail server slow", command: "slow api-1..2 mail 500..3500ms"},
 	{Name: "mail server full", victims: []string{stack.Mail}, draw: (*Scheduler).fillMail},
 	// After a number of bytes that lies in the first three mails' answers.
 	{Name: "mail answers cut in half", command: "cut api-1..2 mail 150..850"},
-}, func(k *Kind) { k.Victim = Mail })
+}
 
 func (s *Scheduler) fillMail(r *Run) {
 	full := func(method string) step {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ var redisKinds = each([]Kind{
 	// As with a full disk (MISCONF): reads are answered, and each write is refused, a deletion too.
 	{Name: "redis refuses writes", Needs: SingleRedis, draw: onMaster("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0")},
 }, func(k *Kind) {
-	k.Victim, k.victims = Redis, []string{stack.Redis}
+	k.victims = []string{stack.Redis}
 	if k.Excuses == nil {
 		k.Excuses = redisUnreachable
 	}
@@ -134,9 +135,9 @@ var sentinelKinds = append(each([]Kind{
 		Excuses: redisUnreachable, traffic: true, command: "kill master", draw: failoverWithLoss,
 	},
 	{Name: "redis replica kill", command: "kill copy"}, // which no client should notice
-}, func(k *Kind) { k.Victim, k.Needs, k.victims = Redis, Sentinel, []string{stack.Redis} }),
+}, func(k *Kind) { k.Needs, k.victims = Sentinel, []string{stack.Redis} }),
 	// Two are left, which are enough for a quorum.
-	Kind{Name: "sentinel kill", Victim: Redis, Needs: Sentinel, command: "kill sentinel-1..3"})
+	Kind{Name: "sentinel kill", Needs: Sentinel, command: "kill sentinel-1..3"})
 
 // ready waits until both servers of Redis are ready for a failover, and notes which is which.
 func (s *Scheduler) ready(ctx context.Context) error {
@@ -197,18 +198,11 @@ func failoverWithLoss(s *Scheduler, r *Run) {
 }
 
 // missing counts the events that the master has in its stream, and its replica lacks.
-func missing(ctx context.Context, replica, master string) (int, error) {
-	behind, err := streamLength(ctx, replica)
-	if err != nil {
-		return 0, err
+func missing(ctx context.Context, replica, master string) (n int, err error) {
+	for addr, sign := range map[string]int{master: 1, replica: -1} {
+		length, failed := localserver.AskRedis(ctx, addr, "XLEN", books.EventStream)
+		events, _ := strconv.Atoi(strings.Join(length, "")) // or it has failed
+		n, err = n+sign*events, errors.Join(err, failed)
 	}
-	ahead, err := streamLength(ctx, master)
-	return ahead - behind, err
-}
-
-func streamLength(ctx context.Context, addr string) (int, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer func() { _ = client.Close() }()
-	n, err := client.XLen(ctx, books.EventStream).Result()
-	return int(n), err
+	return n, err
 }

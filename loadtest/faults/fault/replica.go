@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
@@ -24,7 +25,7 @@ var interrupted = []books.Rule{verify.WaitedFor, verify.HangUpServed, verify.Rep
 // paused are those that its pause suspends.
 var paused = slices.Concat([]books.Rule{verify.LeaseKept}, interrupted)
 
-var replicaKinds = each([]Kind{
+var replicaKinds = []Kind{
 	{Name: "replica kill", Excuses: interrupted, command: "kill api-1..2"},
 	{Name: "both replicas kill", Excuses: interrupted, command: "kill api-1; kill api-2"}, // none is left to take over
 	{
@@ -38,7 +39,7 @@ var replicaKinds = each([]Kind{
 		victims: []string{stack.API1, stack.API2, stack.Postgres, stack.Nginx},
 		command: "pause api-1..2", draw: restocking(underWay),
 	},
-}, func(k *Kind) { k.Victim = Replicas })
+}
 
 // pastNginx is longer than nginx waits for the answer to an order before it passes it on: what was
 // refused by the other replica still waits at this one.
@@ -53,6 +54,8 @@ const (
 	// for the processor, between two instructions, underWay after they began.
 	restocked = 200
 	underWay  = 30 * time.Millisecond
+	// leftBehind is how many changes wait in the socket of a paused replica without their clients.
+	leftBehind = 10
 )
 
 // restocking has products change while a replica dies or pauses, some without a key. It counts what
@@ -60,15 +63,21 @@ const (
 func restocking(underWay time.Duration) draw {
 	return func(s *Scheduler, r *Run) {
 		breaks, heal, before, answered := r.inject, r.heal, 0, func() {}
+		var left sync.WaitGroup
 		r.inject = func(ctx context.Context) (err error) {
 			if before, err = s.Stack.PassedOn(); err != nil {
 				return err
 			}
 			answered = s.Clients.Restock(ctx, cmp.Or(r.Dies, r.Pauses), restocked)
-			return steps(pause(underWay), breaks)(ctx)
+			err = steps(pause(underWay), breaks)(ctx)
+			if err == nil && r.Pauses != "" {
+				left.Go(func() { s.Clients.LeaveChanges(ctx, r.Pauses, leftBehind) })
+			}
+			return err
 		}
 		r.heal = func(ctx context.Context) error {
 			answered()
+			left.Wait()
 			after, err := s.Stack.PassedOn()
 			r.Hits = after - before
 			return errors.Join(err, heal(ctx))
@@ -110,7 +119,7 @@ var requestKinds = each(append(deaths(),
 		victims: stack.Replicas, draw: (*Scheduler).killRelay,
 	},
 	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, Hold: pastLease, draw: (*Scheduler).pauseRequest},
-), func(k *Kind) { k.Victim, k.traffic = Replicas, true })
+), func(k *Kind) { k.traffic = true })
 
 // deaths are one kind for each point, so that each is drawn in every round.
 func deaths() (kinds []Kind) {
@@ -205,4 +214,54 @@ func (s *Scheduler) lives(ctx context.Context, replica string) bool {
 		_ = conn.Close()
 	}
 	return err == nil
+}
+
+// wayAndBack is a rolling update and its rollback: each replica is replaced twice.
+const wayAndBack = 4
+
+var upgradeKinds = []Kind{{
+	Name: "replica of the other release", Needs: EarlierRelease, Weight: wayAndBack,
+	Excuses: interrupted, draw: (*Scheduler).swapReplica,
+}}
+
+// RolledBack says whether each replica was replaced by this release and again by the earlier one,
+// unless there is no earlier one to draw.
+func (s *Scheduler) RolledBack() bool {
+	swaps := func(k Kind) bool { return k.Needs == EarlierRelease }
+	return s.swaps >= wayAndBack || !slices.ContainsFunc(s.kinds, swaps)
+}
+
+// swapReplica replaces api-1 and then api-2 by this release, api-1 and then api-2 by the earlier
+// one, and so on. The schema is migrated before the first time, and stays. api-2 is killed, while
+// api-1 has the other release already, which then finishes what api-2 had begun.
+func (s *Scheduler) swapReplica(r *Run) {
+	replica, program, release, end := stack.Replicas[s.swaps%2], "", "this release", "stop"
+	if s.swaps%wayAndBack >= 2 {
+		program, release = s.Base, "the earlier release"
+	}
+	if replica == stack.API2 {
+		end, r.Dies = "kill", replica
+	}
+	r.Label, r.victims = replica+" becomes "+release, []string{replica}
+	r.inject = steps(s.migrate, func(ctx context.Context) error {
+		if err := s.Stack.Use(ctx, replica, program); err != nil {
+			return err
+		}
+		s.swaps++
+		r.Died = time.Now()
+		return s.Stack.Do(ctx, end, replica)
+	}, s.do("start", replica))
+}
+
+// migrate brings the schema to this release's before the first replica is replaced, while the
+// earlier one serves.
+func (s *Scheduler) migrate(ctx context.Context) error {
+	if s.swaps > 0 {
+		return nil
+	}
+	if err := s.Stack.Use(ctx, stack.Oncepay, ""); err != nil {
+		return err
+	}
+	_, err := s.Stack.Oncepay(ctx, "migrate", "up")
+	return err
 }

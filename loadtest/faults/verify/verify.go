@@ -57,7 +57,7 @@ func All(attempts []journal.Attempt, b books.Books, patience time.Duration) []bo
 		changesActOnce(attempts, b, patience), check(Decided, keys, decided), check(LookUpsAgree, keys, lookUpsAgree), books.Check(b))
 }
 
-// redisSlack allows for the time between the reading of the two clocks.
+// redisSlack is how far the clocks of Redis and PostgreSQL may be apart.
 const redisSlack = 2 * time.Second
 
 // StaleRecords finds answers in Redis that outlive their row in PostgreSQL.
@@ -66,8 +66,8 @@ func StaleRecords(records []books.Record) (found []books.Violation) {
 		switch {
 		case !r.HasRow:
 			found = append(found, books.Broken(NoStaleRecord, "%s has no row", r.Name))
-		case r.Left > r.RowLeft+redisSlack:
-			found = append(found, books.Broken(NoStaleRecord, "%s is kept for %s, its row for %s", r.Name, r.Left, r.RowLeft))
+		case r.Expires.After(r.RowExpires.Add(redisSlack)):
+			found = append(found, books.Broken(NoStaleRecord, "%s is kept until %s, its row until %s", r.Name, r.Expires, r.RowExpires))
 		}
 	}
 	return found

@@ -128,9 +128,9 @@ func TestAll_AllowsWhatAgrees(t *testing.T) {
 
 func TestStaleRecords_FindsAnswersThatOutliveTheirRow(t *testing.T) {
 	t.Parallel()
-	good := books.Record{Name: "r", Left: time.Hour + time.Second, HasRow: true, RowLeft: time.Hour}
+	good := books.Record{Name: "r", Expires: time.Now().Add(time.Second), HasRow: true, RowExpires: time.Now()}
 	long, none := good, good
-	long.RowLeft, none.HasRow = time.Minute, false
+	long.RowExpires, none.HasRow = time.Now().Add(-time.Minute), false
 	require.Empty(t, verify.StaleRecords([]books.Record{good}))
 	for _, r := range []books.Record{long, none} {
 		found := verify.StaleRecords([]books.Record{r})

@@ -121,6 +121,25 @@ func (c *Clients) action(id, n int) *action {
 // passer is an action of a client that comes for one thing.
 func (c *Clients) passer() *action { return c.action(-1, int(c.passers.Add(1))) }
 
+// TopUp and the next two are requests of the campaign itself, to nginx unless the caller changes
+// that. It moves money, which needs a replica, Redis and PostgreSQL.
+func (c *Clients) TopUp() Request { return probe(c.passer().money(c.shop.Accounts[0])) }
+
+// Order is one of a unit that is always there.
+func (c *Clients) Order() Request {
+	return probe(c.passer().order(c.shop.Accounts[0], item(ample[0], 1)))
+}
+
+// Payment pays an order by a card.
+func (c *Clients) Payment(order, token string) Request {
+	return probe(c.passer().payment(c.shop.Accounts[0], order, card(token)))
+}
+
+func probe(r Request) Request {
+	r.Via, r.Purpose = nginx, journal.Probe
+	return r
+}
+
 // chance is true in this share of all cases.
 func (a *action) chance(share float64) bool { return a.random.Float64() < share }
 
@@ -175,10 +194,10 @@ func (o *open) add(r Request) {
 	if o.keys == nil {
 		o.keys = map[books.KeyID]map[string]Request{}
 	}
-	if o.keys[r.id()] == nil {
-		o.keys[r.id()] = map[string]Request{}
+	if o.keys[r.ID()] == nil {
+		o.keys[r.ID()] = map[string]Request{}
 	}
-	o.keys[r.id()][r.fingerprint()] = r
+	o.keys[r.ID()][r.fingerprint()] = r
 }
 
 // answered takes in the outcome of a request. The key is decided when one of its requests has a
@@ -188,9 +207,9 @@ func (o *open) answered(r Request, outcome journal.Outcome) {
 	defer o.mu.Unlock()
 	switch {
 	case outcome == journal.Reused:
-		delete(o.keys[r.id()], r.fingerprint())
+		delete(o.keys[r.ID()], r.fingerprint())
 	case outcome.Decided(), outcome == journal.TurnedAway && r.Leaves: // nothing was begun, and nobody asks for it
-		delete(o.keys, r.id())
+		delete(o.keys, r.ID())
 	}
 }
 

@@ -125,16 +125,9 @@ func (c *Clients) gather(ctx context.Context, size int, come time.Duration, purp
 // however long answers take. It returns when each request has its last answer. Calls may overlap.
 func (c *Clients) Steady(ctx context.Context, rate int) {
 	working := context.WithoutCancel(ctx)
-	tick := time.NewTicker(time.Second / time.Duration(rate))
-	defer tick.Stop()
 	var group sync.WaitGroup
 	defer group.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for wait.Pause(ctx, time.Second/time.Duration(rate)) == nil {
 		a, account := c.passer(), c.shop.Accounts[0]
 		group.Go(func() {
 			placed := a.call(working, a.order(account, a.ampleItems()...))

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -255,12 +254,9 @@ var operations = map[string]string{
 // request makes a new logical request, whose key tells who made it and what for.
 func (a *action) request(account, operation, about string, body map[string]any) Request {
 	method, path, _ := strings.Cut(operations[operation], " ")
-	raw, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	return Request{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation,
-		Method: method, Path: strings.Replace(path, "$", about, 1), Body: raw, Client: a.id, Purpose: journal.Alone}
+	asks := journal.Attempt{Account: account, Key: fmt.Sprintf("faults-%d-%d-%s", a.id, a.n, operation), Operation: operation,
+		Client: a.id, Purpose: journal.Alone}
+	return Request{Attempt: asks, Method: method, Path: strings.Replace(path, "$", about, 1), Body: shop.Encode(body)}
 }
 
 // numbered is one of several requests for one operation.

@@ -161,6 +161,24 @@ func (c *Clients) Restock(ctx context.Context, broken string, n int) (answered f
 	return changes.Wait
 }
 
+// LeaveChanges has n clients change a product without a key at a replica that is paused, and leave.
+// Others change it at the other replica, and look at it when the first change may act no more.
+// After the pause only the looks at the connection stop that: its time begins then, and what
+// follows it hides the end from net/http. It waits for the last answer.
+func (c *Clients) LeaveChanges(ctx context.Context, paused string, n int) {
+	account, other := c.shop.Accounts[0], otherThan(paused)
+	sideBySide(n, func(int) int {
+		a := c.passer()
+		first, second := a.put(account, a.shelf(), oldStock).keyless(), a.put(account, a.shelf(), newStock)
+		first.Via, first.Patience, first.Pipelined, second.Via = paused, hurried, true, other
+		a.call(ctx, first)
+		a.call(ctx, second)
+		_ = wait.Pause(ctx, longer)
+		a.look(ctx, account, other)
+		return 0
+	})
+}
+
 // sell sends a change. While it has no answer, somebody orders a unit of the product at the other
 // replica, if it is there already.
 func (a *action) sell(ctx context.Context, change Request, other string) {
@@ -185,26 +203,23 @@ func otherThan(replica string) string {
 	return api1
 }
 
-// A Sale offers few units of a product that nobody else orders.
-type Sale struct{ seller *action }
-
-// OpenSale creates the product of a sale.
-func (c *Clients) OpenSale(ctx context.Context) (Sale, error) {
-	sale, account := Sale{c.passer()}, c.shop.Accounts[0]
-	opens := sale.seller.put(account, sale.seller.shelf(), onOffer)
+// OpenSale creates a product with few units that nobody else orders, and returns its SKU.
+func (c *Clients) OpenSale(ctx context.Context) (sku string, err error) {
+	a := c.passer()
+	opens := a.put(c.shop.Accounts[0], a.shelf(), onOffer)
 	opens.Patience = hasty
-	if answer := sale.seller.call(ctx, opens); answer.Outcome() != journal.Succeeded {
-		return sale, fmt.Errorf("open the sale: %s", answer)
+	if answer := a.call(ctx, opens); answer.Outcome() != journal.Succeeded {
+		return "", fmt.Errorf("open the sale: %s", answer)
 	}
-	return sale, nil
+	return a.shelf(), nil
 }
 
-// Sell has so many buyers order a unit of the sale's product at once, each with a key of its own.
-// It returns how many of them were told whether they got one. Nobody pays.
-func (c *Clients) Sell(ctx context.Context, sale Sale, buyers int) (told int) {
+// Sell has so many buyers order a unit of a sale's product at once, each with a key of its own. It
+// returns how many of them were told whether they got one. Nobody pays.
+func (c *Clients) Sell(ctx context.Context, sku string, buyers int) (told int) {
 	ctx = context.WithoutCancel(ctx)
 	return sideBySide(buyers, func(i int) int {
-		r := c.passer().take(c.shop.Accounts[0], sale.seller.shelf(), 1)
+		r := c.passer().take(c.shop.Accounts[0], sku, 1)
 		r.Via, r.Purpose = endpoints[i%len(endpoints)], journal.Sale
 		if c.call(ctx, r).Outcome().Decided() {
 			return 1

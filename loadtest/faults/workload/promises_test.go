@@ -224,6 +224,19 @@ func TestStorm_RepeatsUntilTheAnswerIsFinal(t *testing.T) {
 	require.NotEqual(t, all[3].Key, all[4].Key)
 }
 
+func TestLeaveChanges_ChangesWithoutAKeyWhatOthersChangeAgain(t *testing.T) {
+	t.Parallel()
+	f, wire := newFakeShop(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*hurried) // nobody looks: that would be much later
+	defer cancel()
+	clientsOf(t, wire, 1).LeaveChanges(ctx, api2, 3)
+	doors := map[string]int{}
+	for _, s := range f.requests() {
+		doors[fmt.Sprint(s.door, " ", s.method, " with a key: ", s.key != "")]++
+	}
+	require.Equal(t, map[string]int{"api-2 PUT with a key: false": 3, "api-1 PUT with a key: true": 3}, doors)
+}
+
 func TestRestock_ChangesEverythingTwiceHalfOfItWithoutAKey(t *testing.T) {
 	t.Parallel()
 	f, wire := newFakeShop(t)

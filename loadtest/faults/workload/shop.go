@@ -36,16 +36,14 @@ func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error
 	s := &Shop{Accounts: accounts, Customers: map[string][]string{}, Opening: map[string]map[string]int64{}}
 	for _, account := range accounts {
 		api := shop.NewAPI(base, account, setupTimeout)
-		s.Opening[account] = map[string]int64{}
+		s.Opening[account] = map[string]int64{scarce: scarceStock}
+		for _, sku := range ample {
+			s.Opening[account][sku] = ampleStock
+		}
 		for i, sku := range slices.Concat(ample, []string{scarce}) {
-			stock := int64(ampleStock)
-			if sku == scarce {
-				stock = scarceStock
-			}
-			if err := api.Product(ctx, sku, sku, int64(250+450*i), stock); err != nil {
+			if err := api.Product(ctx, sku, sku, int64(250+450*i), s.Opening[account][sku]); err != nil {
 				return nil, fmt.Errorf("open the shop: %w", err)
 			}
-			s.Opening[account][sku] = stock
 		}
 		for i := range customersPerAccount {
 			id, err := api.Customer(ctx, fmt.Sprintf("faults-%s-%d", account, i), topUp)

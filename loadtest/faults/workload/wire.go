@@ -23,7 +23,6 @@ import (
 
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/idempotency/transport"
-	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -40,32 +39,24 @@ const (
 )
 
 // The endpoints that a request can take.
-const (
-	nginx = "nginx"
-	api1  = "api-1"
-	api2  = "api-2"
-)
+const nginx, api1, api2 = "nginx", "api-1", "api-2"
 
 var endpoints = []string{api1, api2, nginx}
 
 // Request is one logical request; its attempts share the key.
 type Request struct {
-	Account, Key, Operation, Path string // an empty key: it is sent only once
-	Method                        string // empty: POST
-	Body                          []byte
-	Client                        int
-	Via                           string          // endpoint of the first attempt: nginx, api-1 or api-2; empty: nginx mostly
-	Prefer                        string          // the header of that name (RFC 7240), such as wait=2
-	Patience                      time.Duration   // until an attempt is given up; 0: answerTimeout
-	Purpose                       journal.Purpose // why it is sent
-	Change                        *journal.Change // what it does, if that is checked
-	Leaves                        bool            // its client sends it once and does not ask again, whatever the answer
-	Pipelined                     bool            // more than 4 KiB follow it on its connection
-	Start                         time.Time       // when a proxy read it, as that says to a replica; zero: there is no proxy
-	LooksUp                       string          // the key that it asks about; empty: it is no look-up
-}
+	// Attempt is what the journal has of each attempt beforehand. Without a key it is sent only
+	// once. Via is for the first attempt; empty: nginx mostly.
+	journal.Attempt
 
-func (r Request) id() books.KeyID { return books.KeyID{Account: r.Account, Key: r.Key} }
+	Path, Method string // no method: POST
+	Body         []byte
+	Prefer       string        // the header of that name (RFC 7240), such as wait=2
+	Patience     time.Duration // until an attempt is given up; 0: answerTimeout
+	Leaves       bool          // its client sends it once and does not ask again, whatever the answer
+	Pipelined    bool          // more than 4 KiB follow it on its connection
+	Start        time.Time     // when a proxy read it, as that says to a replica; zero: there is no proxy
+}
 
 // fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
@@ -87,10 +78,9 @@ type Wire struct {
 	Journal   *journal.Writer
 	Began     time.Time
 
-	pool     *http.Transport
-	follows  *http.Transport // for what is pipelined
-	inFlight atomic.Int64
-	sent     atomic.Int64 // attempts so far
+	pool    *http.Transport
+	follows *http.Transport // for what is pipelined
+	sent    atomic.Int64    // attempts so far
 }
 
 // NewWire makes a wire whose clock begins now.
@@ -116,9 +106,6 @@ func (c pipelining) Write(request []byte) (int, error) {
 	return min(n, len(request)), err
 }
 
-// InFlight is how many requests wait for their answers.
-func (w *Wire) InFlight() int64 { return w.inFlight.Load() }
-
 // Close closes the idle connections.
 func (w *Wire) Close() { w.pool.CloseIdleConnections() }
 
@@ -141,8 +128,8 @@ func (w *Wire) Once(ctx context.Context, r Request, number int) journal.Attempt 
 
 // LookUp asks once what became of the request with a key.
 func (w *Wire) LookUp(ctx context.Context, r Request, via string) {
-	w.Once(ctx, Request{Account: r.Account, Operation: "look-up", Path: "/idempotency-keys/" + url.PathEscape(r.Key),
-		Method: http.MethodGet, Client: r.Client, Via: via, Purpose: r.Purpose, LooksUp: r.Key}, 1)
+	asks := journal.Attempt{Account: r.Account, Key: r.Key, Operation: "look-up", Client: r.Client, Via: via, Purpose: r.Purpose, LookUp: &journal.LookUp{}}
+	w.Once(ctx, Request{Attempt: asks, Path: "/idempotency-keys/" + url.PathEscape(r.Key), Method: http.MethodGet}, 1)
 }
 
 // recorder sends the attempts of one request: it chooses an endpoint for each, and enters it in the
@@ -166,7 +153,7 @@ func (c *recorder) send(ctx context.Context, longest time.Duration, sender http.
 	}
 	q.Header = http.Header{"Authorization": {"Bearer " + r.Account}, "Content-Type": {"application/json"}}
 	for name, value := range map[string]string{idempotency.HeaderKey: r.Key, "Prefer": r.Prefer, "If-Match": r.ifMatch()} {
-		if value != "" {
+		if value != "" && r.LookUp == nil {
 			q.Header.Set(name, value)
 		}
 	}
@@ -183,25 +170,20 @@ func (c *recorder) send(ctx context.Context, longest time.Duration, sender http.
 func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r, w := c.request, c.wire
-	a := journal.Attempt{Client: r.Client, Account: r.Account, Key: cmp.Or(r.LooksUp, r.Key), Operation: r.Operation,
-		Purpose: r.Purpose, Fingerprint: r.fingerprint(), Number: c.number, Via: cmp.Or(r.Via, randomEndpoint()),
-		RequestID: fmt.Sprintf("attempt-%d", w.sent.Add(1)), Invoke: time.Since(w.Began)}
-	if r.Change != nil {
+	a := r.Attempt
+	a.Fingerprint, a.Number, a.Via = r.fingerprint(), c.number, cmp.Or(r.Via, randomEndpoint())
+	a.RequestID, a.Invoke = fmt.Sprintf("attempt-%d", w.sent.Add(1)), time.Since(w.Began)
+	if r.Change != nil { // which each answer completes
 		asked := *r.Change
 		a.Change = &asked
-	}
-	if r.LooksUp != "" {
-		a.LookUp = &journal.LookUp{}
 	}
 	if r.Start.IsZero() { // another endpoint would have another time
 		c.request.Via = ""
 	}
-	w.inFlight.Add(1)
 	answer, err := c.exchange(q, &a)
 	if err != nil {
 		a.Error = err.Error()
 	}
-	w.inFlight.Add(-1)
 	a.Return = time.Since(w.Began)
 	w.Journal.Add(a)
 	c.last = a
@@ -259,12 +241,5 @@ func enter(a *journal.Attempt, body []byte) {
 	}
 }
 
-func randomEndpoint() string {
-	switch rand.IntN(10) {
-	case 0:
-		return api1
-	case 1:
-		return api2
-	}
-	return nginx
-}
+// randomEndpoint is nginx mostly.
+func randomEndpoint() string { return endpoints[min(rand.IntN(10), len(endpoints)-1)] }
