@@ -3,9 +3,9 @@
 // makes it stop answering.
 //
 // It exists so that tests can prove "one key, one charge" against a party that is not the service
-// under test. So it shares no code with that service, and no charge it ever answered is lost: each
-// change is fsynced to a journal file before the answer leaves, and the journal is read again on
-// start.
+// under test. So it shares no code with that service, and no charge it ever answered is lost with
+// the process: each change is written to a journal file before the answer leaves, and a start reads
+// the journal again.
 //
 //	sim, err := pspsim.New("pspsim.journal", slog.Default())
 //	if err != nil { … }

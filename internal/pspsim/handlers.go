@@ -71,11 +71,11 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 func (s *Server) list(r *http.Request, object string) (int, any, error) {
 	query := r.URL.Query()
 	asked := func(name, value string) bool { return !query.Has(name) || query.Get(name) == value }
-	data, err := s.ledger.list(func(e *entry) bool {
+	data := s.ledger.list(func(e *entry) bool {
 		return e.Object == object && asked("key", e.IdempotencyKey) &&
 			asked("reference", e.Reference) && asked("charge", e.Charge)
 	})
-	return http.StatusOK, map[string]any{"data": data}, err
+	return http.StatusOK, map[string]any{"data": data}, nil
 }
 
 // replayEvents sends the events of a reference's charges, and of their refunds, once more: at once,
@@ -86,7 +86,7 @@ func (s *Server) replayEvents(r *http.Request) (int, any, error) {
 		return 0, nil, errNotFound
 	}
 	reference := r.URL.Query().Get("reference")
-	settled, err := s.ledger.list(func(e *entry) bool {
+	settled := s.ledger.list(func(e *entry) bool {
 		if e.Object == objectRefund {
 			e = s.ledger.charges[e.Charge]
 		}
@@ -98,7 +98,7 @@ func (s *Server) replayEvents(r *http.Request) (int, any, error) {
 		s.log.Info("replayed", "id", eventID(e), "status", status, "cause", err)
 		sent = append(sent, map[string]any{"id": eventID(e), "status": status})
 	}
-	return http.StatusOK, map[string]any{"data": sent}, err
+	return http.StatusOK, map[string]any{"data": sent}, nil
 }
 
 // decode reads exactly one JSON object with no unknown, duplicate or differently cased members.

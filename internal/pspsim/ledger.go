@@ -69,16 +69,10 @@ func openLedger(path string) (l *ledger, torn int, err error) {
 }
 
 // submit records that key arrived with p, charges or refunds if this is the arrival to do so, and
-// returns the entry as it is on disk by then. Concurrent arrivals of one key are put in order; the
-// first charges and the others get its entry. The errors are errKeyReused, errUnknownToken,
-// errUnknownCharge (nothing was charged by this arrival) or a failing journal.
-func (l *ledger) submit(key string, p params) (entry, error) {
-	e, err := l.arrive(key, p)
-	return e, cmp.Or(l.journal.sync(), err)
-}
-
-// arrive is the part of submit under the lock.
-func (l *ledger) arrive(key string, p params) (e entry, err error) {
+// returns the entry as it is in the journal by then. Concurrent arrivals of one key are put in
+// order; the first charges and the others get its entry. The errors are errKeyReused,
+// errUnknownToken, errUnknownCharge (nothing was charged by this arrival) or a failing journal.
+func (l *ledger) submit(key string, p params) (e entry, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token, tokenKnown := tokens[p.Source]
@@ -123,19 +117,20 @@ func (l *ledger) refuseRefund(p params) string {
 	return ""
 }
 
-// write puts an entry into the journal and into memory.
+// write puts an entry into the journal and then into memory.
 func (l *ledger) write(e entry) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode entry: %w", err)
 	}
+	if err := l.journal.append(append(raw, '\n')); err != nil {
+		return err
+	}
 	l.put(e)
-	l.journal.append(append(raw, '\n'))
 	return nil
 }
 
-// delivered notes that the event of a key's entry needs no more deliveries. It is not synced: if a
-// crash takes it back, the event is sent again.
+// delivered notes that the event of a key's entry needs no more deliveries.
 func (l *ledger) delivered(key string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,16 +160,15 @@ func (l *ledger) put(next entry) {
 	}
 }
 
-// list returns the settled entries that match, oldest first. It returns only what is on disk: an
-// audit must not show a charge that a crash could still take back.
-func (l *ledger) list(match func(*entry) bool) ([]entry, error) {
+// list returns the settled entries that match, oldest first.
+func (l *ledger) list(match func(*entry) bool) []entry {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	found := []entry{}
 	for _, e := range l.settled {
 		if match(e) {
 			found = append(found, *e)
 		}
 	}
-	l.mu.Unlock()
-	return found, l.journal.sync()
+	return found
 }

@@ -68,11 +68,10 @@ func (s *Server) SendEvents(url, secret string) error {
 	client := &http.Client{Transport: transport, Timeout: webhookTimeout}
 	s.courier = &courier{Server: s, url: url, signer: signer, client: client, begun: map[string]bool{}}
 	s.courier.ctx, s.courier.cancel = context.WithCancel(context.Background())
-	settled, err := s.ledger.list(func(*entry) bool { return true })
-	for _, e := range settled {
+	for _, e := range s.ledger.list(func(*entry) bool { return true }) {
 		s.courier.deliver(e)
 	}
-	return err
+	return nil
 }
 
 // deliver sends an outcome's event in the background, unless it was delivered or is on its way.
