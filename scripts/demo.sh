@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The double charge that does not happen, in half a minute: a replica is killed after the provider has
 # charged the card and before anybody has stored it. The retry with the same key finds the charge.
-# Runs against the stack that these variables name; docs/images/demo.svg is a recording of it.
+# Runs against the stack that these variables name; docs/images/demo.svg is a recording of it (task recording).
 set -euo pipefail
 : "${BASE_URL:=http://127.0.0.1:8080}" "${API1_URL:=http://127.0.0.1:8081}" "${API2_URL:=http://127.0.0.1:8082}"
 : "${PSP_URL:=http://127.0.0.1:8090}" "${STACK:=go run ./cmd/stack}"
@@ -10,7 +10,9 @@ run=$RANDOM$RANDOM
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-show() { printf '$ %s\n' "$*"; }
+# paint COLOUR TEXT: blue (34), green (32) or grey (37) in a terminal.
+paint() { if [ -t 1 ]; then printf '\e[%dm%s\e[0m\n' "$@"; else printf '%s\n' "$2"; fi; }
+show() { paint 34 "\$ $*"; }
 api() { curl -sS --max-time 60 -H 'Authorization: Bearer sk_test_demo' -H 'Content-Type: application/json' "$@"; }
 pay() {
   api -o "$answer" -w '%{http_code}' "$1/v1/orders/$order/payments" -H "Idempotency-Key: pay-$run" \
@@ -31,7 +33,7 @@ show "pay $(api "$BASE_URL/v1/orders/$order" | jq -r '.total.amount / 100 | "$\(
 pay "$API1_URL" >/dev/null 2>&1 &
 first=$!
 until [ "$(charges | jq '.data | length')" = 1 ]; do sleep 0.1; done
-echo "# the card is charged; api-1 does not know it yet"
+paint 37 '# the card is charged; api-1 does not know it yet'
 show 'stack kill api-1'
 $STACK kill api-1 >/dev/null
 wait "$first" || true
@@ -46,5 +48,5 @@ done
 jq -r '"  201 \(.status)"' "$answer"
 show_charges
 [ "$(charges | jq '.data | length')" = 1 ]
-echo '✓ one key, one charge'
+paint 32 '✓ one key, one charge'
 $STACK start api-1 >/dev/null

@@ -77,14 +77,6 @@ func bindPort(number int) (*Port, error) {
 	return port, nil
 }
 
-// CheckPort returns a [TakenError] when a server could not listen on a loopback port now. A probe
-// would take the other server for ours.
-func CheckPort(number int) error {
-	port, err := HoldPort(number)
-	port.Release()
-	return err
-}
-
 // A TakenError says that a port can't be listened on.
 type TakenError struct {
 	Port int

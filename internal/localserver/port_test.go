@@ -22,7 +22,7 @@ func TestCheckPort_NamesTheOwner(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::]:0"} {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		require.NoError(t, err)
-		err = CheckPort(portOf(l))
+		_, err = HoldPort(portOf(l))
 		require.ErrorContains(t, err, fmt.Sprintf("port %d is taken by %s (pid %d)", portOf(l), filepath.Base(os.Args[0]), os.Getpid()))
 		taken := &TakenError{}
 		require.ErrorAs(t, err, &taken)
@@ -53,7 +53,9 @@ func TestHoldPort_KeepsThePortForItsServer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
 	for range 3 { // over restarts
-		require.NoError(t, CheckPort(port.Number))
+		free, err := HoldPort(port.Number)
+		require.NoError(t, err)
+		free.Release()
 	}
 	again, err := HoldPort(port.Number)
 	require.NoError(t, err, "two may hold it: one hands it over to the other")

@@ -67,10 +67,6 @@ type Kind struct {
 	stop, death syscall.Signal
 }
 
-// Image is a container image that we don't build: the variable that chooses it, the official one,
-// and the stand-in that scripts/airgap-images.sh makes.
-type Image struct{ Variable, Official, Airgap string }
-
 // Command finds the program and makes its directory. The port must not be 0. As root it runs the
 // server as the user postgres or nobody.
 func (k Kind) Command(ctx context.Context, cfg Config) (run Command, err error) {

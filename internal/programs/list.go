@@ -45,6 +45,7 @@ var (
 		files:    []string{"redis-server", "valkey-server"},
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
+	Termtosvg   = simple("termtosvg", "for the recording", packages{"termtosvg", "", "", "", ""})
 	Nginx       = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, service: "nginx", packages: same("nginx")}
 	Spin        = &Program{Name: "Spin", Use: "for the model", files: []string{"spin"}, packages: packages{"spin", "", "", "", "spin"}}
 	Debootstrap = simple("debootstrap", "for images, and for the bare root of .ci/run", packages{"debootstrap", "debootstrap", "debootstrap", "debootstrap", ""})
@@ -107,14 +108,15 @@ func needs() map[string][]*Program {
 		"test:integration test:security test:greed":               slices.Concat(c, servers),
 		"test:console console:pictures dashboard":                 slices.Concat(c, chromium, servers),
 		"up test:stress test:stress:all":                          slices.Concat(c, onStack),
-		"test:scenarios test:tour recording":                      slices.Concat(c, curl, onStack),
+		"test:scenarios test:tour":                                slices.Concat(c, curl, onStack),
+		"recording":                                               slices.Concat(c, curl, onStack, []*Program{Termtosvg}),
 		"test:faults test:upgrade test:others test:mutants bench": slices.Concat(c, git, servers),
-		"test:compose":   slices.Concat(c, curl, docker),
-		"model":          slices.Concat(c, []*Program{Spin}),
-		"image":          {Docker},
-		"airgap-images":  {Debootstrap, Docker},
-		"kubernetes:try": slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
-		"ci":             ci,
+		"test:compose":                                            slices.Concat(c, curl, docker),
+		"model":                                                   slices.Concat(c, []*Program{Spin}),
+		"image":                                                   {Docker},
+		"airgap-images":                                           {Debootstrap, Docker},
+		"kubernetes:try":                                          slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
+		"ci":                                                      ci,
 	} {
 		for task := range strings.FieldsSeq(tasks) {
 			all[task] = programs

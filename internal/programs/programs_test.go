@@ -83,7 +83,7 @@ func TestNeeds_AreSaidOfEveryTask(t *testing.T) {
 	known := []string{"default", "down", "status", "build"} // they need none
 	for task, programs := range needs() {
 		known = append(known, task)
-		if task == "kubernetes:try" { // before a release
+		if task == "kubernetes:try" || task == "recording" { // before a release
 			continue
 		}
 		for _, p := range programs {

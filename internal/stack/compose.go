@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -19,21 +18,14 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// askTimeout bounds a question: the engine answers at once, or it is not there. A registry may be
-// behind a firewall that drops packets.
-const askTimeout = 8 * time.Second
+// askTimeout bounds a question to the engine, which answers at once, or is not there; chooseTimeout
+// all those about images, for which a registry may be asked.
+const askTimeout, chooseTimeout = 8 * time.Second, 15 * time.Second
 
 var images = []localserver.Image{
 	localserver.Postgres.Image,
 	localserver.Redis.Image,
 	{Variable: "NGINX_IMAGE", Official: "nginx:1.26.3", Airgap: "oncepay-airgap/nginx:1.26"},
-}
-
-// works reports whether a command succeeds.
-func works(ctx context.Context, command ...string) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return exec.CommandContext(ctx, command[0], command[1:]...).Run() == nil
 }
 
 // composeCommand is how compose is called here: by the program, or by docker's plugin.
@@ -44,20 +36,22 @@ func composeCommand() []string {
 	return []string{"docker", "compose"}
 }
 
-// chooseImages returns every image by its variable, if compose works here: the one of the
-// environment, or the official one or its stand-in, whichever is here, or can be pulled.
+// chooseImages returns every image by its variable, if compose works here.
 func chooseImages(ctx context.Context) (map[string]string, error) {
-	if !works(ctx, "docker", "version") || !works(ctx, append(composeCommand(), "version")...) {
+	ctx, cancel := context.WithTimeout(ctx, chooseTimeout)
+	defer cancel()
+	compose := append(composeCommand(), "version")
+	_, err := docker(ctx, "version")
+	if err != nil || exec.CommandContext(ctx, compose[0], compose[1:]...).Run() != nil {
 		return nil, errors.New("there is no Docker engine that answers, or no docker compose")
 	}
 	chosen := map[string]string{}
 	for _, i := range images {
-		names := strings.Fields(cmp.Or(os.Getenv(i.Variable), i.Official+" "+i.Airgap))
-		at := slices.IndexFunc(names, func(name string) bool { return works(ctx, "docker", "image", "inspect", name) })
-		if at < 0 && !works(ctx, "docker", "manifest", "inspect", names[0]) {
-			return nil, fmt.Errorf("the image %s is not here and cannot be pulled (scripts/airgap-images.sh)", names[0])
+		image, err := i.Choose(ctx)
+		if err != nil {
+			return nil, err
 		}
-		chosen[i.Variable] = names[max(0, at)]
+		chosen[i.Variable] = image
 	}
 	return chosen, nil
 }

@@ -41,7 +41,7 @@ func newDocker(ctx context.Context) (backend, error) {
 	}
 	d := &docker{provider, map[localserver.Image]string{}}
 	for _, i := range []localserver.Image{localserver.Postgres.Image, localserver.Redis.Image} {
-		if d.images[i], err = d.findImage(ctx, i); err != nil {
+		if d.images[i], err = i.Choose(ctx); err != nil {
 			return backend{}, errors.Join(err, d.Close())
 		}
 	}
@@ -60,24 +60,6 @@ func configureTestcontainers() {
 	if host := os.Getenv("DOCKER_HOST"); host == "" || strings.HasPrefix(host, "unix:") {
 		_ = os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", cmp.Or(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE"), "127.0.0.1"))
 	}
-}
-
-// findImage returns the chosen image, or the first of the others that is here, or the official one
-// if a registry has it.
-func (d *docker) findImage(ctx context.Context, i localserver.Image) (string, error) {
-	candidates := []string{i.Official, i.Airgap}
-	if chosen := os.Getenv(i.Variable); chosen != "" {
-		candidates = []string{chosen}
-	}
-	for _, image := range candidates {
-		if _, err := d.Client().ImageInspect(ctx, image); err == nil {
-			return image, nil
-		}
-	}
-	if _, err := d.Client().DistributionInspect(ctx, candidates[0], client.DistributionInspectOptions{}); err != nil {
-		return "", fmt.Errorf("none of the images %s is here, and the registry: %w", strings.Join(candidates, ", "), err)
-	}
-	return candidates[0], nil
 }
 
 // removeStale removes the containers of tests that were killed. It ignores errors: what is left
