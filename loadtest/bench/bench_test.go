@@ -105,9 +105,9 @@ func TestPage_SaysWhereItIsFrom(t *testing.T) {
 func TestPage_HasTablesWithTheirCommands(t *testing.T) {
 	t.Parallel()
 	text := pageWith(t, "sizes", map[string]any{"sized": 4, "atOnce": 8, "order": sample{"orders": 1234, "payments": 0, "all": 1234},
-		"payment": sample{"all": 0}, "kept": sample{}, "calls": sample{"GET": 1, "TIME": 0.001}, "micros": sample{"GET": 5}})
-	for _, want := range []string{"## Bytes and commands\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
-		"| PostgreSQL table | bytes per order | bytes per card payment |\n| --- | --- | --- |\n| orders | 1,234 | 0 |\n", "| GET | 1.00 | 5.00 |\n"} {
+		"payment": sample{"all": 0}, "kept": sample{}})
+	for _, want := range []string{"## Bytes\n\n4 orders", "`go run ./loadtest/bench -parts sizes`:\n\n" +
+		"| PostgreSQL table | bytes per order | bytes per card payment |\n| --- | --- | --- |\n| orders | 1,234 | 0 |\n"} {
 		require.Contains(t, text, want)
 	}
 }
@@ -140,13 +140,6 @@ func TestConfig_ChoosesThePage(t *testing.T) {
 		_, err := parseConfig(strings.Fields(wrong))
 		require.Error(t, err, wrong)
 	}
-}
-
-func TestCommands_AreParsed(t *testing.T) {
-	t.Parallel()
-	calls, micros := commandsOf(map[string]string{"cmdstat_xinfo|stream": "calls=2,usec=5,usec_per_call=2.50", "cmdstat_evalsha": "calls=20,usec=400,usec_per_call=20.00"}, 10)
-	require.Equal(t, sample{"EVALSHA": 2, "XINFO STREAM": 0.2}, calls)
-	require.Equal(t, sample{"EVALSHA": 20, "XINFO STREAM": 2.5}, micros)
 }
 
 // TestOrderScript_WritesTheColumnsOfTheQueries: pgbench has to send the same statements.

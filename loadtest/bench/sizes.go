@@ -3,25 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
-// sizes measures the bytes that an order, a payment and their keys take, and which commands an
-// order sends to Redis.
+// sizes measures the bytes that an order, a payment and their keys take.
 func sizes(ctx context.Context, b *bench) (map[string]any, error) {
-	if err := b.redis.ConfigResetStat(ctx).Err(); err != nil {
-		return nil, err
-	}
 	var placed []shop.Order
 	order, err := b.bytesOf(ctx, func() (err error) { placed, err = b.shop.Place(ctx, b.cfg.sized); return err })
-	if err != nil {
-		return nil, err
-	}
-	stats, err := b.redis.InfoMap(ctx, "commandstats").Result()
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +23,7 @@ func sizes(ctx context.Context, b *bench) (map[string]any, error) {
 		return nil, err
 	}
 	kept, err := b.redisSizes(ctx)
-	calls, micros := commandsOf(stats["Commandstats"], b.cfg.sized)
-	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "order": order, "payment": payment, "kept": kept,
-		"calls": calls, "micros": micros}, err
+	return map[string]any{"sized": b.cfg.sized, "atOnce": shop.AtOnce, "order": order, "payment": payment, "kept": kept}, err
 }
 
 // bytesOf is by how many bytes each table, and all of them together, has grown for each operation
@@ -81,17 +69,4 @@ func (b *bench) redisSizes(ctx context.Context) (sample, error) {
 	used, err := b.redis.MemoryUsage(ctx, stream, 0).Result()
 	means["event in the stream"] = float64(used) / float64(length)
 	return means, err
-}
-
-// commandsOf is what Redis itself counts of each command: the calls of an order, and the time of
-// one call in µs.
-func commandsOf(stats map[string]string, orders int) (perOrder, micros sample) {
-	perOrder, micros = sample{}, sample{}
-	for name, counts := range stats {
-		var calls, used float64
-		_, _ = fmt.Sscanf(counts, "calls=%f,usec=%f", &calls, &used) // what Redis never writes otherwise
-		name = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "cmdstat_"), "|", " "))
-		perOrder[name], micros[name] = calls/float64(orders), used/calls
-	}
-	return perOrder, micros
 }
