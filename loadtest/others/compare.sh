@@ -17,5 +17,5 @@ for seed in ${SEEDS:-1 2}; do
     SYSTEM=$system SEED=$seed DURATION=${DURATION:-3m} FAULTS_OUT=$out go run ./loadtest/faults || status=1
   done
 done
-go run -C loadtest/others . table "$PWD/$out"/*.json
+jq --slurp --raw-output --from-file loadtest/others/table.jq "$out"/*.json
 exit "$status"

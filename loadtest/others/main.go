@@ -2,7 +2,7 @@
 // fault campaign can be run on them: the handlers, the database and the endpoints are oncepay's,
 // and what stands in front of them is chosen by SYSTEM. It takes the place of "oncepay serve" in a
 // stack; see ../OTHERS.md. "others bench" serves one middleware on a handler that does nothing, for
-// ../bench, and "others table" prints the scores of campaigns.
+// ../bench.
 package main
 
 import (
@@ -60,10 +60,8 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	switch {
 	case len(args) > 0 && args[0] == "bench":
 		return serveBench(ctx, args[1:], os.Stdin, stdout)
-	case len(args) > 0 && args[0] == "table":
-		return printTable(args[1:], stdout)
 	case !slices.Equal(args, []string{"serve"}):
-		return errors.New("the commands are serve, bench and table")
+		return errors.New("the commands are serve and bench")
 	}
 	cfg, err := app.ParseConfig(environ)
 	if err != nil {
