@@ -61,7 +61,7 @@ func postgresArgs(script string) func(context.Context, Config, Command) ([]strin
 // makeData makes a data directory unless there is one. It works beside the final place and renames,
 // so that an aborted run leaves no half of one.
 func makeData(ctx context.Context, script, data string, run Command) error {
-	if IsFile(filepath.Join(data, "PG_VERSION")) {
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
 		return nil
 	}
 	program, err := filepath.EvalSymlinks(run.Path) // initdb and pg_basebackup are beside the real one

@@ -71,9 +71,3 @@ func reachable(dir string, user *syscall.Credential) bool {
 func IsTemporaryDir(dir string) bool {
 	return filepath.Dir(dir) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(dir), tempPrefix)
 }
-
-// IsFile reports whether there is a regular file at a path.
-func IsFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}

@@ -90,7 +90,7 @@ func (t *Topology) published() map[string]int {
 func (d *composeDriver) compose(ctx context.Context, args ...string) *exec.Cmd {
 	all := append(composeCommand(), "--project-name", d.project(), "--project-directory", d.root,
 		"--file", filepath.Join(d.root, "docker-compose.yml"))
-	if localserver.IsFile(d.overridePath()) {
+	if _, err := os.Stat(d.overridePath()); err == nil {
 		all = append(all, "--file", d.overridePath())
 	}
 	cmd := exec.CommandContext(ctx, all[0], append(all[1:], args...)...)
