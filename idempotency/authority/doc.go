@@ -49,7 +49,7 @@
 // seen the refusal. So the key's row remembers the time of the refused attempt for an hour, and
 // only a later attempt claims it. See package arrival for these times.
 //
-// The files of this package, from the bottom: statements.go fills the table's name into the SQL,
+// The files of this package, from the bottom: templates.go fills the table's name into the SQL,
 // which is beside the methods that send it; pipeline.go and tx.go are a transaction; once.go,
 // kept.go, attempt.go and waiting.go are its uses; provider.go and http.go are for convenience, and
 // use nothing that is not exported but the table's rows.

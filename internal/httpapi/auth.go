@@ -3,19 +3,12 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"strings"
 
-	"github.com/go-chi/chi/v5/middleware"
-	"github.com/go-chi/httprate"
 	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/internal/access"
 )
-
-// strangersPerSecond is how many requests with unknown API keys a replica answers one address, and
-// logs: more than a client sends by mistake.
-const strangersPerSecond = 100
 
 // checkCaller checks provider events by their signature, and everything else by the API key.
 func (s *Server) checkCaller(next http.Handler) http.Handler {
@@ -44,33 +37,6 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		exchangeOf(r.Context()).account = account
 		next.ServeHTTP(w, r)
 	})
-}
-
-// refuse answers who is not let in. Of an address that sends many such requests only the first ones
-// of each second are logged, and its connections are closed: the log and the processors are for
-// others.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if problemOf(err).status == http.StatusUnauthorized && s.strangers.OnLimit(w, r, networkOf(middleware.GetClientIP(r.Context()))) {
-		exchangeOf(r.Context()).quiet = true
-		w.Header().Set("Connection", "close")
-		err = errStrangers
-	}
-	s.fail(w, r, err)
-}
-
-// newStrangers counts the requests with unknown API keys of each address.
-func newStrangers() *httprate.RateLimiter {
-	return httprate.NewRateLimiter(strangersPerSecond, rateWindow, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
-}
-
-// networkOf is an address, or the IPv6 network of which one client has all addresses (RFC 6177,
-// section 2).
-func networkOf(address string) string {
-	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() && !parsed.Is4In6() {
-		network, _ := parsed.WithZone("").Prefix(64)
-		return network.String()
-	}
-	return address
 }
 
 func (s *Server) accountOf(r *http.Request) (uuid.UUID, error) {

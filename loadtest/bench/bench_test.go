@@ -149,7 +149,7 @@ func TestOrderScript_WritesTheColumnsOfTheQueries(t *testing.T) {
 	queries := ""
 	files, err := filepath.Glob("../../sql/queries/*.sql")
 	require.NoError(t, err)
-	for _, path := range append(files, "../../idempotency/authority/statements.go", "../../idempotency/authority/claim.go") {
+	for _, path := range append(files, "../../idempotency/authority/templates.go", "../../idempotency/authority/claim.go") {
 		queries += words(t, path) + " "
 	}
 	queries = strings.NewReplacer("KEYS", "idempotency_keys", "SCOPE", "account_id").Replace(queries)
