@@ -89,7 +89,7 @@ func (p Process) SignalTree(sig syscall.Signal) error {
 // SIGKILL. A process that is gone already is no error.
 func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	if err := p.Signal(sig); errors.Is(err, os.ErrProcessDone) {
-		return nil
+		return p.Kill()
 	} else if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.PID, err)
 	}
@@ -102,18 +102,31 @@ func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Durati
 	return p.Kill()
 }
 
-// Kill sends SIGKILL and waits until the process and its sockets are gone. A process that is gone
-// already is no error.
+// Kill sends SIGKILL and waits until the process and its sockets are gone, and whatever it has left
+// in its group, such as nginx's workers. A process that is gone already is no error.
 func (p Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill process %d: %w", p.PID, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 	defer cancel()
-	if err := p.Wait(ctx); err != nil {
+	err := p.Wait(ctx)
+	if err == nil {
+		err = wait.Until(ctx, PollInterval, p.endGroup)
+	}
+	if err != nil {
 		return fmt.Errorf("%s after SIGKILL: %w", killGrace, err)
 	}
 	return nil
+}
+
+// endGroup returns nil when the group of a process that is gone has no members. As long as it has
+// some, no other process gets the pid.
+func (p Process) endGroup(context.Context) error {
+	if _, err := identify(p.PID); p.PID <= 0 || err == nil || syscall.Kill(-p.PID, syscall.SIGKILL) != nil {
+		return nil
+	}
+	return fmt.Errorf("processes of group %d still run", p.PID)
 }
 
 // Wait returns nil when the process has ended before ctx does.
@@ -127,11 +140,9 @@ func (p Process) Wait(ctx context.Context) error {
 }
 
 // IsPaused reports whether the process is stopped by a signal.
-func (p Process) IsPaused() bool { return p.Alive() && isPaused(p.PID) }
-
-func isPaused(pid int) bool {
-	states, _ := handle(pid).Status()
-	return slices.Contains(states, process.Stop)
+func (p Process) IsPaused() bool {
+	states, _ := handle(p.PID).Status()
+	return p.Alive() && slices.Contains(states, process.Stop)
 }
 
 func handle(pid int) *process.Process {

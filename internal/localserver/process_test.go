@@ -62,17 +62,40 @@ func TestSignalTree_ReachesTheChildren(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	p, err := Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Log: log, ParentDeath: syscall.SIGKILL}.Start()
 	require.NoError(t, err)
-	var child int
-	require.Eventually(t, func() bool { child, err = strconv.Atoi(Tail(log)); return err == nil }, testTimeout, PollInterval)
+	child := childOf(t, log)
 	require.NoError(t, p.SignalTree(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return isPaused(p.PID) && isPaused(child) }, testTimeout, PollInterval)
+	require.Eventually(t, func() bool { return p.IsPaused() && child.IsPaused() }, testTimeout, PollInterval)
 	require.NoError(t, p.SignalTree(syscall.SIGCONT))
-	require.Eventually(t, func() bool { return !isPaused(p.PID) && !isPaused(child) }, testTimeout, PollInterval)
-	orphan, err := identify(child)
-	require.NoError(t, err)
-	require.NoError(t, orphan.Kill())
+	require.Eventually(t, func() bool { return !p.IsPaused() && !child.IsPaused() }, testTimeout, PollInterval)
 	require.NoError(t, p.Kill())
 	require.ErrorIs(t, p.SignalTree(syscall.SIGSTOP), os.ErrProcessDone)
+}
+
+// childOf is the process whose pid is in a log.
+func childOf(t *testing.T, log string) (child Process) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pid, err := strconv.Atoi(Tail(log))
+		if err == nil {
+			child, err = identify(pid)
+		}
+		return err == nil
+	}, testTimeout, PollInterval)
+	return child
+}
+
+// TestStop_EndsWhatADeadProcessHasLeft, such as the workers of an nginx whose master was killed.
+func TestStop_EndsWhatADeadProcessHasLeft(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Log: log, ParentDeath: syscall.SIGKILL}.Start()
+	require.NoError(t, err)
+	child := childOf(t, log)
+	require.NoError(t, p.Signal(syscall.SIGKILL))
+	require.NoError(t, p.Wait(testContext(t)))
+	require.True(t, child.Alive())
+	require.NoError(t, p.Stop(testContext(t), syscall.SIGTERM, testTimeout))
+	require.False(t, child.Alive())
 }
 
 func TestStop_KillsWhatIgnoresTheSignal(t *testing.T) {

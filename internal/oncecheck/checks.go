@@ -296,7 +296,7 @@ func politeRetry(p *probe) {
 	for _, e := range last {
 		p.same("a client that retried politely did not get the answer: ", answer, e)
 	}
-	p.undecidedIf(!slices.ContainsFunc(first, Exchange.unanswered), notTold)
+	p.undecidedIf(!slices.ContainsFunc(first, Exchange.undecided), notTold)
 }
 
 // retryAfter requires the header where a client is told to retry, and that it is true.

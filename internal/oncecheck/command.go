@@ -115,6 +115,9 @@ func parseArguments(args []string, out io.Writer) (*settings, []string, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, nil, fmt.Errorf("%w; --help lists the flags", err)
 	}
+	if min(s.cfg.MaxRequests, s.cfg.Rate) < 1 || min(s.cfg.Attempt, s.cfg.Patience) < 1 {
+		return nil, nil, errors.New("--max-requests, --rate, --attempt and --patience have to be positive")
+	}
 	return s, flags.Args(), nil
 }
 
@@ -139,12 +142,13 @@ func (s *settings) curlFlags(flags *pflag.FlagSet) {
 		flags.Func(same, "as --data", r.addBody)
 	}
 	flags.StringVar(&r.Body, "data-raw", "", "the `body`")
-	for name, short := range map[string]string{"max-time": "m", "connect-timeout": "", "output": "o", "write-out": "w"} {
+	for name, short := range map[string]string{"max-time": "m", "connect-timeout": "", "output": "o", "write-out": "w",
+		"dump-header": "D", "trace": "", "trace-ascii": "", "max-redirs": ""} {
 		flags.StringP(name, short, "", "")
 		_ = flags.MarkHidden(name) // the flag is there
 	}
 	for name, short := range map[string]string{"silent": "s", "show-error": "S", "include": "i", "verbose": "v",
-		"fail": "f", "location": "L", "compressed": ""} {
+		"fail": "f", "fail-with-body": "", "location": "L", "compressed": "", "no-buffer": "N", "progress-bar": "#", "no-progress-meter": ""} {
 		flags.BoolP(name, short, false, "")
 		_ = flags.MarkHidden(name)
 	}

@@ -81,6 +81,8 @@ func TestMain_RefusesBadInputInOneSentence(t *testing.T) {
 		`a list in "x"`:                      {"-d", "{}", "--count-command", "echo x", url},
 		`"data" leads to`:                    {"-d", "{}", "--count", url + "#data", url},
 		"have to be positive":                {"--rate", "-1", url},
+		"--max-requests, --rate":             {"--max-requests", "0", url},
+		"--other-body is that":               {"-d", `{"a":1,"b":2}`, "--other-body", `{"b":2, "a":1}`, url},
 		"at the same host":                   {"--other-url", "http://192.168.7.7/refunds", url},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestMain_TakesACurlCommand(t *testing.T) {
 
 func TestMain_TakesWhatBrowsersCopy(t *testing.T) {
 	t.Parallel()
-	s, _, err := parseArguments([]string{"--location", "-k", "-b", "a=1", "-A", "agent", "--max-time", "3", "-ofile"}, nil)
+	s, _, err := parseArguments([]string{"--location", "-k", "-b", "a=1", "-A", "agent", "--max-time", "3", "-ofile", "-D", "-", "-#", "-N", "--fail-with-body"}, nil)
 	require.NoError(t, err)
 	require.NoError(t, s.takeWords([]string{"curl", "127.0.0.1:1/orders"}))
 	require.Equal(t, "http://127.0.0.1:1/orders", s.cfg.Request.URL)

@@ -10,9 +10,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/oncepay/oncepay/internal/cardnumber"
 )
@@ -77,12 +80,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("the URL has to be like http://127.0.0.1:8080/v1/orders, and is %q", c.Request.URL)
 	case c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead:
 		return fmt.Errorf("%s changes nothing; name a request that does, such as with -X POST", c.Request.Method)
-	case min(c.MaxRequests, c.Rate) < 1 || min(c.Attempt, c.Patience) < 1:
-		return errors.New("--max-requests, --rate, --attempt and --patience have to be positive")
 	case c.OtherURL != "" && hostname(c.OtherURL) != u.Hostname():
 		return fmt.Errorf("--other-url has to be at the same host as the request, and is %q", c.OtherURL)
 	// The rules of another request that is the same one would be broken by every API.
-	case c.OtherURL == c.Request.URL || (c.OtherBody != "" && c.OtherBody == c.Request.Body):
+	case c.OtherURL == c.Request.URL || (c.OtherBody != "" && isSame(c.OtherBody, c.Request.Body)):
 		return errors.New("--other-url or --other-body is that of the request; give another one")
 	case len(c.OtherCaller) > 0 && maps.EqualFunc(theirs, c.Request.Header, slices.Equal):
 		return errors.New("--other-header has the values of the request; give another caller's")
@@ -90,6 +91,11 @@ func (c *Config) check() error {
 		return errors.New("the request contains what looks like a card number; use a token of the provider's sandbox instead")
 	}
 	return known(c.Only)
+}
+
+// isSame reports whether two bodies are the same, or the same JSON.
+func isSame(a, b string) bool {
+	return a == b || gjson.Valid(a) && gjson.Valid(b) && reflect.DeepEqual(gjson.Parse(a).Value(), gjson.Parse(b).Value())
 }
 
 // with returns the request with all places of [Unique] filled, and with a header of its own.

@@ -114,6 +114,10 @@ func (e Exchange) busy() bool {
 // unanswered reports whether the client does not know more than before.
 func (e Exchange) unanswered() bool { return e.status == 0 || e.busy() }
 
+// undecided is unanswered for a request that may be executed now: a 409 is no answer to it, whether
+// or not it asks for a retry.
+func (e Exchange) undecided() bool { return e.unanswered() || e.status == http.StatusConflict }
+
 // retryAfter is how long the answer asks to wait, in whole seconds.
 func (e Exchange) retryAfter() (time.Duration, bool) {
 	seconds, err := strconv.Atoi(e.header.Get("Retry-After"))

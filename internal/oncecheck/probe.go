@@ -197,11 +197,10 @@ func (p *probe) repeat(note string, r Request, asks func(Exchange) bool) Exchang
 // retry repeats a request as long as its answer asks for it, if only in words.
 func (p *probe) retry(note string, r Request) Exchange { return p.repeat(note, r, Exchange.unanswered) }
 
-// outwait is retry for a request that may still be executed: a 409 is no answer to it, whether or
-// not it asks for a retry. It has to succeed in the end.
+// outwait is retry for a request that may still be executed. It has to succeed in the end.
 func (p *probe) outwait(note string, r Request) Exchange {
 	began := time.Now()
-	last := p.repeat(note, r, func(e Exchange) bool { return e.unanswered() || e.status == http.StatusConflict })
+	last := p.repeat(note, r, Exchange.undecided)
 	p.brokenIf(!last.succeeded(), "%s later the request still got %s: the client cannot know whether it was executed",
 		time.Since(began).Round(time.Second/10), last.told())
 	return last
@@ -241,8 +240,8 @@ func (p *probe) atOnce(n int, r Request) (first, last []Exchange) {
 	first = p.burst(n, r)
 	last = slices.Clone(first)
 	sideBySide(n, func(i int) {
-		if first[i].unanswered() {
-			last[i] = p.retry("the retry of one that was not answered for good", r)
+		if first[i].undecided() {
+			last[i] = p.repeat("the retry of one that was not answered for good", r, Exchange.undecided)
 		}
 	})
 	return first, last

@@ -63,7 +63,7 @@ func TestRules_HoldAtAServerWithoutFlaws(t *testing.T) {
 // executed.
 func TestRules_OutwaitAConflict(t *testing.T) {
 	t.Parallel()
-	for _, v := range check(t, "retry-after", "client-leaves", "lost-answer").Verdicts {
+	for _, v := range check(t, "retry-after", "client-leaves", "lost-answer", "polite-retry").Verdicts {
 		require.Equal(t, Holds, v.Outcome, "%s: %s", v.Rule, v.Reason)
 	}
 }

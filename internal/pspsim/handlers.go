@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 	}
 	// Measured from the charge, so all arrivals of the key are answered together, and a late retry
 	// at once. It ends early when the client goes away, or the server is being stopped.
-	if !pause(r.Context(), time.Until(e.CreatedAt.Add(token.delay))) {
+	if wait.Pause(r.Context(), time.Until(e.CreatedAt.Add(token.delay))) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	switch {

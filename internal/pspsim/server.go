@@ -70,10 +70,7 @@ func (s *Server) Close() error {
 	if s.courier != nil {
 		s.courier.close()
 	}
-	if err := s.ledger.journal.file.Close(); err != nil {
-		return fmt.Errorf("close journal: %w", err)
-	}
-	return nil
+	return s.ledger.journal.file.Close()
 }
 
 // Serve answers on listener, which it closes, until ctx ends. Then it lets requests finish for a

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -101,7 +103,7 @@ func (c *courier) send(e entry) bool {
 			_, _ = c.post(c.ctx, one)
 		}
 	}
-	if !pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(tokens[e.Source].delay)))+c.eventDelay) {
+	if wait.Pause(c.ctx, max(0, time.Until(e.CreatedAt.Add(tokens[e.Source].delay)))+c.eventDelay) != nil {
 		return false
 	}
 	if c.troubles.meets(eventsLost) {
@@ -121,7 +123,7 @@ func (c *courier) send(e entry) bool {
 		}
 		c.log.Warn("event not delivered", "id", eventID(e), "attempt", attempt+1, "status", status, "cause", err)
 		longest := min(c.firstPause<<min(attempt, 16), lastPause)
-		if !pause(c.ctx, longest/2+rand.N(longest/2)) {
+		if wait.Pause(c.ctx, longest/2+rand.N(longest/2)) != nil {
 			return false
 		}
 	}
@@ -157,14 +159,4 @@ func (c *courier) close() {
 	c.mu.Unlock()
 	c.underWay.Wait()
 	c.client.CloseIdleConnections()
-}
-
-// pause reports false when the context ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -51,10 +51,15 @@ func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
 func (s *Stack) faults() *remote.Client { return remote.NewClient(s.Addr(Proxy)) }
 
 // inflict does something to a connection: partition, slow (by a delay such as 100ms) or cut (after
-// so many bytes of answers, wherever in an answer that is). Doing it twice is fine. Each is made of
-// toxics (Toxiproxy's README, "Toxic fields").
+// so many bytes of answers, wherever in an answer that is). Doing it again replaces what was done.
+// Each is made of toxics (Toxiproxy's README, "Toxic fields").
 func inflict(proxy *remote.Proxy, fault, parameter string) error {
 	add := func(name, kind, stream string, attributes remote.Attributes) error {
+		for _, toxic := range proxy.ActiveToxics {
+			if toxic.Type == kind && toxic.Stream == stream && toxic.Name != name {
+				_ = proxy.RemoveToxic(toxic.Name) // or heal has
+			}
+		}
 		_, err := proxy.AddToxic(name, kind, stream, 1, attributes)
 		if refused, ok := errors.AsType[*remote.ApiError](err); ok && refused.Status == http.StatusConflict {
 			return nil // it is there
@@ -68,14 +73,14 @@ func inflict(proxy *remote.Proxy, fault, parameter string) error {
 			add("partition-downstream", "timeout", "downstream", swallow))
 	case "slow":
 		delay, err := time.ParseDuration(parameter)
-		if err != nil {
-			return err
+		if err != nil || delay < time.Millisecond {
+			return fmt.Errorf("the delay is like 300ms, and not %q", parameter)
 		}
 		return add("slow-"+parameter, "latency", "downstream", remote.Attributes{"latency": delay.Milliseconds()})
 	case "cut":
 		bytes, err := strconv.Atoi(parameter)
-		if err != nil {
-			return err
+		if err != nil || bytes < 1 {
+			return fmt.Errorf("the number of bytes is positive, and not %q", parameter)
 		}
 		return add("cut-"+parameter, "limit_data", "downstream", remote.Attributes{"bytes": bytes})
 	}

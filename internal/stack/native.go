@@ -44,6 +44,9 @@ func (d *nativeDriver) up(ctx context.Context) error {
 	}
 	defer d.release()
 	idle := slices.DeleteFunc(d.Services(), func(name string) bool { return d.known(name).Process.Alive() })
+	for _, name := range idle {
+		_ = d.known(name).Process.Kill() // what it has left, which keeps its port
+	}
 	if err := d.hold(ctx, idle...); err != nil {
 		return err
 	}
@@ -137,6 +140,7 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 	if d.known(name).Process.Wait(dying) != nil {
 		return ctx.Err()
 	}
+	_ = d.known(name).Process.Kill() // what it has left, which keeps its port
 	defer d.release()
 	if err := d.hold(ctx, name); err != nil {
 		return err

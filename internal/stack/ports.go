@@ -30,7 +30,7 @@ func (s *Stack) hold(ctx context.Context, names ...string) error {
 				})
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w\n%w: stop what is there, or take --port-offset 1000, or --no-console",
+				return fmt.Errorf("%s: %w\n%w: stop what is there, or take --port-offset 100, or --no-console",
 					name, err, errNothingStarted)
 			}
 			s.held = append(s.held, port)

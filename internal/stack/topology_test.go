@@ -25,6 +25,20 @@ func TestPorts_AreDistinct(t *testing.T) {
 	}
 }
 
+// A hint says which offset has room for a stack beside one without.
+func TestPorts_OfTheHintAreFree(t *testing.T) {
+	t.Parallel()
+	var first Topology
+	second := Topology{Offset: 100}
+	for _, name := range allServices() {
+		for _, other := range allServices() {
+			for _, port := range first.Ports(name) {
+				require.NotContains(t, second.Ports(other), port)
+			}
+		}
+	}
+}
+
 // Scenarios that need another stack start it beside the one that runs.
 func TestPorts_OfAScenariosOwnStackAreNotTheRunningOnes(t *testing.T) {
 	t.Parallel()

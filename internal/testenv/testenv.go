@@ -138,11 +138,9 @@ func choose(ctx context.Context, want string) (backend, error) {
 	return backend{}, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
 }
 
-const unmanaged = "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers"
-
 func use(t testing.TB) backend {
 	t.Helper()
-	require.True(t, isManaged, unmanaged)
+	require.True(t, isManaged, "testenv: the package needs func TestMain(m *testing.M) { testenv.Main(m) }, which stops the servers")
 	b, err := chosen()
 	require.NoError(t, err, "testenv")
 	return b
@@ -195,7 +193,6 @@ func shared(kind kind, cfg localserver.Config) func(t testing.TB) *Server {
 // newServer starts a process that ends with the test.
 func newServer(t testing.TB, kind kind, cfg localserver.Config) *Server {
 	t.Helper()
-	require.True(t, isManaged, unmanaged)
 	server, err := native.launch(kind, cfg)
 	require.NoError(t, err, "testenv: servers of one test are processes, also with TESTENV=docker")
 	t.Cleanup(func() { require.NoError(t, server.remove(), "testenv: remove a server") })

@@ -43,9 +43,6 @@ type Record struct {
 	TimeLeft       time.Duration `json:"time_left_ns"` // in progress: of the lease
 }
 
-// Left is the time left, to the second.
-func (r Record) Left() string { return r.TimeLeft.Round(time.Second).String() }
-
 // Authority is the row of the key in PostgreSQL.
 type Authority struct {
 	Account        string     `json:"account"`

@@ -54,6 +54,9 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Clients < 1 || cfg.Duration <= 0 || cfg.Shortest <= 0 || cfg.Longest <= cfg.Shortest {
 		return config{}, errors.New("CLIENTS, DURATION and FAULT_MIN must be above zero, and FAULT_MAX above FAULT_MIN")
 	}
+	if cfg.Expiry != "long" && cfg.Expiry != shortExpiry {
+		return config{}, fmt.Errorf("EXPIRY is long or %s", shortExpiry)
+	}
 	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
 		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
 	}

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"text/template"
 	"time"
 
@@ -65,7 +64,7 @@ var notCovered = []string{
 }
 
 // pageOf is a campaign as an HTML page: throughput and latency over time with the fault runs, the
-// promises, and the kinds of fault.
+// promises, and the figures.
 func pageOf(s result, attempts []journal.Attempt, evidence string) (page report.Page, err error) {
 	var bars []report.Bar
 	for _, r := range s.Runs {
@@ -73,38 +72,20 @@ func pageOf(s result, attempts []journal.Attempt, evidence string) (page report.
 			bars = append(bars, report.Bar{Lane: r.Kind, From: r.Injected, To: r.Healed, Tail: r.Took()})
 		}
 	}
-	kinds := report.Table{Title: "Kinds of fault", Header: []string{"Kind", "runs", "requests in flight", "hits", "slowest recovery"},
-		Note: "“Hits” are the answers and events that the fault changed, or the requests that nginx passed on to the other replica, where the kind can count them."}
-	tallies := s.Tallies()
-	for _, kind := range slices.Sorted(maps.Keys(tallies)) {
-		if t := tallies[kind]; t.Faults > 0 {
-			kinds.Rows = append(kinds.Rows, []any{kind, t.Faults, t.InFlight, t.Hits, report.Seconds(t.Slowest)})
-		}
-	}
+	var figures strings.Builder
+	err = pages.ExecuteTemplate(&figures, "table of faults", s)
 	page = report.Page{Title: fmt.Sprintf("oncepay under %d faults", s.Faults), Verdict: fmt.Sprintf("All %d promises were kept.", len(s.Promises)),
-		Broken: len(s.Violations) > 0, Tiles: tiles(s), Evidence: evidence, Promises: s.Promises, Tables: []report.Table{kinds},
-		Legend:  "Each bar is a fault, and its pale end the time until every endpoint answered again.",
+		Broken: len(s.Violations) > 0, Evidence: evidence, Promises: s.Promises, Figures: figures.String(),
+		Legend: "Each bar is a fault, and its pale end the time until every endpoint answered again. " +
+			"Hits are the answers and events that a fault changed, or the requests that nginx passed on to the other replica.",
 		Command: s.Command, NotCovered: notCovered, Notes: []string{s.Date.Format(time.RFC1123) + ": oncepay " + s.Commit + ", " + s.Versions,
 			"The faults and the clients' choices follow from the seed; what meets what, in which microsecond, does not."}}
 	if page.Broken {
 		page.Verdict = fmt.Sprintf("Promises were broken: %d violations.", len(s.Violations))
 	}
-	page.Picture, err = report.Draw(attempts, []report.Line{{Name: "all", Of: func(journal.Attempt) bool { return true }}}, bars)
-	return page, err
-}
-
-func tiles(s result) []report.Tile {
-	tiles := []report.Tile{
-		{Value: s.Duration.Round(time.Second).String(), Label: "of load"}, {Value: strconv.Itoa(s.Faults), Label: "faults"},
-		{Value: strconv.Itoa(s.Attempts), Label: "attempts"}, {Value: strconv.Itoa(s.Keys), Label: "keys"},
-		{Value: strconv.Itoa(s.Counts[charges]), Label: charges}, {Value: strconv.Itoa(s.Counts[posts]), Label: posts},
-		{Value: strconv.Itoa(len(s.Violations)), Label: "violations"},
-	}
-	if death := s.Tally().Death; death.Keys > 0 {
-		tiles = append(tiles, report.Tile{Value: report.Seconds(death.Nginx), Label: "nginx without an answer after a death"},
-			report.Tile{Value: report.Seconds(death.Decided), Label: "until a dead replica's key was decided"})
-	}
-	return tiles
+	picture, drawn := report.Draw(attempts, []report.Line{{Name: "all", Of: func(journal.Attempt) bool { return true }}}, bars)
+	page.Picture = picture
+	return page, errors.Join(err, drawn)
 }
 
 // evidence is some violations of each rule, and every attempt of some of their keys, products and

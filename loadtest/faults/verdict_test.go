@@ -23,7 +23,7 @@ func TestConfig_IsRepeatedByItsCommand(t *testing.T) {
 	cfg, err = parseConfig([]string{"SEED=7", "FAULTS=replica kill,redis flush"})
 	require.NoError(t, err)
 	require.Contains(t, cfg.command(), "SEED=7 FAULTS='replica kill,redis flush'")
-	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "FAULTS=earthquake"} {
+	for _, wrong := range []string{"CLIENTS=0", "DURATION=-1s", "FAULT_MAX=1s", "SEED=x", "FAULTS=earthquake", "EXPIRY=shrt"} {
 		_, err := parseConfig([]string{wrong})
 		require.Error(t, err, wrong)
 	}

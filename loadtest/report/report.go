@@ -1,4 +1,4 @@
-// Package report writes the pages of load tests: tiles, a drawing, tables and promises.
+// Package report writes the pages of load tests: a drawing, figures, tables and promises.
 package report
 
 import (
@@ -23,7 +23,7 @@ import (
 type Page struct {
 	Title, Verdict string
 	Broken         bool
-	Tiles          []Tile
+	Figures        string // as a terminal shows them
 	Picture        template.URL
 	Legend         string // what is special about the picture
 	Evidence       string // of violations: what was seen
@@ -34,14 +34,11 @@ type Page struct {
 	NotCovered     []string
 }
 
-// Tile is a figure worth large letters. It is left out if nothing was measured: if it has no value.
-type Tile struct{ Value, Label string }
-
 // Table is one whose first column has names, and the others figures.
 type Table struct {
-	Title, Note string
-	Header      []string
-	Rows        [][]any
+	Title  string
+	Header []string
+	Rows   [][]any
 }
 
 // Print prints the table for a terminal, its columns aligned.

@@ -10,6 +10,7 @@
 package mailsink
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -74,11 +75,13 @@ func Open(path string) (*Sink, error) {
 		return nil, fmt.Errorf("open the mails: %w", err)
 	}
 	s := &Sink{file: file, mails: []Mail{}}
-	decoder := json.NewDecoder(file)
-	for m := (Mail{}); decoder.Decode(&m) == nil; m = (Mail{}) {
-		s.mails, s.size = append(s.mails, m), decoder.InputOffset()
+	text, err := io.ReadAll(file)
+	for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
+		var m Mail
+		err = errors.Join(err, json.Unmarshal(line, &m))
+		s.mails, s.size = append(s.mails, m), s.size+int64(len(line))
 	}
-	return s, file.Truncate(s.size)
+	return s, errors.Join(err, file.Truncate(s.size))
 }
 
 // Close releases the file.

@@ -3,6 +3,7 @@ package mailsink
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,9 @@ func TestSink_HasItsMailsAfterSIGKILL(t *testing.T) {
 	require.NoError(t, again.add(Mail{MessageID: "four@x"}))
 	mails := again.List("", 0)
 	require.Len(t, mails, 3)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(string(text), "}\n"), "one line a mail")
 	require.Equal(t, "four@x", mails[2].MessageID)
 	newest := again.List("", 1)
 	require.Equal(t, mails[2:], newest)
