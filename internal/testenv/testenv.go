@@ -7,10 +7,10 @@
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 //
 // Servers start when the first test asks and are gone when the tests end, however they end.
-// Containers (testcontainers-go) serve where a Docker engine answers and has the images or can pull
-// them; otherwise the machine's own PostgreSQL and Redis do. A server that a test stops is always a
-// process. There is no skipping: where neither is at hand the test fails and says what to install.
-// These environment variables steer it:
+// The machine's own PostgreSQL and Redis serve where they are installed, which is quicker;
+// otherwise containers do (testcontainers-go), if a Docker engine has the images or can pull them.
+// A server that a test stops is always a process. There is no skipping: where neither is at hand
+// the test fails and says what to install. These environment variables steer it:
 //
 //   - TESTENV: native or docker takes that one or fails
 //   - POSTGRES_IMAGE, REDIS_IMAGE: other images than the official ones
@@ -126,14 +126,15 @@ func choose(ctx context.Context, want string) (backend, error) {
 	case "docker":
 		return newDocker(ctx)
 	case "":
-		docker, err := newDocker(ctx)
-		if err == nil {
-			return docker, nil
+		lack := checkPrograms()
+		if lack == nil {
+			return native, nil
 		}
-		if lack := checkPrograms(); lack != nil {
+		docker, err := newDocker(ctx)
+		if err != nil {
 			return backend{}, fmt.Errorf("the tests need programs (%w), or a Docker engine with images (%w)", lack, err)
 		}
-		return native, nil
+		return docker, nil
 	}
 	return backend{}, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
 }
