@@ -21,7 +21,7 @@ var postgresKinds = each([]Kind{
 	{Name: "postgres pause", command: "pause postgres"},
 	{Name: "postgres crash", command: "crash postgres"},
 	// Every packet on the way to the database is dropped, as a broken switch does.
-	{Name: "postgres silent", command: "partition api-1 postgres; partition api-2 postgres"},
+	{Name: "postgres silent", victims: []string{stack.Postgres}, command: "partition api-1 postgres; partition api-2 postgres"},
 	{Name: "postgres table locked", draw: lock("orders", "idempotency_keys", "payments", "outbox", "wallets", "inbox")},
 	// Top-ups take longer than any client but a patient one waits.
 	{Name: "postgres table locked for long", Hold: forLong, draw: lock("wallets")},
