@@ -130,11 +130,11 @@ func choose(ctx context.Context, want string) (backend, error) {
 		if lack == nil {
 			return native, nil
 		}
-		docker, err := newDocker(ctx)
+		b, err := newDocker(ctx)
 		if err != nil {
-			return backend{}, fmt.Errorf("the tests need programs (%w), or a Docker engine with images (%w)", lack, err)
+			err = fmt.Errorf("the tests need programs (%w), or a Docker engine with images (%w)", lack, err)
 		}
-		return docker, nil
+		return b, err
 	}
 	return backend{}, fmt.Errorf("TESTENV must be native, docker or empty, not %q", want)
 }
