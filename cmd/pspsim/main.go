@@ -22,11 +22,6 @@ import (
 	"github.com/oncepay/oncepay/internal/pspsim"
 )
 
-const (
-	defaultAddr = "127.0.0.1:8090"
-	defaultData = "pspsim.journal"
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -41,7 +36,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if len(args) > 0 {
 		return fmt.Errorf("unknown arguments %q; usage: pspsim, with settings in the environment", args)
 	}
-	addr, data := cmp.Or(getenv("PSPSIM_ADDR"), defaultAddr), cmp.Or(getenv("PSPSIM_DATA"), defaultData)
+	addr, data := cmp.Or(getenv("PSPSIM_ADDR"), "127.0.0.1:8090"), cmp.Or(getenv("PSPSIM_DATA"), "pspsim.journal")
 	log := slog.New(slog.NewJSONHandler(stdout, nil))
 	sim, err := pspsim.New(data, log)
 	if err != nil {
