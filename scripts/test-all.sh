@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every suite: the Go tests with the race detector, and then a fault campaign of a minute; beside
 # them, on stacks of two replicas, the scenarios, the tour, oncecheck, the console's buttons in a browser,
-# greedy accounts, the benchmark's quick form and a short load test; and the fuzz targets with what all
-# these leave idle.
+# greedy accounts, the benchmark's quick form and a short load test; and the fuzz targets with what the
+# campaign leaves idle.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -97,9 +97,9 @@ trap interrupt INT TERM
 lane suite unit scripts/go-test.sh unit
 lane suite integration scripts/go-test.sh integration
 lane scripts/with-stack.sh scripts/test-all.sh on-stack
-lane suite fuzz env FUZZTIME=20000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[@]:0:2}"
-lane suite faults bin/faults # its clients take all that is left
+lane suite faults bin/faults # for half of its time it waits
+lane suite fuzz env FUZZTIME=20000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[2]}"
 stacked=$?
 wait "${lanes[@]}"
