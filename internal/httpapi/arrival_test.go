@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -176,8 +178,17 @@ func (s *shop) abandon(r request, next string, leave func(*net.TCPConn) error) *
 	require.NoError(s.t, err)
 	s.eventually(func() bool { return s.waiters() == 1 }, "the request waits")
 	require.NoError(s.t, leave(conn))
+	s.eventually(func() bool { return hasLeft(conn) }, "the replica's kernel has the client's end")
 	require.NoError(s.t, tx.Rollback(s.ctx))
 	return conn
+}
+
+// hasLeft reports whether the other side has acknowledged the end of a connection (FIN_WAIT2, 05 in
+// proc_net_tcp(5)): on a busy machine that is after Close has returned. Other systems do not tell.
+func hasLeft(conn *net.TCPConn) bool {
+	table, err := os.ReadFile("/proc/net/tcp")
+	local := conn.LocalAddr().(*net.TCPAddr)
+	return err != nil || regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 05 `, local.Port)).Match(table)
 }
 
 // TestKey_ThatMovedMoneyLeavesATombstone shows what a client sees after the answer has expired.
