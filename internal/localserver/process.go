@@ -89,7 +89,7 @@ func (p Process) SignalTree(sig syscall.Signal) error {
 // SIGKILL. A process that is gone already is no error.
 func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	if err := p.Signal(sig); errors.Is(err, os.ErrProcessDone) {
-		return p.Kill()
+		return nil
 	} else if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.PID, err)
 	}
@@ -102,31 +102,38 @@ func (p Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Durati
 	return p.Kill()
 }
 
-// Kill sends SIGKILL and waits until the process and its sockets are gone, and whatever it has left
-// in its group, such as nginx's workers. A process that is gone already is no error.
+// Kill sends SIGKILL and waits until the process and its sockets are gone. A process that is gone
+// already is no error.
 func (p Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill process %d: %w", p.PID, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 	defer cancel()
-	err := p.Wait(ctx)
-	if err == nil {
-		err = wait.Until(ctx, PollInterval, p.endGroup)
-	}
-	if err != nil {
+	if err := p.Wait(ctx); err != nil {
 		return fmt.Errorf("%s after SIGKILL: %w", killGrace, err)
 	}
 	return nil
 }
 
-// endGroup returns nil when the group of a process that is gone has no members. As long as it has
-// some, no other process gets the pid.
-func (p Process) endGroup(context.Context) error {
-	if _, err := identify(p.PID); p.PID <= 0 || err == nil || syscall.Kill(-p.PID, syscall.SIGKILL) != nil {
+// KillOrphans kills the other processes of the process's group, such as nginx's workers, if the
+// process itself is gone. Its group's number may be in use again by then, so it kills only
+// processes whose working directory is dir.
+func (p Process) KillOrphans(dir string) error {
+	if dir == "" {
 		return nil
 	}
-	return fmt.Errorf("processes of group %d still run", p.PID)
+	pids, err := process.Pids()
+	for _, pid := range pids {
+		if group, _ := syscall.Getpgid(int(pid)); group != p.PID || p.Alive() {
+			continue
+		}
+		orphan, _ := identify(int(pid)) // before its directory is read, so that no other process is killed
+		if workingDir, _ := handle(int(pid)).Cwd(); workingDir == dir {
+			err = errors.Join(err, orphan.Kill())
+		}
+	}
+	return err
 }
 
 // Wait returns nil when the process has ended before ctx does.

@@ -84,17 +84,23 @@ func childOf(t *testing.T, log string) (child Process) {
 	return child
 }
 
-// TestStop_EndsWhatADeadProcessHasLeft, such as the workers of an nginx whose master was killed.
-func TestStop_EndsWhatADeadProcessHasLeft(t *testing.T) {
+// TestKillOrphans_EndsWhatADeadProcessHasLeft, such as the workers of an nginx whose master was
+// killed, and no process that works elsewhere.
+func TestKillOrphans_EndsWhatADeadProcessHasLeft(t *testing.T) {
 	t.Parallel()
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Log: log, ParentDeath: syscall.SIGKILL}.Start()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	log := filepath.Join(dir, "log")
+	p, err := Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Dir: dir, Log: log, ParentDeath: syscall.SIGKILL}.Start()
 	require.NoError(t, err)
 	child := childOf(t, log)
-	require.NoError(t, p.Signal(syscall.SIGKILL))
-	require.NoError(t, p.Wait(testContext(t)))
-	require.True(t, child.Alive())
-	require.NoError(t, p.Stop(testContext(t), syscall.SIGTERM, testTimeout))
+	require.NoError(t, p.KillOrphans(dir))
+	require.True(t, child.Alive(), "it is no orphan while its parent lives")
+	require.NoError(t, p.Kill())
+	require.NoError(t, p.KillOrphans(filepath.Dir(dir)))
+	require.NoError(t, p.KillOrphans(""))
+	require.True(t, child.Alive(), "it works in another directory")
+	require.NoError(t, p.KillOrphans(dir))
 	require.False(t, child.Alive())
 }
 

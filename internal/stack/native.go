@@ -45,7 +45,7 @@ func (d *nativeDriver) up(ctx context.Context) error {
 	defer d.release()
 	idle := slices.DeleteFunc(d.Services(), func(name string) bool { return d.known(name).Process.Alive() })
 	for _, name := range idle {
-		_ = d.known(name).Process.Kill() // what it has left, which keeps its port
+		_ = d.killOrphans(name) // otherwise hold reports that its port is taken
 	}
 	if err := d.hold(ctx, idle...); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 	if d.known(name).Process.Wait(dying) != nil {
 		return ctx.Err()
 	}
-	_ = d.known(name).Process.Kill() // what it has left, which keeps its port
+	_ = d.killOrphans(name) // otherwise hold reports that its port is taken
 	defer d.release()
 	if err := d.hold(ctx, name); err != nil {
 		return err
@@ -155,6 +155,12 @@ func (d *nativeDriver) spawnAgain(ctx context.Context, name string) error {
 // dirOf is where a service has its files, a temporary folder perhaps.
 func (d *nativeDriver) dirOf(name string) string {
 	return cmp.Or(d.known(name).Dir, filepath.Join(d.Dir, name))
+}
+
+// killOrphans kills the processes that an ended service has left, which may hold its port.
+func (d *nativeDriver) killOrphans(name string) error {
+	dir, _ := filepath.EvalSymlinks(d.known(name).Dir) // a directory that is gone has no processes
+	return d.known(name).Process.KillOrphans(dir)
 }
 
 // prepare makes what a service needs to start, and returns the command that starts it.
@@ -231,7 +237,7 @@ func (d *nativeDriver) control(ctx context.Context, verb, name string) error {
 		if slices.Contains(postgresPair, name) {
 			signal = syscall.SIGINT // fast shutdown: don't wait for clients
 		}
-		return p.Stop(ctx, signal, stopGrace)
+		return errors.Join(p.Stop(ctx, signal, stopGrace), d.killOrphans(name))
 	case "kill":
 		return p.Kill()
 	case "pause": // every process of a service: one session of PostgreSQL that went on would answer
