@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -24,6 +27,9 @@ const (
 	// staleAge is when a container of another host's tests is taken for forgotten; no test binary
 	// runs that long.
 	staleAge = time.Hour
+
+	// localhost is where this machine's own engine publishes the ports of containers.
+	localhost = "127.0.0.1"
 )
 
 // docker runs servers in containers.
@@ -58,7 +64,7 @@ func configureTestcontainers() {
 	log.SetDefault(log.NewNoopLogger())
 	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
 	if host := os.Getenv("DOCKER_HOST"); host == "" || strings.HasPrefix(host, "unix:") {
-		_ = os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", cmp.Or(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE"), "127.0.0.1"))
+		_ = os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", cmp.Or(os.Getenv("TESTCONTAINERS_HOST_OVERRIDE"), localhost))
 	}
 }
 
@@ -84,6 +90,11 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 	c, err := d.RunContainer(ctx, testcontainers.ContainerRequest{
 		Image: image, Env: kind.env, Cmd: slices.Concat(kind.command, cfg.Settings),
 		Labels: map[string]string{labelOwner: owner()}, ExposedPorts: []string{kind.port},
+		HostConfigModifier: func(config *container.HostConfig) {
+			if engine, _ := d.DaemonHost(ctx); engine == localhost { // no other machine has to reach it
+				config.PortBindings = network.PortMap{network.MustParsePort(kind.port): {{HostIP: netip.MustParseAddr(localhost)}}}
+			}
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start a container of %s: %w", image, err)
