@@ -34,7 +34,9 @@ var errBroken = errors.New("promises were broken, or the run was inconclusive")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	signal.Ignore(syscall.SIGPIPE) // an interruption may end the reader of our output first, and the stack still goes down
+	// An interruption may end the reader of our output first, and the stack still goes down.
+	// signal.Ignore would make all services ignore the signal, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := command(ctx, os.Args[1:], os.Environ(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
