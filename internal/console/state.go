@@ -110,9 +110,12 @@ func (s *Server) look(ctx context.Context) health {
 	return h
 }
 
-// where is where the servers are now.
+// where is where the servers are now, or were at first if that cannot be read, as look says.
 func (s *Server) where() *stack.Topology {
-	it, _ := s.board(io.Discard) // look says what cannot be read
+	it, err := s.board(io.Discard)
+	if err != nil {
+		return s.shop.at
+	}
 	return it.Where()
 }
 
