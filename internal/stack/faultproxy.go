@@ -57,7 +57,7 @@ func inflict(proxy *remote.Proxy, fault, parameter string) error {
 	add := func(name, kind, stream string, attributes remote.Attributes) error {
 		for _, toxic := range proxy.ActiveToxics {
 			if toxic.Type == kind && toxic.Stream == stream && toxic.Name != name {
-				_ = proxy.RemoveToxic(toxic.Name) // or heal has
+				_ = proxy.RemoveToxic(toxic.Name) // if it is still there
 			}
 		}
 		_, err := proxy.AddToxic(name, kind, stream, 1, attributes)
@@ -74,13 +74,13 @@ func inflict(proxy *remote.Proxy, fault, parameter string) error {
 	case "slow":
 		delay, err := time.ParseDuration(parameter)
 		if err != nil || delay < time.Millisecond {
-			return fmt.Errorf("the delay is like 300ms, and not %q", parameter)
+			return fmt.Errorf("the delay must be a duration such as 300ms, not %q", parameter)
 		}
 		return add("slow-"+parameter, "latency", "downstream", remote.Attributes{"latency": delay.Milliseconds()})
 	case "cut":
 		bytes, err := strconv.Atoi(parameter)
 		if err != nil || bytes < 1 {
-			return fmt.Errorf("the number of bytes is positive, and not %q", parameter)
+			return fmt.Errorf("the number of bytes must be positive, not %q", parameter)
 		}
 		return add("cut-"+parameter, "limit_data", "downstream", remote.Attributes{"bytes": bytes})
 	}
