@@ -33,13 +33,15 @@ var (
 	setting = regexp.MustCompile(`^[A-Z]+_[A-Z_]+$`)
 	pointer = regexp.MustCompile(`(?:^|[\s"'(])((?:docs/[\w/.-]+|README)\.md)(#[\w-]+)?`)
 	made    = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-	pattern = regexp.MustCompile(`NN|SEED|<|…`) // stands for any name
+	pattern = regexp.MustCompile(`NN|SEED|<|…`)       // stands for any name
+	silent  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // what a heading has and its anchor has not
 )
 
 // tree is the repository: its text files by their paths, and its pages.
 type tree struct {
 	files, pages map[string]string
-	all          string // the text of all Go files
+	sections     map[string][]string // the anchors of each page's headings
+	all          string              // the text of all Go files
 }
 
 func TestPages_LinkToWhatExists(t *testing.T) {
@@ -125,16 +127,18 @@ func TestCode_PointsToSectionsThatExist(t *testing.T) {
 	t.Parallel()
 	repository := read(t)
 	for source, text := range repository.files {
-		if !strings.Contains(text, ".md") { // quicker than the pattern
-			continue
-		}
-		for _, found := range pointer.FindAllStringSubmatch(text, -1) {
-			page := found[1]
-			if page == "README.md" && repository.has(path.Join(path.Dir(source), page)) {
-				page = path.Join(path.Dir(source), page)
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, ".md") { // far quicker than the pattern
+				continue
 			}
-			require.True(t, repository.has(page), "%s points to %s", source, page)
-			repository.requireSection(t, source, page, strings.TrimPrefix(found[2], "#"))
+			for _, found := range pointer.FindAllStringSubmatch(line, -1) {
+				page := found[1]
+				if page == "README.md" && repository.has(path.Join(path.Dir(source), page)) {
+					page = path.Join(path.Dir(source), page)
+				}
+				require.True(t, repository.has(page), "%s points to %s", source, page)
+				repository.requireSection(t, source, page, strings.TrimPrefix(found[2], "#"))
+			}
 		}
 	}
 }
@@ -166,15 +170,20 @@ func read(t *testing.T) tree {
 }
 
 var readOnce = sync.OnceValues(func() (tree, error) {
-	repository := tree{files: map[string]string{}, pages: map[string]string{}}
+	repository := tree{files: map[string]string{}, pages: map[string]string{}, sections: map[string][]string{}}
 	var all strings.Builder
 	root := os.DirFS(filepath.Join("..", ".."))
-	err := fs.WalkDir(root, ".", func(where string, entry fs.DirEntry, err error) error {
+	ignored, err := fs.ReadFile(root, ".gitignore")
+	if err != nil {
+		return repository, err
+	}
+	repository.files[".gitignore"] = string(ignored)
+	err = fs.WalkDir(root, ".", func(where string, entry fs.DirEntry, err error) error {
 		hidden := strings.HasPrefix(entry.Name(), ".") && entry.Name() != "." && entry.Name() != ".ci"
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (hidden || where == "bin"):
+		case entry.IsDir() && (hidden || repository.ignores(where)):
 			return fs.SkipDir
 		case entry.IsDir() || !entry.Type().IsRegular():
 			return nil
@@ -183,6 +192,9 @@ var readOnce = sync.OnceValues(func() (tree, error) {
 		switch path.Ext(where) {
 		case ".md":
 			repository.pages[where] = string(text)
+			for _, found := range heading.FindAllStringSubmatch(prose(string(text)), -1) {
+				repository.sections[where] = append(repository.sections[where], slug(found[1]))
+			}
 		case ".go":
 			all.Write(text)
 		}
@@ -252,17 +264,12 @@ func (r tree) requireSection(t *testing.T, source, page, anchor string) {
 	if anchor == "" {
 		return
 	}
-	var anchors []string
-	for _, found := range heading.FindAllStringSubmatch(prose(r.pages[page]), -1) {
-		anchors = append(anchors, slug(found[1]))
-	}
-	require.Contains(t, anchors, anchor, "%s points to a section of %s", source, page)
+	require.Contains(t, r.sections[page], anchor, "%s points to a section of %s", source, page)
 }
 
 // slug is the anchor that GitHub makes of a heading.
 func slug(title string) string {
-	title = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(title), "")
-	return strings.ReplaceAll(title, " ", "-")
+	return strings.ReplaceAll(silent.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }
 
 // prose is a page without its blocks of code.
