@@ -161,7 +161,7 @@ func TestAccessLog_HidesTheKeyInAPath(t *testing.T) {
 // should it happen all the same, nothing gets through.
 func TestValidation_RefusesARouteWithoutADescription(t *testing.T) {
 	t.Parallel()
-	v, err := newValidator()
+	v, err := loadValidator()
 	require.NoError(t, err)
 	w := serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		require.NotEmpty(t, chi.RouteContext(r.Context()).RoutePattern())

@@ -104,7 +104,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Budget != nil {
 		cfg.Store = countedStore{cfg.Store, cfg.Budget}
 	}
-	valid, err := newValidator()
+	valid, err := loadValidator()
 	if err != nil {
 		return nil, fmt.Errorf("load the API description: %w", err)
 	}

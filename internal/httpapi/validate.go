@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -24,15 +25,15 @@ import (
 var errCardNumber = problem{status: http.StatusBadRequest, code: "card_number_refused",
 	detail: "The request contains what looks like a card number. Card numbers are never accepted here; send the provider's token instead."}
 
-// validator checks requests against the API description.
+// validator checks requests against the API description. It is never changed.
 type validator struct {
 	operations map[string]*routers.Route // by method and route pattern
 	options    *openapi3filter.Options
 }
 
-// newValidator reads the description that is compiled in. The Idempotency-Key is not validated
-// here: the idempotency stage checks it.
-func newValidator() (*validator, error) {
+// loadValidator reads the description that is compiled in, once for all servers of a process. The
+// Idempotency-Key is not validated here: the idempotency stage checks it.
+var loadValidator = sync.OnceValues(func() (*validator, error) {
 	spec, err := api.GetSpec()
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func newValidator() (*validator, error) {
 		}
 	}
 	return v, nil
-}
+})
 
 // uuidPattern matches UUIDs of all versions, in their usual spelling only, so that one resource has
 // one URL.
