@@ -37,8 +37,8 @@ var Postgres = Kind{
 }
 
 // initdb is a script that makes the data directory $1. MD5, because the password is no secret and a
-// login by SCRAM takes 4,096 hashes on either side: with the race detector those were a fifth of the
-// tests of internal/postgres.
+// login by SCRAM takes 4,096 hashes on either side: with the race detector those were a fifth of
+// the tests of internal/postgres.
 const initdb = `initdb --pgdata="$1" --username=` + databaseName + ` --pwfile=<(echo ` + databaseName + `) --auth=md5 \
   --encoding=UTF8 --locale=C --no-sync --no-instructions &&
 echo "CREATE DATABASE ` + databaseName + `" | postgres --single -F -D "$1" postgres`

@@ -98,12 +98,19 @@ func (s *Stack) oncepayOf(name string) string {
 func (s *Stack) build(ctx context.Context, env ...string) error {
 	s.printf("  building, which takes a minute or two the first time\n")
 	return s.step("build", "", func() (string, error) {
+		// go run, unlike go build, takes what it has linked once from its cache, in a tenth of the time
+		// (Go 1.24 release notes). cp -f replaces a program that runs.
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags="+s.options.BuildTags,
-			"-o", s.binDir()+"/", "./cmd/oncepay", "./cmd/pspsim", "./cmd/stack")
-		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
-		_, err := output(cmd)
+		flags := []string{"-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags}
+		err := os.MkdirAll(s.binDir(), 0o755)
+		for _, program := range []string{Oncepay, "pspsim", "stack"} {
+			args := slices.Concat([]string{"run", "-exec=cp -f"}, flags, []string{"./cmd/" + program, s.Program(program)})
+			cmd := exec.CommandContext(ctx, "go", args...)
+			cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
+			_, failed := output(cmd)
+			err = errors.Join(err, failed)
+		}
 		return "oncepay, pspsim, stack", err
 	})
 }

@@ -168,11 +168,12 @@ show_answer() {
   pretty "$work/$1.body"
 }
 
-# told NAME: an answer in some words: whether it is a replay, and what it says of the state.
+# told NAME: an answer in some words: whether it is a replay, and what it says of the state, which
+# --full shows below.
 told() {
   local words='' wait_for
   [ "$(header "$1" X-Idempotent-Replay)" != true ] || words='replayed, '
-  words+=$(jq -r 'if type != "object" then empty else
+  [ -n "$full" ] || words+=$(jq -r 'if type != "object" then empty else
     if .code then .code
     elif .state then "key " + .state
     elif .status then (if .order_id then "payment " elif .items then "order " else "" end) + (.status | tostring)
