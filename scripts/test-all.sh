@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector, and then a fault campaign of a minute; beside
-# them, on stacks of two replicas, the scenarios, the tour, oncecheck, the console's buttons in a browser,
-# greedy accounts, the benchmark's quick form and a short load test; and the fuzz targets with what
-# the others leave idle.
+# Runs every suite: the Go tests with the race detector; then, on stacks of two replicas, a fault
+# campaign of a minute, the scenarios, the tour, oncecheck, the console's buttons in a browser, greedy
+# accounts, the benchmark's quick form and a short load test; and the fuzz targets with what the
+# others leave idle.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -47,10 +47,10 @@ on_stack() {
   suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
-# Fuzzing takes what the other lanes leave idle. It counts executions, of which a busy machine makes as many.
-unit_and_fuzz() {
+# The suites on stacks mostly wait, and so fit beside the campaign.
+unit_and_stack() {
   suite unit scripts/go-test.sh unit
-  suite fuzz env FUZZTIME=20000x nice -n 19 scripts/fuzz.sh
+  scripts/with-stack.sh scripts/test-all.sh on-stack
 }
 
 # summary: a line for each suite. It fails unless all have passed.
@@ -100,12 +100,12 @@ interrupt() {
 }
 trap interrupt INT TERM
 
-lane unit_and_fuzz
+lane unit_and_stack
 lane suite integration scripts/go-test.sh integration
-lane scripts/with-stack.sh scripts/test-all.sh on-stack
+lane suite fuzz env FUZZTIME=20000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[1]}"
 lane suite faults env GENERATED=5000 bin/faults # a quarter of what task test:faults generates
-wait "${lanes[2]}"
+wait "${lanes[0]}"
 stacked=$?
 wait "${lanes[@]}"
 summary || exit 1

@@ -98,8 +98,8 @@ func (s *Stack) oncepayOf(name string) string {
 func (s *Stack) build(ctx context.Context, env ...string) error {
 	s.printf("  building, which takes a minute or two the first time\n")
 	return s.step("build", "", func() (string, error) {
-		// go run, unlike go build, takes what it has linked once from its cache, in a tenth of the time
-		// (Go 1.24 release notes). cp -f replaces a program that runs.
+		// go run, unlike go build, keeps what it has linked in its cache (Go 1.24 release notes).
+		// cp -f replaces a program that runs.
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
 		flags := []string{"-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags}
