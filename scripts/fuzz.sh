@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the tree for FUZZTIME (10s, or 20000x executions), one after the other, each in one process. What
+# Runs every fuzz target of the tree for FUZZTIME (10s, or 10000x executions), one after the other, each in one process. What
 # fails is written into testdata/fuzz beside its target: commit it with the correction.
 set -euo pipefail
 cd "$(dirname "$0")/.."

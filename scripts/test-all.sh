@@ -42,15 +42,18 @@ on_stack() {
   suite oncecheck scripts/oncecheck.sh
   suite console scripts/go-test.sh console
   suite security scripts/go-test.sh security
-  suite bench bin/bench -quick # measures nothing: whether it runs
-  # On a stack that has met no faults yet, and beside this one.
-  suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
-# The suites on stacks mostly wait, and so fit beside the campaign.
+# Two lanes, with about the same to do. The suites on a stack mostly wait, and so fit beside the campaign.
 unit_and_stack() {
   suite unit scripts/go-test.sh unit
   scripts/with-stack.sh scripts/test-all.sh on-stack
+}
+integration_and_load() {
+  suite integration scripts/go-test.sh integration
+  suite faults env GENERATED=5000 bin/faults # a quarter of what task test:faults generates
+  suite bench bin/bench -quick               # measures nothing: whether it runs
+  suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
 }
 
 # summary: a line for each suite. It fails unless all have passed.
@@ -101,10 +104,8 @@ interrupt() {
 trap interrupt INT TERM
 
 lane unit_and_stack
-lane suite integration scripts/go-test.sh integration
-lane suite fuzz env FUZZTIME=20000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
-wait "${lanes[1]}"
-lane suite faults env GENERATED=5000 bin/faults # a quarter of what task test:faults generates
+lane integration_and_load
+lane suite fuzz env FUZZTIME=10000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[0]}"
 stacked=$?
 wait "${lanes[@]}"

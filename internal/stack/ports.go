@@ -46,10 +46,14 @@ func (s *Stack) release() {
 	s.held = nil
 }
 
+// Scripts start their stacks at offsets that are multiples of scriptStep. Stacks at testShift more
+// have no port in common with them.
+const scriptStep, testShift = 50, 14
+
 // FreeOffset is a port offset at which no port is taken, for a stack beside others. It holds all of
-// them until release.
+// them until release. No script's stack has one of them.
 func FreeOffset() (offset int, release func()) {
-	of := &Topology{Offset: rand.IntN(maxOffset), Postgres: Standby, Redis: Sentinel, Console: true}
+	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // it waits for no port

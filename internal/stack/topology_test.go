@@ -118,3 +118,18 @@ func TestEdges_AreThoseOfTheFiles(t *testing.T) {
 		require.Equal(t, times, strings.Count(file, stack.Via(e.from, e.to)), "%s", e)
 	}
 }
+
+// TestFreeOffset_LeavesThePortsOfScripts compares every two ports of a stack with everything.
+func TestFreeOffset_LeavesThePortsOfScripts(t *testing.T) {
+	t.Parallel()
+	full := &Topology{Postgres: Standby, Redis: Sentinel, Console: true}
+	var ports []int
+	for _, name := range full.Services() {
+		ports = append(ports, full.Ports(name)...)
+	}
+	for _, script := range ports {
+		for _, test := range ports {
+			require.NotZero(t, (test+testShift-script)%scriptStep, "%d at a shifted offset is %d at another", test, script)
+		}
+	}
+}
