@@ -59,13 +59,13 @@ type Order struct {
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	s := &Shop{API: NewAPI(cfg.BaseURL, cfg.APIKey, setUp), Opened: time.Now(), Run: cfg.Name + "-" + uuid.NewString()[:8],
 		Customers: make([]string, cfg.Customers), cfg: cfg}
-	err := Each(ctx, cfg.SKUs, func(ctx context.Context, i int) error {
+	err := Each(ctx, cfg.SKUs, AtOnce, func(ctx context.Context, i int) error {
 		return s.Product(ctx, s.SKU(i), "Bench", s.Price(i), OpeningStock)
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = Each(ctx, cfg.Customers, func(ctx context.Context, i int) (err error) {
+	err = Each(ctx, cfg.Customers, AtOnce, func(ctx context.Context, i int) (err error) {
 		s.Customers[i], err = s.Customer(ctx, fmt.Sprintf("%s-customer-%d", s.Run, i), cfg.TopUps...)
 		return err
 	})
@@ -79,17 +79,17 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 // Place places orders, by a client that retries.
 func (s *Shop) Place(ctx context.Context, n int) ([]Order, error) {
 	orders := make([]Order, n)
-	return orders, Each(ctx, n, func(ctx context.Context, i int) (err error) {
+	return orders, Each(ctx, n, AtOnce, func(ctx context.Context, i int) (err error) {
 		orders[i] = s.NewOrder()
 		orders[i].ID, err = s.Post(ctx, "/orders", orders[i].Key, orders[i].Body)
 		return err
 	})
 }
 
-// Each does something n times, [AtOnce] at a time, and returns the first error.
-func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// Each does something n times, so many at a time, and returns the first error.
+func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(AtOnce)
+	group.SetLimit(atOnce)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}

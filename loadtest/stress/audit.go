@@ -81,7 +81,7 @@ func (l *load) asked() map[string]*resource {
 func (l *load) readBack(ctx context.Context) error {
 	want := l.asked()
 	paths := slices.Collect(maps.Keys(want))
-	return shop.Each(ctx, len(paths), func(ctx context.Context, i int) error {
+	return shop.Each(ctx, len(paths), shop.AtOnce, func(ctx context.Context, i int) error {
 		var shown resource
 		if err := l.shop.Get(ctx, paths[i], &shown); err != nil && !errors.Is(err, shop.ErrNotFound) {
 			return err

@@ -21,11 +21,11 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepay/oncepay/api"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -56,22 +56,18 @@ func Run(ctx context.Context, cfg Config) (found []books.Violation, err error) {
 		return nil, fmt.Errorf("read openapi.yaml: %w", err)
 	}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for n := range cfg.Requests {
-		group.Go(func() error {
-			g := generator{routes: routes, cfg: cfg, number: n, random: rand.New(rand.NewPCG(cfg.Seed, uint64(n)))}
-			r := g.request()
-			if status, wrong := g.exchange(ctx, r); wrong != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				found = append(found, books.Broken(verify.AnswersConform, "%s: %d to %.200q %.80q: %s",
-					r.endpoint, status, r.head, r.body, wrong))
-			}
-			return ctx.Err()
-		})
-	}
-	return found, group.Wait()
+	err = shop.Each(ctx, cfg.Requests, atOnce, func(ctx context.Context, n int) error {
+		g := generator{routes: routes, cfg: cfg, number: n, random: rand.New(rand.NewPCG(cfg.Seed, uint64(n)))}
+		r := g.request()
+		if status, wrong := g.exchange(ctx, r); wrong != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, books.Broken(verify.AnswersConform, "%s: %d to %.200q %.80q: %s",
+				r.endpoint, status, r.head, r.body, wrong))
+		}
+		return ctx.Err()
+	})
+	return found, err
 }
 
 // readRoutes reads the operations of openapi.yaml.
