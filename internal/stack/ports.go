@@ -46,12 +46,12 @@ func (s *Stack) release() {
 	s.held = nil
 }
 
-// Scripts start their stacks at offsets that are multiples of scriptStep. Stacks at testShift more
-// have no port in common with them.
+// Scripts start their stacks at offsets that are multiples of scriptStep. A stack whose offset is
+// testShift above a multiple has no port in common with them.
 const scriptStep, testShift = 50, 14
 
 // FreeOffset is a port offset at which no port is taken, for a stack beside others. It holds all of
-// them until release. No script's stack has one of them.
+// them until release. None of them is a port of a script's stack.
 func FreeOffset() (offset int, release func()) {
 	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}

@@ -86,7 +86,7 @@ func (s *Shop) Place(ctx context.Context, n int) ([]Order, error) {
 	})
 }
 
-// Each does something n times, so many at a time, and returns the first error.
+// Each does something n times, atOnce at a time, and returns the first error.
 func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

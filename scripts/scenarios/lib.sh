@@ -168,8 +168,8 @@ show_answer() {
   pretty "$work/$1.body"
 }
 
-# told NAME: an answer in some words: whether it is a replay, and what it says of the state, which
-# --full shows below.
+# told NAME: an answer in some words: whether it is a replay, and what it says of the state. With
+# --full the body is printed, so the state is left out here.
 told() {
   local words='' wait_for
   [ "$(header "$1" X-Idempotent-Replay)" != true ] || words='replayed, '

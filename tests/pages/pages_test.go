@@ -34,7 +34,7 @@ var (
 	pointer = regexp.MustCompile(`(?:^|[\s"'(])((?:docs/[\w/.-]+|README)\.md)(#[\w-]+)?`)
 	made    = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	pattern = regexp.MustCompile(`NN|SEED|<|…`)       // stands for any name
-	silent  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // what a heading has and its anchor has not
+	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // from a heading, in its anchor
 )
 
 // tree is the repository: its text files by their paths, and its pages.
@@ -269,7 +269,7 @@ func (r tree) requireSection(t *testing.T, source, page, anchor string) {
 
 // slug is the anchor that GitHub makes of a heading.
 func slug(title string) string {
-	return strings.ReplaceAll(silent.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }
 
 // prose is a page without its blocks of code.

@@ -31,8 +31,8 @@ import (
 const (
 	// answerTimeout is longer than any route may take.
 	answerTimeout = 30 * time.Second
-	// atOnce is how many requests are under way at a time. Two of a thousand are answered after ten
-	// seconds, since their bodies never end, and the others shall not wait for them.
+	// atOnce is how many requests are under way at a time. Two of a thousand have a body that never
+	// ends, and are answered after ten seconds: the others must not wait for them.
 	atOnce = 48
 	// basePath is where the API's paths begin.
 	basePath = "/v1"
