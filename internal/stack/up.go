@@ -98,20 +98,12 @@ func (s *Stack) oncepayOf(name string) string {
 func (s *Stack) build(ctx context.Context, env ...string) error {
 	s.printf("  building, which takes a minute or two the first time\n")
 	return s.step("build", "", func() (string, error) {
-		// go run, unlike go build, keeps what it has linked (Go 1.24 release notes). Here it runs
-		// cp with the program as its first argument; -f replaces a program that runs.
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
-		flags := []string{"run", "-exec=cp -f", "-buildvcs=false", "-ldflags=-s -w", "-tags=" + s.options.BuildTags}
-		err := os.MkdirAll(s.binDir(), 0o755)
-		for _, program := range []string{Oncepay, "pspsim", "stack"} {
-			if err != nil {
-				break
-			}
-			cmd := exec.CommandContext(ctx, "go", append(flags, "./cmd/"+program, s.Program(program))...)
-			cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
-			_, err = output(cmd)
-		}
+		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags="+s.options.BuildTags,
+			"-o", s.binDir()+"/", "./cmd/oncepay", "./cmd/pspsim", "./cmd/stack")
+		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
+		_, err := output(cmd)
 		return "oncepay, pspsim, stack", err
 	})
 }
