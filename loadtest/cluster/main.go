@@ -152,9 +152,7 @@ func (t *trial) take(ctx context.Context, s step) error {
 
 // judge has clients finish their requests, and then compares what they saw with the books.
 func (t *trial) judge(ctx context.Context) error {
-	finishing, cancel := context.WithTimeout(ctx, finishTimeout)
-	defer cancel()
-	t.clients.Finish(finishing, true)
+	t.clients.Finish(ctx, finishTimeout, true)
 	held, err := t.reader.Await(ctx, booksTimeout, func(b books.Books) bool { return len(books.Unfinished(b)) == 0 && b.Consumed() })
 	if err != nil {
 		return err

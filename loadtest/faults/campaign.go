@@ -111,7 +111,7 @@ func (c *campaign) run(ctx context.Context) error {
 		return err
 	}
 	c.enter("clients finish their requests")
-	c.finish(ctx, false)
+	c.clients.Finish(ctx, c.cfg.Patience, false)
 	ctx, cancel := context.WithTimeout(ctx, verdictTime)
 	defer cancel()
 	c.enter("quiet")
@@ -120,7 +120,7 @@ func (c *campaign) run(ctx context.Context) error {
 		return err
 	}
 	c.enter("clients that had left come back")
-	c.finish(ctx, true)
+	c.clients.Finish(ctx, c.cfg.Patience, true)
 	c.enter("verifying")
 	if err := c.verify(ctx); err != nil {
 		return err
@@ -145,14 +145,6 @@ func (c *campaign) load(ctx context.Context) error {
 	<-shopped
 	c.Duration = c.elapsed()
 	return errors.Join(err, ctx.Err())
-}
-
-// finish retries the requests whose end no client knows; those of clients that left only with
-// everything.
-func (c *campaign) finish(ctx context.Context, everything bool) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Patience)
-	defer cancel()
-	c.clients.Finish(ctx, everything)
 }
 
 func (c *campaign) enter(phase string) { c.phase.Store(phase) }

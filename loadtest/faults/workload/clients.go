@@ -7,11 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -63,22 +62,24 @@ func (c *Clients) Run(ctx context.Context) {
 	c.later.Wait()
 }
 
-// Finish retries the requests that are not decided, until all are or ctx ends. What a client left
-// is for the system to finish; only with everything are those keys retried, too.
-func (c *Clients) Finish(ctx context.Context, everything bool) {
-	for {
+// Finish retries the requests that are not decided, until all are, the time for that is over, or
+// ctx ends. What a client left is for the system to finish; only with everything are those keys
+// retried, too.
+func (c *Clients) Finish(ctx context.Context, within time.Duration, everything bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for ctx.Err() == nil {
 		undecided := c.open.list(everything)
-		if len(undecided) == 0 || ctx.Err() != nil {
+		if len(undecided) == 0 {
 			return
 		}
-		var group errgroup.Group
-		group.SetLimit(finishers)
-		for _, r := range undecided {
+		_ = shop.Each(ctx, len(undecided), finishers, func(ctx context.Context, i int) error {
+			r := undecided[i]
 			r.Via, r.Purpose, r.Leaves = nginx, journal.Finishing, false
 			r.Patience = max(r.Patience, answerTimeout) // whoever hung up had less
-			group.Go(func() error { c.call(ctx, r); return nil })
-		}
-		_ = group.Wait() // they return none
+			c.call(ctx, r)
+			return nil
+		})
 	}
 }
 

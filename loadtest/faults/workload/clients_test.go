@@ -116,7 +116,7 @@ func TestHangUp_DoesNotWait(t *testing.T) {
 	require.Empty(t, c.open.list(false), "no client sends it again")
 	require.Len(t, c.open.list(true), 1, "but in the end, to know")
 	close(served)
-	c.Finish(t.Context(), true)
+	c.Finish(t.Context(), time.Minute, true)
 	require.Len(t, wire.Journal.Attempts(), 2, "with everybody's patience")
 }
 
@@ -243,10 +243,10 @@ func TestClients_FinishWhatIsOpen(t *testing.T) {
 	down = false
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c.Finish(ctx, false)
+	c.Finish(ctx, time.Minute, false)
 	require.Empty(t, c.open.list(false))
 	require.Equal(t, []Request{left}, c.open.list(true), "what its client walked away from is not sent again")
-	c.Finish(ctx, true)
+	c.Finish(ctx, time.Minute, true)
 	require.Empty(t, c.open.list(true))
 	require.NoError(t, ctx.Err())
 	last := wire.Journal.Attempts()[len(wire.Journal.Attempts())-1]
