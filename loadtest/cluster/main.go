@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -55,16 +55,16 @@ func main() {
 
 func run(ctx context.Context, all bool) error {
 	url := os.Getenv("BASE_URL")
-	shop, err := workload.OpenShop(ctx, url, []string{"sk_test_demo"})
+	opened, err := workload.OpenShop(ctx, url, []string{"sk_test_demo"})
 	if err != nil {
 		return err
 	}
 	// One address for all: the Service chooses the replica.
 	wire := workload.NewWire(map[string]string{"nginx": url, "api-1": url, "api-2": url}, journal.NewWriter(io.Discard))
 	defer wire.Close()
-	t := &trial{wire: wire, clients: workload.NewClients(wire, shop, 1, 1), reader: books.Reader{
+	t := &trial{wire: wire, clients: workload.NewClients(wire, opened, 1, 1), reader: books.Reader{
 		DatabaseURL: os.Getenv("DATABASE_URL"), RedisAddr: os.Getenv("REDIS_ADDR"), ProviderURL: os.Getenv("PSP_URL"),
-		APIKeys: shop.Accounts, Opening: shop.Opening,
+		APIKeys: opened.Accounts, Opening: opened.Opening,
 	}}
 	if err := t.load(ctx, all); err != nil {
 		return err
@@ -104,11 +104,7 @@ type trial struct {
 
 // load takes the steps while clients shop, and shows what they noticed of each.
 func (t *trial) load(ctx context.Context, all bool) error {
-	shopping, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer stop()
-	group.Go(func() { t.clients.Steady(shopping, rate) })
+	defer shop.Beside(ctx, func(ctx context.Context) { t.clients.Steady(ctx, rate) })()
 	_ = wait.Pause(ctx, settle)
 	fmt.Print(header)
 	for i, s := range steps {
@@ -127,12 +123,8 @@ func (t *trial) load(ctx context.Context, all bool) error {
 
 // take takes a step, and waits until the cluster is whole again.
 func (t *trial) take(ctx context.Context, s step) error {
-	more, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer stop()
 	if s.extra > 0 {
-		group.Go(func() { t.clients.Steady(more, s.extra) })
+		defer shop.Beside(ctx, func(ctx context.Context) { t.clients.Steady(ctx, s.extra) })()
 	}
 	pod := "" // that has answered last
 	for _, a := range t.wire.Journal.Attempts() {

@@ -22,6 +22,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/witness"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
 	"github.com/oncepay/oncepay/loadtest/report"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 const (
@@ -131,18 +132,13 @@ func (c *campaign) run(ctx context.Context) error {
 
 // load has clients shop while faults run.
 func (c *campaign) load(ctx context.Context) error {
-	shopping, stopShopping := context.WithCancel(ctx)
-	defer stopShopping()
-	shopped := make(chan struct{})
-	go func() { defer close(shopped); c.clients.Run(shopping) }()
-
+	stopShopping := shop.Beside(ctx, c.clients.Run)
 	c.enter("warm-up")
 	_ = wait.Pause(ctx, warmUp)
 	c.baseline = c.measure(ctx)
 	err := c.runFaults(ctx)
-	stopShopping()
 	c.enter("last answers")
-	<-shopped
+	stopShopping()
 	c.Duration = c.elapsed()
 	return errors.Join(err, ctx.Err())
 }

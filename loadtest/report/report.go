@@ -11,12 +11,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 // Page is one self-contained HTML page about a run.
@@ -91,14 +91,11 @@ func (p Page) Write(path string) error {
 // Progress prints the line again and again, until it is stopped. The line is asked for in a
 // goroutine of its own.
 func Progress(out io.Writer, line func() string) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var printing sync.WaitGroup
-	printing.Go(func() {
+	return shop.Beside(context.Background(), func(ctx context.Context) {
 		for wait.Pause(ctx, 5*time.Second) == nil {
 			fmt.Fprintln(out, line())
 		}
 	})
-	return func() { cancel(); printing.Wait() }
 }
 
 // Seconds are what people read.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +95,14 @@ func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int
 		group.Go(func() error { return do(ctx, i) })
 	}
 	return group.Wait()
+}
+
+// Beside does something beside its caller, until it is told to stop, which waits for its end.
+func Beside(ctx context.Context, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var doing sync.WaitGroup
+	doing.Go(func() { do(ctx) })
+	return func() { cancel(); doing.Wait() }
 }
 
 // SKU names a product of this run; after the last comes the first.

@@ -2,11 +2,11 @@ package fault
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/faults/workload"
+	"github.com/oncepay/oncepay/loadtest/shop"
 )
 
 var clientKinds = each([]Kind{
@@ -50,16 +50,13 @@ const (
 // gathering has more clients send requests while it lasts, and counts these.
 func gathering(size int, gather func(c *workload.Clients, ctx context.Context, size int) int) draw {
 	return func(s *Scheduler, r *Run) {
-		var group sync.WaitGroup
 		stop := func() {}
 		r.inject = func(ctx context.Context) error {
-			ctx, stop = context.WithCancel(ctx) //nolint:gosec // heal calls stop
-			group.Go(func() { r.Hits += gather(s.Clients, ctx, size) })
+			stop = shop.Beside(ctx, func(ctx context.Context) { r.Hits += gather(s.Clients, ctx, size) })
 			return nil
 		}
 		r.heal = func(context.Context) error {
 			stop()
-			group.Wait()
 			return nil
 		}
 	}
