@@ -51,9 +51,9 @@ func newToxiproxy(log io.Writer) *toxiproxy.ApiServer {
 func (s *Stack) faults() *remote.Client { return remote.NewClient(s.Addr(Proxy)) }
 
 // inflict does something to a connection: partition, slow (by a delay such as 100ms) or cut (after
-// so many bytes of answers, wherever in an answer that is). Doing it again replaces what was done.
-// Each is made of toxics (Toxiproxy's README, "Toxic fields").
-func inflict(proxy *remote.Proxy, fault, parameter string) error {
+// so many bytes of answers, wherever in an answer that is). Doing it again replaces what was done,
+// and heal takes it back. Each is made of toxics (Toxiproxy's README, "Toxic fields").
+func inflict(proxy *remote.Proxy, fault, parameter string) (err error) {
 	add := func(name, kind, stream string, attributes remote.Attributes) error {
 		for _, toxic := range proxy.ActiveToxics {
 			if toxic.Type == kind && toxic.Stream == stream && toxic.Name != name {
@@ -67,6 +67,11 @@ func inflict(proxy *remote.Proxy, fault, parameter string) error {
 		return err
 	}
 	switch fault {
+	case "heal": // connections that lived through a cut have lost bytes, so Toxiproxy closes them
+		for _, toxic := range proxy.ActiveToxics {
+			err = errors.Join(err, proxy.RemoveToxic(toxic.Name))
+		}
+		return err
 	case "partition": // a timeout of 0 swallows for as long as the toxic is there
 		swallow := remote.Attributes{"timeout": 0}
 		return errors.Join(add("partition", "timeout", "upstream", swallow),
@@ -85,15 +90,6 @@ func inflict(proxy *remote.Proxy, fault, parameter string) error {
 		return add("cut-"+parameter, "limit_data", "downstream", remote.Attributes{"bytes": bytes})
 	}
 	return fmt.Errorf("unknown fault %q", fault)
-}
-
-// heal removes whatever was done to a connection. Connections that lived through a cut have lost
-// bytes, so Toxiproxy closes them.
-func heal(proxy *remote.Proxy) (err error) {
-	for _, toxic := range proxy.ActiveToxics {
-		err = errors.Join(err, proxy.RemoveToxic(toxic.Name))
-	}
-	return err
 }
 
 // inForce lists what is being done to connections, such as "api-1 → redis: slow-100ms".

@@ -112,8 +112,8 @@ func TestPartition_SwallowsAndHealingResets(t *testing.T) {
 	_, err = fresh.echo("lost\n", silence)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new one is not refused")
 
-	require.NoError(t, heal(b.proxy(t)))
-	require.NoError(t, heal(b.proxy(t)), "healing twice is fine")
+	require.NoError(t, inflict(b.proxy(t), "heal", ""))
+	require.NoError(t, inflict(b.proxy(t), "heal", ""), "healing twice is fine")
 	for _, c := range []client{old, fresh} {
 		require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 		// Nothing is sent: Toxiproxy leaks a goroutine for a connection that sends while it is

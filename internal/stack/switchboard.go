@@ -103,11 +103,7 @@ func (s *Stack) onEdges(ctx context.Context, verb string, args []string) error {
 	found, err := s.findEdges(args[0], args[1])
 	for _, e := range found {
 		proxy, failed := s.faults().Proxy(e.name())
-		switch {
-		case failed != nil:
-		case verb == "heal":
-			failed = heal(proxy)
-		default:
+		if failed == nil {
 			failed = inflict(proxy, verb, parameter)
 		}
 		err = errors.Join(err, failed)
