@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -214,15 +213,12 @@ func (d *composeDriver) down(ctx context.Context) error {
 var stopSeconds = strconv.Itoa(int(stopGrace.Seconds()))
 
 // dockerVerbs are what docker calls the switchboard's verbs, and the states to which they lead.
-var dockerVerbs = map[string]struct {
-	command []string
-	to      string
-}{
-	"start":  {[]string{"start"}, running},
-	"stop":   {[]string{"stop", "-t", stopSeconds}, stopped},
-	"kill":   {[]string{"kill"}, stopped},
-	"pause":  {[]string{"pause"}, paused},
-	"resume": {[]string{"unpause"}, running},
+var dockerVerbs = map[string]struct{ command, to string }{
+	"start":  {"start", running},
+	"stop":   {"stop -t " + stopSeconds, stopped},
+	"kill":   {"kill", stopped},
+	"pause":  {"pause", paused},
+	"resume": {"unpause", running},
 }
 
 func (d *composeDriver) control(ctx context.Context, verb, name string) error {
@@ -232,7 +228,7 @@ func (d *composeDriver) control(ctx context.Context, verb, name string) error {
 	}
 	all, err := d.conditions(ctx)
 	if err == nil && all[name].State != v.to {
-		_, err = docker(ctx, append(slices.Clone(v.command), all[name].ID)...)
+		_, err = docker(ctx, append(strings.Fields(v.command), all[name].ID)...)
 	}
 	return err
 }
