@@ -3,7 +3,6 @@ package testenv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,11 +41,7 @@ func startProcess(ctx context.Context, kind kind, cfg localserver.Config) (*Serv
 // makeDir makes a temporary directory, which a later run removes if this one is killed.
 func makeDir() (string, error) {
 	sweep()
-	dir, err := os.MkdirTemp("", owner()+"-")
-	if err != nil {
-		return "", fmt.Errorf("make a directory: %w", err)
-	}
-	return dir, nil
+	return os.MkdirTemp("", owner()+"-")
 }
 
 // sweep removes the directories of test binaries that were killed, once per binary.
