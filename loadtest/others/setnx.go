@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -90,9 +91,7 @@ func (s setNX) run(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 }
 
 func send(w http.ResponseWriter, a keptAnswer) {
-	for name, values := range a.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), a.Header)
 	w.WriteHeader(a.Status)
 	_, _ = w.Write([]byte(a.Body)) // the client may be gone
 }
