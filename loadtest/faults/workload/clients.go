@@ -37,16 +37,16 @@ type Clients struct {
 	n    int
 	open open
 
-	over    chan struct{} // closed by end, when they shop no more
-	end     func()
+	over    context.Context // ended by end, when they shop no more
+	end     context.CancelFunc
 	later   sync.WaitGroup // what is sent again
 	passers atomic.Int64   // actions of clients that come for one thing, so far
 }
 
 // NewClients makes n clients, whose choices follow from the seed.
 func NewClients(wire *Wire, shop *Shop, seed uint64, n int) *Clients {
-	over := make(chan struct{})
-	return &Clients{wire: wire, shop: shop, seed: seed, n: n, over: over, end: sync.OnceFunc(func() { close(over) })}
+	over, end := context.WithCancel(context.Background())
+	return &Clients{wire: wire, shop: shop, seed: seed, n: n, over: over, end: end}
 }
 
 // Run shops until ctx ends, and returns when every client has its last answer.
@@ -161,10 +161,7 @@ func (a *action) repeat(ctx context.Context, r Request) {
 		return
 	}
 	a.later.Go(func() {
-		select {
-		case <-time.After(soonestAgain + rand.N(latestAgain)):
-		case <-a.over:
-		}
+		_ = wait.Pause(a.over, soonestAgain+rand.N(latestAgain)) // or less, when it is over
 		r.Via, r.Purpose, r.Prefer = "", journal.Again, preference()
 		a.call(ctx, r)
 	})
