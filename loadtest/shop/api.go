@@ -70,12 +70,10 @@ func (a API) Product(ctx context.Context, sku, name string, price, stock int64) 
 }
 
 // Customer creates a customer and puts money, in minor units, into the wallet.
-func (a API) Customer(ctx context.Context, name string, topUps ...int64) (id string, err error) {
+func (a API) Customer(ctx context.Context, name string, money int64) (id string, err error) {
 	id, err = a.Post(ctx, "/customers", name, Encode(client.CustomerCreate{Name: name, Email: name + "@example.com"}))
-	for n, amount := range topUps {
-		if err == nil {
-			_, err = a.Post(ctx, "/customers/"+id+"/top-ups", fmt.Sprintf("%s-top-up-%d", name, n), Encode(client.TopUpCreate{Amount: Dollars(amount)}))
-		}
+	if err == nil && money > 0 {
+		_, err = a.Post(ctx, "/customers/"+id+"/top-ups", name+"-top-up", Encode(client.TopUpCreate{Amount: Dollars(money)}))
 	}
 	return id, err
 }

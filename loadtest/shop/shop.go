@@ -31,8 +31,8 @@ type Config struct {
 	Name      string // of the load: all that it makes begins with it
 	SKUs      int
 	Customers int
-	TopUps    []int64 // of each customer, in minor units
-	Orders    int     // placed before, to be repeated, looked up and paid
+	TopUp     int64 // of each customer, in minor units
+	Orders    int   // placed before, to be repeated, looked up and paid
 }
 
 // Shop is what belongs to one run alone. It is safe for concurrent use.
@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 		return nil, err
 	}
 	err = Each(ctx, cfg.Customers, AtOnce, func(ctx context.Context, i int) (err error) {
-		s.Customers[i], err = s.Customer(ctx, fmt.Sprintf("%s-customer-%d", s.Run, i), cfg.TopUps...)
+		s.Customers[i], err = s.Customer(ctx, fmt.Sprintf("%s-customer-%d", s.Run, i), cfg.TopUp)
 		return err
 	})
 	if err != nil {

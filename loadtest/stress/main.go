@@ -77,7 +77,7 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		return errors.New("RATE and DURATION must be above zero")
 	}
 	s, err := shop.Open(ctx, shop.Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Name: "stress",
-		SKUs: productCount, Customers: customerCount, TopUps: []int64{topUp}})
+		SKUs: productCount, Customers: customerCount, TopUp: topUp})
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
