@@ -18,6 +18,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -101,7 +102,9 @@ func (d *docker) start(ctx context.Context, kind kind, cfg localserver.Config) (
 	}
 	s := &Server{remove: func() error { return d.remove(c.GetContainerID()) }}
 	if s.Addr, err = c.PortEndpoint(ctx, kind.port, ""); err == nil {
-		err = await(ctx, func(ctx context.Context) error { return kind.Probe(ctx, s.Addr) })
+		err = wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
+			return kind.Probe(ctx, s.Addr)
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reach a container of %s: %w", image, err), s.remove())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/localserver"
+	"github.com/oncepay/oncepay/internal/wait"
 )
 
 // redisDatabases is how many databases a shared server has: one for each test of a package, with
@@ -65,7 +66,7 @@ func (s *Server) port() string { return s.Addr[strings.LastIndexByte(s.Addr, ':'
 // as "role:master".
 func (s *Server) awaitLines(command []any, lines ...string) {
 	s.t.Helper()
-	err := await(context.Background(), func(ctx context.Context) error {
+	err := wait.For(context.Background(), localserver.ReadyTimeout, localserver.PollInterval, func(ctx context.Context) error {
 		answer, err := localserver.AskRedis(ctx, s.Addr, command...)
 		for _, line := range lines {
 			if err == nil && !slices.Contains(answer, line) {

@@ -32,7 +32,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-	"github.com/oncepay/oncepay/internal/wait"
 )
 
 const (
@@ -221,11 +220,6 @@ func (s *Server) Resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
 	require.NoErrorf(s.t, s.process.Process.Signal(sig), "testenv: %s to %s", sig, s.Addr)
-}
-
-// await repeats a step until it succeeds.
-func await(ctx context.Context, step func(context.Context) error) error {
-	return wait.For(ctx, localserver.ReadyTimeout, localserver.PollInterval, step)
 }
 
 // do fails the test unless a step succeeds.
