@@ -17,18 +17,15 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-// lookAgain is how often something is looked at until it has come to an end.
+// lookAgain is how often the replicas are asked what they hold, until they have let go of it.
 const lookAgain = 2 * time.Second
 
 // verify reads everything back and applies every rule.
 func (c *campaign) verify(ctx context.Context) error {
 	// Relays back off while Redis is away, and what a dead consumer had read is claimed half a
 	// minute later.
-	err := c.await(ctx, func() (ok bool, err error) {
-		c.books, err = read(ctx, c, books.Reader.Read)
-		return c.books.Consumed(), err
-	})
-	if err != nil {
+	var err error
+	if c.books, err = c.awaitBooks(ctx, books.Books.Consumed); err != nil {
 		return err
 	}
 	if err := c.deliverAgain(ctx); err != nil {
@@ -64,11 +61,10 @@ func (c *campaign) verify(ctx context.Context) error {
 		return err
 	}
 	// nginx keeps idle connections for a minute, each of which is a goroutine at a replica.
-	var leaking []books.Violation
-	err = c.await(ctx, func() (bool, error) {
+	leaking, deadline := leaks(c.baseline, c.measure(ctx)), time.Now().Add(c.cfg.Patience)
+	for len(leaking) > 0 && time.Now().Before(deadline) && wait.Pause(ctx, lookAgain) == nil {
 		leaking = leaks(c.baseline, c.measure(ctx))
-		return len(leaking) == 0, nil
-	})
+	}
 	seen := c.witness.Found()
 	released := releasesOf(seen)
 	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated,
@@ -77,16 +73,7 @@ func (c *campaign) verify(ctx context.Context) error {
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
 		leases(seen, c.Runs), unserved(attempts, released, c.Runs),
 		overloads(attempts, c.books, released, c.Runs), c.recoveries(), leaking, c.inconclusive(attempts))
-	return err
-}
-
-// await looks again until it is done, or patience is over.
-func (c *campaign) await(ctx context.Context, look func() (done bool, err error)) error {
-	for deadline := time.Now().Add(c.cfg.Patience); ; _ = wait.Pause(ctx, lookAgain) {
-		if done, err := look(); done || err != nil || time.Now().After(deadline) {
-			return err
-		}
-	}
+	return nil
 }
 
 // deliverAgain has the provider send the events again that seem to have been acted on twice. One
@@ -132,10 +119,15 @@ func read[T any](ctx context.Context, c *campaign, what func(books.Reader, conte
 // awaitReconciled waits for the reconcilers, and keeps what they have left open. They pause for up
 // to a minute between the questions to a provider that was in trouble.
 func (c *campaign) awaitReconciled(ctx context.Context) error {
-	return c.await(ctx, func() (bool, error) {
-		held, err := read(ctx, c, books.Reader.Read)
-		c.unfinished = books.Unfinished(held)
-		return len(c.unfinished) == 0, err
+	held, err := c.awaitBooks(ctx, func(b books.Books) bool { return len(books.Unfinished(b)) == 0 })
+	c.unfinished = books.Unfinished(held)
+	return err
+}
+
+// awaitBooks reads the books until they are as they should be in the end, or patience is over.
+func (c *campaign) awaitBooks(ctx context.Context, done func(books.Books) bool) (books.Books, error) {
+	return read(ctx, c, func(r books.Reader, ctx context.Context) (books.Books, error) {
+		return r.Await(ctx, c.cfg.Patience, done)
 	})
 }
 
