@@ -34,7 +34,7 @@ status=0
 # linked again. They are named after their folders, so that packages of one name go into two places.
 kept='for place in .task/tests/1/ .task/tests/2/; do
   mkdir -p $place
-  chosen=$(tac <<<"$PACKAGES" | awk -F/ -v n="$(basename $place)" "++seen[\$NF] == n")
+  chosen=$(sort -r <<<"$PACKAGES" | awk -F/ -v n="$(basename $place)" "++seen[\$NF] == n")
   [ -z "$chosen" ] || go test -json -o $place "$@" $chosen || status=1
 done
 exit ${status:-0}'
