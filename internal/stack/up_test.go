@@ -17,6 +17,18 @@ func newStack(t *testing.T, opts Options) *Stack {
 	return s
 }
 
+// Two that hold a port do not exclude each other: only one that listens would.
+func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
+	t.Parallel()
+	given := map[int]bool{}
+	for range 60 {
+		offset, release := FreeOffset()
+		defer release()
+		require.False(t, given[offset], "given to another test, too")
+		given[offset] = true
+	}
+}
+
 // decided is what `up` decides first.
 func (s *Stack) decided(t *testing.T) error {
 	t.Helper()
