@@ -54,14 +54,14 @@ func (s *Stack) release() {
 const scriptStep, testShift = 50, 14
 
 // FreeOffset is a port offset at which no port is taken, for a stack beside others. It holds all of
-// them until release. None of them is a port of a script's stack. Two processes can hold one port as
-// long as neither listens, so a locked file keeps the offset from others that ask.
+// them until release. None of them is a port of a script's stack. Two processes can hold one port
+// as long as neither listens, so a locked file keeps the offset from others that ask.
 func FreeOffset() (offset int, release func()) {
 	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // it waits for no port
-	mark, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("oncepay-port-offset-", s.Offset)))
+	mark, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("oncepay-port-offset-", s.Offset))) //nolint:gosec // it stays empty
 	if err != nil || syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || s.hold(now, s.Services()...) != nil {
 		s.release()
 		_ = mark.Close()

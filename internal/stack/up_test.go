@@ -23,7 +23,7 @@ func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 	given := map[int]bool{}
 	for range 60 {
 		offset, release := FreeOffset()
-		defer release()
+		t.Cleanup(release)
 		require.False(t, given[offset], "given to another test, too")
 		given[offset] = true
 	}
