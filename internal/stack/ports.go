@@ -60,7 +60,7 @@ func FreeOffset() (offset int, release func()) {
 	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}
 	now, cancel := context.WithCancel(context.Background())
-	cancel() // it waits for no port
+	cancel()                                                                                          // it waits for no port
 	mark, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("oncepay-port-offset-", s.Offset))) //nolint:gosec // it stays empty
 	if err != nil || syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || s.hold(now, s.Services()...) != nil {
 		s.release()
