@@ -16,7 +16,6 @@ shift
 # Far above what any package needs; a test that hangs still prints its stacks.
 timeout=10m
 flags=(-race -count=1 -vet=off -ldflags=-w) # the linter vets; without DWARF linking is faster
-export GORACE="atexit_sleep_ms=50 ${GORACE:-}" # not a second: goleak has seen that no goroutine is left to race
 packages=$suite
 if [ "$suite" = quick ]; then flags=() packages=unit; fi
 
@@ -30,16 +29,24 @@ packages=${PACKAGES:-$(scripts/packages.sh "$packages")}
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0
-# kept: go test -json, which keeps its binaries: linking one takes two seconds, and what is up to date is not
-# linked again. They are named after their folders, so that packages of one name go into two places.
-kept='for place in .task/tests/1/ .task/tests/2/; do
-  mkdir -p $place
-  chosen=$(sort -r <<<"$PACKAGES" | awk -F/ -v n="$(basename $place)" "++seen[\$NF] == n")
-  [ -z "$chosen" ] || go test -json -o $place "$@" $chosen || status=1
-done
-exit ${status:-0}'
-PACKAGES=$packages go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --jsonfile "$events" \
-  --raw-command -- bash -c "$kept" kept "${flags[@]}" -timeout="$timeout" "$@" || status=$?
+# json_tests FLAG…: go test -json of the packages. It keeps the test binaries, because linking one takes two CPU
+# seconds; go links a kept one again only if it is out of date. A suite has its own folders, because another one may
+# run at the same time. A binary is named after the last element of its path: the second package with a name goes into a
+# second folder.
+json_tests() {
+  local round chosen status=0
+  for ((round = 1; ; round++)); do
+    chosen=$(sort -r <<<"$packages" | awk -F/ -v round=$round '++seen[$NF] == round')
+    [ -n "$chosen" ] || return $status
+    mkdir -p ".task/tests/$suite/$round"
+    # shellcheck disable=SC2086 # one word per package
+    go test -json -o ".task/tests/$suite/$round/" "$@" $chosen || status=1
+  done
+}
+export -f json_tests
+export packages suite
+go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --jsonfile "$events" \
+  --raw-command -- bash -c 'json_tests "$@"' json_tests "${flags[@]}" -timeout="$timeout" "$@" || status=$?
 
 # Failpoints exist only in a build of their own.
 if [ "$suite" = integration ]; then

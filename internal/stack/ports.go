@@ -53,19 +53,23 @@ func (s *Stack) release() {
 // testShift above a multiple has no port in common with them.
 const scriptStep, testShift = 50, 14
 
-// FreeOffset is a port offset at which no port is taken, for a stack beside others. It holds all of
-// them until release. None of them is a port of a script's stack. Two processes can hold one port
-// as long as neither listens, so a locked file keeps the offset from others that ask.
+// FreeOffset is a port offset at which no port is taken, for a test's stack beside others. It holds
+// all of them until release. None of them is a port of a script's stack. Holding a port does not
+// keep others from holding it, so a lock on a file keeps the offset from other tests. It panics if
+// it cannot make the file.
 func FreeOffset() (offset int, release func()) {
 	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()                                                                                          // it waits for no port
 	mark, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("oncepay-port-offset-", s.Offset))) //nolint:gosec // it stays empty
-	if err != nil || syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || s.hold(now, s.Services()...) != nil {
-		s.release()
-		_ = mark.Close()
+	if err != nil {
+		panic(err)
+	}
+	release = func() { s.release(); _ = mark.Close() }
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // it waits for no port
+	if syscall.Flock(int(mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || s.hold(now, s.Services()...) != nil {
+		release()
 		return FreeOffset()
 	}
-	return s.Offset, func() { s.release(); _ = mark.Close() }
+	return s.Offset, release
 }

@@ -17,15 +17,15 @@ func newStack(t *testing.T, opts Options) *Stack {
 	return s
 }
 
-// Two that hold a port do not exclude each other: only one that listens would.
+// Holding a port does not keep another test from holding it: only a socket that listens does.
 func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 	t.Parallel()
-	given := map[int]bool{}
+	returned := map[int]bool{}
 	for range 60 {
 		offset, release := FreeOffset()
 		t.Cleanup(release)
-		require.False(t, given[offset], "given to another test, too")
-		given[offset] = true
+		require.False(t, returned[offset], "it was returned before, and is not released")
+		returned[offset] = true
 	}
 }
 

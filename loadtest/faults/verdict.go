@@ -17,7 +17,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-// lookAgain is how often the replicas are asked what they hold, until they have let go of it.
+// lookAgain is the pause between two readings of the replicas' metrics.
 const lookAgain = 2 * time.Second
 
 // verify reads everything back and applies every rule.

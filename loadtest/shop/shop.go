@@ -97,7 +97,7 @@ func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int
 	return group.Wait()
 }
 
-// Beside does something beside its caller, until it is told to stop, which waits for its end.
+// Beside runs do in a goroutine. stop cancels its context, and waits until it has returned.
 func Beside(ctx context.Context, do func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var doing sync.WaitGroup

@@ -37,7 +37,7 @@ type Clients struct {
 	n    int
 	open open
 
-	over    context.Context // ended by end, when they shop no more
+	over    context.Context // ends by end, when they stop shopping
 	end     context.CancelFunc
 	later   sync.WaitGroup // what is sent again
 	passers atomic.Int64   // actions of clients that come for one thing, so far
@@ -161,7 +161,7 @@ func (a *action) repeat(ctx context.Context, r Request) {
 		return
 	}
 	a.later.Go(func() {
-		_ = wait.Pause(a.over, soonestAgain+rand.N(latestAgain)) // or less, when it is over
+		_ = wait.Pause(a.over, soonestAgain+rand.N(latestAgain)) // shorter if they stop shopping
 		r.Via, r.Purpose, r.Prefer = "", journal.Again, preference()
 		a.call(ctx, r)
 	})
