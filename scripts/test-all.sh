@@ -105,7 +105,7 @@ trap interrupt INT TERM
 
 lane unit_and_stack
 lane integration_and_load
-lane suite fuzz env FUZZTIME=10000x nice -n 19 scripts/fuzz.sh # executions, of which a busy machine makes as many
+lane suite fuzz env FUZZTIME=10000x nice -n 10 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[0]}"
 stacked=$?
 wait "${lanes[@]}"
