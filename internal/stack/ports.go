@@ -50,15 +50,16 @@ func (s *Stack) release() {
 }
 
 // Scripts start their stacks at offsets that are multiples of scriptStep. A stack whose offset is
-// testShift above a multiple has no port in common with them.
-const scriptStep, testShift = 50, 14
+// testShift above a multiple has no port in common with them. From unlent on, no port is one that
+// Linux lends to clients by default (32768 to 60999).
+const scriptStep, testShift, unlent = 50, 14, 5600
 
 // FreeOffset is a port offset at which no port is taken, for a test's stack beside others. It holds
 // all of them until release. None of them is a port of a script's stack. Holding a port does not
 // keep others from holding it, so a lock on a file keeps the offset from other tests. It panics if
 // it cannot make the file.
 func FreeOffset() (offset int, release func()) {
-	of := &Topology{Offset: rand.IntN(maxOffset/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
+	of := &Topology{Offset: unlent + rand.IntN((maxOffset-unlent)/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}
 	mark, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("oncepay-port-offset-", s.Offset))) //nolint:gosec // it stays empty
 	if err != nil {

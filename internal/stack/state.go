@@ -85,7 +85,7 @@ func (s *Stack) PID(name string) int { return s.known(name).Process.PID }
 // makes the stack's folder, and refuses one that is another's: `down` removes it with all that is
 // in it.
 func (s *Stack) locked(ctx context.Context, do func() error) error {
-	folder, err := s.lock(ctx)
+	folder, err := s.lock(ctx, s.Dir)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", s.Dir, err)
 	}
@@ -112,15 +112,15 @@ func (s *Stack) whileUp(ctx context.Context, do func() error) error {
 	})
 }
 
-// lock waits until no other command works on the folder. If it takes longer than a moment, it says
-// so. A `down` may remove the folder meanwhile.
-func (s *Stack) lock(ctx context.Context) (*os.File, error) {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+// lock makes the folder and waits until no other command works on it. If it takes longer than a
+// moment, it says so. A `down` may remove the folder meanwhile.
+func (s *Stack) lock(ctx context.Context, dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	folder, err := os.Open(s.Dir)
+	folder, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s.lock(ctx)
+		return s.lock(ctx, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -136,9 +136,9 @@ func (s *Stack) lock(ctx context.Context) (*os.File, error) {
 		return nil, errors.Join(err, folder.Close())
 	}
 	locked, _ := folder.Stat()
-	if there, _ := os.Stat(s.Dir); !os.SameFile(locked, there) {
+	if there, _ := os.Stat(dir); !os.SameFile(locked, there) {
 		_ = folder.Close()
-		return s.lock(ctx)
+		return s.lock(ctx, dir)
 	}
 	return folder, nil
 }

@@ -38,7 +38,7 @@ func TestLock_AllowsOneCommandAtATime(t *testing.T) {
 	var commands sync.WaitGroup
 	for i := range 8 {
 		commands.Go(func() {
-			folder, err := s.lock(testContext(t))
+			folder, err := s.lock(testContext(t), s.Dir)
 			if err != nil {
 				t.Error(err)
 				return
@@ -74,10 +74,10 @@ func TestLock_WaiterLearnsThatItWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	out := &canceler{cancel: cancel}
 	s := &Stack{Dir: filepath.Join(t.TempDir(), "stack"), options: Options{Out: out}}
-	folder, err := s.lock(ctx)
+	folder, err := s.lock(ctx, s.Dir)
 	require.NoError(t, err)
 	defer func() { _ = folder.Close() }()
-	_, err = s.lock(ctx)
+	_, err = s.lock(ctx, s.Dir)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "waiting for another stack command …\n", out.text)
 }

@@ -21,7 +21,7 @@ func newStack(t *testing.T, opts Options) *Stack {
 func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 	t.Parallel()
 	returned := map[int]bool{}
-	for range 60 {
+	for range 40 {
 		offset, release := FreeOffset()
 		t.Cleanup(release)
 		require.False(t, returned[offset], "it was returned before, and is not released")

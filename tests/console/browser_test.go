@@ -89,8 +89,9 @@ func (b browser) open(t *testing.T, url string, as screen) *page {
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: as.width, Height: as.height, DeviceScaleFactor: 1})
 	require.NoError(t, err)
-	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	// Without the moving arrows: drawing them takes a processor, and no test looks at them.
+	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 	require.NoError(t, err)
 	p.do(chromedp.Navigate(url), "open "+url)
 	return p
