@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs every suite: the Go tests with the race detector; then, on stacks of two replicas, a fault
-# campaign of a minute, the scenarios, the tour, oncecheck, the console's buttons in a browser, greedy
-# accounts, the benchmark's quick form and a short load test; and the fuzz targets with what the
-# others leave idle.
+# Runs every suite: the Go tests with the race detector; on stacks of two replicas, the scenarios, the
+# tour, oncecheck, a fault campaign of a minute, the console's buttons in a browser, greedy accounts,
+# the benchmark's quick form and a short load test; and the fuzz targets with what the others leave
+# idle.
 # A suite that fails stops no other suite. Nothing needs to run before, and nothing is left running.
 # shellcheck disable=SC2317 # the lanes are called by name
 set -uo pipefail
@@ -40,20 +40,22 @@ on_stack() {
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
   suite oncecheck scripts/oncecheck.sh
-  suite console scripts/go-test.sh console
-  suite security scripts/go-test.sh security
 }
 
-# Two lanes, with about the same to do. The suites on a stack mostly wait, and so fit beside the campaign.
-unit_and_stack() {
-  suite unit scripts/go-test.sh unit
+# Three lanes of about the same length. The first mostly waits. Its campaign comes late, when there is less beside it.
+stack_and_faults() {
+  local stacked
   scripts/with-stack.sh scripts/test-all.sh on-stack
-}
-integration_and_load() {
-  suite integration scripts/go-test.sh integration
+  stacked=$?
   suite faults env GENERATED=5000 bin/faults # a quarter of what task test:faults generates
-  suite bench bin/bench -quick               # measures nothing: whether it runs
+  return "$stacked"
+}
+unit_and_small() {
+  suite unit scripts/go-test.sh unit
+  suite security scripts/go-test.sh security
+  suite bench bin/bench -quick # measures nothing: whether it runs
   suite stress env STACK_DIR=.stack-stress PORT_OFFSET=6200 STACK_DIRECT=1 scripts/with-stack.sh bin/stress --short
+  suite console scripts/go-test.sh console
 }
 
 # summary: a line for each suite. It fails unless all have passed.
@@ -103,8 +105,9 @@ interrupt() {
 }
 trap interrupt INT TERM
 
-lane unit_and_stack
-lane integration_and_load
+lane stack_and_faults
+lane suite integration scripts/go-test.sh integration
+lane unit_and_small
 lane suite fuzz env FUZZTIME=10000x nice -n 10 scripts/fuzz.sh # executions, of which a busy machine makes as many
 wait "${lanes[0]}"
 stacked=$?

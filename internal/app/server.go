@@ -22,7 +22,7 @@ const (
 	// handlers' own deadlines come first and can say why.
 	writeSlack = 10 * time.Second
 
-	// idleTimeout keeps an unused connection longer than nginx does (60 s, keepalive_timeout of an
+	// idleTimeout keeps an unused connection longer than nginx does (15 s, keepalive_timeout of an
 	// upstream), so that it is nginx that closes it: otherwise nginx would send requests into
 	// connections that we are closing.
 	idleTimeout = 75 * time.Second

@@ -60,7 +60,7 @@ func (c *campaign) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// nginx keeps idle connections for a minute, each of which is a goroutine at a replica.
+	// nginx keeps idle connections for 15 seconds, each of which is a goroutine at a replica.
 	leaking, deadline := leaks(c.baseline, c.measure(ctx)), time.Now().Add(c.cfg.Patience)
 	for len(leaking) > 0 && time.Now().Before(deadline) && wait.Pause(ctx, lookAgain) == nil {
 		leaking = leaks(c.baseline, c.measure(ctx))
