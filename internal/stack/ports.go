@@ -54,10 +54,9 @@ func (s *Stack) release() {
 // Linux lends to clients by default (32768 to 60999).
 const scriptStep, testShift, unlent = 50, 14, 5600
 
-// FreeOffset is a port offset at which no port is taken, for a test's stack beside others. It holds
-// all of them until release. None of them is a port of a script's stack. Holding a port does not
-// keep others from holding it, so a lock on a file keeps the offset from other tests. It panics if
-// it cannot make the file.
+// FreeOffset is a port offset for a test's stack, beside others and those of scripts. It holds its
+// ports until release; a locked file keeps others from holding them, too. It panics if it cannot
+// make the file.
 func FreeOffset() (offset int, release func()) {
 	of := &Topology{Offset: unlent + rand.IntN((maxOffset-unlent)/scriptStep)*scriptStep + testShift, Postgres: Standby, Redis: Sentinel, Console: true}
 	s := Stack{Topology: of, options: Options{Out: io.Discard}}

@@ -87,7 +87,7 @@ func (s *Stack) PID(name string) int { return s.known(name).Process.PID }
 func (s *Stack) locked(ctx context.Context, do func() error) error {
 	folder, err := s.lock(ctx, s.Dir)
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", s.Dir, err)
+		return err
 	}
 	defer func() { _ = folder.Close() }()
 	if err := s.load(); err != nil {
@@ -133,7 +133,7 @@ func (s *Stack) lock(ctx context.Context, dir string) (*os.File, error) {
 		return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	})
 	if err != nil {
-		return nil, errors.Join(err, folder.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), folder.Close())
 	}
 	locked, _ := folder.Stat()
 	if there, _ := os.Stat(dir); !os.SameFile(locked, there) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -101,21 +100,24 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 	s.printf("  building, which takes a minute or two the first time\n")
 	return s.step("build", "", func() (string, error) {
 		linked := filepath.Join(s.root, ".task", "stack", strings.Join(append(env, "tags="+s.options.BuildTags), ","))
-		lock, err := s.lock(ctx, linked)
+		lock, err := s.lock(ctx, filepath.Dir(linked))
 		if err != nil {
-			return "", fmt.Errorf("lock %s: %w", linked, err)
+			return "", err
 		}
 		defer func() { _ = lock.Close() }()
+		if os.Remove(linked+".whole") != nil { // go takes the half of a program that a killed build left for a whole one
+			err = os.RemoveAll(linked)
+		}
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.
 		// -buildvcs=false: a commit that changes nothing in a program must not restart it.
 		cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags="+s.options.BuildTags,
 			"-o", linked+"/", "./cmd/oncepay", "./cmd/pspsim", "./cmd/stack")
 		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env...)
-		if _, err = output(cmd); err == nil {
-			err = os.RemoveAll(s.binDir()) // a program that runs cannot be overwritten
-		}
 		if err == nil {
-			err = os.CopyFS(s.binDir(), os.DirFS(linked))
+			_, err = output(cmd)
+		}
+		if err == nil { // a program that runs cannot be overwritten
+			err = errors.Join(os.WriteFile(linked+".whole", nil, 0o644), os.RemoveAll(s.binDir()), os.CopyFS(s.binDir(), os.DirFS(linked)))
 		}
 		return "oncepay, pspsim, stack", err
 	})

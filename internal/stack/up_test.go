@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +29,21 @@ func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 		require.False(t, returned[offset], "it was returned before, and is not released")
 		returned[offset] = true
 	}
+}
+
+func TestBuild_TrustsNoProgramOfABuildThatWasKilled(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{BuildTags: "killed"}) // a folder of its own
+	require.NoError(t, s.build(testContext(t)))
+	whole, err := os.Stat(s.Program(Oncepay))
+	require.NoError(t, err)
+	linked := filepath.Join(s.root, ".task", "stack", "tags=killed")
+	require.NoError(t, os.Truncate(filepath.Join(linked, Oncepay), whole.Size()/2))
+	require.NoError(t, os.Remove(linked+".whole"), "a build begins with this")
+	require.NoError(t, s.build(testContext(t)))
+	again, err := os.Stat(s.Program(Oncepay))
+	require.NoError(t, err)
+	require.Equal(t, whole.Size(), again.Size())
 }
 
 // decided is what `up` decides first.
