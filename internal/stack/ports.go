@@ -50,8 +50,8 @@ func (s *Stack) release() {
 }
 
 // Scripts start their stacks at offsets that are multiples of scriptStep. A stack whose offset is
-// testShift above a multiple has no port in common with them. From unlent on, no port is one that
-// Linux lends to clients by default (32768 to 60999).
+// testShift above a multiple has no port in common with them. At offsets from unlent on, Linux
+// lends none of the ports to clients (32768 to 60999 by default).
 const scriptStep, testShift, unlent = 50, 14, 5600
 
 // FreeOffset is a port offset for a test's stack, beside others and those of scripts. It holds its

@@ -105,7 +105,7 @@ func (s *Stack) build(ctx context.Context, env ...string) error {
 			return "", err
 		}
 		defer func() { _ = lock.Close() }()
-		if os.Remove(linked+".whole") != nil { // go takes the half of a program that a killed build left for a whole one
+		if os.Remove(linked+".whole") != nil { // a killed build may have left half a program, which go takes for up to date
 			err = os.RemoveAll(linked)
 		}
 		// No -trimpath: what `go run ./cmd/stack` has compiled is not compiled again.

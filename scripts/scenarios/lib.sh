@@ -39,10 +39,9 @@ work=$(mktemp -d)
 run=r$(od -An -N5 -tx1 /dev/urandom | tr -d ' \n')
 checks=0 failed=0 placed=0 undo=''
 
-bold='' green='' red='' blue='' dim='' plain='' print_json=cat
-[ ! -t 1 ] || print_json='jq -M .'
+bold='' green='' red='' blue='' dim='' plain='' json_colour=-M
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
-  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' blue=$'\e[36m' dim=$'\e[2m' plain=$'\e[0m' print_json='jq -C .'
+  bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' blue=$'\e[36m' dim=$'\e[2m' plain=$'\e[0m' json_colour=-C
 fi
 
 # shellcheck source=scripts/scenarios/records.sh
@@ -183,8 +182,8 @@ told() {
   printf '%s' "${words%, }${wait_for:+, Retry-After $wait_for s}"
 }
 
-# pretty FILE: for a terminal JSON is indented; anything else is printed as it is.
-pretty() { { $print_json "$1" 2>/dev/null || cat "$1" && echo; } | sed 's/^/    /'; }
+# pretty FILE: JSON indented, anything else as it is.
+pretty() { { jq "$json_colour" . "$1" 2>/dev/null || cat "$1" && echo; } | sed 's/^/    /'; }
 
 quote() {
   local apostrophe="'\\''"
