@@ -101,7 +101,7 @@ func TestCall_RetriesAtOtherEndpoints(t *testing.T) {
 	times := map[string]int{}
 	f.trouble = func(attempt int, w http.ResponseWriter) bool {
 		times[f.seen[len(f.seen)-1].door]++
-		// One attempt in ten goes to each replica: three calls in a hundred miss one in 40 attempts.
+		// One attempt in ten goes to each replica: 40 attempts miss one in three of 100 calls.
 		if attempt >= 40 && len(times) == len(endpoints) || attempt == 1000 {
 			return false
 		}
