@@ -62,7 +62,7 @@ func (r tree) ciRuns(ci string, command []string) bool {
 	case strings.HasPrefix(command[0], "scripts/scenarios/"):
 		return r.has(command[0])
 	case command[0] == "docs/model/check.sh":
-		return strings.Contains(ci, `shown model "${task[@]}" model`) && r.has("docs/model/"+last+".pml")
+		return strings.Contains(ci, `step model "${task[@]}" model`) && r.has("docs/model/"+last+".pml")
 	case command[0] == "go" && strings.Contains(strings.Join(command, " "), "go test -C loadtest/others"):
 		return strings.Contains(ci, "go test -C loadtest/others ") && r.hasTest("loadtest/others", flagOf(command, "-run"))
 	case command[0] == "go":
