@@ -27,7 +27,12 @@ fi
 echo "compiling the tests (minutes the first time, seconds afterwards)"
 packages=${PACKAGES:-$(scripts/packages.sh "$packages")}
 events=$(mktemp)
-trap 'rm -f "$events"' EXIT
+# An interruption ends a test, and not the stack that it has started.
+finish() {
+  rm -f "$events"
+  [ ! -x ".stack-$suite/bin/stack" ] || ".stack-$suite/bin/stack" --dir ".stack-$suite" down
+}
+trap finish EXIT
 status=0
 # json_tests FLAG…: go test -json of the packages. It keeps the test binaries, because linking one takes two CPU
 # seconds; go links a kept one again only if it is out of date. A suite has its own folders, because another one may

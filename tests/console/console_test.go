@@ -30,12 +30,13 @@ func bringUp(t *testing.T) (url string) {
 	t.Helper()
 	offset, release := stack.FreeOffset()
 	t.Cleanup(release)
-	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: offset, Console: true,
+	s, err := stack.New(stack.Options{Dir: ".stack-console", Driver: stack.Native, PortOffset: offset, Console: true,
 		Env: []string{"IDEMPOTENCY_LEASE=" + lease.String()}, Out: io.Discard})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	defer cancel()
 	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(t.Context()))) })
+	require.NoError(t, s.Down(ctx)) // what a killed run left behind
 	require.NoError(t, s.Up(ctx))
 	return s.ConsoleURL()
 }

@@ -61,10 +61,11 @@ func setup(t *testing.T) *town {
 	t.Cleanup(cancel)
 	offset, release := stack.FreeOffset()
 	t.Cleanup(release)
-	s, err := stack.New(stack.Options{Dir: t.TempDir(), Driver: stack.Native, PortOffset: offset, Direct: true,
+	s, err := stack.New(stack.Options{Dir: ".stack-security", Driver: stack.Native, PortOffset: offset, Direct: true,
 		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget()), "LOG_LEVEL=debug"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
+	require.NoError(t, s.Down(ctx)) // what a killed run left behind
 	require.NoError(t, s.Up(ctx))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
