@@ -1,6 +1,7 @@
 package localserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +58,7 @@ func postgresArgs(script string) func(context.Context, Config, Command) ([]strin
 			"-c", "max_connections=200", // two replicas, tests in parallel, and room for psql
 			"-c", "timezone=UTC",
 		}
-		return append(args, cfg.Settings...), makeData(ctx, script, data, run)
+		return append(args, cfg.Settings...), cmp.Or(makeData(ctx, script, data, run), unlock(data))
 	}
 }
 
@@ -82,6 +84,28 @@ func makeData(ctx context.Context, script, data string, run Command) error {
 		return errors.Join(ctx.Err(), fmt.Errorf("make the data directory: %w: %s", err, out), os.RemoveAll(fresh))
 	}
 	return os.Rename(fresh, data)
+}
+
+// noProcess is above the largest process ID of Linux, pid_max of proc_sys_kernel(5).
+const noProcess = 1<<22 + 1
+
+// unlock lets a server start where one was killed whose process ID another process has now, or
+// which is a zombie, because the first process of a container does not wait for its children.
+// PostgreSQL would take that process for the server that has the data. The rest of the file stays:
+// by it PostgreSQL refuses to start while sessions of the killed server still run.
+func unlock(data string) error {
+	path := filepath.Join(data, "postmaster.pid")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil // the server ended in order, or there was none
+	}
+	number, rest, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(number)
+	workingDir, err := handle(pid).Cwd()
+	if real, _ := filepath.EvalSymlinks(data); workingDir == real || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil // a server, which works in its data directory, or nobody knows
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, "%d\n%s", noProcess, rest), 0o600)
 }
 
 // PostgresURL is the connection URL of the stack's database on a server at addr (host:port).

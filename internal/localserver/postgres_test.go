@@ -2,8 +2,13 @@ package localserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +45,39 @@ func TestStartPostgres_KeepsItsDataOverAStop(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, second.Stop()) })
 	require.Equal(t, "42", query(t, second.URL, "SELECT n::text FROM kept"))
 	require.Equal(t, "on", query(t, second.URL, "SHOW fsync"))
+}
+
+// TestStartPostgres_IsNotKeptAwayByAnotherProcess: a server was killed, and its process ID is that
+// of a zombie or of another program now.
+func TestStartPostgres_IsNotKeptAwayByAnotherProcess(t *testing.T) {
+	t.Parallel()
+	for name, program := range map[string][]string{"a zombie": {"true"}, "another program": {"sleep", "600"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killed, err := Postgres.Start(testContext(t), Config{Dir: filepath.Join(t.TempDir(), "pg"), DieWithParent: true})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, killed.Stop()); require.NoError(t, os.RemoveAll(killed.DataDir)) })
+			require.NoError(t, killed.Process.Kill())
+
+			other := exec.CommandContext(t.Context(), program[0], program[1:]...)
+			other.SysProcAttr = sysProcAttr(killed.run.User, syscall.SIGKILL) // PostgreSQL sees its own user's processes
+			require.NoError(t, other.Start())
+			t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() }) // a zombie until then
+			require.Eventually(t, func() bool {
+				_, err := startStamp(other.Process.Pid)
+				return (name == "a zombie") == errors.Is(err, os.ErrProcessDone)
+			}, testTimeout, PollInterval)
+			lock := filepath.Join(killed.DataDir, "data", "postmaster.pid")
+			text, err := os.ReadFile(lock)
+			require.NoError(t, err)
+			_, rest, _ := strings.Cut(string(text), "\n")
+			require.NoError(t, os.WriteFile(lock, fmt.Appendf(nil, "%d\n%s", other.Process.Pid, rest), 0o600))
+
+			server, err := Postgres.Start(testContext(t), Config{Dir: killed.DataDir, DieWithParent: true})
+			require.NoError(t, err)
+			require.NoError(t, server.Stop())
+		})
+	}
 }
 
 func TestStartPostgres_RemovesATemporaryDirectory(t *testing.T) {
