@@ -74,7 +74,7 @@ func TestServer_RefusesUnknownPathsAndMethods(t *testing.T) {
 func TestJournal_FailureIsNeverAnsweredAsSuccess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, b.sim.ledger.journal.file.Close())
+	require.NoError(t, b.sim.ledger.journal.Close())
 	for range 2 {
 		status, a := b.charge("key-1", "tok_visa")
 		require.Equal(t, http.StatusInternalServerError, status)

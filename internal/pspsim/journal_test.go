@@ -50,7 +50,7 @@ func TestJournal_IsUsedByOneProcess(t *testing.T) {
 	require.NoError(t, b.sim.Close())
 	again, _, err := openLedger(b.journal)
 	require.NoError(t, err)
-	require.NoError(t, again.journal.file.Close())
+	require.NoError(t, again.journal.Close())
 }
 
 // BenchmarkSubmit is the provider's ceiling with many callers at once.
@@ -66,5 +66,5 @@ func BenchmarkSubmit(b *testing.B) {
 			}
 		}
 	})
-	require.NoError(b, l.journal.file.Close())
+	require.NoError(b, l.journal.Close())
 }

@@ -1,11 +1,16 @@
 package pspsim
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -44,28 +49,56 @@ type entry struct {
 	Delivered   bool      `json:"delivered,omitzero"` // its event needs no more deliveries
 }
 
-// ledger holds every entry in memory and on disk. Safe for concurrent use.
+// ledger holds every entry in memory, and in the journal: a file with a line for each change of an
+// entry. A line that was written survives the process, also a SIGKILL: the kernel has it. It need
+// not survive the machine. Safe for concurrent use.
 type ledger struct {
-	journal *journal
+	journal *os.File
 
 	mu       sync.Mutex // guards the rest, and the order of journal lines
+	size     int64      // of the whole lines in the journal
 	byKey    map[string]*entry
 	charges  map[string]*entry // settled charges by ID
 	refunded map[string]int64  // by charge ID, minor units
 	settled  []*entry          // in the order in which they were settled
 }
 
+// openLedger opens or creates the journal, locks it against a second process, and reads it. A last
+// line without its newline was torn by a crash before its answer was sent, so it is cut off; torn
+// is its length in bytes. Any other damage is an error, because it would mean lost charges.
 func openLedger(path string) (l *ledger, torn int, err error) {
-	l = &ledger{byKey: map[string]*entry{}, charges: map[string]*entry{}, refunded: map[string]int64{}}
-	l.journal, torn, err = openJournal(path, func(line []byte) error {
+	journal, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("journal %s: %w", path, err), journal.Close())
+		}
+	}()
+	// The kernel drops the lock with the process, also on kill -9.
+	if err := syscall.Flock(int(journal.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, 0, fmt.Errorf("is another pspsim using it? %w", err)
+	}
+	text, err := io.ReadAll(journal)
+	if err != nil {
+		return nil, 0, err
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	l = &ledger{
+		journal: journal, size: int64(len(whole)),
+		byKey: map[string]*entry{}, charges: map[string]*entry{}, refunded: map[string]int64{},
+	}
+	number := 0
+	for line := range bytes.Lines(whole) {
+		number++
 		var e entry
 		if err := json.Unmarshal(line, &e, json.RejectUnknownMembers(true)); err != nil {
-			return err
+			return nil, 0, fmt.Errorf("line %d: %w", number, err)
 		}
 		l.put(e)
-		return nil
-	})
-	return l, torn, err
+	}
+	return l, len(text) - len(whole), journal.Truncate(l.size)
 }
 
 // submit records that key arrived with p, charges or refunds if this is the arrival to do so, and
@@ -117,15 +150,18 @@ func (l *ledger) refuseRefund(p params) string {
 	return ""
 }
 
-// write puts an entry into the journal and then into memory.
+// write puts an entry into the journal and then into memory. After an error the next line is
+// written over what there is of this one.
 func (l *ledger) write(e entry) error {
-	raw, err := json.Marshal(e)
+	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode entry: %w", err)
 	}
-	if err := l.journal.append(append(raw, '\n')); err != nil {
-		return err
+	line = append(line, '\n')
+	if _, err := l.journal.WriteAt(line, l.size); err != nil {
+		return fmt.Errorf("write journal: %w", err)
 	}
+	l.size += int64(len(line))
 	l.put(e)
 	return nil
 }

@@ -70,7 +70,7 @@ func (s *Server) Close() error {
 	if s.courier != nil {
 		s.courier.close()
 	}
-	return s.ledger.journal.file.Close()
+	return s.ledger.journal.Close()
 }
 
 // Serve answers on listener, which it closes, until ctx ends. Then it lets requests finish for a
