@@ -260,7 +260,7 @@ func (c *campaign) inject(ctx context.Context, runs []*fault.Run) error {
 			// Beside another fault it may be impossible: what is dead can't be paused. It then
 			// breaks nothing, and does not count.
 			if !errors.Is(err, fault.ErrNotFired) && len(runs) == 1 {
-				return err
+				return fmt.Errorf("inject %s: %w", run.Label, err)
 			}
 			r.NotFired = true
 		}
@@ -276,8 +276,8 @@ func (c *campaign) heal(ctx context.Context, runs []*fault.Run) error {
 		err = nil
 		for _, run := range runs {
 			// A paused process that another fault killed can't be resumed, and startAll starts it.
-			if failed := run.Heal(ctx); !errors.Is(failed, os.ErrProcessDone) {
-				err = errors.Join(err, failed)
+			if failed := run.Heal(ctx); failed != nil && !errors.Is(failed, os.ErrProcessDone) {
+				err = errors.Join(err, fmt.Errorf("heal %s: %w", run.Label, failed))
 			}
 		}
 		if err == nil {

@@ -51,11 +51,11 @@ const (
 func gathering(size int, gather func(c *workload.Clients, ctx context.Context, size int) int) draw {
 	return func(s *Scheduler, r *Run) {
 		stop := func() {}
-		r.inject = func(ctx context.Context) error {
+		r.Inject = func(ctx context.Context) error {
 			stop = shop.Beside(ctx, func(ctx context.Context) { r.Hits += gather(s.Clients, ctx, size) })
 			return nil
 		}
-		r.heal = func(context.Context) error {
+		r.Heal = func(context.Context) error {
 			stop()
 			return nil
 		}

@@ -160,7 +160,7 @@ func (s *Scheduler) beside(runs ...*Run) *Run {
 
 // make draws a run of a kind.
 func (s *Scheduler) make(k Kind) *Run {
-	r := &Run{Kind: k, Label: k.Name}
+	r := &Run{Kind: k, Label: k.Name, Heal: steps()} // which does nothing
 	if k.command != "" {
 		s.command(r, k.command)
 	}

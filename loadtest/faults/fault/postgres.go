@@ -38,7 +38,7 @@ func lock(tables ...string) draw {
 		r.Label += ": " + table
 		r.victims = append(r.victims, stack.Postgres)
 		var conn *pgx.Conn
-		r.inject = func(ctx context.Context) (err error) {
+		r.Inject = func(ctx context.Context) (err error) {
 			conn, err = pgx.Connect(ctx, stack.PostgresURL(s.Stack.PostgresPrimary()))
 			if err != nil {
 				return err
@@ -46,7 +46,7 @@ func lock(tables ...string) draw {
 			_, err = conn.Exec(ctx, "BEGIN; LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
 			return err
 		}
-		r.heal = func(ctx context.Context) error {
+		r.Heal = func(ctx context.Context) error {
 			if conn != nil {
 				_ = conn.Close(ctx) // the server may have gone in the meantime
 			}
@@ -72,8 +72,8 @@ var standbyKinds = each([]Kind{
 
 // promote ends the primary at once.
 func (s *Scheduler) promote(r *Run) {
-	r.inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "promote", stack.Postgres) }
-	r.heal = func(ctx context.Context) error {
+	r.Inject = func(ctx context.Context) error { return s.Stack.Do(ctx, "promote", stack.Postgres) }
+	r.Heal = func(ctx context.Context) error {
 		if !s.Stack.Ended {
 			return nil // there was no promotion
 		}
@@ -86,8 +86,8 @@ func (s *Scheduler) promote(r *Run) {
 // not have.
 func (s *Scheduler) promoteCutOff(r *Run) {
 	s.promote(r)
-	promote := r.inject
-	r.inject = func(ctx context.Context) error {
+	promote := r.Inject
+	r.Inject = func(ctx context.Context) error {
 		if err := s.Stack.Do(ctx, "partition", stack.PostgresStandby, stack.Postgres); err != nil {
 			return err
 		}

@@ -32,8 +32,8 @@ func trouble(kinds ...string) draw {
 		}
 		r.Label += ": " + body
 		r.Counts, r.Hold, r.victims = true, pastLease, []string{stack.PSP}
-		r.inject = func(ctx context.Context) error { return provider(ctx, http.MethodPut) }
-		r.heal = func(ctx context.Context) error { return provider(ctx, http.MethodDelete) }
+		r.Inject = func(ctx context.Context) error { return provider(ctx, http.MethodPut) }
+		r.Heal = func(ctx context.Context) error { return provider(ctx, http.MethodDelete) }
 	}
 }
 
@@ -53,5 +53,5 @@ func (s *Scheduler) fillMail(r *Run) {
 			return shop.Ask(ctx, method, "http://"+s.Stack.Ops(stack.Mail)+"/v1/full", "", nil)
 		}
 	}
-	r.inject, r.heal = full(http.MethodPut), full(http.MethodDelete)
+	r.Inject, r.Heal = full(http.MethodPut), full(http.MethodDelete)
 }

@@ -53,9 +53,9 @@ const stall = 375 * time.Millisecond
 // one. The master does not change while a run has Redis as its victim.
 func onMaster(command, heal string) draw {
 	return func(s *Scheduler, r *Run) {
-		r.inject = s.tellMaster(command)
+		r.Inject = s.tellMaster(command)
 		if heal != "" {
-			r.heal = s.tellMaster(heal)
+			r.Heal = s.tellMaster(heal)
 		}
 	}
 }
@@ -80,13 +80,13 @@ const behind = 3 * time.Second
 // flushUnconsumed empties Redis while events that were published have not had their effects yet.
 func (s *Scheduler) flushUnconsumed(r *Run) {
 	lock("inbox")(s, r)
-	r.inject = steps(r.inject, pause(behind), s.tellMaster("FLUSHALL"))
+	r.Inject = steps(r.Inject, pause(behind), s.tellMaster("FLUSHALL"))
 }
 
 // damageRecords has every record be bytes that are no record, until its time is up: those of
 // attempts that run, and those of answers. It counts them.
 func (s *Scheduler) damageRecords(r *Run) {
-	r.inject = func(ctx context.Context) error {
+	r.Inject = func(ctx context.Context) error {
 		addr, err := s.Stack.RedisMaster(ctx)
 		if err != nil {
 			return err
@@ -164,8 +164,8 @@ func pairOf(services []stack.ServiceStatus) (master, replica string) {
 // failover breaks the master, waits until Sentinel has promoted the other server, and notes how
 // long that took.
 func failover(s *Scheduler, r *Run) {
-	breaks := r.inject
-	r.inject = steps(breaks, func(ctx context.Context) error {
+	breaks := r.Inject
+	r.Inject = steps(breaks, func(ctx context.Context) error {
 		began := time.Now()
 		err := wait.For(ctx, promoteTimeout, askAgain, func(ctx context.Context) error {
 			master, err := s.Stack.RedisMaster(ctx)
@@ -183,16 +183,16 @@ func failover(s *Scheduler, r *Run) {
 // that lacks acknowledged writes. It counts the events among these.
 func failoverWithLoss(s *Scheduler, r *Run) {
 	failover(s, r)
-	kill, start, lag := r.inject, r.heal, s.Pause(shortestLag, longestLag)
+	kill, start, lag := r.Inject, r.Heal, s.Pause(shortestLag, longestLag)
 	r.Label += fmt.Sprintf(" by %.1f s", lag.Seconds())
-	r.inject = steps(s.do("partition", stack.RedisReplica, stack.Redis), pause(lag), func(ctx context.Context) (err error) {
+	r.Inject = steps(s.do("partition", stack.RedisReplica, stack.Redis), pause(lag), func(ctx context.Context) (err error) {
 		r.Hits, err = missing(ctx, s.Stack.Addr(s.copy), s.Stack.Addr(s.master))
 		if err != nil || r.Hits == 0 {
 			return errors.Join(err, ErrNotFired)
 		}
 		return nil
 	}, kill)
-	r.heal = func(ctx context.Context) error {
+	r.Heal = func(ctx context.Context) error {
 		return errors.Join(s.do("heal", stack.RedisReplica, stack.Redis)(ctx), start(ctx))
 	}
 }

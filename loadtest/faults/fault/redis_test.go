@@ -46,7 +46,7 @@ func TestMissing_CountsTheEventsThatAReplicaLacks(t *testing.T) {
 func TestRun_BreaksNothingWhenItsVictimIsNotReady(t *testing.T) {
 	t.Parallel()
 	panics := func(context.Context) error { panic("it was not ready") }
-	f := &Run{prepare: func(context.Context) error { return errors.New("never ready") }, inject: panics, heal: panics}
+	f := &Run{prepare: func(context.Context) error { return errors.New("never ready") }, Inject: panics, Heal: panics}
 	f.Prepare(t.Context())
 	require.ErrorIs(t, f.Inject(t.Context()), ErrNotFired)
 	require.NoError(t, f.Heal(t.Context()))

@@ -62,9 +62,9 @@ const (
 // nginx passes on: each such request has reached two replicas.
 func restocking(underWay time.Duration) draw {
 	return func(s *Scheduler, r *Run) {
-		breaks, heal, before, answered := r.inject, r.heal, 0, func() {}
+		breaks, heal, before, answered := r.Inject, r.Heal, 0, func() {}
 		var left sync.WaitGroup
-		r.inject = func(ctx context.Context) (err error) {
+		r.Inject = func(ctx context.Context) (err error) {
 			if before, err = s.Stack.PassedOn(); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func restocking(underWay time.Duration) draw {
 			}
 			return err
 		}
-		r.heal = func(ctx context.Context) error {
+		r.Heal = func(ctx context.Context) error {
 			answered()
 			left.Wait()
 			after, err := s.Stack.PassedOn()
@@ -88,9 +88,9 @@ func restocking(underWay time.Duration) draw {
 // dieUnderLoad kills a replica that runs many requests.
 func (s *Scheduler) dieUnderLoad(r *Run) {
 	restocking(arriving)(s, r)
-	kill, start := r.inject, r.heal
-	r.inject = steps(s.do("slow", r.Dies, stack.Postgres, slowed.String()), kill)
-	r.heal = func(ctx context.Context) error {
+	kill, start := r.Inject, r.Heal
+	r.Inject = steps(s.do("slow", r.Dies, stack.Postgres, slowed.String()), kill)
+	r.Heal = func(ctx context.Context) error {
 		return errors.Join(s.do("heal", r.Dies, stack.Postgres)(ctx), start(ctx))
 	}
 }
@@ -150,7 +150,7 @@ func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {
 			_ = s.failpoint(ctx, http.MethodDelete, replica, "") // a dead replica has none armed
 		}
 	}
-	r.inject = func(ctx context.Context) error {
+	r.Inject = func(ctx context.Context) error {
 		defer disarm(ctx)
 		for _, replica := range replicas {
 			err := s.failpoint(ctx, http.MethodPost, replica, fmt.Sprintf("/%s?skip=%d", point, skip))
@@ -168,7 +168,7 @@ func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {
 			return false
 		})
 	}
-	r.heal = func(ctx context.Context) (err error) {
+	r.Heal = func(ctx context.Context) (err error) {
 		for _, replica := range replicas {
 			err = errors.Join(err, s.Stack.Do(ctx, "start", replica))
 		}
@@ -183,13 +183,13 @@ func (s *Scheduler) pauseRequest(r *Run) {
 	if point == afterAcquire {
 		r.Excuses = append(slices.Clone(r.Excuses), verify.LeaseKept) // nothing extends the lease yet
 	}
-	r.inject = func(ctx context.Context) error {
+	r.Inject = func(ctx context.Context) error {
 		if err := s.failpoint(ctx, http.MethodPost, replica, "/"+point+"?pause="+pastLease.String()); err != nil {
 			return err
 		}
 		return until(ctx, func() bool { return s.failpoint(ctx, http.MethodGet, replica, "/"+point) != nil })
 	}
-	r.heal = func(ctx context.Context) error { return s.failpoint(ctx, http.MethodDelete, replica, "") }
+	r.Heal = func(ctx context.Context) error { return s.failpoint(ctx, http.MethodDelete, replica, "") }
 }
 
 // failpoint asks a replica about a point, or all; one that has fired or was not armed is an error.
@@ -243,7 +243,7 @@ func (s *Scheduler) swapReplica(r *Run) {
 		end, r.Dies = "kill", replica
 	}
 	r.Label, r.victims = replica+" becomes "+release, []string{replica}
-	r.inject = steps(s.migrate, func(ctx context.Context) error {
+	r.Inject = steps(s.migrate, func(ctx context.Context) error {
 		if err := s.Stack.Use(ctx, replica, program); err != nil {
 			return err
 		}

@@ -49,9 +49,10 @@ type Run struct {
 	// set by Inject.
 	Promotion time.Duration
 
+	Inject step // breaks the victim
+	Heal   step // repairs it, unless nothing is left to repair; may be called again
+
 	prepare step // nil: nothing to wait for
-	inject  step
-	heal    step // nil: nothing is left
 }
 
 // ErrNotFired says that nothing was broken: no request reached an armed failpoint, or the victim
@@ -62,28 +63,8 @@ var ErrNotFired = errors.New("no request reached it in time")
 // ErrNotFired.
 func (r *Run) Prepare(ctx context.Context) {
 	if r.prepare != nil && r.prepare(ctx) != nil {
-		r.inject, r.heal = func(context.Context) error { return ErrNotFired }, nil
+		r.Inject, r.Heal = func(context.Context) error { return ErrNotFired }, steps()
 	}
-}
-
-// Inject breaks the victim.
-func (r *Run) Inject(ctx context.Context) error {
-	return wrap("inject "+r.Label, r.inject(ctx))
-}
-
-// Heal repairs it. It may be called again.
-func (r *Run) Heal(ctx context.Context) error {
-	if r.heal == nil {
-		return nil
-	}
-	return wrap("heal "+r.Label, r.heal(ctx))
-}
-
-func wrap(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // step is a part of injecting or healing.
@@ -156,11 +137,11 @@ func (s *Scheduler) command(r *Run, text string) {
 			r.Pauses = service
 		}
 	}
-	r.inject = func(ctx context.Context) error {
+	r.Inject = func(ctx context.Context) error {
 		r.Died = time.Now()
 		return steps(breaks...)(ctx)
 	}
-	r.heal = func(ctx context.Context) (err error) {
+	r.Heal = func(ctx context.Context) (err error) {
 		for _, heal := range heals {
 			err = errors.Join(err, heal(ctx))
 		}
