@@ -40,25 +40,17 @@ func (c *campaign) verify(ctx context.Context) error {
 		c.Violations = c.inconclusive(attempts)
 		return nil
 	}
-	records, err := read(ctx, c, books.Reader.Records)
-	if err != nil {
-		return err
-	}
-	generated, err := conformance.Run(ctx, conformance.Config{
+	records, recordsErr := read(ctx, c, books.Reader.Records)
+	generated, generatedErr := conformance.Run(ctx, conformance.Config{
 		Endpoints: map[string]string{stack.Nginx: c.wire.Endpoints[stack.Nginx], stack.API1: c.wire.Endpoints[stack.API1]},
 		APIKey:    accounts[1], Customers: c.shop.Customers[accounts[1]],
 		Requests: c.cfg.Generated, Seed: c.cfg.Seed,
 	})
-	if err != nil {
-		return fmt.Errorf("send generated requests: %w", err)
-	}
 	var log bytes.Buffer
-	if err := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false); err != nil {
-		return fmt.Errorf("read nginx's log: %w", err)
-	}
-	started, err := c.stack.Started()
-	if err != nil {
-		return err
+	logErr := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false)
+	started, startedErr := c.stack.Started()
+	if err := errors.Join(recordsErr, generatedErr, logErr, startedErr); err != nil {
+		return fmt.Errorf("collect the evidence: %w", err)
 	}
 	// nginx keeps idle connections for 15 seconds, each of which is a goroutine at a replica.
 	leaking, deadline := leaks(c.baseline, c.measure(ctx)), time.Now().Add(c.cfg.Patience)
@@ -80,21 +72,18 @@ func (c *campaign) verify(ctx context.Context) error {
 // whose row stays as it is was not: the transaction that settled its payment or refund had the same
 // microsecond.
 func (c *campaign) deliverAgain(ctx context.Context) (err error) {
-	first := c.books.ProviderEvents
-	if !slices.ContainsFunc(first, books.ProviderEvent.ActedAgain) {
+	suspects := slices.DeleteFunc(slices.Clone(c.books.ProviderEvents), func(e books.ProviderEvent) bool { return !e.ActedAgain() })
+	if len(suspects) == 0 {
 		return nil
 	}
-	for _, e := range first {
-		if e.ActedAgain() {
-			err = errors.Join(err, books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order))
+	for _, e := range suspects {
+		if err := books.ReplayEvents(ctx, "http://"+c.stack.Addr(stack.PSP), e.Order); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return err
 	}
 	c.books, err = read(ctx, c, books.Reader.Read)
 	for i, e := range c.books.ProviderEvents {
-		if e.ActedAgain() && slices.Contains(first, e) {
+		if slices.Contains(suspects, e) {
 			c.books.ProviderEvents[i].Settled = false
 			c.Counts[sameTime]++
 		}
