@@ -25,8 +25,11 @@ const unpaidTime = 10 * time.Second
 // changed.
 type thing struct{ value, version int64 }
 
-// after is the thing after a change, and whether the change is allowed.
+// after is the thing after a change or a read, and whether that is allowed.
 func (t thing) after(c journal.Change) (thing, bool) {
+	if c.Kind == journal.Get {
+		return t, true
+	}
 	next := thing{c.Amount, t.version + 1}
 	if c.Kind == journal.Add {
 		next.value += t.value
@@ -44,30 +47,18 @@ func (t thing) told(c journal.Change) bool {
 // its request and its answer, or never if it is refused. One without an answer may act or not.
 var things = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{thing{}} },
-	Step: func(s, input, output any) []any {
+	Step: func(s, input, output any) (may []any) {
 		is, c, outcome := s.(thing), input.(journal.Change), output.(journal.Outcome)
-		if c.Kind == journal.Get {
-			return only(is, is.told(c))
-		}
 		next, allowed := is.after(c)
-		switch {
-		case outcome == journal.Succeeded:
-			return only(next, allowed && next.told(c))
-		case outcome == journal.Refused:
-			return only(is, !allowed)
-		case allowed:
-			return []any{is, next}
+		if allowed && (outcome == journal.Unknown || outcome == journal.Succeeded && next.told(c)) {
+			may = append(may, next) // it acts
 		}
-		return []any{is}
+		if outcome == journal.Unknown || outcome == journal.Refused && !allowed {
+			may = append(may, is) // it does nothing
+		}
+		return may
 	},
 }).ToModel()
-
-func only(t thing, is bool) []any {
-	if is {
-		return []any{t}
-	}
-	return nil
-}
 
 // changesActOnce finds products and customers whose changes have no order in which each acts once,
 // in its time.
