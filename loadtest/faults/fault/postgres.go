@@ -2,14 +2,12 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncepay/oncepay/internal/stack"
-	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
@@ -87,11 +85,7 @@ func (s *Scheduler) promote(r *Run) {
 func (s *Scheduler) promoteCutOff(r *Run) {
 	s.promote(r)
 	promote := r.Inject
-	r.Inject = func(ctx context.Context) error {
-		if err := s.Stack.Do(ctx, "partition", stack.PostgresStandby, stack.Postgres); err != nil {
-			return err
-		}
-		cut := wait.Pause(ctx, givenUp)
-		return errors.Join(cut, promote(ctx), s.Stack.Do(ctx, "heal", stack.PostgresStandby, stack.Postgres))
-	}
+	r.Inject = steps(
+		s.do("partition", "standby", stack.Postgres),
+		all(pause(givenUp), promote, s.do("heal", "standby", stack.Postgres)))
 }

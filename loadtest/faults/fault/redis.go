@@ -192,9 +192,7 @@ func failoverWithLoss(s *Scheduler, r *Run) {
 		}
 		return nil
 	}, kill)
-	r.Heal = func(ctx context.Context) error {
-		return errors.Join(s.do("heal", stack.RedisReplica, stack.Redis)(ctx), start(ctx))
-	}
+	r.Heal = all(s.do("heal", stack.RedisReplica, stack.Redis), start)
 }
 
 // missing counts the events that the master has in its stream, and its replica lacks.

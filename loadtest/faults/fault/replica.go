@@ -90,9 +90,7 @@ func (s *Scheduler) dieUnderLoad(r *Run) {
 	restocking(arriving)(s, r)
 	kill, start := r.Inject, r.Heal
 	r.Inject = steps(s.do("slow", r.Dies, stack.Postgres, slowed.String()), kill)
-	r.Heal = func(ctx context.Context) error {
-		return errors.Join(s.do("heal", r.Dies, stack.Postgres)(ctx), start(ctx))
-	}
+	r.Heal = all(s.do("heal", r.Dies, stack.Postgres), start)
 }
 
 const (
@@ -168,12 +166,11 @@ func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {
 			return false
 		})
 	}
-	r.Heal = func(ctx context.Context) (err error) {
-		for _, replica := range replicas {
-			err = errors.Join(err, s.Stack.Do(ctx, "start", replica))
-		}
-		return err
+	var starts []step
+	for _, replica := range replicas {
+		starts = append(starts, s.do("start", replica))
 	}
+	r.Heal = all(starts...)
 }
 
 // pauseRequest stops one request at an instruction, past its lease, while the replica goes on.

@@ -71,14 +71,24 @@ func (r *Run) Prepare(ctx context.Context) {
 type step = func(context.Context) error
 
 // steps are taken one after the other, until one fails.
-func steps(all ...step) step {
+func steps(parts ...step) step {
 	return func(ctx context.Context) error {
-		for _, do := range all {
+		for _, do := range parts {
 			if err := do(ctx); err != nil {
 				return err
 			}
 		}
 		return nil
+	}
+}
+
+// all takes every step, whatever fails.
+func all(parts ...step) step {
+	return func(ctx context.Context) (err error) {
+		for _, do := range parts {
+			err = errors.Join(err, do(ctx))
+		}
+		return err
 	}
 }
 
@@ -141,10 +151,5 @@ func (s *Scheduler) command(r *Run, text string) {
 		r.Died = time.Now()
 		return steps(breaks...)(ctx)
 	}
-	r.Heal = func(ctx context.Context) (err error) {
-		for _, heal := range heals {
-			err = errors.Join(err, heal(ctx))
-		}
-		return err
-	}
+	r.Heal = all(heals...)
 }
