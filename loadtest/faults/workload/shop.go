@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/oncepay/oncepay/loadtest/shop"
 )
@@ -18,8 +17,6 @@ const (
 	// end.
 	ampleStock, scarceStock = 100_000_000, 10
 	scarce                  = "faults-scarce"
-	// setupTimeout is for one request of the set-up, with its retries.
-	setupTimeout = 15 * time.Second
 )
 
 var ample = []string{"faults-cup", "faults-hat", "faults-pen"}
@@ -35,22 +32,19 @@ type Shop struct {
 func OpenShop(ctx context.Context, base string, accounts []string) (*Shop, error) {
 	s := &Shop{Accounts: accounts, Customers: map[string][]string{}, Opening: map[string]map[string]int64{}}
 	for _, account := range accounts {
-		api := shop.NewAPI(base, account, setupTimeout)
+		opened, err := shop.Open(ctx, shop.Config{BaseURL: base, APIKey: account, Name: "faults", Customers: customersPerAccount, TopUp: topUp})
+		if err != nil {
+			return nil, fmt.Errorf("open the shop: %w", err)
+		}
+		s.Customers[account] = opened.Customers
 		s.Opening[account] = map[string]int64{scarce: scarceStock}
 		for _, sku := range ample {
 			s.Opening[account][sku] = ampleStock
 		}
 		for i, sku := range slices.Concat(ample, []string{scarce}) {
-			if err := api.Product(ctx, sku, sku, int64(250+450*i), s.Opening[account][sku]); err != nil {
+			if err := opened.Product(ctx, sku, sku, int64(250+450*i), s.Opening[account][sku]); err != nil {
 				return nil, fmt.Errorf("open the shop: %w", err)
 			}
-		}
-		for i := range customersPerAccount {
-			id, err := api.Customer(ctx, fmt.Sprintf("faults-%s-%d", account, i), topUp)
-			if err != nil {
-				return nil, fmt.Errorf("open the shop: %w", err)
-			}
-			s.Customers[account] = append(s.Customers[account], id)
 		}
 	}
 	return s, nil

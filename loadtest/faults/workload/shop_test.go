@@ -53,6 +53,6 @@ func TestOpenShop_RetriesItsRequests(t *testing.T) {
 		return true
 	}
 	_, err = OpenShop(t.Context(), wire.Endpoints[nginx], accounts)
-	require.ErrorContains(t, err, "open the shop: PUT /v1/products/")
+	require.ErrorContains(t, err, "open the shop: POST /v1/customers")
 	require.ErrorContains(t, err, "401")
 }
