@@ -113,8 +113,9 @@ var points = []string{
 
 var requestKinds = each(append(deaths(),
 	Kind{
-		Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted,
-		victims: stack.Replicas, draw: (*Scheduler).killRelay,
+		Name: "kill " + afterPublish, Breaks: []Damage{RelayRepeats}, Excuses: interrupted, victims: stack.Replicas,
+		// The replica whose relay holds the lease dies.
+		draw: func(s *Scheduler, r *Run) { s.dieAt(r, afterPublish, stack.Replicas...) },
 	},
 	Kind{Name: "request pause", Excuses: []books.Rule{verify.HangUpServed}, Hold: pastLease, draw: (*Scheduler).pauseRequest},
 ), func(k *Kind) { k.traffic = true })
@@ -130,9 +131,6 @@ func deaths() (kinds []Kind) {
 	}
 	return kinds
 }
-
-// killRelay kills the replica whose relay holds the lease.
-func (s *Scheduler) killRelay(r *Run) { s.dieAt(r, afterPublish, stack.Replicas...) }
 
 // dieAt kills one of these replicas at an instruction.
 func (s *Scheduler) dieAt(r *Run, point string, replicas ...string) {

@@ -136,7 +136,7 @@ func (r Request) keyless() Request {
 // key, and again with a key through the other replica than the broken one. It returns when all are
 // about to change; answered waits for the last answer.
 func (c *Clients) Restock(ctx context.Context, broken string, n int) (answered func()) {
-	account, other := c.shop.Accounts[0], otherThan(broken)
+	account, other := c.shop.Accounts[0], otherThan[broken]
 	var prepared, changes sync.WaitGroup
 	prepared.Add(n)
 	for i := range n {
@@ -166,7 +166,7 @@ func (c *Clients) Restock(ctx context.Context, broken string, n int) (answered f
 // After the pause only the looks at the connection stop that: its time begins then, and what
 // follows it hides the end from net/http. It waits for the last answer.
 func (c *Clients) LeaveChanges(ctx context.Context, paused string, n int) {
-	account, other := c.shop.Accounts[0], otherThan(paused)
+	account, other := c.shop.Accounts[0], otherThan[paused]
 	sideBySide(n, func(int) int {
 		a := c.passer()
 		first, second := a.put(account, a.shelf(), oldStock).keyless(), a.put(account, a.shelf(), newStock)
@@ -194,13 +194,6 @@ func (a *action) sell(ctx context.Context, change Request, other string) {
 		answered.Wait()
 		a.look(ctx, change.Account, other)
 	}
-}
-
-func otherThan(replica string) string {
-	if replica == api1 {
-		return api2
-	}
-	return api1
 }
 
 // OpenSale creates a product with few units that nobody else orders, and returns its SKU.

@@ -76,7 +76,7 @@ func (c *Clients) RefuseDuring(ctx context.Context, paused string, n int) {
 		if i%4 == 2 {
 			start = time.Now().Add(ahead)
 		}
-		c.passer().refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan(paused), start)
+		c.passer().refuseAfter(ctx, c.shop.Accounts[0], []string{paused, nginx}[i%2], otherThan[paused], start)
 		return 0
 	})
 }

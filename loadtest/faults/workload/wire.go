@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,6 +42,9 @@ const nginx, api1, api2 = "nginx", "api-1", "api-2"
 
 var endpoints = []string{api1, api2, nginx}
 
+// otherThan has for each replica the other one.
+var otherThan = map[string]string{api1: api2, api2: api1}
+
 // Request is one logical request; its attempts share the key.
 type Request struct {
 	// Attempt is what the journal has of each attempt beforehand. Without a key it is sent only
@@ -60,8 +62,7 @@ type Request struct {
 
 // fingerprint names the meaning: the path, the condition and the body.
 func (r Request) fingerprint() string {
-	sum := sha256.Sum256(append([]byte(r.Path+r.ifMatch()+"\n"), r.Body...))
-	return hex.EncodeToString(sum[:4])
+	return fmt.Sprintf("%.4x", sha256.Sum256(append([]byte(r.Path+r.ifMatch()+"\n"), r.Body...)))
 }
 
 // ifMatch is the header of that name.
@@ -230,8 +231,7 @@ func enter(a *journal.Attempt, body []byte) {
 		a.LookUp.State, a.LookUp.Status = known.State, known.ResponseStatus
 		return
 	}
-	sum := sha256.Sum256(body)
-	a.Body, a.Code, a.Resource = hex.EncodeToString(sum[:]), known.Code, known.ID
+	a.Body, a.Code, a.Resource = fmt.Sprintf("%x", sha256.Sum256(body)), known.Code, known.ID
 	if a.Change != nil {
 		a.Change.Stock = known.Stock
 	}
