@@ -88,7 +88,7 @@ func newCampaign(ctx context.Context, cfg config, st *stack.Stack, out io.Writer
 		}
 	}
 	c.clients = workload.NewClients(c.wire, c.shop, cfg.Seed, cfg.Clients)
-	c.target = fault.Target{Stack: st, Has: cfg.has(), Base: cfg.Base, Clients: c.clients}
+	c.target = fault.Target{Stack: st, Redis: cfg.Redis, Postgres: cfg.Postgres, Base: cfg.Base, Clients: c.clients}
 	return c, nil
 }
 

@@ -70,26 +70,14 @@ func parseConfig(environ []string) (config, error) {
 	if cfg.Base != "" {
 		cfg.Generated = 0 // those are for this release alone
 	}
-	if _, err := fault.NewScheduler(fault.Target{Has: cfg.has()}, cfg.Seed, cfg.Faults...); err != nil {
+	target := fault.Target{Redis: cfg.Redis, Postgres: cfg.Postgres, Base: cfg.Base}
+	if _, err := fault.NewScheduler(target, cfg.Seed, cfg.Faults...); err != nil {
 		return config{}, err
 	}
 	if cfg.Seed == 0 {
 		cfg.Seed = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
 	return cfg, nil
-}
-
-// has is what the stack has for faults.
-func (c config) has() (needs []fault.Need) {
-	for need, has := range map[fault.Need]bool{
-		fault.SingleRedis: c.Redis != stack.Sentinel, fault.Sentinel: c.Redis == stack.Sentinel,
-		fault.SyncStandby: c.Postgres == stack.SyncStandby, fault.EarlierRelease: c.Base != "",
-	} {
-		if has {
-			needs = append(needs, need)
-		}
-	}
-	return needs
 }
 
 // command repeats the run.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/fault"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
@@ -24,7 +25,8 @@ func TestMutants_ApplyToTheTreeAsItIs(t *testing.T) {
 	patches, err := filepath.Glob("*.patch")
 	require.NoError(t, err)
 	require.Len(t, mutants, len(patches), "each is called as 07-redis-scope.patch")
-	kinds := fault.Kinds(fault.Target{Has: []fault.Need{fault.SingleRedis, fault.Sentinel, fault.SyncStandby, fault.EarlierRelease}})
+	most := fault.Target{Redis: stack.Sentinel, Postgres: stack.SyncStandby, Base: "an earlier release"}
+	kinds := append(fault.Kinds(most), fault.Kinds(fault.Target{})...)
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()

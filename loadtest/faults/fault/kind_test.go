@@ -7,15 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/loadtest/books"
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
 var (
-	single   = Target{Has: []Need{SingleRedis}}
-	sentinel = Target{Has: []Need{Sentinel}}
-	standby  = Target{Has: []Need{SingleRedis, SyncStandby}}
-	earlier  = Target{Has: []Need{SingleRedis, EarlierRelease}, Base: "/earlier"}
+	single   = Target{}
+	sentinel = Target{Redis: stack.Sentinel}
+	standby  = Target{Postgres: stack.SyncStandby}
+	earlier  = Target{Base: "/earlier"}
 )
 
 func schedule(t *testing.T, target Target, seed uint64, only ...string) *Scheduler {

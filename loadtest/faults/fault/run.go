@@ -28,13 +28,19 @@ const (
 
 // Target is the stack that is broken.
 type Target struct {
-	Stack   *stack.Stack
-	Has     []Need
-	Base    string            // program of the earlier release that both replicas run at first; empty: there is none
-	Clients *workload.Clients // that some kinds have do more
+	Stack           *stack.Stack
+	Redis, Postgres string            // as in its options
+	Base            string            // program of the earlier release that both replicas run at first; empty: there is none
+	Clients         *workload.Clients // that some kinds have do more
 }
 
-func (t Target) has(need Need) bool { return need == "" || slices.Contains(t.Has, need) }
+// has says whether the stack meets a need.
+func (t Target) has(need Need) bool {
+	return map[Need]bool{
+		"": true, SingleRedis: t.Redis != stack.Sentinel, Sentinel: t.Redis == stack.Sentinel,
+		SyncStandby: t.Postgres == stack.SyncStandby, EarlierRelease: t.Base != "",
+	}[need]
+}
 
 // A Run is one execution of a kind. Inject and Heal follow each other; a run is used once.
 type Run struct {
