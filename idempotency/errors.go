@@ -87,7 +87,7 @@ func KeyReused() *Error {
 func storeUnavailable(cause error) *Error {
 	return &Error{
 		Status: http.StatusServiceUnavailable, Code: CodeStoreUnavailable, RetryAfter: unavailableRetryAfter, Err: cause,
-		Message: "Idempotency cannot be guaranteed at the moment, so the request was not executed. Retry later with the same key.",
+		Message: "Idempotency cannot be guaranteed at the moment, so this attempt was not executed. Retry later with the same key.",
 	}
 }
 

@@ -36,7 +36,7 @@ count() {
 
 # Ctrl-C ends a lane when its current suite has ended.
 on_stack() {
-  trap 'exit 130' INT TERM
+  trap 'exit 130' INT TERM HUP
   suite scenarios scripts/scenarios/run.sh --quiet
   suite tour scripts/readme-tour.sh
   suite oncecheck scripts/oncecheck.sh
@@ -93,17 +93,17 @@ go build -C loadtest/others -o /dev/null . || exit 1 # the benchmark builds it a
 set -m
 lanes=()
 lane() {
-  (trap 'exit 130' INT TERM && "$@") &
+  (trap 'exit 130' INT TERM HUP && "$@") &
   lanes+=("$!")
 }
 interrupt() {
   local pid
-  trap '' INT TERM
+  trap '' INT TERM HUP
   for pid in "${lanes[@]}"; do kill -INT -- "-$pid" 2>/dev/null; done
   wait
   exit 130
 }
-trap interrupt INT TERM
+trap interrupt INT TERM HUP
 
 lane stack_and_faults
 lane suite integration scripts/go-test.sh integration

@@ -52,7 +52,7 @@ echo $$ >"$lock/pid"
 
 status=1
 finish() {
-  trap '' INT TERM
+  trap '' INT TERM HUP
   set +e
   if [ "$status" != 0 ] && [ -x "$dir/bin/stack" ]; then
     mkdir -p "$logs"
@@ -66,7 +66,7 @@ finish() {
 }
 trap finish EXIT
 trap : PIPE # an interruption may end the reader of our output first, and a write that fails must not end us
-trap 'status=130; exit' INT TERM
+trap 'status=130; exit' INT TERM HUP
 
 down >/dev/null 2>&1 || true # what a killed run left behind
 # A short grace, because scenarios wait for the reconciler.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/cli/browser"
 	"github.com/spf13/pflag"
@@ -47,8 +46,7 @@ Break it (SERVICE is api-1, api-2, pspsim, mail, redis, postgres or nginx; with 
 `
 
 func main() {
-	// SIGTERM and SIGHUP as well: a closed terminal must leave a state that `down` can clean, too.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), stack.Interrupts()...)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
 	stop()
 	if err != nil {

@@ -119,7 +119,7 @@ func (d *composeDriver) up(ctx context.Context) error {
 	if err := d.update(func(data *state) { data.Images = chosen }); err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{d.resumeAll, d.buildImages, d.writeOverride} {
+	for _, do := range []func(context.Context) error{d.resumeAll, d.stopCutOff, d.buildImages, d.writeOverride} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -162,6 +162,21 @@ func (d *composeDriver) resumeAll(ctx context.Context) error {
 			}
 			return err
 		})
+	}
+	return err
+}
+
+// stopCutOff stops the containers if the one that holds their network has ended, or was started
+// again: compose would leave them in the network that is gone.
+func (d *composeDriver) stopCutOff(ctx context.Context) error {
+	all, err := d.conditions(ctx)
+	network, proxy := all["network"], all[Proxy]
+	if err != nil || network.ID == "" || proxy.ID == "" {
+		return err
+	}
+	started, err := docker(ctx, "inspect", "--format", "{{.State.StartedAt}}", network.ID, proxy.ID)
+	if first, second, _ := strings.Cut(started, "\n"); err == nil && (network.State == stopped || first > second) {
+		_, err = output(d.compose(ctx, "stop", "--timeout", stopSeconds))
 	}
 	return err
 }

@@ -13,10 +13,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -146,6 +148,15 @@ func New(opts Options) (*Stack, error) {
 		s.Dir = filepath.Join(root, s.Dir)
 	}
 	return s, s.load()
+}
+
+// Interrupts are the signals at which a program leaves its stack so that Down can remove it. One is
+// the SIGHUP of a closed terminal, unless nohup(1) has it ignored.
+func Interrupts() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return []os.Signal{os.Interrupt, syscall.SIGTERM}
+	}
+	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
 
 // findRoot walks up from the working directory to our go.mod.

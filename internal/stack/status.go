@@ -41,7 +41,9 @@ func (s *Stack) Status(ctx context.Context) (services []ServiceStatus, active []
 	}
 	asking.Wait()
 	if conditions[Proxy].State == running {
-		active, err = inForce(s.faults())
+		if active, err = inForce(s.faults()); err != nil {
+			err = fmt.Errorf("read the faults that are in force: %w", err)
+		}
 	}
 	if s.IsReplicated() && s.replicationIsCut(ctx) {
 		active = append(active, replication.String()+": partition")
@@ -82,7 +84,7 @@ func (s *Stack) statusOf(ctx context.Context, name string, status ServiceStatus)
 // PrintStatus writes Status as a table.
 func (s *Stack) PrintStatus(ctx context.Context) error {
 	services, active, err := s.Status(ctx)
-	if err != nil {
+	if services == nil {
 		return err
 	}
 	s.printf("%s driver, %s\n", s.state.Driver, s.Dir)
@@ -96,7 +98,7 @@ func (s *Stack) PrintStatus(ctx context.Context) error {
 	for _, fault := range active {
 		s.printf("  fault: %s\n", fault)
 	}
-	return nil
+	return err
 }
 
 // probe asks a service, over the address that everybody uses, whether it is ready.

@@ -61,6 +61,17 @@ func TestStatus_SaysWhyAReplicaIsNotReady(t *testing.T) {
 	}
 }
 
+// TestStatus_HasItsTableWithoutTheFaultProxy: it runs and does not answer.
+func TestStatus_HasItsTableWithoutTheFaultProxy(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, Options{})
+	var out bytes.Buffer
+	s.options.Out, s.driver = &out, standing{all: map[string]ServiceStatus{Proxy: {State: running}}}
+	require.ErrorContains(t, s.PrintStatus(testContext(t)), "read the faults that are in force: ")
+	require.Regexp(t, `(?m)^  proxy .* not ready `, out.String())
+	require.Regexp(t, `(?m)^  redis .* stopped .* end this: stack start redis`, out.String())
+}
+
 func TestStatus_SaysHowToEndAFault(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{})

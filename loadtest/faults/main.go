@@ -32,7 +32,7 @@ const downTimeout = time.Minute
 var errBroken = errors.New("promises were broken, or the run was inconclusive")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stack.Interrupts()...)
 	defer stop()
 	// An interruption may end the reader of our output first, and the stack still goes down.
 	// signal.Ignore would make all services ignore the signal, too.

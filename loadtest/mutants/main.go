@@ -21,12 +21,13 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/oncepay/oncepay/internal/stack"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stack.Interrupts()...)
 	defer stop()
 	log.SetFlags(log.Ltime)
 	only := strings.FieldsFunc(os.Getenv("ONLY"), func(r rune) bool { return r == ',' })

@@ -49,7 +49,7 @@ control_groups() { find /sys/fs/cgroup -depth -type d \( -path '*/kubepods*' -o 
 
 # clean removes what outlives the node's processes: its files and its control groups.
 clean() {
-  trap '' INT TERM
+  trap '' INT TERM HUP
   control_groups -exec rmdir {} + 2>/dev/null || true
   rm -rf "$dir"
   docker image rm --no-prune oncepay-airgap/pause:1 >/dev/null 2>&1 || true
@@ -60,7 +60,7 @@ clean() {
 rm -rf "$dir"
 mkdir -p "$dir"
 trap clean EXIT
-trap exit INT TERM
+trap exit INT TERM HUP
 programs
 save
 say "programs and images are built"

@@ -44,7 +44,7 @@ temporary=$(mktemp -d)
 apart=() # process groups of the scenarios that bring a stack of their own: they run beside the others
 trap 'rm -rf "$temporary"' EXIT
 # When the scenarios that were interrupted have mended what they broke, and stopped their stacks.
-trap 'for pid in "${apart[@]}"; do kill -INT -- "-$pid" 2>/dev/null || true; done; wait; exit 130' INT TERM
+trap 'for pid in "${apart[@]}"; do kill -INT -- "-$pid" 2>/dev/null || true; done; wait; exit 130' INT TERM HUP
 passed=0 failed=0
 now() { jq -n now; }
 
