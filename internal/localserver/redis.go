@@ -16,6 +16,34 @@ import (
 	"github.com/oncepay/oncepay/internal/programs"
 )
 
+const (
+	// MasterName is what sentinels call the two servers that they watch.
+	MasterName = "oncepay"
+
+	// ReplicationUser is the name with which a replica logs in at its master, whichever of the two
+	// servers that is. Switching the user off is what cuts them: a proxy cannot, because Sentinel
+	// points a replica at the same address that it returns to clients.
+	ReplicationUser = "replication"
+
+	// sentinelConfig is what a sentinel starts with (sentinel.conf), for its port, MasterName, and
+	// the master's host and port: the fast end of what production uses, so that clients do not wait
+	// long for a failover. Its name of forty digits stays the same over a restart, so that the
+	// others know it again. See
+	// https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
+	sentinelConfig = `sentinel myid %040[1]d
+sentinel monitor %[2]s %[3]s 2
+sentinel down-after-milliseconds %[2]s 1000
+sentinel failover-timeout %[2]s 3000
+`
+)
+
+// ReplicationSettings are those with which both servers of a pair start.
+var ReplicationSettings = []string{
+	"--user", ReplicationUser, "on", "nopass", "+psync", "+replconf", "+ping",
+	"--masteruser", ReplicationUser, "--masterauth", "any",
+	"--repl-diskless-sync-delay", "0", // there is one replica: no other to wait for
+}
+
 // Redis writes nothing to disk: a stop loses everything, which is the harshest case for those who
 // use it.
 var Redis = Kind{
@@ -24,17 +52,26 @@ var Redis = Kind{
 }
 
 // redisArgs are the settings that differ from the defaults (redis.conf).
-func redisArgs(_ context.Context, cfg Config, run Command) (args []string, _ error) {
-	if cfg.ConfigFile != "" {
-		path := filepath.Join(run.Dir, "redis.conf")
-		if err := errors.Join(os.WriteFile(path, []byte(cfg.ConfigFile), 0o600), own(path, run.User)); err != nil {
-			return nil, err
-		}
-		args = append(args, path)
-	}
-	args = append(args, "--bind", "127.0.0.1", "--port", strconv.Itoa(cfg.Port), "--dir", run.Dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no")
+func redisArgs(_ context.Context, cfg Config, run Command) ([]string, error) {
+	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(cfg.Port), "--dir", run.Dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no"}
 	return append(args, cfg.Settings...), nil
+}
+
+// Sentinel is one of three that watch the master at an address (host:port) and its replica. Command
+// writes its configuration anew: what it had learned and written into it may be outdated, and the
+// others tell the rest.
+func Sentinel(master string) Kind {
+	kind := Redis
+	kind.content = sentinelConfig // without the master, which may be another at the next look
+	kind.args = func(ctx context.Context, cfg Config, run Command) ([]string, error) {
+		path := filepath.Join(run.Dir, "sentinel.conf")
+		text := fmt.Sprintf(sentinelConfig, cfg.Port, MasterName, strings.Replace(master, ":", " ", 1))
+		args, err := redisArgs(ctx, cfg, run)
+		err = errors.Join(err, os.WriteFile(path, []byte(text), 0o600), own(path, run.User))
+		return append([]string{path, "--sentinel"}, args...), err
+	}
+	return kind
 }
 
 // RedisURL is the connection URL of a Redis at addr (host:port).

@@ -43,9 +43,6 @@ type Config struct {
 	Log string
 	// Settings are further ones, as on the command line: "--maxmemory", "1mb". They win over ours.
 	Settings []string
-	// ConfigFile is the content of a configuration file. A Sentinel needs one, to which it then
-	// adds what it learns.
-	ConfigFile string
 	// DieWithParent stops the server when this process dies, however it dies (Linux only).
 	DieWithParent bool
 }
@@ -60,7 +57,8 @@ type Kind struct {
 	// Probe asks a server at addr whether it answers.
 	Probe func(ctx context.Context, addr string) error
 
-	name string // of its directory and its log
+	name    string // of its directory and its log
+	content string // is Command.Content
 	// args makes what is missing in run.Dir, and returns the arguments.
 	args func(ctx context.Context, cfg Config, run Command) ([]string, error)
 	// stop ends it in order, death when its parent has died.
@@ -73,7 +71,7 @@ func (k Kind) Command(ctx context.Context, cfg Config) (run Command, err error) 
 	if run, err = Prepare(k.Program, k.name, cfg.Dir); err != nil {
 		return run, err
 	}
-	run.Log = cmp.Or(cfg.Log, filepath.Join(run.Dir, k.name+".log"))
+	run.Log, run.Content = cmp.Or(cfg.Log, filepath.Join(run.Dir, k.name+".log")), k.content
 	if cfg.DieWithParent {
 		run.ParentDeath = k.death
 	}

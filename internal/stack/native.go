@@ -174,7 +174,7 @@ func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserve
 	case Redis, RedisReplica:
 		return d.prepareRedis(ctx, cfg)
 	case Sentinel1, Sentinel2, Sentinel3:
-		return d.prepareSentinel(ctx, cfg)
+		return localserver.Sentinel(d.LikelyMaster(ctx)).Command(ctx, cfg)
 	case Nginx:
 		return prepareNginx(d.root, cfg, d.Topology)
 	}

@@ -15,37 +15,12 @@ import (
 // money fails closed. docker-compose.yml has the same.
 var memorySettings = []string{"--maxmemory", "2gb", "--maxmemory-policy", "noeviction"}
 
-// masterName is what the sentinels call the pair of servers.
-const masterName = "oncepay"
-
-// sentinelConfig is what a sentinel starts with (sentinel.conf), for its port, masterName, and the
-// master's host and port: the fast end of what production uses, so that clients do not wait long
-// for a failover. Its name of forty digits stays the same over a restart, so that the others know
-// it again. See https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
-const sentinelConfig = `sentinel myid %040[1]d
-sentinel monitor %[2]s %[3]s 2
-sentinel down-after-milliseconds %[2]s 1000
-sentinel failover-timeout %[2]s 3000
-`
-
-// replicationUser is the name with which a replica logs in at its master, whichever of the two that
-// is. Switching the user off is what cuts them: the proxy cannot, because Sentinel points a replica
-// at the same address that it returns to clients.
-const replicationUser = "replication"
-
-// replicationArgs are the arguments with which both servers of the pair start.
-var replicationArgs = []string{
-	"--user", replicationUser, "on", "nopass", "+psync", "+replconf", "+ping",
-	"--masteruser", replicationUser, "--masterauth", "any",
-	"--repl-diskless-sync-delay", "0", // there is one replica: no other to wait for
-}
-
 // redisURL is where a replica of the service finds Redis.
 func (d *nativeDriver) redisURL(replica string) string {
 	if !d.IsReplicated() {
 		return localserver.RedisURL(d.Via(replica, Redis))
 	}
-	return "redis+sentinel://" + d.Addr(Sentinel1) + "," + d.Addr(Sentinel2) + "," + d.Addr(Sentinel3) + "/" + masterName
+	return "redis+sentinel://" + d.Addr(Sentinel1) + "," + d.Addr(Sentinel2) + "," + d.Addr(Sentinel3) + "/" + localserver.MasterName
 }
 
 // prepareRedis makes a server the only one, or one of the pair. One that starts while the other is
@@ -56,22 +31,12 @@ func (d *nativeDriver) prepareRedis(ctx context.Context, cfg localserver.Config)
 	if !d.IsReplicated() {
 		return localserver.Redis.Command(ctx, cfg)
 	}
-	cfg.Settings = slices.Concat(replicationArgs, memorySettings)
+	cfg.Settings = slices.Concat(localserver.ReplicationSettings, memorySettings)
 	run, err := localserver.Redis.Command(ctx, cfg)
 	if master := d.LikelyMaster(ctx); master != localserver.Loopback(cfg.Port) {
 		host, port, _ := net.SplitHostPort(master)
 		run.Once = []string{"--replicaof", host, port}
 	}
-	return run, err
-}
-
-// prepareSentinel writes a sentinel's configuration anew for each start: what the last one had
-// learned and written into it may be outdated, and the others tell the rest.
-func (d *nativeDriver) prepareSentinel(ctx context.Context, cfg localserver.Config) (localserver.Command, error) {
-	cfg.Settings = []string{"--sentinel"}
-	cfg.ConfigFile = fmt.Sprintf(sentinelConfig, cfg.Port, masterName, strings.Replace(d.LikelyMaster(ctx), ":", " ", 1))
-	run, err := localserver.Redis.Command(ctx, cfg)
-	run.Content = sentinelConfig
 	return run, err
 }
 
@@ -83,7 +48,7 @@ func (t *Topology) RedisMaster(ctx context.Context) (addr string, err error) {
 	}
 	var errs []error
 	for _, name := range sentinels {
-		answer, err := localserver.AskRedis(ctx, t.Addr(name), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
+		answer, err := localserver.AskRedis(ctx, t.Addr(name), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", localserver.MasterName)
 		if err == nil && len(answer) == 2 {
 			return net.JoinHostPort(answer[0], answer[1]), nil
 		}
@@ -146,7 +111,7 @@ func replicationInfo(ctx context.Context, addr string) (string, error) {
 // probeSentinel wants a sentinel that has found the two others and the replica: before, it could
 // not appoint a master.
 func probeSentinel(ctx context.Context, addr string) error {
-	fields, err := localserver.AskRedis(ctx, addr, "SENTINEL", "MASTER", masterName)
+	fields, err := localserver.AskRedis(ctx, addr, "SENTINEL", "MASTER", localserver.MasterName)
 	found := strings.Join(fields, " ")
 	if err == nil && !(strings.Contains(found, "num-slaves 1 ") && strings.Contains(found, "num-other-sentinels 2 ")) {
 		err = errors.New("it has not found the replica and the two other sentinels yet")
@@ -159,9 +124,9 @@ func probeSentinel(ctx context.Context, addr string) error {
 // master. One that does not answer is no error as long as it is not the master: it forgets the user
 // anyway when it starts again.
 func (t *Topology) setReplication(ctx context.Context, on bool) error {
-	commands := [][]any{{"ACL", "SETUSER", replicationUser, "on"}}
+	commands := [][]any{{"ACL", "SETUSER", localserver.ReplicationUser, "on"}}
 	if !on {
-		commands = [][]any{{"ACL", "SETUSER", replicationUser, "off"}, {"CLIENT", "KILL", "TYPE", "replica"}}
+		commands = [][]any{{"ACL", "SETUSER", localserver.ReplicationUser, "off"}, {"CLIENT", "KILL", "TYPE", "replica"}}
 	}
 	master, err := t.RedisMaster(ctx)
 	if err != nil {
@@ -181,6 +146,6 @@ func (t *Topology) setReplication(ctx context.Context, on bool) error {
 func (t *Topology) replicationIsCut(ctx context.Context) bool {
 	return slices.ContainsFunc(redisPair, func(name string) bool {
 		users, _ := localserver.AskRedis(ctx, t.Addr(name), "ACL", "LIST")
-		return strings.Contains(strings.Join(users, "\n"), "user "+replicationUser+" off ")
+		return strings.Contains(strings.Join(users, "\n"), "user "+localserver.ReplicationUser+" off ")
 	})
 }

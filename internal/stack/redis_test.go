@@ -37,7 +37,7 @@ func forbidFailovers(t *testing.T, d *nativeDriver) {
 	t.Helper()
 	for _, name := range sentinels {
 		require.NoError(t, redisAt(t, d.Addr(name), func(c *redis.Client) error {
-			return c.Do(t.Context(), "SENTINEL", "SET", masterName, "down-after-milliseconds", testTimeout.Milliseconds()).Err()
+			return c.Do(t.Context(), "SENTINEL", "SET", localserver.MasterName, "down-after-milliseconds", testTimeout.Milliseconds()).Err()
 		}))
 	}
 }
@@ -91,7 +91,7 @@ func TestUp_ReturnsWhenSentinelsCanAgree(t *testing.T) {
 	t.Parallel()
 	d, ctx := replicatedStack(t), testContext(t)
 	for _, name := range sentinels {
-		require.NoError(t, redisAt(t, d.Addr(name), func(c *redis.Client) error { return c.Do(ctx, "SENTINEL", "CKQUORUM", masterName).Err() }))
+		require.NoError(t, redisAt(t, d.Addr(name), func(c *redis.Client) error { return c.Do(ctx, "SENTINEL", "CKQUORUM", localserver.MasterName).Err() }))
 	}
 }
 

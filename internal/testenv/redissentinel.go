@@ -2,26 +2,11 @@ package testenv
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oncepay/oncepay/internal/localserver"
-)
-
-const (
-	// sentinelMaster is the name that the Sentinels know the servers by.
-	sentinelMaster = "oncepay"
-
-	// sentinelConfig has a primary taken for dead after half a second: quick for a test, slow
-	// against a busy machine's hiccups.
-	sentinelConfig = `sentinel monitor ` + sentinelMaster + ` 127.0.0.1 %s 2
-sentinel down-after-milliseconds ` + sentinelMaster + ` 500
-sentinel failover-timeout ` + sentinelMaster + ` 2000
-`
-	// replicationUser is who the replica logs in as.
-	replicationUser = "replication"
 )
 
 // ReplicatedRedis is a Redis with a replica, and three Sentinels that promote it when the primary
@@ -52,32 +37,29 @@ func RedisSentinelTLS(t testing.TB) *ReplicatedRedis {
 // newReplicatedRedis uses TLS if there is a certificate.
 func newReplicatedRedis(t testing.TB, certificate string) *ReplicatedRedis {
 	t.Helper()
-	start := func(cfg localserver.Config) (server *Server, port string) {
+	start := func(of localserver.Kind, settings ...string) (server *Server, port string) {
 		if certificate != "" {
 			port = pickPort(t)
-			cfg.Settings = slices.Concat(tlsSettings(port, certificate), []string{"--tls-replication", "yes"}, cfg.Settings)
+			settings = slices.Concat(tlsSettings(port, certificate), []string{"--tls-replication", "yes"}, settings)
 		}
-		server = newServer(t, redisKind, cfg)
+		server = newServer(t, kind{Kind: of}, localserver.Config{Settings: settings})
 		return server, cmp.Or(port, server.port())
 	}
-	settings := []string{
-		"--masteruser", replicationUser, "--masterauth", "any", "--user", replicationUser, "on", "nopass", "+@all",
-		"--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
-	}
-	primary, primaryPort := start(localserver.Config{Settings: settings})
-	replica, replicaPort := start(localserver.Config{Settings: append(settings, "--replicaof", "127.0.0.1", primaryPort)})
+	settings := slices.Concat(localserver.ReplicationSettings, []string{"--shutdown-timeout", "0"})
+	primary, primaryPort := start(localserver.Redis, settings...)
+	replica, replicaPort := start(localserver.Redis, append(settings, "--replicaof", "127.0.0.1", primaryPort)...)
 	r := &ReplicatedRedis{Primary: primary, Replica: replica, replicaPort: replicaPort}
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "master_link_status:up")
 	var addrs []string
 	for range 3 {
-		sentinel, port := start(localserver.Config{ConfigFile: fmt.Sprintf(sentinelConfig, primaryPort), Settings: []string{"--sentinel"}})
+		sentinel, port := start(localserver.Sentinel("127.0.0.1:" + primaryPort))
 		r.Sentinels, addrs = append(r.Sentinels, sentinel), append(addrs, "127.0.0.1:"+port)
 	}
 	for _, sentinel := range r.Sentinels {
 		sentinel.awaitLines([]any{"INFO", "sentinel"},
-			"master0:name="+sentinelMaster+",status=ok,address=127.0.0.1:"+primaryPort+",slaves=1,sentinels=3")
+			"master0:name="+localserver.MasterName+",status=ok,address=127.0.0.1:"+primaryPort+",slaves=1,sentinels=3")
 	}
-	r.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+	r.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + localserver.MasterName
 	if certificate != "" {
 		r.URL = "rediss" + strings.TrimPrefix(r.URL, "redis") + "?ca_file=" + certificate
 	}
@@ -87,7 +69,7 @@ func newReplicatedRedis(t testing.TB, certificate string) *ReplicatedRedis {
 // CutReplication keeps the replica from hearing of anything that is written from now on.
 func (r *ReplicatedRedis) CutReplication() {
 	r.Primary.t.Helper()
-	r.Primary.Do("ACL", "SETUSER", replicationUser, "off")
+	r.Primary.Do("ACL", "SETUSER", localserver.ReplicationUser, "off")
 	r.Primary.Do("CLIENT", "KILL", "TYPE", "REPLICA")
 }
 
@@ -95,7 +77,7 @@ func (r *ReplicatedRedis) CutReplication() {
 func (r *ReplicatedRedis) AwaitPromotion() {
 	r.Primary.t.Helper()
 	for _, sentinel := range r.Sentinels {
-		sentinel.awaitLines([]any{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster}, r.replicaPort)
+		sentinel.awaitLines([]any{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", localserver.MasterName}, r.replicaPort)
 	}
 	r.Replica.awaitLines([]any{"INFO", "replication"}, "role:master")
 }
