@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Print("roots: ", err == nil && !roots.Equal(x509.NewCertPool()))
 		return
 	}
-	testenv.Main(m, testenv.NoLeaks())
+	testenv.Main(m)
 }
 
 // oncepay runs a command in this process and returns what it printed.

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	QuietRedis(slog.New(slog.DiscardHandler))
 	QuietTracing(slog.New(slog.DiscardHandler))
-	testenv.Main(m, testenv.NoLeaks())
+	testenv.Main(m)
 }
 
 const (

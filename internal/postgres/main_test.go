@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
-	testenv.Main(m, testenv.NoLeaks())
+	testenv.Main(m)
 }
 
 // testTimeout bounds every wait of a test.

@@ -45,15 +45,6 @@ const (
 	startTimeout = 5 * time.Minute
 )
 
-// Option is a further check of Main's, after tests that have passed.
-type Option func() error
-
-// NoLeaks makes Main fail when goroutines are left after the tests have passed and the servers have
-// stopped.
-func NoLeaks(rules ...goleak.Option) Option {
-	return func() error { return goleak.Find(rules...) }
-}
-
 // The environment of a test binary is global, because servers are shared by tests that know nothing
 // of each other.
 var (
@@ -65,8 +56,8 @@ var (
 )
 
 // Main runs the tests of a package, stops the servers they started, says which kind served them,
-// and exits.
-func Main(m *testing.M, opts ...Option) {
+// and exits. After tests that have passed, it fails if goroutines are left that are not ignored.
+func Main(m *testing.M, ignored ...goleak.Option) {
 	isManaged = true
 	code := m.Run()
 	note := func(what string, err error) {
@@ -78,10 +69,8 @@ func Main(m *testing.M, opts ...Option) {
 	for _, end := range slices.Backward(ends) {
 		note("testenv: stop the servers:", end())
 	}
-	for _, check := range opts {
-		if code == 0 {
-			note("testenv: errors on successful test run:", check())
-		}
+	if code == 0 {
+		note("testenv: errors on successful test run:", goleak.Find(ignored...))
 	}
 	if len(served) > 0 {
 		fmt.Println("testenv:", strings.Join(slices.Sorted(maps.Keys(served)), ", "))

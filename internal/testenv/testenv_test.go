@@ -12,7 +12,7 @@ import (
 	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-func TestMain(m *testing.M) { Main(m, NoLeaks()) }
+func TestMain(m *testing.M) { Main(m) }
 
 // testTimeout bounds every wait of these tests.
 const testTimeout = time.Minute

@@ -21,7 +21,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/books"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // account is the API key of the tests.
 const account = "sk_test_demo"

@@ -23,10 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.Main(m, testenv.NoLeaks(
+	testenv.Main(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),    // it never ends
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"), // it looks every ten seconds whether to end
-	))
+	)
 }
 
 // patience bounds every wait of these tests.

@@ -29,7 +29,7 @@ import (
 	"github.com/oncepay/oncepay/loadtest/faults/verify"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // serve runs the service, and returns how it is driven: at 25 requests/s for eight seconds, because
 // the service turns requests away at 100/s when other tests keep the machine busy.

@@ -16,7 +16,7 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // patience bounds every wait of a test.
 const patience = time.Minute

@@ -14,7 +14,7 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // open makes a pool whose statements can be counted.
 func open(t testing.TB, server string) (*pgxpool.Pool, *wire) {

@@ -11,7 +11,7 @@ import (
 	"github.com/oncepay/oncepay/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, testenv.NoLeaks()) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // open makes a client as programs do.
 func open(t testing.TB, server string) redis.UniversalClient {
