@@ -51,7 +51,7 @@ func EmptyPostgres(t testing.TB) string {
 // migrated. It takes a second or two, so tests that need no outage use Postgres.
 func PostgresServer(t testing.TB) *Server {
 	t.Helper()
-	server := newServer(t, postgresKind, postgresConfig)
+	server := newServer(t, localserver.Postgres, postgresConfig)
 	pool, err := sql.Open("pgx", server.URL)
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(migrator{}.Migrate(t.Context(), pool, pgtestdb.Config{}), pool.Close()))

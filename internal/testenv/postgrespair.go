@@ -13,7 +13,7 @@ type Pair struct {
 	// URL names both servers; a client finds the one that takes writes.
 	URL string
 	// Primary and Standby are what they were at the beginning.
-	Primary, Standby *localserver.Server
+	Primary, Standby *Server
 
 	t testing.TB
 }
@@ -21,16 +21,9 @@ type Pair struct {
 // PostgresPair starts a pair with an empty database. The standby follows asynchronously.
 func PostgresPair(t testing.TB) *Pair {
 	t.Helper()
-	start := func(kind localserver.Kind) (server *localserver.Server) {
-		do(t, "start a pair", func(ctx context.Context) (err error) {
-			server, err = kind.Start(ctx, localserver.Config{DieWithParent: true}) // with fsync, without which nothing is synchronous
-			return err
-		})
-		t.Cleanup(func() { _ = server.Stop() })
-		return server
-	}
-	primary := start(localserver.Postgres)
-	standby := start(localserver.Standby(primary.Addr))
+	withSync := localserver.Config{} // without fsync nothing is synchronous
+	primary := newServer(t, localserver.Postgres, withSync)
+	standby := newServer(t, localserver.Standby(primary.Addr), withSync)
 	url := localserver.PostgresURL(primary.Addr+","+standby.Addr) + "&target_session_attrs=read-write"
 	p := &Pair{t: t, Primary: primary, Standby: standby, URL: url}
 	p.CatchUp()
@@ -61,11 +54,11 @@ func (p *Pair) Detach() {
 // FailOver ends the primary at once, and promotes the standby.
 func (p *Pair) FailOver() {
 	p.t.Helper()
-	p.at(p.Primary, "end the primary", func(context.Context, string) error { return p.Primary.Process.Kill() })
+	p.at(p.Primary, "end the primary", func(context.Context, string) error { return p.Primary.process.Process.Kill() })
 	p.at(p.Standby, "promote the standby", localserver.Promote)
 }
 
-func (p *Pair) at(server *localserver.Server, what string, step func(ctx context.Context, addr string) error) {
+func (p *Pair) at(server *Server, what string, step func(ctx context.Context, addr string) error) {
 	p.t.Helper()
 	do(p.t, what, func(ctx context.Context) error { return step(ctx, server.Addr) })
 }

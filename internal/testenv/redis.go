@@ -49,7 +49,7 @@ func Redis(t testing.TB) string {
 // command line: "--maxmemory", "1mb".
 func RedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newServer(t, redisKind, localserver.Config{Settings: settings})
+	return newServer(t, localserver.Redis, localserver.Config{Settings: settings})
 }
 
 // Do sends a command to the server, which must be a Redis, over a connection of its own. It fails

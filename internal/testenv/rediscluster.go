@@ -40,7 +40,7 @@ func newCluster(t testing.TB, slots ...int) *ClusteredRedis {
 	var addrs, tlsAddrs []string
 	for i, first := range slots[:len(slots)-1] {
 		tlsPort, bus := pickPort(t), pickPort(t)
-		master := newServer(t, redisKind, localserver.Config{Settings: append(tlsSettings(tlsPort, certificate),
+		master := newServer(t, localserver.Redis, localserver.Config{Settings: append(tlsSettings(tlsPort, certificate),
 			"--tls-cluster", "yes", // so that it tells clients with TLS of ports with TLS
 			"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 		)})

@@ -42,7 +42,7 @@ func newReplicatedRedis(t testing.TB, certificate string) *ReplicatedRedis {
 			port = pickPort(t)
 			settings = slices.Concat(tlsSettings(port, certificate), []string{"--tls-replication", "yes"}, settings)
 		}
-		server = newServer(t, kind{Kind: of}, localserver.Config{Settings: settings})
+		server = newServer(t, of, localserver.Config{Settings: settings})
 		return server, cmp.Or(port, server.port())
 	}
 	settings := slices.Concat(localserver.ReplicationSettings, []string{"--shutdown-timeout", "0"})

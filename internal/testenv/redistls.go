@@ -40,7 +40,7 @@ func RedisMutualTLS(t testing.TB) *Server {
 func redisTLS(t testing.TB, settings ...string) (server *Server, certificate string) {
 	t.Helper()
 	port, certificate := pickPort(t), newCertificate(t)
-	server = newServer(t, redisKind, localserver.Config{Settings: append(tlsSettings(port, certificate), settings...)})
+	server = newServer(t, localserver.Redis, localserver.Config{Settings: append(tlsSettings(port, certificate), settings...)})
 	server.URL = "rediss://127.0.0.1:" + port + "/0?ca_file=" + certificate
 	return server, certificate
 }

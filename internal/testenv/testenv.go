@@ -180,9 +180,9 @@ func shared(kind kind, cfg localserver.Config) func(t testing.TB) *Server {
 }
 
 // newServer starts a process that ends with the test.
-func newServer(t testing.TB, kind kind, cfg localserver.Config) *Server {
+func newServer(t testing.TB, of localserver.Kind, cfg localserver.Config) *Server {
 	t.Helper()
-	server, err := native.launch(kind, cfg)
+	server, err := native.launch(kind{Kind: of}, cfg)
 	require.NoError(t, err, "testenv: servers of one test are processes, also with TESTENV=docker")
 	t.Cleanup(func() { require.NoError(t, server.remove(), "testenv: remove a server") })
 	server.t = t
