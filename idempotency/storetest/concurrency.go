@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,7 @@ const (
 func concurrencyCases(run cases) {
 	run("of many that acquire at once one wins", func(t *testing.T, b *bench) {
 		for round := range rounds {
-			b.requireOneWinner(t, fmt.Sprintf("key-%d", round))
+			b.requireOneWinner(t, fmt.Sprintf("key-%d", round), b.Store.Acquire)
 		}
 	})
 	run("of many that take over at once one wins", func(t *testing.T, b *bench) {
@@ -29,7 +30,7 @@ func concurrencyCases(run cases) {
 			key := fmt.Sprintf("key-%d", round)
 			b.held(t, key, short)
 			b.pass(t)
-			b.requireOneWinner(t, key)
+			b.requireOneWinner(t, key, b.Store.Acquire)
 		}
 	})
 	run("of many that retry until there is an answer one completes", func(t *testing.T, b *bench) {
@@ -46,14 +47,18 @@ func concurrencyCases(run cases) {
 	})
 }
 
-func (b *bench) requireOneWinner(t *testing.T, key string) {
+// acquiring is Acquire of a store, or Repair.
+type acquiring func(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error)
+
+// requireOneWinner has all contenders acquire a key at once.
+func (b *bench) requireOneWinner(t *testing.T, key string, acquire acquiring) {
 	t.Helper()
 	var mu sync.Mutex
 	var winners []idempotency.Owner
 	met := map[idempotency.Owner]int{}
 	b.together(t, func(int) error {
 		pending := b.pending(key)
-		existing, err := b.Store.Acquire(t.Context(), pending, long)
+		existing, err := acquire(t.Context(), pending, long)
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil && existing == nil {
@@ -63,7 +68,7 @@ func (b *bench) requireOneWinner(t *testing.T, key string) {
 		}
 		return err
 	})
-	require.Len(t, winners, 1)
+	require.Len(t, winners, 1, key)
 	require.Equal(t, map[idempotency.Owner]int{winners[0]: contenders - 1}, met, "all others meet the winner")
 }
 

@@ -1,19 +1,25 @@
 package storetest
 
 import (
-	"sync/atomic"
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/idempotency"
 )
 
+// repair is an [acquiring].
+func (b *bench) repair(ctx context.Context, pending idempotency.Record, lease time.Duration) (*idempotency.Record, error) {
+	return idempotency.Repair(ctx, b.Store, pending, lease)
+}
+
 // repairCases check a [idempotency.Repairer].
 func repairCases(run cases) {
 	repair := func(t *testing.T, b *bench, pending idempotency.Record) *idempotency.Record {
 		t.Helper()
-		existing, err := idempotency.Repair(t.Context(), b.Store, pending, long)
+		existing, err := b.repair(t.Context(), pending, long)
 		require.NoError(t, err)
 		return existing
 	}
@@ -32,12 +38,10 @@ func repairCases(run cases) {
 	}
 	run("repair of a record that is not damaged returns it", func(t *testing.T, b *bench) {
 		finished := b.completed(t, "key", "answer")
-		existing := repair(t, b, b.pending("key"))
-		require.NotNil(t, existing)
-		require.Equal(t, "answer", string(existing.Response.Body))
+		requireSame(t, finished, repair(t, b, b.pending("key")))
 		b.requireHolds(t, finished)
 		holder := b.held(t, "held", long)
-		require.NotNil(t, repair(t, b, b.pending("held")))
+		requireSame(t, holder, repair(t, b, b.pending("held")))
 		b.requireHolds(t, holder)
 	})
 	run("repair of no record acquires the key", func(t *testing.T, b *bench) {
@@ -48,15 +52,7 @@ func repairCases(run cases) {
 	run("one of many repairs replaces a damaged record", func(t *testing.T, b *bench) {
 		for name, data := range corrupt {
 			b.Plant(t, b.scope, name, []byte(data))
-			var holders atomic.Int64
-			b.together(t, func(int) error {
-				existing, err := idempotency.Repair(t.Context(), b.Store, b.pending(name), long)
-				if existing == nil {
-					holders.Add(1)
-				}
-				return err
-			})
-			require.Equal(t, int64(1), holders.Load(), name)
+			b.requireOneWinner(t, name, b.repair)
 		}
 	})
 }
