@@ -1,4 +1,4 @@
-// Package report writes the pages of load tests: a drawing, figures, tables and promises.
+// Package report writes the pages of load tests: a drawing, figures and promises.
 package report
 
 import (
@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/oncepay/oncepay/internal/wait"
@@ -28,30 +26,9 @@ type Page struct {
 	Legend         string // what is special about the picture
 	Evidence       string // of violations: what was seen
 	Promises       []Promise
-	Tables         []Table
 	Command        string // repeats the run
 	Notes          []string
 	NotCovered     []string
-}
-
-// Table is one whose first column has names, and the others figures.
-type Table struct {
-	Title  string
-	Header []string
-	Rows   [][]any
-}
-
-// Print prints the table for a terminal, its columns aligned.
-func (t Table) Print(out io.Writer) {
-	aligned := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(aligned, "\n%s\t\n", strings.Join(t.Header, "\t"))
-	for _, row := range t.Rows {
-		for _, value := range row {
-			fmt.Fprintf(aligned, "%v\t", value)
-		}
-		fmt.Fprintln(aligned)
-	}
-	_ = aligned.Flush() // out is a terminal
 }
 
 // Promise is a rule, and how often it was broken.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,7 +95,11 @@ func drive(t *testing.T, cfg config) (text string, broken map[books.Rule]bool, e
 	require.Equal(t, 200, l.Requests["all"].Requests)
 	require.Len(t, l.Requests, 9, "all kinds, and all of them together")
 	require.Positive(t, l.Memory)
-	require.FileExists(t, files[0][:len(files[0])-len("json")]+"html")
+	page, readErr := os.ReadFile(strings.TrimSuffix(files[0], "json") + "html")
+	require.NoError(t, readErr)
+	for _, text := range []string{out.String(), string(page)} {
+		require.Regexp(t, `p99 ms +max ms\n( .*\n)* +card payment +\d+ `, text)
+	}
 	broken = map[books.Rule]bool{}
 	for _, v := range l.Violations {
 		broken[v.Rule] = true

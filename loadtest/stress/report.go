@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
@@ -19,9 +21,8 @@ import (
 // report prints what was found out, and writes the page and the JSON.
 func (l *load) report(out io.Writer) error {
 	page, drawn := l.page()
-	page.Tables[0].Print(out)
 	base := filepath.Join(l.Out, l.shop.Run)
-	fmt.Fprintf(out, "\n%s\n%s\n%sreport: %s.html and .json\n", page.Legend, page.Verdict, page.Evidence, base)
+	fmt.Fprintf(out, "\n%s\n%s\n%s\n%sreport: %s.html and .json\n", page.Figures, page.Legend, page.Verdict, page.Evidence, base)
 	raw, err := json.MarshalIndent(map[string]any{"run": l.shop.Run, "requests": l.rows, "event_lag_ns": l.lag,
 		"resident_bytes": l.memory, "promises": page.Promises, "violations": l.found}, "", "  ")
 	if page.Broken {
@@ -31,14 +32,14 @@ func (l *load) report(out io.Writer) error {
 		os.WriteFile(base+".json", raw, 0o644), page.Write(base+".html"))
 }
 
-// page has latencies over time, the table and the promises.
+// page has latencies over time, the figures and the promises.
 func (l *load) page() (page report.Page, err error) {
 	page = report.Page{Title: fmt.Sprintf("oncepay at %d requests a second for %s", l.Rate, l.Duration),
 		Verdict: "Passed: every key had one effect and one answer.", Broken: len(l.found) > 0,
 		Legend: fmt.Sprintf("%.1f requests a second were sent, also while others waited for an answer. "+
 			"From a change to the effect of its event: p50 %s, p99 %s, slowest %s. A replica had %.0f MiB in the end.",
 			l.rows[all].Rate, l.lag[0], l.lag[1], l.lag[2], l.memory/(1<<20)),
-		Promises: report.Promises(promises, l.found), Tables: []report.Table{l.table()},
+		Promises: report.Promises(promises, l.found), Figures: l.figures(),
 		Command: fmt.Sprintf("task test:stress:all RATE=%d DURATION=%s", l.Rate, l.Duration),
 		Notes:   []string{fmt.Sprint(time.Now().Format(time.RFC1123), ", ", runtime.NumCPU(), " cores")}}
 	if page.Broken {
@@ -54,17 +55,19 @@ func (l *load) page() (page report.Page, err error) {
 	return page, err
 }
 
-// table has vegeta's metrics by kind.
-func (l *load) table() report.Table {
-	header := []string{"kind", "requests", "201", "409", "422", "p50", "p95", "p99", "max"}
-	t := report.Table{Title: "Latency by request, in ms", Header: header}
+// figures are vegeta's metrics by kind.
+func (l *load) figures() string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "kind\trequests\t201\t409\t422\tp50 ms\tp95 ms\tp99 ms\tmax ms\t")
 	for _, name := range slices.Sorted(maps.Keys(l.rows)) {
 		r := l.rows[name]
-		row := []any{name, r.Requests, r.StatusCodes["201"], r.StatusCodes["409"], r.StatusCodes["422"]}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t", name, r.Requests, r.StatusCodes["201"], r.StatusCodes["409"], r.StatusCodes["422"])
 		for _, took := range []time.Duration{r.Latencies.P50, r.Latencies.P95, r.Latencies.P99, r.Latencies.Max} {
-			row = append(row, fmt.Sprintf("%.1f", report.Milliseconds(took)))
+			fmt.Fprintf(table, "%.1f\t", report.Milliseconds(took))
 		}
-		t.Rows = append(t.Rows, row)
+		fmt.Fprintln(table)
 	}
-	return t
+	_ = table.Flush() // into memory
+	return text.String()
 }
