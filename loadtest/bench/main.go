@@ -42,12 +42,8 @@ var parts = []part{
 	{"sizes", true, sizes},
 }
 
-const (
-	// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
-	scratch = outFolder + "/BENCH.txt"
-	// outFolder also has a program that is built for a run.
-	outFolder = "loadtest/out/bench"
-)
+// scratch is for pages that are not kept. It is no .md, whose links would have to be right.
+const scratch = "loadtest/out/bench/BENCH.txt"
 
 // config says how long and how much is measured.
 type config struct {
@@ -117,9 +113,6 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	b := &bench{cfg: cfg, out: out, plots: map[string]*plot.Plot{}}
-	if err := os.MkdirAll(outFolder, 0o755); err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, b.down(ctx)) }()
 	h := head{Command: strings.Join(append([]string{"go run ./loadtest/bench"}, args...), " "), Began: time.Now(),
 		Step: cfg.step, Rounds: cfg.rounds, Found: map[string]map[string]any{}}

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -38,14 +37,6 @@ var kinds = []struct {
 
 // middleware compares middleware on Redis, in front of a handler that does nothing.
 func middleware(ctx context.Context, b *bench) (map[string]any, error) {
-	program, err := filepath.Abs(filepath.Join(outFolder, "others")) // go build -C is elsewhere
-	if err != nil {
-		return nil, err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-C", "loadtest/others", "-o", program, ".")
-	if printed, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", build, err, printed)
-	}
 	redis, err := localserver.Redis.Start(ctx, localserver.Config{DieWithParent: true})
 	if err != nil {
 		return nil, err
@@ -58,7 +49,7 @@ func middleware(ctx context.Context, b *bench) (map[string]any, error) {
 			groups = append(groups, fmt.Sprint(kind.Name, ", ", connections))
 			for _, c := range contenders {
 				trials = append(trials, trial{cell(c.Name, kind.Name, connections), func(ctx context.Context) (sample, error) {
-					return b.contend(ctx, exec.CommandContext(ctx, program, "bench", c.Name, redis.URL), redis, kind.keys, connections)
+					return b.contend(ctx, c.Name, redis, kind.keys, connections)
 				}})
 			}
 		}
@@ -78,10 +69,11 @@ func cell(name, kind string, connections int) string {
 }
 
 // contend measures one server, which is started anew, on a Redis that is emptied.
-func (b *bench) contend(ctx context.Context, server *exec.Cmd, redis *localserver.Server, k keys, connections int) (s sample, err error) {
+func (b *bench) contend(ctx context.Context, name string, redis *localserver.Server, k keys, connections int) (s sample, err error) {
 	if _, err := localserver.AskRedis(ctx, redis.Addr, "FLUSHALL"); err != nil {
 		return nil, err
 	}
+	server := exec.CommandContext(ctx, "go", "run", "-C", "loadtest/others", ".", "bench", name, redis.URL)
 	server.Stderr = os.Stderr
 	input, inputErr := server.StdinPipe() // the server ends with it
 	output, outputErr := server.StdoutPipe()
@@ -97,6 +89,7 @@ func (b *bench) contend(ctx context.Context, server *exec.Cmd, redis *localserve
 	if _, err := drive(ctx, addr, connections, b.cfg.step/4, warmUp); err != nil {
 		return nil, err
 	}
+	// The process is `go run`, which is idle, and the server is its child.
 	return costing(map[int]string{server.Process.Pid: "server", redis.Process.PID: "redis"}, func() (sample, error) {
 		return drive(ctx, addr, connections, b.cfg.step, k)
 	})
