@@ -61,7 +61,9 @@ run() {
 
 set -m # a group of its own, which Ctrl-C in a terminal does not reach: only we interrupt it
 for script in $(grep -l 'with-stack\.sh' $chosen); do
-  run "$script" </dev/null >"$temporary/$(basename "$script" .sh).output" 2>&1 &
+  output=$temporary/$(basename "$script" .sh).output
+  true >"$output" # by it the loop below knows the scenario, which may begin later than the loop
+  run "$script" </dev/null >"$output" 2>&1 &
   apart+=("$!")
 done
 set +m
