@@ -3,6 +3,9 @@ package stack
 import (
 	"bytes"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,4 +27,12 @@ func TestStep_SaysWhatItHasComeTo(t *testing.T) {
 		require.Equal(t, "  build                              oncepay                       11.0 s\n"+
 			"  image                              FAILED                         0.0 s\n", out.String())
 	})
+}
+
+// TestInterrupts_LeaveAHangUpToNohup changes what all of the process do with the signal.
+func TestInterrupts_LeaveAHangUpToNohup(t *testing.T) { //nolint:paralleltest // see above
+	require.Contains(t, Interrupts(), os.Signal(syscall.SIGHUP))
+	signal.Ignore(syscall.SIGHUP)
+	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
+	require.Equal(t, []os.Signal{os.Interrupt, syscall.SIGTERM}, Interrupts())
 }

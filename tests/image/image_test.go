@@ -1,5 +1,6 @@
-// Package image_test looks at the image of the service from the outside. It needs a Docker engine,
-// whose containers reach this machine; .ci/run runs it in the step "containers".
+// Package image_test looks at containers from the outside: the image of the service, and the stack
+// of docker compose. It needs a Docker engine, whose containers reach this machine; .ci/run runs it
+// in the step "containers".
 package image_test
 
 import (
