@@ -31,8 +31,9 @@ func TestStep_SaysWhatItHasComeTo(t *testing.T) {
 
 // TestInterrupts_LeaveAHangUpToNohup changes what all of the process do with the signal.
 func TestInterrupts_LeaveAHangUpToNohup(t *testing.T) { //nolint:paralleltest // see above
+	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // the tests may run under nohup themselves
 	require.Contains(t, Interrupts(), os.Signal(syscall.SIGHUP))
 	signal.Ignore(syscall.SIGHUP)
-	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
 	require.Equal(t, []os.Signal{os.Interrupt, syscall.SIGTERM}, Interrupts())
 }
