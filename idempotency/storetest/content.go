@@ -68,6 +68,7 @@ func contentCases(run cases) {
 		finished.TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" // an earlier one's
 		require.NoError(t, b.Store.Complete(t.Context(), finished, long))
 		b.requireHolds(t, finished)
+		b.requireHolds(t, b.completed(t, "another", "answer")) // which has none
 	})
 	run("scope and key together name a record", func(t *testing.T, b *bench) {
 		base := b.scope

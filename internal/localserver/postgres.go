@@ -89,10 +89,11 @@ func makeData(ctx context.Context, script, data string, run Command) error {
 // noProcess is above the largest process ID of Linux, pid_max of proc_sys_kernel(5).
 const noProcess = 1<<22 + 1
 
-// unlock lets a server start where one was killed whose process ID another process has now, or
-// which is a zombie, because the first process of a container does not wait for its children.
-// PostgreSQL would take that process for the server that has the data. The rest of the file stays:
-// by it PostgreSQL refuses to start while sessions of the killed server still run.
+// unlock lets a server start after one that was killed. The killed one may still be a zombie: in
+// many containers the first process does not wait for its children. Or another process has its ID
+// by now. PostgreSQL would take either for a server that uses the data, and not start. So unlock
+// replaces the ID in the lock file. It keeps the rest of the file, by which PostgreSQL refuses to
+// start while sessions of the killed server still run.
 func unlock(data string) error {
 	path := filepath.Join(data, "postmaster.pid")
 	text, err := os.ReadFile(path)
@@ -101,9 +102,10 @@ func unlock(data string) error {
 	}
 	number, rest, _ := strings.Cut(string(text), "\n")
 	pid, _ := strconv.Atoi(number)
-	workingDir, err := handle(pid).Cwd()
-	if real, _ := filepath.EvalSymlinks(data); workingDir == real || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil // a server, which works in its data directory, or nobody knows
+	workingDir, err := handle(pid).Cwd() // a server's is its data directory; a zombie has none
+	resolved, _ := filepath.EvalSymlinks(data)
+	if workingDir == resolved || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	return os.WriteFile(path, fmt.Appendf(nil, "%d\n%s", noProcess, rest), 0o600)
 }

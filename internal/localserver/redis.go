@@ -58,9 +58,9 @@ func redisArgs(_ context.Context, cfg Config, run Command) ([]string, error) {
 	return append(args, cfg.Settings...), nil
 }
 
-// Sentinel is one of three that watch the master at an address (host:port) and its replica. Command
-// writes its configuration anew: what it had learned and written into it may be outdated, and the
-// others tell the rest.
+// Sentinel is one of the three that watch the master at an address (host:port) and its replica.
+// Command writes its configuration anew: what it had learned and written into it may be outdated,
+// and the others tell the rest.
 func Sentinel(master string) Kind {
 	kind := Redis
 	kind.content = sentinelConfig // without the master, which may be another at the next look

@@ -150,8 +150,8 @@ func New(opts Options) (*Stack, error) {
 	return s, s.load()
 }
 
-// Interrupts are the signals at which a program leaves its stack so that Down can remove it. One is
-// the SIGHUP of a closed terminal, unless nohup(1) has it ignored.
+// Interrupts are the signals that end a program in order: it takes its stack down, or leaves one
+// that Down can remove. A closed terminal sends SIGHUP, which is left out if nohup(1) ignores it.
 func Interrupts() []os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return []os.Signal{os.Interrupt, syscall.SIGTERM}
