@@ -50,7 +50,7 @@ func (s *Server) create(r *http.Request, object string) (int, any, error) {
 		return http.StatusOK, []byte(garbage), nil
 	}
 	token := tokens[e.Source]
-	if token.hangUpFirst && e.Attempts == 1 {
+	if e.Attempts == 1 && (token.hangUpFirst || s.troubles.outlast(r.Context(), bothHeld) != nil) {
 		panic(http.ErrAbortHandler) // closes the connection without a byte
 	}
 	// Measured from the charge, so all arrivals of the key are answered together, and a late retry

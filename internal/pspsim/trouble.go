@@ -1,6 +1,7 @@
 package pspsim
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -20,8 +21,10 @@ var (
 	eventsRepeated  = trouble{Webhooks: "repeated"} // sent at once, then again with those before, the newest first
 	eventsLost      = trouble{Webhooks: "lost"}     // given up without a try
 	eventsDelayed   = trouble{Webhooks: "delayed"}  // kept until the trouble is over
+	// bothHeld also keeps the answer to a key's first arrival. Later arrivals are answered at once.
+	bothHeld = trouble{Answers: "held", Webhooks: "delayed"}
 
-	knownTroubles = []trouble{answersFail, answersFailLate, answersGarbage, eventsRepeated, eventsLost, eventsDelayed}
+	knownTroubles = []trouble{answersFail, answersFailLate, answersGarbage, eventsRepeated, eventsLost, eventsDelayed, bothHeld}
 )
 
 const (
@@ -54,15 +57,30 @@ func (t *troubles) change(to trouble) (met int) {
 // meets reports whether this is the trouble of the moment, and counts what it spoils.
 func (t *troubles) meets(one trouble) bool { return t.during(one) != nil }
 
-// during is meets with what is closed when the trouble is over, or nil.
-func (t *troubles) during(one trouble) (over <-chan struct{}) {
+// during is meets for any of these, with what is closed when the trouble is over, or nil.
+func (t *troubles) during(these ...trouble) (over <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.is != one {
+	if !slices.Contains(these, t.is) {
 		return nil
 	}
 	t.met++
 	return t.changed
+}
+
+// outlast waits until the trouble of the moment is over, if it is one of these. Its error is the
+// context's.
+func (t *troubles) outlast(ctx context.Context, these ...trouble) error {
+	over := t.during(these...)
+	if over == nil {
+		return nil
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // again returns the events that are to be repeated after e's, the newest first, e's own among them.

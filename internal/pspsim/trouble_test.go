@@ -41,13 +41,13 @@ func (b *testBundle) isWellAgain(met int) {
 	}
 }
 
-// met waits until the trouble of the moment has met one event.
-func (b *testBundle) met() {
+// met waits until the trouble of the moment has met that many answers and events.
+func (b *testBundle) met(want int) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
 		b.sim.troubles.mu.Lock()
 		defer b.sim.troubles.mu.Unlock()
-		return b.sim.troubles.met == 1
+		return b.sim.troubles.met == want
 	}, testTimeout, tick)
 }
 
@@ -107,7 +107,7 @@ func TestTrouble_EventsAreLost(t *testing.T) {
 	b := tellingTo(t, e)
 	b.isTroubled(eventsLost)
 	_, lost := b.charge("k1", "tok_visa")
-	b.met()
+	b.met(1)
 	b.isWellAgain(1)
 	_, heard := b.charge("k2", "tok_visa")
 	require.Equal(t, "evt_"+heard.ID, e.next().id)
@@ -121,7 +121,7 @@ func TestTrouble_EventsAreDelayed(t *testing.T) {
 	b := tellingTo(t, e)
 	b.isTroubled(eventsDelayed)
 	_, charge := b.charge("k1", "tok_visa")
-	b.met()
+	b.met(1)
 	require.Empty(t, e.events)
 	b.isWellAgain(1)
 	require.Equal(t, "evt_"+charge.ID, e.next().id)
@@ -132,8 +132,28 @@ func TestTrouble_DelayedEventsEndWithTheProvider(t *testing.T) {
 	b := tellingTo(t, newEar(t, always(200)))
 	b.isTroubled(eventsDelayed)
 	b.charge("k1", "tok_visa")
-	b.met()
+	b.met(1)
 	require.NoError(t, b.sim.Close())
+}
+
+func TestTrouble_FirstAnswerAndEventAreHeld(t *testing.T) {
+	t.Parallel()
+	e := newEar(t, always(200))
+	b := tellingTo(t, e)
+	b.isTroubled(bothHeld)
+	first := make(chan error, 1)
+	go func() {
+		_, _, err := b.post(t.Context(), "/v1/charges", "k1", chargeOf("tok_visa"))
+		first <- err
+	}()
+	b.met(2)
+	status, again := b.charge("k1", "tok_visa")
+	require.Equal(t, http.StatusCreated, status)
+	require.Empty(t, first)
+	require.Empty(t, e.events)
+	b.isWellAgain(2)
+	require.NoError(t, <-first)
+	require.Equal(t, "evt_"+again.ID, e.next().id)
 }
 
 func TestTrouble_UnknownIsRefused(t *testing.T) {

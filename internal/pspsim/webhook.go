@@ -109,12 +109,8 @@ func (c *courier) send(e entry) bool {
 	if c.troubles.meets(eventsLost) {
 		return true
 	}
-	if over := c.troubles.during(eventsDelayed); over != nil {
-		select {
-		case <-over:
-		case <-c.ctx.Done():
-			return false
-		}
+	if c.troubles.outlast(c.ctx, eventsDelayed, bothHeld) != nil {
+		return false
 	}
 	for attempt := 0; ; attempt++ {
 		status, err := c.post(c.ctx, e)

@@ -17,9 +17,9 @@ import (
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
-// askTimeout bounds a question to the engine, which answers at once, or is not there; chooseTimeout
-// all those about images, for which a registry may be asked.
-const askTimeout, chooseTimeout = 8 * time.Second, 15 * time.Second
+// askTimeout bounds the questions to an engine that may hang. A busy machine needs some seconds
+// for them.
+const askTimeout = 30 * time.Second
 
 var images = []localserver.Image{
 	localserver.Postgres.Image,
@@ -37,7 +37,7 @@ func composeCommand() []string {
 
 // chooseImages returns every image by its variable, if compose works here.
 func chooseImages(ctx context.Context) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, chooseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	compose := append(composeCommand(), "version")
 	_, err := docker(ctx, "version")

@@ -35,10 +35,9 @@ import (
 )
 
 const (
-	// decideTimeout bounds the look for a Docker engine and its images, a registry included: an
-	// engine answers in milliseconds, a registry in under a second, and one that does not answer
-	// must not hold up tests that can run without it.
-	decideTimeout = 3 * time.Second
+	// decideTimeout bounds the look for a Docker engine and its images, a registry included. Only
+	// tests that need an engine wait for it.
+	decideTimeout = 30 * time.Second
 
 	// startTimeout bounds one server's start. It is this long because a container's image may have
 	// to be pulled first.

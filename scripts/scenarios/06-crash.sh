@@ -7,12 +7,11 @@ scenario "kill -9 in the middle of a payment: 409 until the lease ends, then one
 shop
 place_order
 key=pay-$run
-# Slower than the lease, so that the provider still hasn't answered when it ends.
-slow=$((LEASE_SECONDS + 5))
-pay='{"method":{"type":"card","token":"tok_slow_'$slow's"}}'
+pay='{"method":{"type":"card","token":"tok_visa"}}'
 charged() { probe "$PSP_URL/v1/charges?reference=$order" | jq -e '.data | length == 1'; }
 
-say "Pay at api-1. The provider charges at once, and answers after $slow s."
+say "Pay at api-1. The provider charges at once, and keeps its answer."
+hold_answers
 start first POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 wait_until "the provider has charged the card" charged
 
@@ -31,9 +30,8 @@ lease_left=$(milliseconds_left "$key")
 say "Nobody extends its lease any more. It ends in $lease_left ms. Until then api-2 answers 409."
 retry_while 409 $((lease_left / 1000 + 5)) second POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 waited=$(((${EPOCHREALTIME/[.,]/} - looked) / 1000))
-[ "$lease_left" -lt 1000 ] || expect "it got 409 before" "$(answer_to test "$retries" -gt 0)" yes # or else the kill took most of it
 expect "nothing took it over before the lease ended" "$(answer_to test "$waited" -ge "$lease_left")" yes
-expect_status second 201
+expect "status" "$(status second)" 201 # by the retry itself or, if it came late, by the reconciler, who asked for the same
 expect "payment" "$(field second .status)" succeeded
 
 say "One charge. The provider was asked twice for it."

@@ -8,11 +8,11 @@ scenario "A replica is paused past its lease: another one settles the payment, a
 shop
 place_order
 key=pay-$run
-# Slower than the lease, so that the pause begins while the provider is being asked.
-pay='{"method":{"type":"card","token":"tok_slow_'$((LEASE_SECONDS + 5))'s"}}'
+pay='{"method":{"type":"card","token":"tok_visa"}}'
 charged() { probe "$PSP_URL/v1/charges?reference=$order" | jq -e '.data | length == 1'; }
 
-say "Pay at api-1. The provider charges at once, and answers later."
+say "Pay at api-1. The provider charges at once, and keeps its answer."
+hold_answers
 start first POST "$API1_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 wait_until "the provider has charged the card" charged
 
@@ -23,11 +23,11 @@ looked=${EPOCHREALTIME/[.,]/}
 lease_left=$(milliseconds_left "$key")
 retry_while 409 $((LEASE_SECONDS + 10)) second POST "$API2_URL/v1/orders/$order/payments" -H "Idempotency-Key: $key" -d "$pay"
 waited=$(((${EPOCHREALTIME/[.,]/} - looked) / 1000))
-[ "$lease_left" -lt 1000 ] || expect "it got 409 before" "$(answer_to test "$retries" -gt 0)" yes # or else the pause took most of it
 expect "nothing took it over before the lease ended" "$(answer_to test "$waited" -ge "$lease_left")" yes
-expect_status second 201
+expect "status" "$(status second)" 201 # by the retry itself or, if it came late, by the reconciler, who asked for the same
 
-say "Resume api-1. Its own client gets the settled answer."
+say "The provider answers. Resume api-1. Its own client gets the settled answer."
+release_answers
 heal
 finish first
 expect_replay second first

@@ -37,7 +37,7 @@ full=${SCENARIO_FULL:-}
 work=$(mktemp -d)
 # Letters and digits; too few digits for a card number.
 run=r$(od -An -N5 -tx1 /dev/urandom | tr -d ' \n')
-checks=0 failed=0 placed=0 undo=''
+checks=0 failed=0 placed=0 undo='' held=''
 
 bold='' green='' red='' blue='' dim='' plain='' json_colour=-M
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
@@ -331,6 +331,20 @@ fault() {
   stack "$1"
 }
 
+# hold_answers: the provider charges, but keeps its first answer for a key, and its event, until
+# release_answers, at the latest when the scenario ends.
+hold_answers() {
+  held=yes
+  quietly send held PUT "$PSP_URL/v1/trouble" -d '{"answers":"held","webhooks":"delayed"}'
+  confirm "the provider holds its answers" "$(status held)" 200
+}
+
+release_answers() {
+  [ -n "$held" ] || return 0
+  held=''
+  probe -X DELETE "$PSP_URL/v1/trouble" >/dev/null
+}
+
 # heal: ends the fault, and waits until everything works again.
 heal() {
   [ -n "$undo" ] || return 0
@@ -380,6 +394,7 @@ verdict() {
   set +e
   [ -z "$undo" ] || say "Ending the fault."
   heal || stopped=1
+  release_answers || stopped=1
   jobs -p | xargs kill 2>/dev/null # requests that no step waits for
   rm -rf "$work"
   if [ "$stopped" != 0 ]; then

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -25,9 +26,15 @@ func open(t testing.TB, server string) redis.UniversalClient {
 // openPatient makes one that a busy machine does not time out.
 func openPatient(t testing.TB, server string) redis.UniversalClient {
 	t.Helper()
+	return openWith(t, server, patience)
+}
+
+// openWith makes one with this timeout for all that it does.
+func openWith(t testing.TB, server string, timeout time.Duration) redis.UniversalClient {
+	t.Helper()
 	o, err := redisstore.Options(server)
 	require.NoError(t, err)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience, patience, patience, patience
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	client := redisstore.NewClient(o)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client

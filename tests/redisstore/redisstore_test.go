@@ -122,6 +122,7 @@ var steps = map[string]step{
 // because the connection ends. The caller must see its step succeed, once.
 func TestStep_IsRepeatedAfterALostReply(t *testing.T) {
 	t.Parallel()
+	const timeout = 2 * time.Second // in which a busy machine can open a connection, and try again
 	server := testenv.Redis(t)
 	direct := redisstore.New(open(t, server))
 	for name, step := range steps { // the server knows all scripts from here on
@@ -129,12 +130,12 @@ func TestStep_IsRepeatedAfterALostReply(t *testing.T) {
 	}
 	for name, step := range steps {
 		for fault, inject := range map[string]testenv.Fault{
-			"late": {Delay: 2 * redisstore.ReadTimeout}, "lost": {Lose: true}, "cut": {Cut: true},
+			"late": {Delay: 2 * timeout}, "lost": {Lose: true}, "cut": {Cut: true},
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
 				way, detour := through(t, server)
-				client, wire := open(t, detour), &wire{}
+				client, wire := openWith(t, detour, timeout), &wire{}
 				require.NoError(t, client.Ping(t.Context()).Err(), "connected before the fault")
 				client.AddHook(wire)
 				record := pending(name + fault)
