@@ -2,8 +2,9 @@ package idempotency
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
+	"strings"
+	"time"
 )
 
 const defaultMaxBody = 1 << 20 // bytes; what one request holds in memory
@@ -24,9 +25,6 @@ type Middleware struct {
 	headers     headerFilter
 	maxBody     int64
 }
-
-// Option configures a [Middleware].
-type Option func(*Middleware)
 
 // New returns a middleware that keeps its records in store and asks policyFor for the policy
 // of a request's route. A request with a nil policy passes through.
@@ -75,89 +73,103 @@ func (m *Middleware) Wait() { m.background.wait() }
 // Waiting returns how many requests are waiting for another attempt with their key.
 func (m *Middleware) Waiting() int { return len(m.waitSlots) }
 
-// WithSharedScope puts the keys of all clients into one scope. Use it only if there is a
-// single client: otherwise one client's key is answered with another client's response.
-func WithSharedScope() Option {
-	return WithScope(func(*http.Request) string { return "" })
+// Handler wraps next. A request that already has a claim, from a middleware further out,
+// passes through.
+func (m *Middleware) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		policy := m.policyFor(inUpperCase(r))
+		if policy == nil || ClaimFrom(r.Context()) != nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		m.receive(w, r, policy.withDefaults(), next)
+	})
 }
 
-// WithScope sets whose keys these are, usually the authenticated account. A key means
-// nothing outside its scope. [New] requires it, or [WithSharedScope].
-func WithScope(scope func(*http.Request) string) Option {
-	return func(m *Middleware) { m.scope = scope }
+// inUpperCase returns the request with its method in upper case. Methods are case-sensitive
+// (RFC 9110, section 9.1), but a handler that ignores the method must not run without a key
+// because the client wrote "post".
+func inUpperCase(r *http.Request) *http.Request {
+	method := strings.ToUpper(r.Method)
+	if method == r.Method {
+		return r
+	}
+	upper := *r
+	upper.Method = method
+	return &upper
 }
 
-// WithErrorWriter replaces [WriteProblem], or the writer of a [WithDialect] before it. The writer
-// must write e.Status, and Retry-After if e.RetryAfter is not zero.
-func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error)) Option {
-	return func(m *Middleware) { m.writeError = write }
+// receive reads the key and the body, and answers requests in which one of them is wrong.
+func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
+	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy, began: time.Now()}}
+	name := m.header
+	if policy.Header != "" {
+		name = keyName(policy.Header)
+	}
+	key, present, problem := name.parse(r.Header)
+	if present && problem == nil && m.keyRule != nil {
+		problem = m.keyRule(r, key)
+	}
+	switch {
+	case problem != nil:
+		x.reject(ResultMalformed, problem)
+		return
+	case present || policy.KeyFrom != nil:
+	case policy.Required:
+		x.reject(ResultMissing, name.missing(nil))
+		return
+	default:
+		next.ServeHTTP(w, r)
+		return
+	}
+	if present && m.dialect.echoesKey {
+		w.Header().Set(string(name), r.Header.Get(string(name)))
+	}
+	x.check.Key, x.check.Scope = key, m.scope(r)
+	body, err := readBody(w, r, m.maxBody)
+	if err != nil {
+		x.reject(ResultRejected, bodyError(err))
+		return
+	}
+	claim, err := x.claimFor(key, body)
+	if err != nil {
+		x.reject(ResultMissing, name.missing(err))
+		return
+	}
+	x.prepare(m.keeper, claim)
+	x.serve(next)
 }
 
-// WithObserver sets a function that is called once for each request with a key, or without a
-// required one: before its answer is sent, unless the answer is streamed. It is called from many
-// goroutines at once and must be quick.
-func WithObserver(observe func(*http.Request, Check)) Option {
-	return func(m *Middleware) { m.observe = observe }
+// claimFor returns the claim of a request with the client's key, or one made of its content.
+func (x *exchange) claimFor(key string, body []byte) (*Claim, error) {
+	claim := &Claim{
+		Scope: x.check.Scope, Key: key, Owner: NewOwner(), TTL: x.policy.TTL,
+		TraceParent: x.traceParent(x.r.Context()),
+	}
+	content := x.policy.KeyFrom
+	if content == nil || key != "" && !content.Always {
+		claim.Fingerprint = fingerprint(x.r, body, x.policy.ExcludedFields, x.policy.Headers)
+		return claim, nil
+	}
+	var err error
+	claim.Key, claim.Fingerprint, err = content.ofRequest(x.r, body)
+	x.check.Key = claim.Key
+	return claim, err
 }
 
-// WithHeader replaces Idempotency-Key as the name of the header that carries the key.
-// [Policy].Header does so for one route.
-func WithHeader(name string) Option {
-	return func(m *Middleware) { m.header = keyName(name) }
-}
-
-// WithKeyRule sets what a client's key must be besides printable, such as a UUID. The rule returns
-// the answer to a key that breaks it, or nil.
-func WithKeyRule(rule func(r *http.Request, key string) *Error) Option {
-	return func(m *Middleware) { m.keyRule = rule }
-}
-
-// WithReplayHook sets a function that is called before a kept answer is replayed. It may set
-// headers, which the kept ones override, or return an answer that is sent instead, for example
-// because the client has lost its permission since. It is not called where the handler's authority
-// replays. A conflict needs no hook: the function of [WithErrorWriter] writes it.
-func WithReplayHook(hook func(w http.ResponseWriter, r *http.Request, kept Record) *Error) Option {
-	return func(m *Middleware) { m.replayHook = hook }
-}
-
-// WithTraceParent stores with each record which request wrote it: what traceParent returns for
-// the request's context, usually in the notation of W3C Trace Context. The observer of a
-// replay gets it in [Check].Original. The library does not interpret it.
-func WithTraceParent(traceParent func(context.Context) string) Option {
-	return func(m *Middleware) { m.traceParent = traceParent }
-}
-
-// WithHeaderAllowList replaces the names of the response headers that are kept and replayed.
-// The default list is Cache-Control, Content-Disposition, Content-Encoding, Content-Language,
-// Content-Location, Content-Type, ETag, Last-Modified, Link, Location and
-// X-Content-Type-Options. Set-Cookie, which belongs to one client, and headers of the
-// connection are never kept.
-func WithHeaderAllowList(names ...string) Option {
-	return func(m *Middleware) { m.headers = newHeaderFilter(names) }
-}
-
-// WithMaxBody limits the request body, in bytes; a larger one is answered 413. The default is
-// 1 MiB.
-func WithMaxBody(bytes int64) Option {
-	return func(m *Middleware) { m.maxBody = bytes }
-}
-
-// WithMaxResponse limits how much of an answer is held back and kept: body and kept headers,
-// in bytes. The default is 1 MiB. The client receives a larger answer in full, but its record
-// is completed without a body, and a retry is answered 409 idempotency_response_not_kept: the
-// handler does not run a second time. A stored answer over the limit is not sent either.
-func WithMaxResponse(bytes int) Option {
-	return func(m *Middleware) { m.maxResponse = bytes }
-}
-
-// WithMaxWaiters limits how many requests of this middleware wait at a time for others to
-// finish (see [Policy].Wait). The others get their 409 at once. The default is 256.
-func WithMaxWaiters(n int) Option {
-	return func(m *Middleware) { m.waitSlots = make(chan struct{}, n) }
-}
-
-// WithLogger sets where failures are logged that clients do not see. The default is
-// slog.Default. Scopes and keys are logged, bodies are not.
-func WithLogger(log *slog.Logger) Option {
-	return func(m *Middleware) { m.log = log }
+// serve acquires the key and runs the handler, or answers without it.
+func (x *exchange) serve(next http.Handler) {
+	ctx := x.r.Context()
+	existing, err := x.holder.take(ctx)
+	if err == nil && existing.isInProgress() {
+		existing = x.await(existing)
+	}
+	switch {
+	case err == nil && existing != nil:
+		x.answer(existing)
+	case err == nil || x.failsOpen(ctx, err):
+		x.run(next)
+	default:
+		x.reject(ResultUnavailable, storeUnavailable(err))
+	}
 }

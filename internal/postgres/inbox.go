@@ -27,7 +27,8 @@ func ConsumerGroups() []outbox.Group {
 }
 
 // Inbox makes the effects of events, each once, and is safe for concurrent use. The events of a
-// batch and their effects are written by one statement.
+// batch and their effects are written by one statement (ConfirmOrders, NoticeWarehouse), which
+// skips those that the inbox has already.
 type Inbox struct {
 	store  *Store
 	byMail bool

@@ -10,7 +10,8 @@ import (
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
-// Mails are the confirmations that are sent as mails. Safe for concurrent use.
+// Mails are the confirmations that are sent as mails. Two senders never take the same one at a time
+// (TakeMails). Safe for concurrent use.
 type Mails struct {
 	store *Store
 }

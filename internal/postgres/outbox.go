@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,12 +11,28 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
 )
 
 // replayTimeout bounds a replay, which reads the whole outbox.
 const replayTimeout = 2 * time.Minute
+
+// publish queues an event for the outbox.
+func (tx *transaction) publish(ctx context.Context, event checkout.Event) error {
+	data, err := json.Marshal(event.Data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", event.Type, err)
+	}
+	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
+		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
+	if !tx.events && tx.store.eventsWritten != nil {
+		tx.AfterCommit(tx.store.eventsWritten)
+	}
+	tx.events = true
+	return nil
+}
 
 // Outbox is the relays' view of the database, safe for concurrent use.
 type Outbox struct {

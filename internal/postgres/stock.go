@@ -10,7 +10,7 @@ import (
 )
 
 // takeStock queues the reservation of an order's items. The commit fails with errOutdated if the
-// stock no longer suffices or the price is another one.
+// stock no longer suffices or the price is another one, which the statement decides (TakeStock).
 func (tx *transaction) takeStock(ctx context.Context, items []checkout.OrderItem) {
 	taken := make([]dbsqlc.TakeStockParams, len(items))
 	for i, item := range inLockOrder(items) {

@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/postgres/internal/dbsqlc"
@@ -63,19 +61,4 @@ func (tx *transaction) post(ctx context.Context, movement checkout.LedgerTransac
 			LedgerAccount: entry.Account, Amount: entry.Amount.Amount, Currency: entry.Amount.Currency}
 	}
 	tx.InsertLedgerEntry(ctx, entries)
-}
-
-// publish queues an event for the outbox.
-func (tx *transaction) publish(ctx context.Context, event checkout.Event) error {
-	data, err := json.Marshal(event.Data)
-	if err != nil {
-		return fmt.Errorf("encode event %s: %w", event.Type, err)
-	}
-	tx.InsertEvent(ctx, []dbsqlc.InsertEventParams{{EventID: newID(), AccountID: tx.account,
-		Type: event.Type, Aggregate: event.Aggregate, Subject: event.Subject, Data: data}})
-	if !tx.events && tx.store.eventsWritten != nil {
-		tx.AfterCommit(tx.store.eventsWritten)
-	}
-	tx.events = true
-	return nil
 }

@@ -1,0 +1,97 @@
+package idempotency
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+)
+
+// Option configures a [Middleware].
+type Option func(*Middleware)
+
+// WithSharedScope puts the keys of all clients into one scope. Use it only if there is a
+// single client: otherwise one client's key is answered with another client's response.
+func WithSharedScope() Option {
+	return WithScope(func(*http.Request) string { return "" })
+}
+
+// WithScope sets whose keys these are, usually the authenticated account. A key means
+// nothing outside its scope. [New] requires it, or [WithSharedScope].
+func WithScope(scope func(*http.Request) string) Option {
+	return func(m *Middleware) { m.scope = scope }
+}
+
+// WithErrorWriter replaces [WriteProblem], or the writer of a [WithDialect] before it. The writer
+// must write e.Status, and Retry-After if e.RetryAfter is not zero.
+func WithErrorWriter(write func(w http.ResponseWriter, r *http.Request, e *Error)) Option {
+	return func(m *Middleware) { m.writeError = write }
+}
+
+// WithObserver sets a function that is called once for each request with a key, or without a
+// required one: before its answer is sent, unless the answer is streamed. It is called from many
+// goroutines at once and must be quick.
+func WithObserver(observe func(*http.Request, Check)) Option {
+	return func(m *Middleware) { m.observe = observe }
+}
+
+// WithHeader replaces Idempotency-Key as the name of the header that carries the key.
+// [Policy].Header does so for one route.
+func WithHeader(name string) Option {
+	return func(m *Middleware) { m.header = keyName(name) }
+}
+
+// WithKeyRule sets what a client's key must be besides printable, such as a UUID. The rule returns
+// the answer to a key that breaks it, or nil.
+func WithKeyRule(rule func(r *http.Request, key string) *Error) Option {
+	return func(m *Middleware) { m.keyRule = rule }
+}
+
+// WithReplayHook sets a function that is called before a kept answer is replayed. It may set
+// headers, which the kept ones override, or return an answer that is sent instead, for example
+// because the client has lost its permission since. It is not called where the handler's authority
+// replays. A conflict needs no hook: the function of [WithErrorWriter] writes it.
+func WithReplayHook(hook func(w http.ResponseWriter, r *http.Request, kept Record) *Error) Option {
+	return func(m *Middleware) { m.replayHook = hook }
+}
+
+// WithTraceParent stores with each record which request wrote it: what traceParent returns for
+// the request's context, usually in the notation of W3C Trace Context. The observer of a
+// replay gets it in [Check].Original. The library does not interpret it.
+func WithTraceParent(traceParent func(context.Context) string) Option {
+	return func(m *Middleware) { m.traceParent = traceParent }
+}
+
+// WithHeaderAllowList replaces the names of the response headers that are kept and replayed.
+// The default list is Cache-Control, Content-Disposition, Content-Encoding, Content-Language,
+// Content-Location, Content-Type, ETag, Last-Modified, Link, Location and
+// X-Content-Type-Options. Set-Cookie, which belongs to one client, and headers of the
+// connection are never kept.
+func WithHeaderAllowList(names ...string) Option {
+	return func(m *Middleware) { m.headers = newHeaderFilter(names) }
+}
+
+// WithMaxBody limits the request body, in bytes; a larger one is answered 413. The default is
+// 1 MiB.
+func WithMaxBody(bytes int64) Option {
+	return func(m *Middleware) { m.maxBody = bytes }
+}
+
+// WithMaxResponse limits how much of an answer is held back and kept: body and kept headers,
+// in bytes. The default is 1 MiB. The client receives a larger answer in full, but its record
+// is completed without a body, and a retry is answered 409 idempotency_response_not_kept: the
+// handler does not run a second time. A stored answer over the limit is not sent either.
+func WithMaxResponse(bytes int) Option {
+	return func(m *Middleware) { m.maxResponse = bytes }
+}
+
+// WithMaxWaiters limits how many requests of this middleware wait at a time for others to
+// finish (see [Policy].Wait). The others get their 409 at once. The default is 256.
+func WithMaxWaiters(n int) Option {
+	return func(m *Middleware) { m.waitSlots = make(chan struct{}, n) }
+}
+
+// WithLogger sets where failures are logged that clients do not see. The default is
+// slog.Default. Scopes and keys are logged, bodies are not.
+func WithLogger(log *slog.Logger) Option {
+	return func(m *Middleware) { m.log = log }
+}
