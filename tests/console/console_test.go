@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
@@ -28,17 +29,10 @@ const (
 // bringUp starts a stack with a console, and returns the console's address.
 func bringUp(t *testing.T) (url string) {
 	t.Helper()
-	offset, release := stack.FreeOffset()
-	t.Cleanup(release)
-	s, err := stack.New(stack.Options{Dir: ".stack-console", Driver: stack.Native, PortOffset: offset, Console: true,
-		Env: []string{"IDEMPOTENCY_LEASE=" + lease.String()}, Out: io.Discard})
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	defer cancel()
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(t.Context()))) })
-	require.NoError(t, s.Down(ctx)) // what a killed run left behind
-	require.NoError(t, s.Up(ctx))
-	return s.ConsoleURL()
+	return stacktest.Up(ctx, t, stack.Options{Dir: ".stack-console", Driver: stack.Native, Console: true,
+		Env: []string{"IDEMPOTENCY_LEASE=" + lease.String()}, Out: io.Discard}).ConsoleURL()
 }
 
 // TestConsole runs its parts one after the other: each breaks the same stack, and mends it.

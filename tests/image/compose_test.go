@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 // TestCompose_UpMendsALostNetwork: one container holds the network of all. When it ends, or starts
@@ -17,13 +18,7 @@ func TestCompose_UpMendsALostNetwork(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	offset, release := stack.FreeOffset()
-	release() // Docker listens on them
-	s, err := stack.New(stack.Options{Dir: ".stack-image", Driver: stack.Compose, PortOffset: offset, Out: io.Discard})
-	require.NoError(t, err)
-	require.NoError(t, s.Down(ctx)) // what a killed run left behind
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
-	require.NoError(t, s.Up(ctx))
+	s := stacktest.Up(ctx, t, stack.Options{Dir: ".stack-image", Driver: stack.Compose, Out: io.Discard})
 	published := s.Addr(stack.Proxy)[strings.LastIndex(s.Addr(stack.Proxy), ":")+1:]
 	network, err := docker(ctx, "ps", "--quiet", "--filter", "publish="+published)
 	require.NoError(t, err, network)

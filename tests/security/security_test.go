@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
@@ -59,14 +60,8 @@ func setup(t *testing.T) *town {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), upTimeout)
 	t.Cleanup(cancel)
-	offset, release := stack.FreeOffset()
-	t.Cleanup(release)
-	s, err := stack.New(stack.Options{Dir: ".stack-security", Driver: stack.Native, PortOffset: offset, Direct: true,
+	s := stacktest.Up(ctx, t, stack.Options{Dir: ".stack-security", Driver: stack.Native, Direct: true,
 		Env: []string{fmt.Sprintf("IDEMPOTENCY_ACCOUNT_KEYS=%d", budget()), "LOG_LEVEL=debug"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
-	require.NoError(t, s.Down(ctx)) // what a killed run left behind
-	require.NoError(t, s.Up(ctx))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}, Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
 	return &town{s, t, ctx, client}
@@ -174,17 +169,19 @@ func (s *town) attackByAccount(t *testing.T) {
 	s.t = t
 	customer := s.customer(greedy)
 	var refused atomic.Int64
-	s.during([]string{honest}, 32, func() {
-		method, path, body := http.MethodPost, "/v1/orders", orderOf(customer)
-		if rand.IntN(2) == 0 {
-			method, path, body = http.MethodGet, "/v1/customers/"+customer, ""
-		}
-		_, text, err := s.send(stack.Nginx, greedy, method, path, body)
-		if err == nil && strings.Contains(text, `"budget_used_up"`) {
-			refused.Add(1)
-		}
-	})
-	require.Positive(t, refused.Load(), "its budget is used up")
+	for refused.Load() == 0 { // on a busy machine a budget lasts longer than an attack
+		s.during([]string{honest}, 32, func() {
+			method, path, body := http.MethodPost, "/v1/orders", orderOf(customer)
+			if rand.IntN(2) == 0 {
+				method, path, body = http.MethodGet, "/v1/customers/"+customer, ""
+			}
+			_, text, err := s.send(stack.Nginx, greedy, method, path, body)
+			if err == nil && strings.Contains(text, `"budget_used_up"`) {
+				refused.Add(1)
+			}
+		})
+		require.NoError(t, s.ctx.Err(), "its budget is not used up")
+	}
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(stack.Redis)})
 	defer func() { _ = client.Close() }()
 	kept, err := client.Keys(s.ctx, "idempotency:*:00000000-0000-7000-8000-000000000001:*").Result()

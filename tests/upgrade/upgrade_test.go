@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/stack"
+	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
 
 const (
@@ -60,16 +61,10 @@ func bringUp(t *testing.T) *upgrade {
 	program, err := build.Output()
 	require.NoError(t, err)
 	base := strings.TrimSpace(string(program))
-	offset, release := stack.FreeOffset()
-	t.Cleanup(release)
-	s, err := stack.New(stack.Options{Dir: ".stack-upgrade", Driver: stack.Native, PortOffset: offset, BuildTags: "failpoints",
+	s := stacktest.Up(ctx, t, stack.Options{Dir: ".stack-upgrade", Driver: stack.Native, BuildTags: "failpoints",
 		// A client finishes what was begun. The whole load is one account's.
 		Env:      []string{"IDEMPOTENCY_LEASE=2s", "RECONCILE_GRACE=1h", "RATE_LIMIT=100000"},
 		Programs: map[string]string{stack.API1: base, stack.API2: base, stack.Oncepay: base}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Down(context.WithoutCancel(ctx))) })
-	require.NoError(t, s.Down(ctx)) // what a killed run left behind
-	require.NoError(t, s.Up(ctx))
 	return &upgrade{Stack: s, t: t, ctx: ctx, base: base}
 }
 
