@@ -32,20 +32,16 @@ func (s *Stack) Logs(ctx context.Context, out io.Writer, services []string, foll
 // order in which it happened: when, where, which request, and what. nginx may pass a request on to
 // the other replica, with its ID: that is another copy of it.
 func (s *Stack) KeyLogs(ctx context.Context, key string) error {
-	var text strings.Builder
-	if err := s.Logs(ctx, &text, Replicas, false); err != nil {
+	lines, err := s.replicaLines(ctx)
+	if err != nil {
 		return err
 	}
 	copyOf := func(line gjson.Result) string {
 		return line.Get("pod_id").String() + " " + line.Get("request_id").String()
 	}
-	lines, has := []gjson.Result{}, map[string]bool{}
-	for raw := range strings.Lines(text.String()) {
-		_, fields, _ := strings.Cut(raw, "{") // Docker puts the service's name in front
-		if line := gjson.Parse("{" + fields); gjson.Valid(line.Raw) {
-			has[copyOf(line)] = has[copyOf(line)] || line.Get("key").String() == key
-			lines = append(lines, line)
-		}
+	has := map[string]bool{}
+	for _, line := range lines {
+		has[copyOf(line)] = has[copyOf(line)] || line.Get("key").String() == key
 	}
 	lines = slices.DeleteFunc(lines, func(line gjson.Result) bool { return !has[copyOf(line)] })
 	if len(lines) == 0 {
@@ -63,4 +59,31 @@ func (s *Stack) KeyLogs(ctx context.Context, key string) error {
 		s.printf("%s\n", strings.Join(fields, " "))
 	}
 	return nil
+}
+
+// Begun is when a replica read the header of each request, by request ID. It knows only requests that
+// have ended.
+func (s *Stack) Begun(ctx context.Context) (map[string]time.Time, error) {
+	lines, err := s.replicaLines(ctx)
+	begun := map[string]time.Time{}
+	for _, line := range lines {
+		if line.Get("event").String() == "http_request" {
+			took := time.Duration(line.Get("duration_ms").Float() * float64(time.Millisecond))
+			begun[line.Get("request_id").String()] = line.Get("time").Time().Add(-took)
+		}
+	}
+	return begun, err
+}
+
+// replicaLines are those that the replicas have logged as JSON.
+func (s *Stack) replicaLines(ctx context.Context) (lines []gjson.Result, err error) {
+	var text strings.Builder
+	err = s.Logs(ctx, &text, Replicas, false)
+	for raw := range strings.Lines(text.String()) {
+		_, fields, _ := strings.Cut(raw, "{") // Docker puts the service's name in front
+		if line := gjson.Parse("{" + fields); gjson.Valid(line.Raw) {
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
 }

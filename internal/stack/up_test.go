@@ -34,7 +34,7 @@ func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 func TestBuild_TrustsNoProgramOfABuildThatWasKilled(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{BuildTags: "killed"}) // a folder of its own
-	require.NoError(t, s.build(t.Context())) // it compiles
+	require.NoError(t, s.build(t.Context()))       // it compiles
 	whole, err := os.Stat(s.Program(Oncepay))
 	require.NoError(t, err)
 	linked := filepath.Join(s.root, ".task", "stack", "tags=killed")

@@ -49,13 +49,14 @@ func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.L
 	return found
 }
 
-// asRead has the attempts at the times at which nginx read them, by its log, where they were sent
-// through it: on a busy machine that may be after their client has sent the next one elsewhere, and
-// for the servers it is the order that counts. The log has milliseconds.
+// asRead has the attempts at the times at which nginx or a replica read them, by its log: on a busy
+// machine that may be after their client has sent the next one elsewhere, and for the servers it is
+// the order that counts. Nothing that a replica reads is newer if its client has left. nginx's log
+// has milliseconds.
 func asRead(attempts []journal.Attempt, read map[string]time.Time, began time.Time) []journal.Attempt {
 	attempts = slices.Clone(attempts)
 	for i, a := range attempts {
-		if at, logged := read[a.RequestID]; logged && a.Via == stack.Nginx {
+		if at, logged := read[a.RequestID]; logged && (a.Via == stack.Nginx || a.Error == "") {
 			attempts[i].Invoke = max(a.Invoke, at.Sub(began)-time.Millisecond)
 		}
 	}

@@ -30,9 +30,9 @@ func TestDeadWithoutCause_NeedsAnExcuseAtTheTime(t *testing.T) {
 	require.Len(t, deadWithoutCause(log, between(8, 11, verify.LeaseKept), began, time.UTC), 2)
 }
 
-// TestAsRead_TakesTheTimesOfNginxsLog has the history of a campaign on a busy machine: the first
+// TestAsRead_TakesTheTimesOfTheServers has the history of a campaign on a busy machine: the first
 // copy was sent at 10 s, the one that was refused at 10.3 s, and the first one acted.
-func TestAsRead_TakesTheTimesOfNginxsLog(t *testing.T) {
+func TestAsRead_TakesTheTimesOfTheServers(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 	older := journal.Attempt{Account: "a", Key: "k", Via: "nginx", RequestID: "r1", Invoke: 10 * time.Second, Return: 16 * time.Second, Error: "timeout"}
@@ -41,15 +41,19 @@ func TestAsRead_TakesTheTimesOfNginxsLog(t *testing.T) {
 	late, early := began.Add(10310*time.Millisecond), began.Add(10010*time.Millisecond)
 	direct := older
 	direct.Via = "api-2"
+	answered := direct
+	answered.Error, answered.Status = "", 201
 	for name, c := range map[string]struct {
 		older journal.Attempt
 		read  map[string]time.Time
 		found bool
 	}{
-		"read late":         {older, map[string]time.Time{"r1": late}, false},
-		"read before":       {older, map[string]time.Time{"r1": early}, true},
-		"not logged":        {older, nil, true},
-		"not through nginx": {direct, map[string]time.Time{"r1": late}, true},
+		"read late":           {older, map[string]time.Time{"r1": late}, false},
+		"read before":         {older, map[string]time.Time{"r1": early}, true},
+		"not logged":          {older, nil, true},
+		"its client has left": {direct, map[string]time.Time{"r1": late}, true},
+		"its client waits":    {answered, map[string]time.Time{"r1": late}, false},
+		"it was the older":    {answered, map[string]time.Time{"r1": early}, true},
 	} {
 		held := books.Books{Keys: []books.KeyRow{{KeyID: books.KeyID{Account: "a", Key: "k"}, Status: "completed"}}}
 		found := verify.All(asRead([]journal.Attempt{c.older, refused}, c.read, began), held, time.Second)
