@@ -61,8 +61,8 @@ func (s *Stack) KeyLogs(ctx context.Context, key string) error {
 	return nil
 }
 
-// Begun is when a replica read the header of each request, by request ID. It knows only requests that
-// have ended.
+// Begun is when a replica read the header of each request, by request ID. It knows only requests
+// that have ended.
 func (s *Stack) Begun(ctx context.Context) (map[string]time.Time, error) {
 	lines, err := s.replicaLines(ctx)
 	begun := map[string]time.Time{}

@@ -51,12 +51,12 @@ func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.L
 
 // asRead has the attempts at the times at which nginx or a replica read them, by its log: on a busy
 // machine that may be after their client has sent the next one elsewhere, and for the servers it is
-// the order that counts. Nothing that a replica reads is newer if its client has left. nginx's log
-// has milliseconds.
+// the order that counts. What a replica reads is not newer if its client has left, or is a proxy
+// that has told its time. nginx's log has milliseconds.
 func asRead(attempts []journal.Attempt, read map[string]time.Time, began time.Time) []journal.Attempt {
 	attempts = slices.Clone(attempts)
 	for i, a := range attempts {
-		if at, logged := read[a.RequestID]; logged && (a.Via == stack.Nginx || a.Error == "") {
+		if at, logged := read[a.RequestID]; logged && (a.Via == stack.Nginx || a.Error == "" && !a.Proxied) {
 			attempts[i].Invoke = max(a.Invoke, at.Sub(began)-time.Millisecond)
 		}
 	}

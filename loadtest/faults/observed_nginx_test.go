@@ -43,6 +43,8 @@ func TestAsRead_TakesTheTimesOfTheServers(t *testing.T) {
 	direct.Via = "api-2"
 	answered := direct
 	answered.Error, answered.Status = "", 201
+	proxied := answered
+	proxied.Proxied = true
 	for name, c := range map[string]struct {
 		older journal.Attempt
 		read  map[string]time.Time
@@ -53,6 +55,7 @@ func TestAsRead_TakesTheTimesOfTheServers(t *testing.T) {
 		"not logged":          {older, nil, true},
 		"its client has left": {direct, map[string]time.Time{"r1": late}, true},
 		"its client waits":    {answered, map[string]time.Time{"r1": late}, false},
+		"a proxy's":           {proxied, map[string]time.Time{"r1": late}, true},
 		"it was the older":    {answered, map[string]time.Time{"r1": early}, true},
 	} {
 		held := books.Books{Keys: []books.KeyRow{{KeyID: books.KeyID{Account: "a", Key: "k"}, Status: "completed"}}}

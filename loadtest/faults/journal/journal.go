@@ -24,10 +24,11 @@ type Attempt struct {
 	Key         string  `json:"key"`       // empty: the request is sent once
 	Operation   string  `json:"operation"` // order, payment, refund, top-up, cancel, …
 	Purpose     Purpose `json:"purpose,omitempty"`
-	Fingerprint string  `json:"fingerprint"` // names the request's meaning: two requests are the same if it is
-	Number      int     `json:"number"`      // of the attempt within its logical request, from one
-	Via         string  `json:"via"`         // the endpoint that it was sent to: nginx or a replica
-	RequestID   string  `json:"request_id"`  // as its client set it; no other attempt of the campaign has it
+	Fingerprint string  `json:"fingerprint"`       // names the request's meaning: two requests are the same if it is
+	Number      int     `json:"number"`            // of the attempt within its logical request, from one
+	Via         string  `json:"via"`               // the endpoint that it was sent to: nginx or a replica
+	RequestID   string  `json:"request_id"`        // as its client set it; no other attempt of the campaign has it
+	Proxied     bool    `json:"proxied,omitempty"` // its client is a proxy, which tells a replica when it read it
 
 	Replica  string  `json:"replica,omitempty"` // who answered
 	Status   int     `json:"status,omitempty"`

@@ -173,6 +173,7 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	r, w := c.request, c.wire
 	a := r.Attempt
 	a.Fingerprint, a.Number, a.Via = r.fingerprint(), c.number, cmp.Or(r.Via, randomEndpoint())
+	a.Proxied = !r.Start.IsZero()
 	a.RequestID, a.Invoke = fmt.Sprintf("attempt-%d", w.sent.Add(1)), time.Since(w.Began)
 	if r.Change != nil { // which each answer completes
 		asked := *r.Change
