@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,22 @@ var began = time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 func attempt(key string, at int, status int, body string) journal.Attempt {
 	return journal.Attempt{Account: account, Key: key, Operation: "order", Fingerprint: "A", Number: 1, Invoke: time.Duration(at) * time.Second,
 		Return: time.Duration(at)*time.Second + 1, Status: status, Body: body}
+}
+
+// refusedTwice is a refused attempt that ends then, and a later one that meets another attempt.
+func refusedTwice(ends, again time.Duration) []journal.Attempt {
+	refused := attempt("key-refused", 30, 422, "x")
+	refused.Code, refused.Purpose, refused.Return = "unknown_product", journal.Refusal, ends
+	late := attempt("key-refused", 0, 409, "y")
+	late.Code, late.Purpose, late.Invoke, late.Return = "idempotency_in_progress", journal.Refusal, again, again+time.Second
+	return []journal.Attempt{refused, late}
+}
+
+// TestDecided_OfTwoAtOnceEitherMayBeReadLast is of a campaign on a busy machine.
+func TestDecided_OfTwoAtOnceEitherMayBeReadLast(t *testing.T) {
+	t.Parallel()
+	found := verify.All(refusedTwice(31*time.Second, 30*time.Second+1), books.Books{}, time.Second)
+	require.False(t, slices.ContainsFunc(found, func(v books.Violation) bool { return v.Rule == verify.Decided }), "%v", found)
 }
 
 func lookUp(key string, at, status int, state string, told int) journal.Attempt {
@@ -330,6 +347,9 @@ func TestAll_FindsEachPlantedAnomaly(t *testing.T) {
 			corrected := attempt("key-lost", 31, 409, "y")
 			corrected.Code, corrected.Fingerprint = "newer_attempt_refused", "B"
 			r.attempts = append(r.attempts, refused, corrected)
+		}},
+		"refused, asked again, and never decided": {verify.Decided, func(r *run) {
+			r.attempts = append(r.attempts, refusedTwice(30*time.Second+1, 31*time.Second)...)
 		}},
 		"answered, and not again in the end": {verify.Decided, func(r *run) {
 			retry := attempt("key-o1", 60, 503, "")
