@@ -156,8 +156,8 @@ var leaves = map[journal.Purpose]bool{journal.Crowd: true, journal.WalkAway: tru
 
 // decided finds keys whose clients never got to know their end, or lost it again: what was answered
 // once is answered again when the faults are over. A client whose request is meant to be refused
-// knows that nothing was done; one that has corrected it does not. It is refused if its last attempt
-// is, or one that ended during the last: of two at once either may be read last.
+// knows that nothing was done; one that has corrected it does not. It is refused if its last
+// attempt is, or one that ended after that began: of two at once either may be read last.
 func decided(k key) string {
 	last := k.last()
 	refused := slices.ContainsFunc(k.attempts, func(a journal.Attempt) bool {
