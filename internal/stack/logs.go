@@ -61,18 +61,18 @@ func (s *Stack) KeyLogs(ctx context.Context, key string) error {
 	return nil
 }
 
-// Begun is when a replica read the header of each request, by request ID. It knows only requests
-// that have ended.
-func (s *Stack) Begun(ctx context.Context) (map[string]time.Time, error) {
+// ReadByReplicas is when a replica read the header of each request, by request ID, or some
+// milliseconds later. It knows only requests that have ended.
+func (s *Stack) ReadByReplicas(ctx context.Context) (map[string]time.Time, error) {
 	lines, err := s.replicaLines(ctx)
-	begun := map[string]time.Time{}
+	read := map[string]time.Time{}
 	for _, line := range lines {
 		if line.Get("event").String() == "http_request" {
 			took := time.Duration(line.Get("duration_ms").Float() * float64(time.Millisecond))
-			begun[line.Get("request_id").String()] = line.Get("time").Time().Add(-took)
+			read[line.Get("request_id").String()] = line.Get("time").Time().Add(-took)
 		}
 	}
-	return begun, err
+	return read, err
 }
 
 // replicaLines are those that the replicas have logged as JSON.

@@ -49,14 +49,14 @@ func TestKeyLogs_SaysThatAKeyIsUnknown(t *testing.T) {
 	require.ErrorContains(t, s.KeyLogs(t.Context(), "k3"), "nothing about the key")
 }
 
-func TestBegun_IsWhenAReplicaReadARequest(t *testing.T) {
+func TestReadByReplicas_IsWhenARequestBegan(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{})
 	s.driver = logged{text: `{"time":"2026-11-22T06:51:33Z","event":"http_request","request_id":"r1","duration_ms":7.5}
 {"time":"2026-11-22T06:51:34Z","event":"idempotency_check","request_id":"r2","duration_ms":1}
 `}
-	begun, err := s.Begun(t.Context())
+	read, err := s.ReadByReplicas(t.Context())
 	require.NoError(t, err)
-	require.Len(t, begun, 1)
-	require.Equal(t, time.Date(2026, 11, 22, 6, 51, 32, 992_500_000, time.UTC), begun["r1"])
+	require.Len(t, read, 1)
+	require.Equal(t, time.Date(2026, 11, 22, 6, 51, 32, 992_500_000, time.UTC), read["r1"])
 }

@@ -47,9 +47,9 @@ func (s *Stack) PassedOn() (n int, err error) {
 	return n, err
 }
 
-// Started is when nginx read the header of each request, by request ID: the time that it tells the
-// replicas. It knows only requests that have ended. Native only.
-func (s *Stack) Started() (map[string]time.Time, error) {
+// ReadByNginx is when nginx read the header of each request, by request ID: the time that it tells
+// the replicas. It knows only requests that have ended. Native only.
+func (s *Stack) ReadByNginx() (map[string]time.Time, error) {
 	requests, err := s.requests()
 	started := make(map[string]time.Time, len(requests))
 	for _, r := range requests {

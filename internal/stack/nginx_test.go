@@ -63,7 +63,7 @@ func TestRequestLog_TellsWhatWasPassedOnAndWhenItWasRead(t *testing.T) {
 	n, err := d.PassedOn()
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	started, err := d.Started()
+	started, err := d.ReadByNginx()
 	require.NoError(t, err)
 	require.Len(t, started, 4)
 	require.Equal(t, time.UnixMilli(1_790_000_000_126), started["r4"])

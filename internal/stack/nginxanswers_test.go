@@ -305,7 +305,7 @@ func TestNginx_TellsTheTimeOfAnAttempt(t *testing.T) {
 	require.InDelta(t, before, seconds, testTimeout.Seconds(), "not what the client said")
 	var started map[string]time.Time
 	require.NoError(t, wait.Until(testContext(t), time.Millisecond, func(context.Context) error {
-		if started, err = b.driver.Started(); err == nil && started["r1"].IsZero() {
+		if started, err = b.driver.ReadByNginx(); err == nil && started["r1"].IsZero() {
 			return errors.New("it is not logged yet")
 		}
 		return err

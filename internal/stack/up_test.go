@@ -34,13 +34,13 @@ func TestFreeOffset_ReturnsNoneTwiceAtATime(t *testing.T) {
 func TestBuild_TrustsNoProgramOfABuildThatWasKilled(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, Options{BuildTags: "killed"}) // a folder of its own
-	require.NoError(t, s.build(t.Context()))       // it compiles
+	require.NoError(t, s.build(t.Context()))       // in minutes, if nothing is compiled yet
 	whole, err := os.Stat(s.Program(Oncepay))
 	require.NoError(t, err)
 	linked := filepath.Join(s.root, ".task", "stack", "tags=killed")
 	require.NoError(t, os.Truncate(filepath.Join(linked, Oncepay), whole.Size()/2))
 	require.NoError(t, os.Remove(linked+".whole"), "a build begins with this")
-	require.NoError(t, s.build(t.Context())) // it compiles
+	require.NoError(t, s.build(t.Context()))
 	again, err := os.Stat(s.Program(Oncepay))
 	require.NoError(t, err)
 	require.Equal(t, whole.Size(), again.Size())

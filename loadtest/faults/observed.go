@@ -49,15 +49,22 @@ func deadWithoutCause(log string, runs []faultRun, began time.Time, zone *time.L
 	return found
 }
 
+// logDelay is how long a replica may take on a busy machine to log a request that has ended.
+const logDelay = 250 * time.Millisecond
+
 // asRead has the attempts at the times at which nginx or a replica read them, by its log: on a busy
 // machine that may be after their client has sent the next one elsewhere, and for the servers it is
-// the order that counts. What a replica reads is not newer if its client has left, or is a proxy
-// that has told its time. nginx's log has milliseconds.
+// the order that counts. An attempt whose client has left does not become newer when a replica
+// reads it late, nor does one of a proxy that has told its time.
 func asRead(attempts []journal.Attempt, read map[string]time.Time, began time.Time) []journal.Attempt {
 	attempts = slices.Clone(attempts)
 	for i, a := range attempts {
 		if at, logged := read[a.RequestID]; logged && (a.Via == stack.Nginx || a.Error == "" && !a.Proxied) {
-			attempts[i].Invoke = max(a.Invoke, at.Sub(began)-time.Millisecond)
+			slack := time.Millisecond // nginx's log has milliseconds
+			if a.Via != stack.Nginx {
+				slack = logDelay
+			}
+			attempts[i].Invoke = max(a.Invoke, at.Sub(began)-slack)
 		}
 	}
 	return attempts

@@ -49,12 +49,12 @@ func (c *campaign) verify(ctx context.Context) error {
 	})
 	var log bytes.Buffer
 	logErr := c.stack.Logs(ctx, &log, []string{stack.Nginx}, false)
-	begun, begunErr := c.stack.Begun(ctx)
-	started, startedErr := c.stack.Started()
-	if err := errors.Join(recordsErr, generatedErr, logErr, begunErr, startedErr); err != nil {
+	readAt, replicasErr := c.stack.ReadByReplicas(ctx)
+	byNginx, nginxErr := c.stack.ReadByNginx()
+	if err := errors.Join(recordsErr, generatedErr, logErr, replicasErr, nginxErr); err != nil {
 		return fmt.Errorf("collect the evidence: %w", err)
 	}
-	maps.Copy(begun, started) // nginx read it first
+	maps.Copy(readAt, byNginx) // which read it before the replica
 	// nginx keeps idle connections for 15 seconds, each of which is a goroutine at a replica.
 	leaking, deadline := leaks(c.baseline, c.measure(ctx)), time.Now().Add(c.cfg.Patience)
 	for len(leaking) > 0 && time.Now().Before(deadline) && wait.Pause(ctx, lookAgain) == nil {
@@ -63,7 +63,7 @@ func (c *campaign) verify(ctx context.Context) error {
 	seen := c.witness.Found()
 	released := releasesOf(seen)
 	c.Violations = slices.Concat(c.unfinished, verify.StaleRecords(records), generated,
-		verify.All(asRead(attempts, begun, c.wire.Began), c.books, patience),
+		verify.All(asRead(attempts, readAt, c.wire.Began), c.books, patience),
 		deadWithoutCause(log.String(), c.Runs, c.wire.Began, time.Local), movedWithoutRedis(attempts, c.Runs),
 		verify.InProgressForAReason(attempts, func(a journal.Attempt) bool { return passedOn(a, c.Runs) }),
 		leases(seen, c.Runs), unserved(attempts, released, c.Runs),

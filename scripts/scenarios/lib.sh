@@ -251,6 +251,19 @@ expect_status() {
   confirm "X-Idempotent-Replay" "$(header "$1" X-Idempotent-Replay)" ''
 }
 
+# expect_settled NAME: a payment that is settled by this request or, if it came late, by the
+# reconciler, which asks the provider for the same charge. Its log says so.
+expect_settled() {
+  if [ "$(header "$1" X-Idempotent-Replay)" = true ] && reconciled "$(field "$1" .id)"; then
+    expect "status, after the reconciler" "$(status "$1")" 201
+  else
+    expect_status "$1" 201
+  fi
+}
+
+# reconciled PAYMENT: it was settled by the reconciler of a replica.
+reconciled() { $STACK logs api-1 api-2 2>/dev/null | grep -F '"msg":"reconciled"' | grep -cF "\"id\":\"$1\"" >/dev/null; }
+
 # expect_problem NAME STATUS CODE: an error of the one shape, RFC 9457.
 expect_problem() {
   confirm "status" "$(status "$1")" "$2"
