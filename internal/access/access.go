@@ -39,16 +39,17 @@ func (k Key) isExpired(now time.Time) bool { return k.expires != 0 && now.Unix()
 
 // HashedKey is a key with its hash.
 type HashedKey struct {
-	Hash Hash
+	Hash  Hash
+	Ended bool // it is revoked or has expired
 	Key
 }
 
-// Store keeps the API keys. A failed call is worth another one.
+// Store keeps the API keys. It bounds the duration of each call. A failed call is worth another one.
 type Store interface {
 	// APIKeysVersion returns what is another value after each change of a key or an account.
 	APIKeysVersion(ctx context.Context) (uuid.UUID, error)
-	// APIKeys returns the keys after one in the order of their hashes, limit of them at most. It
-	// leaves out those that are revoked or have expired.
+	// APIKeys returns the keys after one in the order of their hashes: limit of them, or the last
+	// ones.
 	APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error)
 }
 

@@ -14,9 +14,10 @@ import (
 const (
 	// refreshInterval finds a new key within a second or two.
 	refreshInterval = time.Second
-	// refreshTimeout bounds a refresh that requests wait for: while the database is away they
-	// should get an error soon.
-	refreshTimeout = 5 * time.Second
+	// refreshTimeout bounds all queries of a refresh together. It is many times what they need, and
+	// the store bounds each: when a refresh does not fit, the next one does not either, and all
+	// requests fail.
+	refreshTimeout = time.Minute
 	// pageSize bounds what one query returns, to half a megabyte.
 	pageSize = 5_000
 )
@@ -105,7 +106,9 @@ func (r *Ring) readAll(ctx context.Context) (map[Hash]Key, error) {
 			return nil, err
 		}
 		for _, k := range page {
-			all[k.Hash] = k.Key
+			if !k.Ended {
+				all[k.Hash] = k.Key
+			}
 			after = k.Hash
 		}
 		if len(page) < pageSize {

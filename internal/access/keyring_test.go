@@ -25,17 +25,26 @@ type store struct {
 	away    bool
 	version uuid.UUID
 	keys    []HashedKey
-	asked   int // for the version
+	slow    time.Duration // what a page takes
+	asked   int           // for the version
 	pages   int
 }
 
 var errAway = errors.New("away")
 
-func (s *store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
+// pass waits for a while, which is virtual in synctest.
+func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return uuid.Nil, ctx.Err()
-	case <-time.After(time.Millisecond): // virtual, see synctest
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (s *store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
+	if err := pass(ctx, time.Millisecond); err != nil {
+		return uuid.Nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +55,10 @@ func (s *store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
 	return s.version, nil
 }
 
-func (s *store) APIKeys(_ context.Context, after Hash, limit int) ([]HashedKey, error) {
+func (s *store) APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error) {
+	if err := pass(ctx, s.slow); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
@@ -79,7 +91,7 @@ func (s *store) leave(away bool) {
 }
 
 func named(name string, edit ...func(*Key)) HashedKey {
-	k := HashedKey{HashOf(name), Key{Account: uuid.NewSHA1(uuid.Nil, []byte(name))}}
+	k := HashedKey{Hash: HashOf(name), Key: Key{Account: uuid.NewSHA1(uuid.Nil, []byte(name))}}
 	for _, e := range edit {
 		e(&k.Key)
 	}
@@ -164,7 +176,7 @@ func TestRing_AKeyExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, ends := &store{}, time.Now().Add(time.Minute)
-		s.set(HashedKey{HashOf("ada"), NewKey(uuid.New(), true, false, &ends)})
+		s.set(HashedKey{Hash: HashOf("ada"), Key: NewKey(uuid.New(), true, false, &ends)})
 		r := newRing(t, s)
 		key, err := r.Find(t.Context(), HashOf("ada"), time.Hour)
 		require.NoError(t, err)
@@ -228,7 +240,8 @@ func manyKeys() *store {
 	s := &store{}
 	keys := make([]HashedKey, 100_000)
 	for i := range keys {
-		keys[i] = HashedKey{HashOf(string(binary.LittleEndian.AppendUint32(nil, uint32(i)))), Key{Account: uuid.New()}}
+		hash := HashOf(string(binary.LittleEndian.AppendUint32(nil, uint32(i))))
+		keys[i] = HashedKey{Hash: hash, Key: Key{Account: uuid.New()}}
 	}
 	s.set(keys...)
 	return s
@@ -244,6 +257,30 @@ func TestRing_ReadsManyKeysInPages(t *testing.T) {
 	key, err := r.Find(t.Context(), s.keys[77_777].Hash, time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, s.keys[77_777].Account, key.Account)
+}
+
+// TestRing_ReadsManyKeysSlowly: a database that needs longer for all keys than a request may wait
+// is slow, and not away.
+func TestRing_ReadsManyKeysSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := manyKeys()
+		s.slow = time.Second
+		r := newRing(t, s)
+		require.Equal(t, len(s.keys), r.Len())
+	})
+}
+
+func TestRing_LeavesOutKeysThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	s := &store{}
+	ended := named("bob")
+	ended.Ended = true
+	s.set(named("ada"), ended)
+	r := newRing(t, s)
+	require.Equal(t, 1, r.Len())
+	_, err := r.Find(t.Context(), HashOf("bob"), time.Hour)
+	require.ErrorIs(t, err, ErrUnknown)
 }
 
 // BenchmarkRing_Reads says what 100,000 keys take: the bytes of the ring, and the time to make it

@@ -25,7 +25,7 @@ func (s *Store) APIKeys(ctx context.Context, after access.Hash, limit int) ([]ac
 		rows, err := q.APIKeys(ctx, dbsqlc.APIKeysParams{After: after[:], PageSize: int32(limit)})
 		keys := make([]access.HashedKey, len(rows))
 		for i, row := range rows {
-			keys[i] = access.HashedKey{Hash: access.Hash(row.Hash), Key: access.NewKey(row.AccountID, row.ReadOnly, row.Suspended, row.ExpiresAt)}
+			keys[i] = access.HashedKey{Hash: access.Hash(row.Hash), Ended: row.Ended, Key: access.NewKey(row.AccountID, row.ReadOnly, row.Suspended, row.ExpiresAt)}
 		}
 		return keys, translate("read the API keys", err)
 	})

@@ -2,10 +2,11 @@
 SELECT version FROM api_keys_version;
 
 -- name: APIKeys :many
-SELECT k.hash, k.account_id, k.read_only, k.expires_at, (a.suspended_at IS NOT NULL)::boolean AS suspended
-FROM api_keys k JOIN accounts a ON a.id = k.account_id
-WHERE k.hash > @after AND k.revoked_at IS NULL AND (k.expires_at > now()) IS NOT FALSE
-ORDER BY k.hash LIMIT @page_size;
+-- A page is cut before anything is filtered: whatever the statistics say, it reads no other rows.
+SELECT k.hash, k.account_id, k.read_only, k.expires_at, (a.suspended_at IS NOT NULL)::boolean AS suspended,
+    (k.revoked_at IS NOT NULL OR (k.expires_at <= now()) IS TRUE)::boolean AS ended
+FROM (SELECT * FROM api_keys WHERE hash > @after ORDER BY hash LIMIT @page_size) k
+JOIN accounts a ON a.id = k.account_id ORDER BY k.hash;
 
 -- name: AddAccount :exec
 INSERT INTO accounts (id, name) VALUES (@id, @name);
