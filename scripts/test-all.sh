@@ -66,7 +66,7 @@ summary() {
     cat "$results/$name.result" 2>/dev/null || printf '%-12s %-8s\n' "$name" "NOT RUN"
     grep -q "^$name *pass " "$results/$name.result" 2>/dev/null && continue
     failed=1
-    grep -sE '^(=== FAIL|[0-9]{2} .* FAIL|--- FAIL)' "$results/$name.log" | sort -u | head -20 | sed 's/^/  /' # which tests, scenarios
+    grep -sE '^(=== FAIL|[0-9]{2} .* FAIL|--- FAIL|[[:space:]]*(Error|Messages|expected|actual) *:)' "$results/$name.log" | awk '!seen[$0]++' | head -20 | sed 's/^/  /' # which, and why
   done
   if [ "$failed" = 0 ]; then
     printf 'all passed in %d seconds\n' "$SECONDS"
