@@ -44,7 +44,8 @@ type HashedKey struct {
 	Key
 }
 
-// Store keeps the API keys. It bounds the duration of each call. A failed call is worth another one.
+// Store keeps the API keys. It bounds the duration of each call. A failed call is worth another
+// one.
 type Store interface {
 	// APIKeysVersion returns what is another value after each change of a key or an account.
 	APIKeysVersion(ctx context.Context) (uuid.UUID, error)

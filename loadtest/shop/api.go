@@ -95,9 +95,7 @@ func (a API) send(ctx context.Context, method, path, key string, body []byte, re
 }
 
 // exchange sends a request, and decodes the answer: JSON, or text if it goes into a string.
-func exchange(
-	ctx context.Context, client *http.Client, method, url string, header http.Header, body []byte, into any,
-) error {
+func exchange(ctx context.Context, client *http.Client, method, url string, header http.Header, body []byte, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err

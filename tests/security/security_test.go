@@ -105,8 +105,8 @@ func orderOf(customer string) string {
 	return fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":"sticker-pack","quantity":1}]}`, customer)
 }
 
-// during has buyers order and pay in turn while an attack lasts, by as many clients as it takes, and
-// at least leastPaid times. Nothing that they send may fail.
+// during has buyers order and pay in turn while an attack lasts, by as many clients as it takes,
+// and at least leastPaid times. Nothing that they send may fail.
 func (s *town) during(buyers []string, clients int, attack func()) {
 	s.t.Helper()
 	until := time.Now().Add(*attackFor)

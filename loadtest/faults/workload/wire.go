@@ -172,14 +172,12 @@ func (c *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.number++
 	r, w := c.request, c.wire
 	a := r.Attempt
-	a.Fingerprint, a.Number, a.Via = r.fingerprint(), c.number, cmp.Or(r.Via, randomEndpoint())
-	a.Proxied = !r.Start.IsZero()
+	a.Fingerprint, a.Number, a.Via, a.Proxied = r.fingerprint(), c.number, cmp.Or(r.Via, randomEndpoint()), !r.Start.IsZero()
 	a.RequestID, a.Invoke = fmt.Sprintf("attempt-%d", w.sent.Add(1)), time.Since(w.Began)
 	if r.Change != nil { // which each answer completes
-		asked := *r.Change
-		a.Change = &asked
+		a.Change = new(*r.Change)
 	}
-	if r.Start.IsZero() { // another endpoint would have another time
+	if !a.Proxied { // another endpoint would have another time
 		c.request.Via = ""
 	}
 	answer, err := c.exchange(q, &a)
