@@ -23,19 +23,19 @@ type Key struct {
 	Account   uuid.UUID
 	ReadOnly  bool  // it may only read
 	Suspended bool  // its account may do nothing
-	expires   int64 // seconds since 1970; 0: never
+	expires   int64 // microseconds since 1970, as PostgreSQL keeps it; 0: never
 }
 
 // NewKey returns a key that expires then, or never.
 func NewKey(account uuid.UUID, readOnly, suspended bool, expires *time.Time) Key {
 	k := Key{Account: account, ReadOnly: readOnly, Suspended: suspended}
 	if expires != nil {
-		k.expires = expires.Unix()
+		k.expires = expires.UnixMicro()
 	}
 	return k
 }
 
-func (k Key) isExpired(now time.Time) bool { return k.expires != 0 && now.Unix() >= k.expires }
+func (k Key) isExpired(now time.Time) bool { return k.expires != 0 && now.UnixMicro() >= k.expires }
 
 // HashedKey is a key with its hash.
 type HashedKey struct {

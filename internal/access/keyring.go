@@ -55,11 +55,12 @@ func NewRing(store Store, schedule background.Schedule) *Ring {
 func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, error) {
 	now, at := time.Now(), r.keys.Load()
 	key, known := at.byHash[hash]
-	if known && now.Sub(at.asOf) > maxAge {
+	for known && now.Sub(at.asOf) > maxAge { // twice at most: a refresh that others began may be too old
 		if err := r.Refresh(ctx); err != nil {
 			return Key{}, err
 		}
-		key, known = r.keys.Load().byHash[hash]
+		at = r.keys.Load()
+		key, known = at.byHash[hash]
 	}
 	if !known || key.isExpired(now) {
 		return Key{}, ErrUnknown

@@ -55,18 +55,17 @@ func (s *store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
 	return s.version, nil
 }
 
+// APIKeys returns the keys of the moment in which it was called.
 func (s *store) APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error) {
-	if err := pass(ctx, s.slow); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.pages++
 	i, found := slices.BinarySearchFunc(s.keys, after, func(k HashedKey, h Hash) int { return bytes.Compare(k.Hash[:], h[:]) })
 	if found {
 		i++
 	}
-	return s.keys[i:min(i+limit, len(s.keys))], nil
+	page, slow := s.keys[i:min(i+limit, len(s.keys))], s.slow
+	s.mu.Unlock()
+	return page, pass(ctx, slow)
 }
 
 // queries returns how often the store was asked for the version, and for a page.
@@ -175,13 +174,16 @@ func TestRing_NoticesEachChange(t *testing.T) {
 func TestRing_AKeyExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, ends := &store{}, time.Now().Add(time.Minute)
+		s, ends := &store{}, time.Now().Add(time.Minute+time.Second/2)
 		s.set(HashedKey{Hash: HashOf("ada"), Key: NewKey(uuid.New(), true, false, &ends)})
 		r := newRing(t, s)
 		key, err := r.Find(t.Context(), HashOf("ada"), time.Hour)
 		require.NoError(t, err)
 		require.True(t, key.ReadOnly)
 		time.Sleep(time.Minute)
+		_, err = r.Find(t.Context(), HashOf("ada"), time.Hour)
+		require.NoError(t, err, "half a second is left")
+		time.Sleep(time.Second / 2)
 		_, err = r.Find(t.Context(), HashOf("ada"), time.Hour)
 		require.ErrorIs(t, err, ErrUnknown)
 	})
@@ -268,6 +270,25 @@ func TestRing_ReadsManyKeysSlowly(t *testing.T) {
 		s.slow = time.Second
 		r := newRing(t, s)
 		require.Equal(t, len(s.keys), r.Len())
+	})
+}
+
+// TestRing_TrustsNoReadingThatBeganTooEarly: a key is revoked while all keys are read slowly.
+func TestRing_TrustsNoReadingThatBeganTooEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{slow: 3 * time.Second}
+		s.set(named("ada"))
+		r := newRing(t, s)
+		s.set(named("ada"), named("bob"))
+		var reading sync.WaitGroup
+		reading.Go(func() { require.NoError(t, r.Refresh(t.Context())) })
+		time.Sleep(time.Second / 2)
+		s.set(named("bob"))
+		time.Sleep(2 * time.Second)
+		_, err := r.Find(t.Context(), HashOf("ada"), 2*time.Second)
+		require.ErrorIs(t, err, ErrUnknown)
+		reading.Wait()
 	})
 }
 
