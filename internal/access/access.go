@@ -47,10 +47,10 @@ type HashedKey struct {
 // Store keeps the API keys. It bounds the duration of each call. A failed call is worth another
 // one.
 type Store interface {
-	// APIKeysVersion returns what is another value after each change of a key or an account.
+	// APIKeysVersion returns a value that each change of a key or an account replaces.
 	APIKeysVersion(ctx context.Context) (uuid.UUID, error)
-	// APIKeys returns the keys after one in the order of their hashes: limit of them, or the last
-	// ones.
+	// APIKeys returns the keys after a hash, in the order of their hashes: limit of them, or fewer
+	// at the end. Those that have ended are among them.
 	APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error)
 }
 

@@ -14,9 +14,9 @@ import (
 const (
 	// refreshInterval finds a new key within a second or two.
 	refreshInterval = time.Second
-	// refreshTimeout bounds all queries of a refresh together. It is many times what they need, and
-	// the store bounds each: when a refresh does not fit, the next one does not either, and all
-	// requests fail.
+	// refreshTimeout bounds a whole refresh. It is far above what reading all keys takes: one that
+	// does not fit is begun again without end, and meanwhile every request fails. The store bounds
+	// each query, so a database that is away is noticed earlier.
 	refreshTimeout = time.Minute
 	// pageSize bounds what one query returns, to half a megabyte.
 	pageSize = 5_000
@@ -55,7 +55,8 @@ func NewRing(store Store, schedule background.Schedule) *Ring {
 func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, error) {
 	now, at := time.Now(), r.keys.Load()
 	key, known := at.byHash[hash]
-	for known && now.Sub(at.asOf) > maxAge { // twice at most: a refresh that others began may be too old
+	// Twice at most: a refresh that was under way may have begun too early, the next one has not.
+	for known && now.Sub(at.asOf) > maxAge {
 		if err := r.Refresh(ctx); err != nil {
 			return Key{}, err
 		}
@@ -71,15 +72,20 @@ func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, 
 // Len returns how many keys there are.
 func (r *Ring) Len() int { return len(r.keys.Load().byHash) }
 
-// Refresh looks for changes. Many callers at a time ask the store once, and none of them ends that
-// by leaving.
+// Refresh looks for changes. Many callers at a time ask the store once. A caller whose context ends
+// returns its error, and the refresh goes on for the others.
 func (r *Ring) Refresh(ctx context.Context) error {
-	_, err, _ := r.flight.Do("", func() (any, error) {
+	done := r.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
 		return nil, r.refresh(ctx)
 	})
-	return err
+	select {
+	case result := <-done:
+		return result.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // refresh reads the version first: what changes while the keys are read has yet another one.

@@ -151,7 +151,11 @@ func (s *Server) shopIt(ctx context.Context, form url.Values) (said string, err 
 		p, err = s.buy(ctx, token)
 	case "other-card":
 		what = "same key, other card"
-		p.Token = map[bool]string{true: "tok_visa", false: "tok_mastercard"}[p.Token == "tok_mastercard"]
+		if p.Token == "tok_mastercard" {
+			p.Token = "tok_visa"
+		} else {
+			p.Token = "tok_mastercard"
+		}
 	case "other-replica": // the one that did not get it first
 		door = stack.API2
 		if first == door {

@@ -62,8 +62,8 @@ func TestAPIKeys_AreThoseThatMayBeUsed(t *testing.T) {
 	require.Equal(t, map[string]access.Key{"sk_test_other": access.NewKey(b.other, false, true, nil)}, b.keys(9))
 }
 
-// TestAPIKeys_ReadNoRowTwice: a page reads its own keys only, before the table was analyzed as
-// well. A replica reads them all after each change.
+// TestAPIKeys_ReadNoRowTwice: a page reads its own rows only, even if the table has no statistics.
+// A replica reads all pages after each change.
 func TestAPIKeys_ReadNoRowTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

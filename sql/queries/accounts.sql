@@ -2,7 +2,7 @@
 SELECT version FROM api_keys_version;
 
 -- name: APIKeys :many
--- A page is cut before anything is filtered: whatever the statistics say, it reads no other rows.
+-- LIMIT comes before every filter and join, so that the plan reads no rows of other pages, whatever the statistics.
 SELECT k.hash, k.account_id, k.read_only, k.expires_at, (a.suspended_at IS NOT NULL)::boolean AS suspended,
     (k.revoked_at IS NOT NULL OR (k.expires_at <= now()) IS TRUE)::boolean AS ended
 FROM (SELECT * FROM api_keys WHERE hash > @after ORDER BY hash LIMIT @page_size) k

@@ -35,7 +35,8 @@ const (
 	manyKeys = 100_000
 	// pace is how often the honest account buys, so that it stays within its own budget.
 	pace = 200 * time.Millisecond
-	// leastPaid is how many orders are paid during an attack at least, which lasts longer for that.
+	// leastPaid is how many orders are paid during an attack at least. If the machine is slow, the
+	// attack lasts longer.
 	leastPaid = 4
 	// leastBudget is what an account may keep at each replica, and budgetPerSecond what it may if
 	// the attack lasts: twice what the honest account needs.

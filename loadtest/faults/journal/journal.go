@@ -207,8 +207,5 @@ func (w *Writer) Attempts() []Attempt {
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.out.Flush(); err != nil {
-		return fmt.Errorf("write the journal: %w", err)
-	}
-	return nil
+	return w.out.Flush() // the file's error names it
 }

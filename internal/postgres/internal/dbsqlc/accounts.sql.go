@@ -33,7 +33,7 @@ type APIKeysRow struct {
 	Ended     bool
 }
 
-// A page is cut before anything is filtered: whatever the statistics say, it reads no other rows.
+// LIMIT comes before every filter and join, so that the plan reads no rows of other pages, whatever the statistics.
 func (q *Queries) APIKeys(ctx context.Context, arg APIKeysParams) ([]APIKeysRow, error) {
 	rows, err := q.db.Query(ctx, aPIKeys, arg.After, arg.PageSize)
 	if err != nil {
