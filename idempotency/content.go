@@ -22,8 +22,7 @@ type Content struct {
 	// Members are names of members of the JSON object that is the request. A request without
 	// one of them has no key: with a misspelled name, all requests would be equal.
 	Members []string
-	// Excluded are names of members that are left out, at any depth, as in
-	// [Policy].ExcludedFields.
+	// Excluded are paths of members that are left out, as in [Policy].ExcludedFields.
 	Excluded []string
 	// Headers and Query are names of headers and of query parameters of an HTTP request, which
 	// has to have all of them. Without Query, the whole query counts.
@@ -67,7 +66,7 @@ func (c Content) ofRequest(r *http.Request, body []byte) (string, Fingerprint, e
 	if err != nil {
 		return "", Fingerprint{}, err
 	}
-	parts = append(parts, strings.ToUpper(r.Method), r.URL.EscapedPath())
+	parts = append(append(parts, strings.ToUpper(r.Method), r.URL.EscapedPath()), operation(r.Header)...)
 	if len(c.Query) == 0 {
 		parts = append(parts, r.URL.RawQuery)
 	}

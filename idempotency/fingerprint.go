@@ -11,8 +11,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/canonical"
 )
 
-// Fingerprint is the SHA-256 over method, path, query and canonical body. Two requests with
-// the same key are the same request if their fingerprints are equal.
+// Fingerprint is the SHA-256 over method, path, query, canonical body and media type. Two requests
+// with the same key are the same request if their fingerprints are equal.
 type Fingerprint [sha256.Size]byte
 
 // fingerprintVersion is hashed first. Change it when the framing or the canonical form
@@ -20,8 +20,12 @@ type Fingerprint [sha256.Size]byte
 const fingerprintVersion = "idempotency.fingerprint.v1"
 
 // FingerprintOf hashes a request whose body has been read. The query counts, because another
-// query is another request; the case of the method does not. Members of JSON objects with one
-// of the excluded names are left out, at any depth.
+// query is another request; the case of the method does not. The members of JSON objects to which
+// an excluded path leads are left out, see [Policy].ExcludedFields.
+//
+// The media type counts without its parameters, unless it is application/json or absent: a merge
+// patch is another request than a JSON patch. So do the headers that replace the method:
+// X-HTTP-Method-Override, X-HTTP-Method and X-Method-Override.
 //
 // A body is hashed in its canonical form (RFC 8785) if no body of another meaning has the same
 // form. All others are hashed byte by byte, and excluded has no effect on them: bodies that
@@ -34,7 +38,7 @@ func FingerprintOf(r *http.Request, body []byte, excluded ...string) Fingerprint
 	return fingerprint(r, body, excluded, nil)
 }
 
-// fingerprint is FingerprintOf with the named headers after the body.
+// fingerprint is FingerprintOf with the named headers between the body and the operation.
 func fingerprint(r *http.Request, body []byte, excluded, headers []string) Fingerprint {
 	frame, content := framed(make([]byte, 0, 256), body, excluded, strings.ToUpper(r.Method), r.URL.EscapedPath(), r.URL.RawQuery)
 	h := sha256.New()
@@ -45,7 +49,31 @@ func fingerprint(r *http.Request, body []byte, excluded, headers []string) Finge
 			h.Write(appendParts(nil, strings.ToLower(name), value))
 		}
 	}
+	h.Write(appendParts(nil, operation(r.Header)...))
 	return Fingerprint(h.Sum(nil))
+}
+
+// overrides are the usual headers that replace the method.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// operation returns the names and values of what chooses the operation besides method, path and
+// query. It is empty for most requests: their fingerprints are those of earlier builds. No header
+// has the name "media type".
+func operation(h http.Header) []string {
+	var parts []string
+	for _, value := range h["Content-Type"] {
+		mediaType, _, _ := strings.Cut(value, ";")
+		mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+		if mediaType != "" && mediaType != "application/json" {
+			parts = append(parts, "media type", mediaType)
+		}
+	}
+	for _, name := range overrides {
+		for _, method := range h[name] {
+			parts = append(parts, name, strings.ToUpper(method))
+		}
+	}
+	return parts
 }
 
 // fingerprintOfContent has no method: it is equal to that of no HTTP request.

@@ -15,8 +15,10 @@ func WithSharedScope() Option {
 	return WithScope(func(*http.Request) string { return "" })
 }
 
-// WithScope sets whose keys these are, usually the authenticated account. A key means
-// nothing outside its scope. [New] requires it, or [WithSharedScope].
+// WithScope sets whose keys these are, usually the authenticated account. A key means nothing
+// outside its scope. If the Host of a request chooses the tenant, the tenant belongs in the scope:
+// the fingerprint has no Host, because replicas may have several names. [New] requires it, or
+// [WithSharedScope].
 func WithScope(scope func(*http.Request) string) Option {
 	return func(m *Middleware) { m.scope = scope }
 }

@@ -52,13 +52,16 @@ type Policy struct {
 	// KeyFrom makes the key of a request that has none of its content. nil: such a request has
 	// no key.
 	KeyFrom *Content
-	// ExcludedFields are the names of JSON members that are left out of the fingerprint, at
-	// any depth, because they differ between retries of one request, such as the time of
-	// sending. Names are compared exactly, also upper and lower case; the value does not
-	// matter, and may be null.
+	// ExcludedFields are the JSON members that are left out of the fingerprint, because they
+	// differ between retries of one request, such as the time of sending. Each is a path:
+	// "sent_at" is a member of the body itself, "account.sent_at" a member of its member account.
+	// An array is no step, so "items.note" is in each element of items. Names are compared
+	// exactly, also upper and lower case; the value does not matter, and may be null.
 	ExcludedFields []string
-	// Headers are the names of request headers that belong to the request, such as If-Match:
-	// they are part of the fingerprint where they are sent.
+	// Headers are the names of request headers that belong to the request: they are part of the
+	// fingerprint where they are sent. Name those that choose the operation or its object, such as
+	// If-Match, SOAPAction, X-Amz-Target, Destination (WebDAV), or the version of the API. The
+	// media type and the headers that replace the method always count, see [FingerprintOf].
 	Headers []string
 }
 

@@ -1,13 +1,17 @@
 package grpconce
 
 import (
+	"bytes"
 	"encoding/hex"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -35,7 +39,7 @@ func TestContent_IsThatOfEarlierBuilds(t *testing.T) {
 	}
 }
 
-func TestContent_LeavesOutFieldsAtAnyDepth(t *testing.T) {
+func TestContent_LeavesOutFieldsByTheirPaths(t *testing.T) {
 	t.Parallel()
 	order := func(cost string, body string) *grpc_testing.StreamingOutputCallRequest {
 		return &grpc_testing.StreamingOutputCallRequest{
@@ -49,8 +53,10 @@ func TestContent_LeavesOutFieldsAtAnyDepth(t *testing.T) {
 		return string(c)
 	}
 	require.NotEqual(t, content(order("a", "x")), content(order("ab", "y")))
-	require.NotEqual(t, content(order("a", "x"), "interval_us"), content(order("ab", "y"), "interval_us"))
-	require.Equal(t, content(order("a", "x"), "interval_us", "body"), content(order("ab", "y"), "interval_us", "body"))
+	require.NotEqual(t, content(order("a", "x"), "interval_us", "body"), content(order("ab", "x"), "interval_us", "body"), "not at any depth")
+	const interval = "response_parameters.interval_us"
+	require.NotEqual(t, content(order("a", "x"), interval), content(order("ab", "y"), interval))
+	require.Equal(t, content(order("a", "x"), interval, "payload.body"), content(order("ab", "y"), interval, "payload.body"))
 	require.Equal(t, content(order("a", "x"), "no_such_field"), content(order("a", "x")))
 }
 
@@ -66,4 +72,61 @@ func TestContent_DoesNotDependOnTheClientsOrderOfFields(t *testing.T) {
 	second, err := contentOf("/m", &other, nil)
 	require.NoError(t, err)
 	require.Equal(t, first, second)
+}
+
+// wrap puts a message into an Any, as a client of any language does: maps in any order.
+func wrap(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	wrapped, err := anypb.New(m)
+	require.NoError(t, err)
+	return wrapped
+}
+
+func TestContent_OfAnAnyDoesNotDependOnTheOrderOfMaps(t *testing.T) {
+	t.Parallel()
+	request := func(note string) proto.Message {
+		fields := map[string]any{"note": note}
+		for i := range 12 {
+			fields[strconv.Itoa(i)] = "value"
+		}
+		tree, err := structpb.NewStruct(fields)
+		require.NoError(t, err)
+		inner := &spb.Status{Message: note, Details: []*anypb.Any{wrap(t, tree)}}
+		return &spb.Status{Details: []*anypb.Any{wrap(t, inner), {TypeUrl: "type.googleapis.com/unknown", Value: []byte("x")}}}
+	}
+	content := func(m proto.Message, excluded ...string) string {
+		before := proto.Clone(m)
+		c, err := contentOf("/m", m, excluded)
+		require.NoError(t, err)
+		require.True(t, proto.Equal(before, m), "the handler's request is untouched")
+		return string(c)
+	}
+	for range 100 {
+		require.Equal(t, content(request("a")), content(request("a")))
+	}
+	require.NotEqual(t, content(request("a")), content(request("b")))
+	require.NotEqual(t, content(request("a"), "details.message"), content(request("b"), "details.message"))
+	require.Equal(t, content(request("a"), "details.message", "details.details.fields"), content(request("b"), "details.message", "details.details.fields"))
+}
+
+// TestContent_OpensFewAnys: a request of 4 MiB could hold an Any 100,000 times in itself.
+func TestContent_OpensFewAnys(t *testing.T) {
+	t.Parallel()
+	backwards := []byte("\x12\x01a\x08\x01") // message before code
+	for depth, opened := range map[int]bool{1: true, maxAnyDepth: true, maxAnyDepth + 1: false} {
+		request := &anypb.Any{TypeUrl: "type.googleapis.com/google.rpc.Status", Value: backwards}
+		for range depth - 1 {
+			request = wrap(t, request)
+		}
+		content, err := contentOf("/m", request, nil)
+		require.NoError(t, err)
+		require.Equal(t, opened, !bytes.Contains(content, backwards), depth)
+	}
+}
+
+func TestContent_LeavesADamagedAny(t *testing.T) {
+	t.Parallel()
+	content, err := contentOf("/m", &anypb.Any{TypeUrl: "type.googleapis.com/google.rpc.Status", Value: []byte{0xff}}, nil)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "\xff")
 }

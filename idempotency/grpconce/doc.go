@@ -59,12 +59,13 @@
 // # Comparing requests
 //
 // Two calls with one key are the same if the method and the bytes of the request are. The server
-// marshals what it has decoded, so it does not matter which client wrote the fields in which order.
-// Deterministic marshalling returns the same bytes for equal messages within one build of a
-// program. It promises nothing across builds. Should the bytes change with a release of protobuf, a
-// server with the new release refuses the retry of a call that one with the old release answered,
-// with FailedPrecondition: the call is not executed twice, and gets nobody else's answer. A test of
-// this package compares bytes that were written down, and fails before such a release is taken.
+// marshals what it has decoded, so it does not matter which client wrote the fields in which
+// order. Deterministic marshalling returns the same bytes for equal messages within one build of a
+// program, also of what an Any holds, if the server knows its type. It promises nothing across
+// builds. Should the bytes change with a release of protobuf, a server with the new release
+// refuses the retry of a call that one with the old release answered, with FailedPrecondition: the
+// call is not executed twice, and gets nobody else's answer. A test of this package compares bytes
+// that were written down, and fails before such a release is taken.
 //
 // # Streams
 //

@@ -33,9 +33,10 @@ type Interceptor struct {
 	// with Unauthenticated. It is required.
 	Scope func(context.Context) string
 	// PolicyFor returns the policy of a method, such as "/shop.v1.Shop/PlaceOrder". A call whose
-	// policy is nil passes through. It is required. ExcludedFields are names of fields as in the
-	// .proto file, at any depth. Header, Headers, KeyFrom and MaxWait of a policy have no meaning
-	// here: a call is refused with Internal if the policy has one of them.
+	// policy is nil passes through. It is required. ExcludedFields are paths of fields, with names
+	// as in the .proto file; a list, a map and an Any are no step. Header, Headers, KeyFrom and
+	// MaxWait of a policy have no meaning here: a call is refused with Internal if the policy has
+	// one of them.
 	PolicyFor func(fullMethod string) *idempotency.Policy
 	// Observe, TraceParent and Log are those of [idempotency.Keys].
 	Observe     func(context.Context, idempotency.Check)

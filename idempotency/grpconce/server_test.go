@@ -140,7 +140,7 @@ func TestUnary_TakesAnyErrorAsGRPCDoes(t *testing.T) {
 func TestUnary_RefusesAnotherCall(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store idempotency.Store) {
-		s := openOn(t, store, idempotency.Policy{ExcludedFields: []string{"body"}})
+		s := openOn(t, store, idempotency.Policy{ExcludedFields: []string{"payload.body"}})
 		_, _, err := s.call(as(t, "ada", "key"), request(1))
 		require.NoError(t, err)
 		same := request(1)

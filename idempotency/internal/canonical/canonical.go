@@ -15,6 +15,9 @@ const maxNesting = 1000
 // Form returns the RFC 8785 form of a JSON text without the excluded members. It returns false if
 // the text is not JSON (RFC 8259, in UTF-8) or the form would lose information: duplicate names,
 // lone surrogates, numbers that a double cannot hold.
+//
+// A member is excluded by its path: the names of the members that lead to it, with dots between
+// them. An array is no step: its elements have its path.
 func Form(text []byte, excluded []string) ([]byte, bool) {
 	c := canonicalizer{in: text, out: make([]byte, 0, len(text)), excluded: excluded, members: make([]member, 0, 16)}
 	ok := c.value(0)
@@ -26,6 +29,7 @@ func Form(text []byte, excluded []string) ([]byte, bool) {
 type canonicalizer struct {
 	in, out  []byte
 	excluded []string
+	path     []byte   // of the member that is being taken, with a dot at its end
 	members  []member // of all open objects
 	scratch  []byte
 }
@@ -112,12 +116,15 @@ func (c *canonicalizer) member(depth int) bool {
 		return false
 	}
 	c.copyByte()
+	above, end := len(c.path), len(c.path)+len(name)
+	c.path = append(append(c.path, name...), '.')
 	if !c.value(depth) {
 		return false
 	}
-	if slices.Contains(c.excluded, string(name)) {
+	if slices.ContainsFunc(c.excluded, func(path string) bool { return path == string(c.path[:end]) }) {
 		name, c.out = slices.Clone(name), c.out[:start]
 	}
+	c.path = c.path[:above]
 	c.members = append(c.members, member{name, start, len(c.out)})
 	return true
 }

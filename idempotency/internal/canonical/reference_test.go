@@ -3,6 +3,7 @@ package canonical
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,19 @@ func referenceCanonical(body []byte, excluded []string) ([]byte, bool) {
 	if len(excluded) == 0 {
 		return form, true
 	}
-	return referenceNewStripper(excluded).strip(form), true
+	decoder := json.NewDecoder(bytes.NewReader(form))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil, false
+	}
+	referenceStrip(value, "", excluded)
+	stripped, err := json.Marshal(value)
+	if err != nil {
+		return nil, false
+	}
+	form, err = jcs.Transform(stripped)
+	return form, err == nil
 }
 
 // referenceNumbersExact reports whether every number of a valid JSON text keeps its value as a
@@ -87,76 +100,19 @@ func referenceExact(literal string) bool {
 	return ok && before == after
 }
 
-// referenceStripper removes members from referenceCanonical JSON, where names can be compared as
-// bytes: there is no whitespace, and every string has one spelling. Its recursion is limited by the
-// parser's nesting limit.
-type referenceStripper map[string]bool
-
-func referenceNewStripper(names []string) referenceStripper {
-	s := make(referenceStripper, len(names))
-	for _, name := range names {
-		quoted, err := json.Marshal(name)
-		if err != nil {
-			continue // strings always marshal
+// referenceStrip removes the members to which an excluded path leads from a decoded value.
+func referenceStrip(value any, path string, excluded []string) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			referenceStrip(element, path, excluded)
 		}
-		if spelled, err := jcs.Transform(quoted); err == nil {
-			s[string(spelled)] = true
-		}
-	}
-	return s
-}
-
-func (s referenceStripper) strip(text []byte) []byte {
-	out, _ := s.value(make([]byte, 0, len(text)), text)
-	return out
-}
-
-// value appends the first value of text to out, and returns the rest of text.
-func (s referenceStripper) value(out, text []byte) (stripped, rest []byte) {
-	switch text[0] {
-	case '{':
-		return s.container(out, text, s.member)
-	case '[':
-		return s.container(out, text, s.value)
-	case '"':
-		n := referenceStringLength(text)
-		return append(out, text[:n]...), text[n:]
-	}
-	n := bytes.IndexAny(text, ",]}")
-	if n < 0 {
-		n = len(text)
-	}
-	return append(out, text[:n]...), text[n:]
-}
-
-// container copies an object or array item by item. An item that appends nothing leaves no
-// comma.
-func (s referenceStripper) container(out, text []byte, item func(out, text []byte) ([]byte, []byte)) (stripped, rest []byte) {
-	out, text = append(out, text[0]), text[1:]
-	first := len(out)
-	for text[0] != '}' && text[0] != ']' {
-		if text[0] == ',' {
-			text = text[1:]
-		}
-		before := len(out)
-		if before > first {
-			out = append(out, ',')
-		}
-		start := len(out)
-		if out, text = item(out, text); len(out) == start {
-			out = out[:before]
+	case map[string]any:
+		for name, member := range v {
+			if slices.Contains(excluded, path+name) {
+				delete(v, name)
+			}
+			referenceStrip(member, path+name+".", excluded)
 		}
 	}
-	return append(out, text[0]), text[1:]
-}
-
-func (s referenceStripper) member(out, text []byte) (stripped, rest []byte) {
-	n := referenceStringLength(text)
-	name, start := text[:n], len(out)
-	out = append(append(out, name...), ':')
-	out, rest = s.value(out, text[n+1:])
-	if s[string(name)] {
-		out = out[:start]
-	}
-	return out, rest
 }
