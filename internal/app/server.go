@@ -64,12 +64,14 @@ func (a *App) closeAtEnd(next http.Handler) http.Handler {
 
 // boundBody breaks off a request whose body takes longer than limit. http.Server.ReadTimeout does
 // not work here: it continues after the body, and then ends the context of a handler that is merely
-// slow.
+// slow. The request is a copy: net/http looks at the body of its own one to see that a client still
+// waits for 100 Continue, and would otherwise wait for the body before it sends an early answer.
 func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != http.NoBody {
 			connection := http.NewResponseController(w)
 			_ = connection.SetReadDeadline(time.Now().Add(limit)) // a connection that can't (in a test) has no slow clients either
+			r = r.WithContext(r.Context())
 			r.Body = &boundedBody{ReadCloser: r.Body, done: func() { _ = connection.SetReadDeadline(time.Time{}) }}
 		}
 		next.ServeHTTP(w, r)

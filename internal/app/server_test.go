@@ -94,6 +94,26 @@ func TestServer_BreaksOffASlowBody(t *testing.T) {
 	require.ErrorContains(t, <-failed, "timeout")
 }
 
+// TestServer_AnswersBeforeABodyThatWaitsToBeAskedFor: the client of a bad API key need not send it.
+func TestServer_AnswersBeforeABodyThatWaitsToBeAskedFor(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(boundBody(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}), time.Minute))
+	t.Cleanup(server.Close)
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second))) // half of the body's time
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	require.True(t, answer.Close, "what comes is not a request")
+}
+
 func TestServer_DoesNotBreakOffASlowHandler(t *testing.T) {
 	t.Parallel()
 	const limit = 50 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/idempotency"
@@ -24,7 +25,9 @@ func overBudget(wait time.Duration) problem {
 }
 
 // limitKept refuses a new key of an account whose budget is used up, before the key is acquired. A
-// key that is known in the store or by the authority passes: a retry is always safe.
+// key that is known in the store or by the authority passes: a retry is always safe. A PUT without a
+// key is refused, too. A product that it creates counts as an answer does, for as long: nothing
+// else bounds the rows that an account makes without keys.
 func (s *Server) limitKept(next http.Handler) http.Handler {
 	if s.cfg.Budget == nil {
 		return next
@@ -32,14 +35,23 @@ func (s *Server) limitKept(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		account := exchangeOf(r.Context()).account
 		wait, spent := s.cfg.Budget.Spent(account)
-		if spent && s.isNewKey(r) {
+		keyless := r.Method == http.MethodPut && r.Header.Get(idempotency.HeaderKey) == ""
+		if spent && (keyless || s.isNewKey(r)) {
 			if s.cfg.Budget.Refuse(account) {
 				s.log.WarnContext(r.Context(), "budget used up: new keys of the account get 429", "account", account, "free_in", wait.String())
 			}
 			s.fail(w, r, overBudget(wait))
 			return
 		}
-		next.ServeHTTP(w, r)
+		if !keyless {
+			next.ServeHTTP(w, r)
+			return
+		}
+		out := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		next.ServeHTTP(out, r)
+		if out.Status() == http.StatusCreated {
+			s.cfg.Budget.Keep(account, recordBytes, s.cfg.OrderTTL)
+		}
 	})
 }
 

@@ -99,3 +99,20 @@ func TestBudget_CountsWhatRedisKeeps(t *testing.T) {
 	}
 	require.InDelta(t, 1.2, budget.Stats().Most*(1<<20)/float64(kept), 0.2)
 }
+
+// TestBudget_CountsWhatAPutWithoutAKeyCreates: its rows are in PostgreSQL, which all accounts share.
+func TestBudget_CountsWhatAPutWithoutAKeyCreates(t *testing.T) {
+	t.Parallel()
+	s := setupBudget(t)
+	put := func(sku string) request {
+		return request{method: "PUT", path: "/v1/products/" + sku, body: `{"name":"Mug","price":{"amount":900,"currency":"USD"},"stock":1}`}
+	}
+	for range 2 * budgetOf { // it creates one, and replaces it
+		require.Contains(t, []int{http.StatusCreated, http.StatusOK}, s.do(put("mug")).status)
+	}
+	for i := range budgetOf - 1 {
+		require.Equal(t, http.StatusCreated, s.do(put(fmt.Sprint("mug-", i))).status)
+	}
+	s.do(put("one-too-many")).problem(http.StatusTooManyRequests, "budget_used_up")
+	s.do(newCustomer(newKey())).problem(http.StatusTooManyRequests, "budget_used_up")
+}

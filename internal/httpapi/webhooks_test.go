@@ -1,8 +1,10 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -174,4 +176,23 @@ func TestWebhook_WithoutASecretIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *httpapi.Config) { c.WebhookSecret = "" })
 	s.do(s.signed("evt_1", `{"type":"a","data":{}}`, "whsec_", time.Now())).problem(401, "invalid_signature")
+}
+
+// TestWebhook_UnfinishedBodiesTakeNothingOfEvents: anybody may send them, and as many as a replica
+// reads bodies of all accounts.
+func TestWebhook_UnfinishedBodiesTakeNothingOfEvents(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	for range 256 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.replicas[0].URL, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprint(conn, "POST /v1/webhooks/psp HTTP/1.1\r\nHost: shop\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+		require.NoError(t, err)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 100 Continue\r\n", line, "its body is being read")
+	}
+	require.Equal(t, "unknown", s.tell("evt_1", `{"type":"payout.created","data":{}}`))
+	s.post("/v1/customers", newKey(), `{"name":"Ada","email":"ada@example.com"}`, http.StatusCreated)
 }

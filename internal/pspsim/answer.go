@@ -37,6 +37,7 @@ type handler func(*http.Request) (status int, body any, err error)
 
 func (s *Server) answering(handle handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(r.Context()) // net/http needs the body of its own request for Expect: 100-continue
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		status, body, err := handle(r)
 		if err != nil {
