@@ -25,8 +25,8 @@ func overBudget(wait time.Duration) problem {
 }
 
 // limitKept refuses a new key of an account whose budget is used up, before the key is acquired. A
-// key that is known in the store or by the authority passes: a retry is always safe. A PUT without a
-// key is refused, too. A product that it creates counts as an answer does, for as long: nothing
+// key that is known in the store or by the authority passes: a retry is always safe. A PUT without
+// a key is refused, too. A product that it creates counts as an answer does, for as long: nothing
 // else bounds the rows that an account makes without keys.
 func (s *Server) limitKept(next http.Handler) http.Handler {
 	if s.cfg.Budget == nil {

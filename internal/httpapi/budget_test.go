@@ -100,7 +100,7 @@ func TestBudget_CountsWhatRedisKeeps(t *testing.T) {
 	require.InDelta(t, 1.2, budget.Stats().Most*(1<<20)/float64(kept), 0.2)
 }
 
-// TestBudget_CountsWhatAPutWithoutAKeyCreates: its rows are in PostgreSQL, which all accounts share.
+// TestBudget_CountsWhatAPutWithoutAKeyCreates: its rows are in PostgreSQL, which is for all.
 func TestBudget_CountsWhatAPutWithoutAKeyCreates(t *testing.T) {
 	t.Parallel()
 	s := setupBudget(t)

@@ -35,9 +35,9 @@ var (
 		detail: "The event is not signed with our secret, was changed, or is older than five minutes."}
 )
 
-// verify passes an event on if check finds that the provider has signed it. Its body is read without
-// a seat: nobody knows yet whose it is, and strangers would hold all seats with bodies that they never
-// finish. The bound of connections bounds the memory.
+// verify passes an event on if check finds that the provider has signed it. Its body is read
+// without a seat: nobody knows yet whose it is, and strangers would hold all seats with bodies that
+// they never finish. The bound of connections bounds the memory.
 func (s *Server) verify(check func([]byte, http.Header) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

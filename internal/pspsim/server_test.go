@@ -3,6 +3,7 @@ package pspsim
 import (
 	"context"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -79,4 +80,18 @@ func TestAnswer_SlowEndsWhenTheConnectionCloses(t *testing.T) {
 	hangUp()
 	require.ErrorIs(t, <-answered, context.Canceled)
 	require.NoError(t, stop(), "within ten seconds, though the drain would wait for a minute")
+}
+
+// TestServer_AnswersNoDomain, whose name may point here by DNS rebinding.
+func TestServer_AnswersNoDomain(t *testing.T) {
+	t.Parallel()
+	b, stop := serve(t, time.Second)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/v1/charges", nil)
+	require.NoError(t, err)
+	r.Host = "evil.example"
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusMisdirectedRequest, answer.StatusCode)
+	require.NoError(t, stop())
 }

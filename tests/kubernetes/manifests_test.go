@@ -257,7 +257,9 @@ func TestIngress_PassesNoChangeOn(t *testing.T) {
 	for _, ingress := range []*networking.Ingress{main, put} {
 		require.Equal(t, "true", ingress.Annotations["nginx.ingress.kubernetes.io/force-ssl-redirect"])
 	}
-	for _, bound := range []string{"limit-connections", "proxy-body-size"} { // as in nginx.conf
+	require.Equal(t, map[string]string{"X-Request-Start": ""}, get[core.ConfigMap](t, all, "oncepay-ingress-headers").Data, "a client's is removed")
+	bounds := []string{"limit-connections", "proxy-body-size", "proxy-buffering", "proxy-buffers-number", "proxy-buffer-size"} // as in nginx.conf
+	for _, bound := range bounds {
 		require.NotEmpty(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
 		require.Equal(t, main.Annotations["nginx.ingress.kubernetes.io/"+bound], put.Annotations["nginx.ingress.kubernetes.io/"+bound], bound)
 	}

@@ -30,6 +30,8 @@ import (
 	"github.com/emersion/go-message"
 	"github.com/emersion/go-smtp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepay/oncepay/internal/localhost"
 )
 
 const (
@@ -110,7 +112,7 @@ func (s *Sink) Serve(ctx context.Context, mails, lists net.Listener) error {
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{sink: s}, nil }))
 	server.Domain, server.MaxMessageBytes, server.MaxRecipients = "mailsink", maxMail, 1
 	server.ReadTimeout, server.WriteTimeout, server.EnableSMTPUTF8 = timeout, timeout, true
-	web := &http.Server{Handler: s.routes(), ReadHeaderTimeout: timeout}
+	web := &http.Server{Handler: localhost.Guard(s.routes()), ReadHeaderTimeout: timeout}
 	serving, ended := errgroup.WithContext(ctx)
 	serving.Go(func() error { return server.Serve(mails) })
 	serving.Go(func() error { return web.Serve(lists) })

@@ -1,6 +1,9 @@
 package mailsink
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,4 +44,32 @@ func TestSink_HasItsMailsAfterSIGKILL(t *testing.T) {
 	require.Equal(t, mails[1:2], about)
 	again.Full.Store(true)
 	require.Equal(t, errNoRoom, again.add(Mail{}))
+}
+
+// TestSink_AnswersNoDomain, whose name may point here by DNS rebinding: mails are private.
+func TestSink_AnswersNoDomain(t *testing.T) {
+	t.Parallel()
+	sink, err := Open(filepath.Join(t.TempDir(), "mails"))
+	require.NoError(t, err)
+	mails, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	lists, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- sink.Serve(ctx, mails, lists) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-served)
+		require.NoError(t, sink.Close())
+	})
+	for host, status := range map[string]int{"": http.StatusOK, "evil.example": http.StatusMisdirectedRequest} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+lists.Addr().String()+"/v1/mails", nil)
+		require.NoError(t, err)
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, status, answer.StatusCode)
+	}
 }
