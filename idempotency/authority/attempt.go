@@ -11,7 +11,8 @@ import (
 )
 
 // Attempt is one attempt at what was begun at a provider. Any number of them may run at the same
-// time, and only the newest one may settle: its number is the fence.
+// time, and only the newest one may settle: ID and Number are the fence. The ID is a part of it
+// because numbers begin anew with each use of the key.
 type Attempt struct {
 	Scope, Key  string
 	Fingerprint idempotency.Fingerprint
@@ -29,10 +30,6 @@ type Attempt struct {
 
 // Age is how long ago it was begun when the attempt was taken.
 func (a Attempt) Age() time.Duration { return a.TakenAt.Sub(a.BegunAt) }
-
-func (a Attempt) claim() Claim {
-	return Claim{Scope: a.Scope, Key: a.Key, Fingerprint: a.Fingerprint, Operation: a.Operation}
-}
 
 func (a *Attempt) scan(from pgx.Row) error {
 	var fingerprint []byte
@@ -80,15 +77,16 @@ func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (
 
 // Settle is the last phase of an operation at a provider: the changes of run, and the answer that
 // it returns with [Done] or [Refused], are committed if no newer attempt has begun and nobody has
-// settled. Otherwise nothing is committed, and Settle returns the kept answer, or [Taken]. If run
-// returns no outcome, its changes are committed and the key stays in progress.
+// settled. Otherwise nothing is committed, and Settle returns the kept answer, [Taken], or
+// [ErrUnknown] if the key is used for another request by now. If run returns no outcome, its
+// changes are committed and the key stays in progress.
 func (k *Keys) Settle(ctx context.Context, a Attempt, run Run) (Result, error) {
-	if a.Key == "" {
-		return Result{}, ErrNoKey
+	if err := a.check(); err != nil {
+		return Result{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
-	tx, err := k.begin(ctx, k.sql.fence, a.Scope, a.Key, a.Number)
+	tx, err := k.begin(ctx, k.sql.fence, a.Scope, a.Key, a.ID, a.Number)
 	if err != nil {
 		return Result{}, err
 	}
@@ -98,9 +96,24 @@ func (k *Keys) Settle(ctx context.Context, a Attempt, run Run) (Result, error) {
 		if a.Number > 0 {
 			k.overtaken.Add(1)
 		}
-		return tx.kept(ctx, a.claim())
+		found, err := tx.taken(ctx, a.Scope, a.Key)
+		if err != nil {
+			return Result{}, err
+		}
+		return found.replayFor(a)
 	}
 	return result, err
+}
+
+// check refuses what names no attempt.
+func (a Attempt) check() error {
+	switch {
+	case a.Key == "":
+		return ErrNoKey
+	case a.ID == "":
+		return errNoID
+	}
+	return nil
 }
 
 // SettleAny settles what is in progress, at whichever attempt: for whoever learns the outcome
@@ -119,14 +132,15 @@ func (s settling) keep(tx *Tx, o Outcome, state string, header []byte) error {
 	case nothing:
 		return nil
 	case done, refused:
-		tx.writeKey(tx.keys.sql.finish, s.Scope, s.Key, s.Number, state, o.answer.Resource, o.answer.Status, header, bodyOf(o.answer))
+		tx.writeKey(tx.keys.sql.finish, s.Scope, s.Key, s.ID, s.Number, state, o.answer.Resource, o.answer.Status, header, bodyOf(o.answer))
 		return nil
 	}
 	return errNotBegun
 }
 
-// mayFinish is the fence: whether the attempt $3 may settle; 0: any attempt may.
-const mayFinish = `status = 'in_progress' AND $3::integer IN (0, attempt)`
+// mayFinish is the fence: whether the attempt $4 at what was begun as $3 may settle; 0: any attempt
+// at it may.
+const mayFinish = `status = 'in_progress' AND resource_id = $3 AND $4::integer IN (0, attempt)`
 
 const fenceSQL = `-- name: ProbeAttempt :one
 SELECT now(), EXISTS (SELECT FROM KEYS WHERE SCOPE = $1 AND key = $2 AND ` + mayFinish + `)`
@@ -134,7 +148,7 @@ SELECT now(), EXISTS (SELECT FROM KEYS WHERE SCOPE = $1 AND key = $2 AND ` + may
 // finishSQL keeps the answer of what was begun. If the fence is lost, status becomes NULL as in
 // claimSQL. The times count from now on, because settling may have taken days.
 const finishSQL = `-- name: FinishKey :exec
-UPDATE KEYS SET status = CASE WHEN ` + mayFinish + ` THEN $4::text END,
-	resource = nullif($5::text, ''), response_status = $6, response_headers = $7, response_body = $8, completed_at = now(),
+UPDATE KEYS SET status = CASE WHEN ` + mayFinish + ` THEN $5::text END,
+	resource = nullif($6::text, ''), response_status = $7, response_headers = $8, response_body = $9, completed_at = now(),
 	expires_at = now() + (expires_at - created_at), tombstone_until = now() + (tombstone_until - created_at), due_at = NULL
 WHERE SCOPE = $1 AND key = $2`

@@ -43,7 +43,7 @@ var (
 	errNoAsk     = fmt.Errorf("%w: Provider.Ask is nil", errMistake)
 	errNoSettle  = fmt.Errorf("%w: a provider's function returned neither how to settle nor an error", errMistake)
 	errNoOutcome = fmt.Errorf("%w: a request must end with an outcome", errMistake)
-	errNoID      = fmt.Errorf("%w: Begun needs the ID of what was begun", errMistake)
+	errNoID      = fmt.Errorf("%w: Begun and Attempt need the ID of what was begun", errMistake)
 	errBegun     = fmt.Errorf("%w: Begun is for Begin, Operate and ServeProvider: nothing else settles it", errMistake)
 	errNotBegun  = fmt.Errorf("%w: what was begun at a provider ends with Done or Refused", errMistake)
 

@@ -45,26 +45,24 @@ func (r row) state() string {
 	return ""
 }
 
-// kept is the answer that was kept under a taken key. It rolls back and reads in one round trip, in
-// a new statement, which sees what the other transaction committed.
-func (tx *Tx) kept(ctx context.Context, claim Claim) (Result, error) {
+// taken is the row of a taken key. It rolls back and reads in one round trip, in a new statement,
+// which sees what the other transaction committed.
+func (tx *Tx) taken(ctx context.Context, scope, key string) (row, error) {
 	tx.rollback(ctx)
-	found := tx.add(tx.keys.sql.get, claim.Scope, claim.Key)
+	found := tx.add(tx.keys.sql.get, scope, key)
 	tx.send(ctx)
-	return tx.decide(claim, found)
+	return tx.readTaken(found)
 }
 
-// decide reads a key that is taken and returns what the claim leads to.
-func (tx *Tx) decide(claim Claim, found *results) (Result, error) {
-	var r row
-	err := r.scan(found.QueryRow())
+func (tx *Tx) readTaken(found *results) (r row, err error) {
+	err = r.scan(found.QueryRow())
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Result{}, fmt.Errorf("claim the idempotency key: %w", errUnclaimable)
+		return r, fmt.Errorf("claim the idempotency key: %w", errUnclaimable)
 	}
 	if err := errors.Join(err, tx.finish()); err != nil {
-		return Result{}, fmt.Errorf("read the idempotency key: %w", unavailable(err))
+		return r, fmt.Errorf("read the idempotency key: %w", unavailable(err))
 	}
-	return r.replay(claim)
+	return r, nil
 }
 
 // replay returns the answer that a taken key was finished with. A key in progress is not decided,
@@ -83,6 +81,15 @@ func (r row) replay(claim Claim) (Result, error) {
 		return Result{}, &Taken{Why: Expired, Resource: r.resource}
 	}
 	return r.result()
+}
+
+// replayFor is replay for an attempt that cannot settle. It has asked the provider, so that it gets
+// the answer of its own request alone, and no refusal that says that nothing was done.
+func (r row) replayFor(a Attempt) (Result, error) {
+	if state := r.state(); state == "" || state == "refused" || !bytes.Equal(r.fingerprint, a.Fingerprint[:]) {
+		return Result{}, fmt.Errorf("%w: %s: its idempotency key was used again", ErrUnknown, a.ID)
+	}
+	return r.replay(Claim{Fingerprint: a.Fingerprint})
 }
 
 // result is the answer that a finished key has kept.

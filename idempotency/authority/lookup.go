@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // State is what a key is now.
@@ -22,9 +24,10 @@ const (
 // Known is what the authority knows of a key.
 type Known struct {
 	State       State
-	Operation   string // what the key was used for, as its claim says
-	ID          string // of what was begun at a provider, in progress or not; may be empty
-	Answer      Result // empty while in progress; without header and body once expired
+	Fingerprint idempotency.Fingerprint // of the request, as its claim says
+	Operation   string                  // what the key was used for, as its claim says
+	ID          string                  // of what was begun at a provider, in progress or not; may be empty
+	Answer      Result                  // empty while in progress; without header and body once expired
 	CreatedAt   time.Time
 	CompletedAt time.Time // zero while in progress
 	ExpiresAt   time.Time // until when this is known; what is in progress does not expire
@@ -34,19 +37,28 @@ type Known struct {
 // Look returns what is known of a key, and changes nothing, or [ErrNotFound]: a key that was
 // refused, and one whose time is up, is not known.
 func (k *Keys) Look(ctx context.Context, scope, key string) (Known, error) {
+	found, err := k.row(ctx, scope, key)
+	if err != nil {
+		return Known{}, fmt.Errorf("look up an idempotency key: %w", err)
+	}
+	return found.known()
+}
+
+func (k *Keys) row(ctx context.Context, scope, key string) (row, error) {
 	found, err := query(ctx, k, true, func(from pgx.CollectableRow) (r row, err error) { return r, r.scan(from) }, k.sql.get, scope, key)
 	if err == nil && len(found) == 0 {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return Known{}, fmt.Errorf("look up an idempotency key: %w", err)
+		return row{}, err
 	}
-	return found[0].known()
+	return found[0], nil
 }
 
 func (r row) known() (known Known, err error) {
 	state := State(r.state())
 	known = Known{State: state, Operation: r.operation, ID: r.id, CreatedAt: r.created, ExpiresAt: r.expires, Held: r.held}
+	copy(known.Fingerprint[:], r.fingerprint)
 	switch state {
 	case "", "refused":
 		return Known{}, ErrNotFound

@@ -28,7 +28,11 @@ func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (Result, error) {
 	defer tx.close(ctx)
 	result, err := tx.run(ctx, run, claiming{Claim: claim})
 	if errors.Is(err, errTaken) {
-		return tx.kept(ctx, claim)
+		found, err := tx.taken(ctx, claim.Scope, claim.Key)
+		if err != nil {
+			return Result{}, err
+		}
+		return found.replay(claim)
 	}
 	return result, err
 }

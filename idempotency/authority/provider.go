@@ -120,9 +120,13 @@ func (k *Keys) drive(ctx context.Context, a Attempt, p Provider) (Result, error)
 // unknown is for an attempt that did not learn the outcome: a retry, a worker or a provider's event
 // may have settled meanwhile. Otherwise no attempt is running.
 func (k *Keys) unknown(ctx context.Context, a Attempt, cause error) (Result, error) {
-	found, err := k.Look(ctx, a.Scope, a.Key)
-	if err == nil && found.State != StateInProgress {
-		return found.Answer, nil
+	found, err := k.row(ctx, a.Scope, a.Key)
+	if err == nil {
+		var taken *Taken
+		result, err := found.replayFor(a)
+		if err == nil || errors.As(err, &taken) && taken.Why == Expired {
+			return result, err
+		}
 	}
 	if errors.Is(cause, errHeld) {
 		if err = k.Hold(ctx, a); err == nil {

@@ -23,7 +23,11 @@ func (tx *Tx) takeOver(ctx context.Context, claim Claim, resume Resume) (*Attemp
 	tx.send(ctx)
 	attempt, err := tx.resumed(taken)
 	if errors.Is(err, pgx.ErrNoRows) {
-		result, err := tx.decide(claim, found)
+		row, err := tx.readTaken(found)
+		if err != nil {
+			return nil, Result{}, err
+		}
+		result, err := row.replay(claim)
 		return nil, result, err
 	}
 	if err := errors.Join(err, tx.finish()); err != nil {

@@ -11,16 +11,20 @@ import (
 // PutOff makes an attempt's operation due after the wait, unless it is settled or a newer attempt
 // was taken: the attempt did not learn the outcome, and works on it no more.
 func (k *Keys) PutOff(ctx context.Context, a Attempt, wait time.Duration) error {
-	return k.set(ctx, "put off an operation", k.sql.putOff, a.Scope, a.Key, a.Number, wait.Seconds())
+	return k.set(ctx, "put off an operation", a, k.sql.putOff, wait.Seconds())
 }
 
 // Hold makes an attempt's operation wait for a person, or for a program that asks one: no attempt
 // goes on with it, and requests with its key get [InProgress]. [Keys.SettleAny] ends that.
 func (k *Keys) Hold(ctx context.Context, a Attempt) error {
-	return k.set(ctx, "hold an operation", k.sql.hold, a.Scope, a.Key, a.Number)
+	return k.set(ctx, "hold an operation", a, k.sql.hold)
 }
 
-func (k *Keys) set(ctx context.Context, doing, sql string, args ...any) error {
+func (k *Keys) set(ctx context.Context, doing string, a Attempt, sql string, args ...any) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	args = append([]any{a.Scope, a.Key, a.ID, a.Number}, args...)
 	if _, err := query(ctx, k, true, pgx.RowTo[bool], sql, args...); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -78,10 +82,10 @@ FROM due WHERE KEYS.SCOPE = due.SCOPE AND KEYS.key = due.key
 RETURNING KEYS.SCOPE::text, KEYS.key, fingerprint, operation, resource_id::text, attempt, created_at, taken_at`
 
 // mine is a row that only its newest attempt may put off or hold.
-const mine = `SCOPE = $1 AND key = $2 AND status = 'in_progress' AND attempt = $3`
+const mine = `SCOPE = $1 AND key = $2 AND status = 'in_progress' AND resource_id = $3 AND attempt = $4`
 
 const (
-	putOffSQL = `UPDATE KEYS SET due_at = now() + make_interval(secs => $4::float8) WHERE ` + mine
+	putOffSQL = `UPDATE KEYS SET due_at = now() + make_interval(secs => $5::float8) WHERE ` + mine
 	holdSQL   = `UPDATE KEYS SET due_at = 'infinity' WHERE ` + mine
 	heldSQL   = `SELECT ` + attempt + ` FROM KEYS WHERE status = 'in_progress' AND resource_id IS NOT NULL
 	AND due_at = 'infinity' ORDER BY taken_at LIMIT $1`

@@ -39,10 +39,11 @@ func overtaken(answer Answer, err error) bool {
 
 // settledElsewhere is for an attempt that did not learn the outcome, perhaps because it lost its
 // lease: a retry, the reconciler or a provider event may have settled the operation meanwhile.
-// Otherwise the outcome is unknown, and no attempt is running.
+// Otherwise the outcome is unknown, and no attempt is running. So it is if the key is used for
+// another request by now.
 func settledElsewhere[W any, T operation](ctx context.Context, s *Service, k kind[W, T], begun Taken[T], result GatewayResult) (Answer, error) {
 	key, err := s.store.Key(ctx, begun.Call.Account, begun.Call.Claim.Key)
-	if err != nil || key.State == KeyInProgress {
+	if err != nil || key.State == KeyInProgress || key.Fingerprint != begun.Call.Claim.Fingerprint {
 		_ = k.store.PutOff(ctx, begun, result.ProviderID, unknownPause) // or else the reconciler waits for the grace
 		return Answer{}, outcomeUnknown(k.name, fmt.Errorf("%s %s: %w", k.name, begun.Value.Common().ID, result.Cause))
 	}

@@ -80,6 +80,7 @@ type Operations[W, T any] interface {
 type Key struct {
 	Key         string
 	State       KeyState
+	Fingerprint [32]byte   // of the request, as its [Claim] said
 	Operation   string     // what the key was used for, as its [Claim] said
 	Resource    *uuid.UUID // what was begun at the provider, in progress or not
 	Answer      Answer     // without content while in progress; once expired, as much as is known of it

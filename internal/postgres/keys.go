@@ -29,13 +29,15 @@ func (s *Store) claimOf(ctx context.Context, call checkout.Call) authority.Claim
 	return claim
 }
 
-// attemptOf is the attempt that a call holds.
-func attemptOf(call checkout.Call) authority.Attempt {
-	c := call.Claim
+// attemptOf is the attempt that a call holds at an operation, which need not be what its key is used
+// for by now.
+func attemptOf[T interface{ Common() checkout.Operation }](taken checkout.Taken[T]) authority.Attempt {
+	c := taken.Call.Claim
 	if c == nil {
 		return authority.Attempt{}
 	}
-	return authority.Attempt{Scope: call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation, Number: c.Attempt}
+	return authority.Attempt{Scope: taken.Call.Account.String(), Key: c.Key, Fingerprint: c.Fingerprint, Operation: c.Operation,
+		ID: taken.Value.Common().ID.String(), Number: c.Attempt}
 }
 
 // answerOf is a result in the shop's terms, which do not look into it.
@@ -69,7 +71,7 @@ func (s *Store) Key(ctx context.Context, account uuid.UUID, name string) (checko
 		return checkout.Key{}, translate("read an idempotency key", err)
 	}
 	key := checkout.Key{Key: name, State: checkout.KeyState(known.State), Operation: known.Operation, Answer: answerOf(known.Answer),
-		Path: known.Answer.Resource, CreatedAt: known.CreatedAt, CompletedAt: known.CompletedAt, ExpiresAt: known.ExpiresAt}
+		Fingerprint: known.Fingerprint, Path: known.Answer.Resource, CreatedAt: known.CreatedAt, CompletedAt: known.CompletedAt, ExpiresAt: known.ExpiresAt}
 	if known.ID != "" {
 		id, err := uuid.Parse(known.ID)
 		if err != nil {

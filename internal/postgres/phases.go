@@ -76,11 +76,11 @@ func (o operations[W, T]) Begin(ctx context.Context, call checkout.Call, wanted 
 // has settled, or is going to.
 func (o operations[W, T]) Settle(ctx context.Context, taken checkout.Taken[T], answer checkout.GatewayResult) (checkout.Answer, error) {
 	return o.store.under(taken.Call, func(run authority.Run) (authority.Result, error) {
-		return o.store.keys.Settle(ctx, attemptOf(taken.Call), run)
+		return o.store.keys.Settle(ctx, attemptOf(taken), run)
 	},
 		func(ctx context.Context, tx *transaction) (authority.Outcome, error) {
 			locked, settle := o.settle(ctx, tx, taken.Value)
-			if err := tx.load(ctx); err != nil {
+			if err := tx.loadBegun(ctx); err != nil {
 				return authority.Outcome{}, err
 			}
 			if !(*locked).Common().MaySettle() {

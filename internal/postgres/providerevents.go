@@ -31,9 +31,9 @@ func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e che
 		return "", translate("find what a provider event is about", err)
 	}
 	begun.Call.Encode = encode
-	return o.store.record(ctx, begun.Call, e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
+	return o.store.record(ctx, begun.Call, attemptOf(begun), e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
 		locked, settle := o.settle(ctx, tx, begun.Value)
-		if err := tx.load(ctx); err != nil {
+		if err := tx.loadBegun(ctx); err != nil {
 			return "", authority.Outcome{}, err
 		}
 		verdict := (*locked).Common().Match(e)
@@ -48,7 +48,7 @@ func (o operations[W, T]) SettleByEvent(ctx context.Context, id uuid.UUID, e che
 
 // RecordProviderEvent records an event that leads to nothing. See [checkout.ProviderEventStore].
 func (s *Store) RecordProviderEvent(ctx context.Context, e checkout.ProviderEvent) (checkout.Verdict, error) {
-	return s.record(ctx, checkout.Call{}, e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
+	return s.record(ctx, checkout.Call{}, authority.Attempt{}, e, func(ctx context.Context, tx *transaction) (checkout.Verdict, authority.Outcome, error) {
 		return checkout.VerdictUnknown, authority.Outcome{}, tx.load(ctx)
 	})
 }
@@ -56,7 +56,7 @@ func (s *Store) RecordProviderEvent(ctx context.Context, e checkout.ProviderEven
 // record records an event and what it leads to in one transaction. The verdict is that on what was
 // locked. If a key waits for the answer, it is settled at whichever attempt; if it was settled
 // meanwhile, the event only confirms that.
-func (s *Store) record(ctx context.Context, call checkout.Call, e checkout.ProviderEvent,
+func (s *Store) record(ctx context.Context, call checkout.Call, attempt authority.Attempt, e checkout.ProviderEvent,
 	settle func(context.Context, *transaction) (checkout.Verdict, authority.Outcome, error),
 ) (verdict checkout.Verdict, err error) {
 	run := func(ctx context.Context, tx *transaction) (outcome authority.Outcome, err error) {
@@ -69,8 +69,8 @@ func (s *Store) record(ctx context.Context, call checkout.Call, e checkout.Provi
 	_, err = s.under(call, func(run authority.Run) (authority.Result, error) {
 		if call.Claim != nil {
 			var taken *authority.Taken
-			result, err := s.keys.SettleAny(ctx, attemptOf(call), run)
-			if !errors.As(err, &taken) && !result.Replayed {
+			result, err := s.keys.SettleAny(ctx, attempt, run)
+			if !errors.As(err, &taken) && !errors.Is(err, authority.ErrUnknown) && !result.Replayed {
 				return result, err
 			}
 		}

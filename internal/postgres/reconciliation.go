@@ -47,7 +47,7 @@ func (s *Store) TakeDue(ctx context.Context, grace time.Duration, limit int) (du
 
 // PutOff makes an operation due later, and keeps its ID at the provider.
 func (o operations[W, T]) PutOff(ctx context.Context, taken checkout.Taken[T], providerID string, wait time.Duration) error {
-	attempt := attemptOf(taken.Call)
+	attempt := attemptOf(taken)
 	var idErr error
 	if providerID != "" {
 		_, idErr = write(ctx, o.store, func(ctx context.Context, q *dbsqlc.Queries) (struct{}, error) {

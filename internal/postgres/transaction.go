@@ -57,6 +57,17 @@ func (tx *transaction) load(ctx context.Context) error {
 	return tx.Send(ctx)
 }
 
+// loadBegun is load for what was begun at the provider. If its rows are gone, with commits that a
+// failover lost, its outcome is unknown: "not found" would say that nothing was done.
+func (tx *transaction) loadBegun(ctx context.Context) error {
+	err := tx.load(ctx)
+	var domain *checkout.Error
+	if errors.As(err, &domain) && domain.Kind == checkout.KindNotFound {
+		return checkout.Unavailable("load what was begun", err)
+	}
+	return err
+}
+
 // requireAccount queues a look at the account. Loading fails if there is none.
 func (tx *transaction) requireAccount(ctx context.Context) {
 	query := tx.AccountExists(ctx, []uuid.UUID{tx.account})

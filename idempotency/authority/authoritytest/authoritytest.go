@@ -51,6 +51,7 @@ func Run(t *testing.T, setup func(t *testing.T) Bench) {
 	refusalCases(run)
 	expiryCases(run)
 	phaseCases(run)
+	reuseCases(run)
 	waitingCases(run)
 	providerCases(run)
 }

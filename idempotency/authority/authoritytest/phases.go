@@ -20,7 +20,7 @@ func phaseCases(run cases) {
 		require.Equal(b, begun.BegunAt, begun.TakenAt)
 		known, err := b.Look(b.ctx, b.scope, "k")
 		require.NoError(b, err)
-		require.Equal(b, authority.Known{State: authority.StateInProgress, Operation: "test", ID: begun.ID,
+		require.Equal(b, authority.Known{State: authority.StateInProgress, Fingerprint: claim.Fingerprint, Operation: "test", ID: begun.ID,
 			CreatedAt: begun.BegunAt, ExpiresAt: known.ExpiresAt}, known)
 		settled, err := b.Settle(b.ctx, begun, b.note("settled"))
 		require.NoError(b, err)

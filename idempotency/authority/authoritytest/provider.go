@@ -69,7 +69,7 @@ func providerCases(run cases) {
 	run("what was begun without an ID is refused", func(b *bench) {
 		f := newFake(b)
 		_, err := b.Operate(b.ctx, b.claim("k", "a"), b.noting("begun", authority.Begun("")), f.provider())
-		require.ErrorContains(b, err, "Begun needs the ID")
+		require.ErrorContains(b, err, "need the ID")
 		require.Zero(b, f.asked)
 		require.Zero(b, b.notes())
 	})
