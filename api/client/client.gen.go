@@ -316,7 +316,7 @@ type Money struct {
 	// Example: 4200
 	Amount int64 `json:"amount"`
 
-	// Currency ISO 4217
+	// Currency ISO 4217; in a request, an active currency with minor units
 	//
 	// Example: USD
 	Currency string `json:"currency"`

@@ -34,6 +34,8 @@ type parkingGateway struct{ gateway checkout.Gateway }
 
 var _ checkout.Gateway = parkingGateway{}
 
+func (g parkingGateway) Supports(amount checkout.Money) bool { return g.gateway.Supports(amount) }
+
 func (g parkingGateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	defer admission.Park(ctx)()
 	return g.gateway.Charge(ctx, r)

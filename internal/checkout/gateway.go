@@ -72,6 +72,9 @@ func (r GatewayResult) unknownIfAbsent() GatewayResult {
 // unless the provider said clearly what it did; it MUST send a request at most once per call; it is
 // safe for concurrent use.
 type Gateway interface {
+	// Supports reports whether the provider can charge the amount. It asks nobody.
+	Supports(amount Money) bool
+
 	Charge(ctx context.Context, r ChargeRequest) GatewayResult
 	Refund(ctx context.Context, r RefundRequest) GatewayResult
 

@@ -8,6 +8,7 @@ type scripted struct {
 	calls         string
 	charge        ChargeRequest
 	refund        RefundRequest
+	unsupported   bool // every amount
 }
 
 func (g *scripted) answer(call string, result GatewayResult) GatewayResult {
@@ -17,6 +18,15 @@ func (g *scripted) answer(call string, result GatewayResult) GatewayResult {
 	g.calls += call
 	return result
 }
+
+func (g *scripted) Supports(Money) bool { return !g.unsupported }
+
+// noOperations is a store of a service that reads and writes nothing.
+type noOperations struct{ Store }
+
+func (noOperations) CardPayments() Operations[NewPayment, Payment] { return nil }
+
+func (noOperations) CardRefunds() Operations[NewRefund, Refund] { return nil }
 
 func (g *scripted) Charge(_ context.Context, r ChargeRequest) GatewayResult {
 	g.charge = r

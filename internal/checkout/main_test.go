@@ -37,6 +37,7 @@ var kinds = map[string]Kind{
 	"currency_mismatch":      KindUnprocessable,
 	"email_taken":            KindConflict,
 	"insufficient_funds":     KindDeclined,
+	"amount_not_supported":   KindUnprocessable,
 	"mixed_currencies":       KindUnprocessable,
 	"order_already_paid":     KindConflict,
 	"order_being_paid":       KindConflict,

@@ -17,6 +17,17 @@ const (
 	MaxBalance = 1<<53 - 1
 )
 
+// supported says which amounts can be charged; nil: all of them.
+type supported func(Money) bool
+
+// check returns why an amount cannot be charged.
+func (s supported) check(amount Money) *Error {
+	if s != nil && !s(amount) {
+		return unprocessable("amount_not_supported", "The payment provider does not support an amount of %d %s in minor units.", amount.Amount, amount.Currency)
+	}
+	return nil
+}
+
 // Plus adds two amounts of one currency. It reports false when the currencies differ or the sum
 // does not fit in 64 bits.
 func (m Money) Plus(n Money) (Money, bool) {

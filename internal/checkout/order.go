@@ -56,6 +56,7 @@ type Address struct {
 type NewOrder struct {
 	CustomerID uuid.UUID
 	Items      []Wanted
+	supports   supported
 }
 
 // Wanted is how many of what.
@@ -88,6 +89,9 @@ func PlaceOrder(wanted NewOrder, products []Product, id uuid.UUID, now time.Time
 		if err := order.add(product, w.Quantity); err != nil {
 			return Order{}, Changes{}, err
 		}
+	}
+	if err := wanted.supports.check(order.Total); err != nil {
+		return Order{}, Changes{}, err
 	}
 	return order, Changes{CreatedOrder: &order, TakenStock: order.Items, Events: []Event{OrderEvent("placed", order)}}, nil
 }

@@ -57,6 +57,23 @@ func TestPlaceOrder_ReservesAllOrNothing(t *testing.T) {
 	require.Nil(t, refused, "the largest total")
 }
 
+func TestPlaceOrder_IsOfAnAmountThatTheProviderSupports(t *testing.T) {
+	t.Parallel()
+	for code, provider := range map[string]*scripted{"amount_not_supported": {unsupported: true}, "": {}} {
+		wanted := NewOrder{Items: []Wanted{{"mug", 1}}, supports: NewService(noOperations{}, provider).supports}
+		value, changes, refused := PlaceOrder(wanted, catalogue, newID, now, time.Hour)
+		if code == "" {
+			require.Nil(t, refused)
+			continue
+		}
+		requireRefused(t, code, false, value, changes, refused)
+	}
+	old := in(catalogue[0], func(p *Product) { p.Price.Currency = "ZZZ" })
+	value, changes, refused := PlaceOrder(NewOrder{Items: []Wanted{{old.SKU, 1}}, supports: NewService(noOperations{}, &scripted{}).supports},
+		[]Product{old}, newID, now, time.Hour)
+	requireRefused(t, "amount_not_supported", false, value, changes, refused)
+}
+
 func TestUpdateOrder_FollowsFromTheStatus(t *testing.T) {
 	t.Parallel()
 	address := &Address{Line1: "1 Way", City: "Town", PostalCode: "1", Country: "NL"}

@@ -27,9 +27,10 @@ type Payment struct {
 
 // NewPayment asks for the payment of an order.
 type NewPayment struct {
-	OrderID uuid.UUID
-	Method  Method
-	Token   string // for MethodCard
+	OrderID  uuid.UUID
+	Method   Method
+	Token    string // for MethodCard
+	supports supported
 }
 
 // PayFromWallet decides the payment of an order from its customer's wallet, both locked. It
@@ -75,6 +76,9 @@ func BeginCardPayment(order Order, declines int64, wanted NewPayment, id uuid.UU
 	}
 	if declines >= MaxDeclines {
 		return Payment{}, Changes{}, conflict("too_many_declines", "%d card payments of the order were declined, so it takes no more. Nothing was charged.", MaxDeclines)
+	}
+	if refused := wanted.supports.check(order.Total); refused != nil { // it was placed by an earlier release, or with another provider
+		return Payment{}, Changes{}, refused
 	}
 	payment := newPayment(order, MethodCard, StatusProcessing, id, now)
 	payment.Token = wanted.Token

@@ -66,6 +66,10 @@ func TestBeginCardPayment_KeepsTheOrderForTheProvidersAnswer(t *testing.T) {
 
 	value, changes, refused = BeginCardPayment(pending, MaxDeclines, wanted, newID, now)
 	requireRefused(t, "too_many_declines", false, value, changes, refused)
+
+	wanted.supports = func(Money) bool { return false }
+	value, changes, refused = BeginCardPayment(pending, 0, wanted, newID, now)
+	requireRefused(t, "amount_not_supported", false, value, changes, refused)
 }
 
 func TestSettleCardPayment_Approved(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bojanz/currency"
 	"github.com/google/uuid"
 )
 
@@ -21,6 +22,7 @@ const unknownPause = 2 * RetryHint
 // and keeps nothing but counters.
 type Service struct {
 	store    Store
+	gateway  Gateway
 	payments kind[NewPayment, Payment]
 	refunds  kind[NewRefund, Refund]
 
@@ -40,7 +42,7 @@ type ServiceStats struct {
 
 // NewService makes a service on a store and a payment gateway.
 func NewService(store Store, gateway Gateway) *Service {
-	return &Service{store: store, payments: cardPayments(store.CardPayments(), gateway), refunds: cardRefunds(store.CardRefunds(), gateway)}
+	return &Service{store: store, gateway: gateway, payments: cardPayments(store.CardPayments(), gateway), refunds: cardRefunds(store.CardRefunds(), gateway)}
 }
 
 // Stats reads the counters.
@@ -113,6 +115,7 @@ func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder) (A
 		}
 		seen[item.SKU] = true
 	}
+	wanted.supports = s.supports
 	return s.store.PlaceOrder(ctx, call, wanted)
 }
 
@@ -128,6 +131,7 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment) (A
 	if wanted.Method == MethodWallet {
 		return s.store.PayFromWallet(ctx, call, wanted)
 	}
+	wanted.supports = s.supports
 	return operate(ctx, s, s.payments, call, wanted)
 }
 
@@ -148,6 +152,12 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund) (Answ
 		return s.store.RefundToWallet(ctx, call, wanted)
 	}
 	return operate(ctx, s, s.refunds, call, wanted)
+}
+
+// supports reports whether an amount can be paid. Prices of earlier releases may have a currency
+// that is none.
+func (s *Service) supports(amount Money) bool {
+	return currency.IsValid(amount.Currency) && s.gateway.Supports(amount)
 }
 
 func checkPositive(m Money) *Error {

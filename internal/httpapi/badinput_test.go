@@ -137,6 +137,10 @@ func TestValidation_RefusesBadMoney(t *testing.T) {
 		bad("way past 64 bits", topUp("1e300", `"USD"`), ""),
 		bad("text", topUp(`"4200"`, `"USD"`), "amount.amount must be a whole number."),
 		bad("currency in lower case", topUp("1", `"usd"`), "amount.currency must match ^[A-Z]{3}$."),
+		bad("no currency of ISO 4217", topUp("1", `"ZZZ"`), "amount.currency must be a currency of ISO 4217 with minor units, such as USD."),
+		bad("no currency to pay in", topUp("1", `"XXX"`), ""),
+		bad("a currency without minor units", topUp("1", `"XAU"`), ""),
+		bad("a currency of the past", topUp("1", `"DEM"`), ""),
 		bad("no currency", request{method: "POST", path: "/v1/customers/" + customer + "/top-ups", key: newKey(), body: `{"amount":{"amount":1}}`}, "amount.currency is required."),
 	})
 	require.Equal(t, 422, s.do(topUp("1", `"EUR"`)).status)

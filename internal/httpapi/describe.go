@@ -125,6 +125,8 @@ func typeName(schema *openapi3.Schema) string {
 	switch {
 	case schema.Format == "uuid":
 		return "a UUID"
+	case schema.Format == "currency":
+		return "a currency of ISO 4217 with minor units, such as USD"
 	case schema.Format == "date-time":
 		return "a date and time, such as 2026-11-21T05:00:00Z"
 	case schema.Type.Is(openapi3.TypeInteger) && schema.Format == "int32":

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bojanz/currency"
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
@@ -42,9 +44,10 @@ var loadValidator = sync.OnceValues(func() (*validator, error) {
 		return nil, err
 	}
 	v := &validator{operations: map[string]*routers.Route{}, options: &openapi3filter.Options{
-		AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // done before
-		SkipSettingDefaults:     true,                                  // bodies stay as they were sent
-		SchemaValidationOptions: []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(uuidPattern))},
+		AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc, // done before
+		SkipSettingDefaults: true,                                  // bodies stay as they were sent
+		SchemaValidationOptions: []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(uuidPattern)),
+			openapi3.WithStringFormatValidator("currency", openapi3.NewCallbackValidator(checkCurrency))},
 	}}
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -55,6 +58,15 @@ var loadValidator = sync.OnceValues(func() (*validator, error) {
 	}
 	return v, nil
 })
+
+// checkCurrency accepts the currencies that can be paid in: the active ones of ISO 4217 that have a
+// minor unit.
+func checkCurrency(code string) error {
+	if !currency.IsValid(code) {
+		return errors.New("no currency")
+	}
+	return nil
+}
 
 // uuidPattern matches UUIDs of all versions, in their usual spelling only, so that one resource has
 // one URL.

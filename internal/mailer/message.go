@@ -2,13 +2,12 @@ package mailer
 
 import (
 	"fmt"
-	"math"
 	"net/mail"
 	"strings"
 	"unicode"
 
+	"github.com/bojanz/currency"
 	gomail "github.com/wneessen/go-mail"
-	"golang.org/x/text/currency"
 )
 
 // texts are what a mail says, by the type of its event.
@@ -41,10 +40,9 @@ func (s *Server) message(m Mail) *gomail.Msg {
 
 // amount writes minor units as people do.
 func amount(minor int64, code string) string {
-	unit, err := currency.ParseISO(code)
-	if err != nil { // PostgreSQL keeps three capital letters, whatever they mean
+	amount, err := currency.NewAmountFromInt64(minor, code)
+	if err != nil { // an earlier release took three capital letters, whatever they meant
 		return fmt.Sprintf("%d minor units of %s", minor, code)
 	}
-	digits, _ := currency.Standard.Rounding(unit)
-	return fmt.Sprintf("%.*f %s", digits, float64(minor)/math.Pow10(digits), code)
+	return amount.String()
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bojanz/currency"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
@@ -65,6 +66,33 @@ func TestAmount_IsWrittenAsPeopleDo(t *testing.T) {
 		"10000000000.00 USD": amount(1_000_000_000_000, "USD"), "7 minor units of QQQ": amount(7, "QQQ"),
 	} {
 		require.Equal(t, want, got)
+	}
+}
+
+// TestAmount_HasTheDigitsOfISO4217: the table is ISO's own list (six-group.com, "List one" of
+// 2026-01-01), in which every other currency has two digits.
+func TestAmount_HasTheDigitsOfISO4217(t *testing.T) {
+	t.Parallel()
+	written := map[int]string{0: "1234567", 2: "12345.67", 3: "1234.567", 4: "123.4567"}
+	digits := map[string]int{}
+	for n, codes := range map[int]string{
+		0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+		3: "BHD IQD JOD KWD LYD OMR TND", 4: "CLF UYW",
+	} {
+		for code := range strings.FieldsSeq(codes) {
+			require.True(t, currency.IsValid(code), code)
+			digits[code] = n
+		}
+	}
+	for _, code := range currency.GetCurrencyCodes() {
+		n, listed := digits[code]
+		if !listed {
+			n = 2
+		}
+		require.Equal(t, written[n]+" "+code, amount(1_234_567, code))
+	}
+	for _, code := range []string{"XXX", "XTS", "XAU", "XDR", "ZZZ", "DEM", "usd", ""} {
+		require.Equal(t, "1234567 minor units of "+code, amount(1_234_567, code))
 	}
 }
 

@@ -130,6 +130,8 @@ var groups = []group{
 			"The items of the order have different currencies.", thenSameReply},
 		{"total_too_large", 422, "The total of the order is too large.",
 			"The total of the order is larger than 10^12 minor units.", thenSameReply},
+		{"amount_not_supported", 422, "The payment provider does not support an amount of 1001 KWD in minor units.",
+			"The payment provider cannot charge the total of the order. Its rules for a currency may be stricter than ISO 4217.", thenSameReply},
 		{"balance_too_large", 422, "The wallet can't hold that much.",
 			"The wallet would hold more than 2^53 - 1 minor units.", thenSameReply},
 		{"order_already_paid", 409, "The order is already paid.",

@@ -21,6 +21,9 @@ type provider struct {
 
 var _ checkout.Gateway = (*provider)(nil)
 
+// Supports reports that every amount is taken.
+func (p *provider) Supports(checkout.Money) bool { return true }
+
 // Charge takes money.
 func (p *provider) Charge(_ context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	return p.move(r.IdempotencyKey, r.Amount.Amount)

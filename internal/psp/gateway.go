@@ -64,6 +64,9 @@ type refundBody struct {
 	Reference string `json:"reference"`
 }
 
+// Supports reports that the simulator can charge every amount.
+func (s *Gateway) Supports(checkout.Money) bool { return true }
+
 // Charge takes money from the card behind the token. Absent with the code invalid_token means that
 // the provider does not know the token. It may check the token before it looks at the key, so that
 // an earlier request with the key may have charged all the same.

@@ -46,6 +46,8 @@ func Gateway(gateway checkout.Gateway) checkout.Gateway { return failingGateway{
 
 type failingGateway struct{ next checkout.Gateway }
 
+func (g failingGateway) Supports(amount checkout.Money) bool { return g.next.Supports(amount) }
+
 func (g failingGateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout.GatewayResult {
 	reach(beforeProvider)
 	defer reach(afterProvider)

@@ -18,6 +18,7 @@ const (
 	invalidToken = "invalid_token"
 	notCharged   = "not_charged"
 	notRefunded  = "not_refunded"
+	notSupported = "amount_not_supported"
 )
 
 // rejectedCharges are the errors of a request that Stripe refuses before it creates a
@@ -25,14 +26,18 @@ const (
 // of our settings: their outcome is unknown until a person has mended it.
 var rejectedCharges = []stripe.ErrorCode{
 	stripe.ErrorCodeResourceMissing, stripe.ErrorCodeTokenAlreadyUsed, stripe.ErrorCodeTokenInUse,
-	stripe.ErrorCodeAmountTooSmall, stripe.ErrorCodeAmountTooLarge,
+	stripe.ErrorCodeAmountTooSmall, stripe.ErrorCodeAmountTooLarge, stripe.ErrorCodeInvalidChargeAmount, noFractions,
 	stripe.ErrorCodePaymentMethodUnexpectedState, stripe.ErrorCodePaymentMethodUnactivated,
 }
+
+// noFractions is the error of an ISK or UGX amount that is no multiple of 100 (Stripe support,
+// "Deprecation of fractional ISK charges and refunds").
+const noFractions stripe.ErrorCode = "invalid_charge_amount_no_decimal_compatible"
 
 // rejectedRefunds are the errors with which Stripe finally refuses a refund.
 var rejectedRefunds = []stripe.ErrorCode{
 	stripe.ErrorCodeChargeAlreadyRefunded, stripe.ErrorCodeChargeDisputed, stripe.ErrorCodeRefundDisputedPayment,
-	stripe.ErrorCodeChargeNotRefundable,
+	stripe.ErrorCodeChargeNotRefundable, noFractions,
 }
 
 // ofIntent returns what a PaymentIntent says about the request. One that was neither confirmed nor
@@ -47,7 +52,7 @@ func ofIntent(intent *stripe.PaymentIntent, r checkout.ChargeRequest) checkout.G
 	result.ProviderID = intent.ID
 	switch intent.Status {
 	case stripe.PaymentIntentStatusSucceeded:
-		if intent.AmountReceived == r.Amount.Amount {
+		if intent.AmountReceived == intent.Amount {
 			return checkout.GatewayResult{Outcome: checkout.OutcomeApproved, ProviderID: intent.ID}
 		}
 	case stripe.PaymentIntentStatusCanceled:
@@ -87,12 +92,12 @@ func chargeRefused(e *stripe.Error, r checkout.ChargeRequest) checkout.GatewayRe
 	case e.HTTPStatusCode == http.StatusPaymentRequired:
 		// The card failed before there was a PaymentIntent.
 		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: declineCode(e)}
-	case e.HTTPStatusCode == http.StatusBadRequest && slices.Contains(rejectedCharges, e.Code):
+	case e.HTTPStatusCode == http.StatusBadRequest && (slices.Contains(rejectedCharges, e.Code) || e.Param == "amount" || e.Param == "currency"):
 		code := string(e.Code)
 		if strings.HasPrefix(e.Param, "payment_method") {
 			code = invalidToken
 		}
-		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: code}
+		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: cmp.Or(code, notSupported)}
 	}
 	return unknown("charge", e)
 }
@@ -131,7 +136,8 @@ func describe(e *stripe.Error) error {
 }
 
 func isMoney(want checkout.Money, amount int64, currency stripe.Currency) bool {
-	return amount == want.Amount && strings.EqualFold(string(currency), want.Currency)
+	units, exact := unitsOf(want)
+	return exact && amount == units && strings.EqualFold(string(currency), want.Currency)
 }
 
 func declined(id, code string) checkout.GatewayResult {

@@ -89,6 +89,9 @@ func TestCharge_ReadsAnswers(t *testing.T) {
 
 		{"400 for the payment method", 400, inError(invalid, "resource_missing", "payment_method", ""), checkout.OutcomeAbsent, "", "invalid_token"},
 		{"400 for the amount", 400, inError(invalid, "amount_too_small", "amount", ""), checkout.OutcomeAbsent, "", "amount_too_small"},
+		{"400 for a currency", 400, inError(invalid, "", "currency", ""), checkout.OutcomeAbsent, "", "amount_not_supported"},
+		{"400 for digits of the amount", 400, inError(invalid, "parameter_invalid_integer", "amount", ""), checkout.OutcomeAbsent, "", "parameter_invalid_integer"},
+		{"400 for a fraction", 400, inError(invalid, "invalid_charge_amount_no_decimal_compatible", "", ""), checkout.OutcomeAbsent, "", "invalid_charge_amount_no_decimal_compatible"},
 		{"400 after it was created", 400, inError(invalid, "payment_method_unactivated", "payment_method", intentJSON("requires_payment_method", "")), checkout.OutcomeUnknown, "pi_1", ""},
 		{"400 for a parameter of ours", 400, inError(invalid, "parameter_unknown", "metadata", ""), checkout.OutcomeUnknown, "", ""},
 		{"400 for a payment method and no code", 400, inError(invalid, "", "payment_method", ""), checkout.OutcomeUnknown, "", ""},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,7 +76,7 @@ func (e Events) Read(body []byte) (checkout.ProviderEvent, error) {
 			return checkout.ProviderEvent{}, errors.New("its object is not a payment intent")
 		}
 		read.Object, read.Subject = checkout.ObjectCharge, intent.Metadata[KeyMember]
-		read.Amount = money(intent.Amount, intent.Currency)
+		read.Amount = moneyOf(intent.Amount, intent.Currency)
 		read.Result = ofIntent(&intent, checkout.ChargeRequest{IdempotencyKey: read.Subject, Amount: read.Amount,
 			Reference: intent.Metadata[ReferenceMember]})
 	case "refund.created", "refund.updated", "refund.failed":
@@ -86,7 +85,7 @@ func (e Events) Read(body []byte) (checkout.ProviderEvent, error) {
 			return checkout.ProviderEvent{}, errors.New("its object is not a refund")
 		}
 		read.Object, read.Subject = checkout.ObjectRefund, refund.Metadata[KeyMember]
-		read.Amount = money(refund.Amount, refund.Currency)
+		read.Amount = moneyOf(refund.Amount, refund.Currency)
 		read.Result = ofRefund(&refund, checkout.RefundRequest{IdempotencyKey: read.Subject, Amount: read.Amount,
 			Reference: refund.Metadata[ReferenceMember], ChargeID: chargeOf(&refund)})
 	}
@@ -98,8 +97,4 @@ func chargeOf(refund *stripe.Refund) string {
 		return ""
 	}
 	return refund.PaymentIntent.ID
-}
-
-func money(amount int64, currency stripe.Currency) checkout.Money {
-	return checkout.Money{Amount: amount, Currency: strings.ToUpper(string(currency))}
 }

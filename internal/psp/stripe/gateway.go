@@ -20,6 +20,10 @@ const (
 	// ReferenceMember names our reference there.
 	ReferenceMember = "oncepay_reference"
 
+	// headerReplayed marks an answer that Stripe has kept under the key: that of the first request
+	// with it (Stripe documentation, "Advanced error handling").
+	headerReplayed = "Idempotent-Replayed"
+
 	// Version is the version of Stripe's API that this package was written for. An endpoint for
 	// webhooks must be registered with it.
 	Version = stripe.APIVersion
@@ -96,10 +100,14 @@ func (g *Gateway) Charge(ctx context.Context, r checkout.ChargeRequest) checkout
 	if !strings.HasPrefix(r.Token, "pm_") { // Stripe would take it for a parameter of ours that is wrong
 		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: invalidToken}
 	}
+	units, exact := unitsOf(r.Amount)
+	if !exact {
+		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: notSupported}
+	}
 	calling, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	params := &stripe.PaymentIntentCreateParams{
-		Amount:                stripe.Int64(r.Amount.Amount),
+		Amount:                stripe.Int64(units),
 		Currency:              stripe.String(strings.ToLower(r.Amount.Currency)),
 		Confirm:               stripe.Bool(true),
 		ErrorOnRequiresAction: stripe.Bool(true),
@@ -143,11 +151,15 @@ func (g *Gateway) FindCharge(ctx context.Context, r checkout.ChargeRequest) chec
 
 // Refund refunds a charge or a part of it.
 func (g *Gateway) Refund(ctx context.Context, r checkout.RefundRequest) checkout.GatewayResult {
+	units, exact := unitsOf(r.Amount)
+	if !exact {
+		return checkout.GatewayResult{Outcome: checkout.OutcomeAbsent, DeclineCode: notSupported}
+	}
 	calling, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	params := &stripe.RefundCreateParams{
 		PaymentIntent: stripe.String(r.ChargeID),
-		Amount:        stripe.Int64(r.Amount.Amount),
+		Amount:        stripe.Int64(units),
 		Metadata:      metadata(r.IdempotencyKey, r.Reference),
 	}
 	params.SetIdempotencyKey(r.IdempotencyKey)
@@ -215,7 +227,11 @@ func (g *Gateway) refused(err error, asked string, rejected func(*stripe.Error) 
 		return unknown(asked, err)
 	}
 	if e.HTTPStatusCode < http.StatusInternalServerError {
-		return rejected(e)
+		result := rejected(e)
+		if result.Outcome == checkout.OutcomeAbsent && e.LastResponse != nil && e.LastResponse.Header.Get(headerReplayed) == "true" {
+			result.Outcome = checkout.OutcomeDeclined // the first request with the key was rejected, and so are all others
+		}
+		return result
 	}
 	found := lookUp()
 	if found.Outcome == checkout.OutcomeAbsent { // the request that failed may still be under way

@@ -32,7 +32,8 @@ const (
 // Server is safe for concurrent use. Payment methods choose what becomes of a charge: pm_visa,
 // pm_declined, pm_authentication (its owner has to confirm), pm_processing, pm_lost (charged, and
 // the connection ends without an answer), pm_500 (charged, and answered 500), pm_500_nothing,
-// pm_busy (429), pm_expired_key (401), pm_misconfigured (400), pm_unknown (400).
+// pm_busy (429), pm_expired_key (401), pm_misconfigured (400), pm_unknown (400), pm_no_intent
+// (402 before there is a PaymentIntent).
 type Server struct {
 	// Working is called while a request with an idempotency key is at work and another one with
 	// the key is refused; nil does nothing. It is set before the first request.
@@ -136,6 +137,9 @@ func (s *Server) act(r *http.Request) (int, Object) {
 			meta[strings.TrimSuffix(key, "]")] = values[0]
 		}
 	}
+	if problem := amountProblem(r.PostForm.Get("currency"), amount); problem != nil {
+		return 400, problem
+	}
 	if r.URL.Path == "/v1/refunds" {
 		return s.actRefund(r.PostForm.Get("payment_intent"), amount, meta)
 	}
@@ -149,6 +153,8 @@ func (s *Server) act(r *http.Request) (int, Object) {
 		return 400, Failed("invalid_request_error", "parameter_unknown", "")
 	case "pm_500_nothing":
 		return 500, Failed("api_error", "", "")
+	case "pm_no_intent":
+		return 402, Failed("card_error", "card_declined", "")
 	case "pm_unknown":
 		return 400, Failed("invalid_request_error", "resource_missing", "payment_method")
 	}
@@ -185,6 +191,17 @@ func (s *Server) act(r *http.Request) (int, Object) {
 		return 500, Failed("api_error", "", "")
 	}
 	return 200, maps.Clone(intent)
+}
+
+// amountProblem is why Stripe refuses an amount in its units (docs.stripe.com/currencies).
+func amountProblem(currency string, amount int64) Object {
+	switch {
+	case strings.Contains("isk ugx", currency) && currency != "" && amount%100 != 0:
+		return Failed("invalid_request_error", "invalid_charge_amount_no_decimal_compatible", "")
+	case strings.Contains("bhd jod kwd omr tnd", currency) && currency != "" && amount%10 != 0:
+		return Failed("invalid_request_error", "parameter_invalid_integer", "amount")
+	}
+	return nil
 }
 
 func (s *Server) actRefund(intentID string, amount int64, meta Object) (int, Object) {
