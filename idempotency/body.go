@@ -10,7 +10,7 @@ import (
 
 // errBodyConsumed says that middleware further out has read the request's body.
 var errBodyConsumed = errors.New("the request's body was read before the idempotency middleware; " +
-	"middleware that reads it must put a copy back, and set ContentLength to -1 if the length differs")
+	"middleware that reads it must put a copy back, and set ContentLength to 0 if the copy is empty")
 
 // readBody reads the body and puts an unread copy in its place.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
@@ -31,11 +31,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// isConsumed reports whether something read the body before: net/http returns as many bytes
-// as Content-Length says, or an error. Without a length, only a parsed form shows it.
+// isConsumed reports whether something read the body before: nothing is left of one that has a
+// length, or whose form is parsed. A body that is shorter than its length may have been decoded.
 func isConsumed(r *http.Request, body []byte) bool {
 	parsed := len(r.PostForm) > 0 || r.MultipartForm != nil
-	return int64(len(body)) < r.ContentLength || len(body) == 0 && r.ContentLength < 0 && parsed
+	return len(body) == 0 && (r.ContentLength > 0 || r.ContentLength < 0 && parsed)
 }
 
 func bodyError(err error) *Error {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/oncepay/oncepay/idempotency/internal/headers"
 )
@@ -22,6 +24,7 @@ type capture struct {
 	limit    int    // bytes of kept headers and body
 	overflow func() // finishes the record; called at most once, before any byte is sent
 	replayed func() bool
+	outer    http.Header // headers that may be kept, as middleware further out had set them
 
 	code      int         // 0 until the header is written
 	header    http.Header // as it was at that moment
@@ -34,6 +37,22 @@ type capture struct {
 // out has set.
 func (c *capture) Header() http.Header { return c.w.Header() }
 
+// SetReadDeadline implements what [http.ResponseController] calls, as do the next two methods: they
+// send nothing.
+func (c *capture) SetReadDeadline(at time.Time) error {
+	return http.NewResponseController(c.w).SetReadDeadline(at)
+}
+
+// SetWriteDeadline is for a handler that takes longer than the server's WriteTimeout.
+func (c *capture) SetWriteDeadline(at time.Time) error {
+	return http.NewResponseController(c.w).SetWriteDeadline(at)
+}
+
+// EnableFullDuplex has no effect on a request whose body is read already.
+func (c *capture) EnableFullDuplex() error {
+	return http.NewResponseController(c.w).EnableFullDuplex()
+}
+
 // WriteHeader takes the first final status. Informational ones (1xx) are not passed on, and
 // further calls have no effect.
 func (c *capture) WriteHeader(code int) {
@@ -45,6 +64,10 @@ func (c *capture) WriteHeader(code int) {
 	}
 	c.code, c.header = code, c.w.Header().Clone()
 	c.kept = c.keep.pick(c.header)
+	maps.DeleteFunc(c.kept, func(name string, values []string) bool {
+		before, set := c.outer[name]
+		return set && slices.Equal(before, values)
+	})
 }
 
 // Write implements io.Writer.
@@ -108,7 +131,7 @@ func (c *capture) send() error {
 	if c.replayed() {
 		outer.Set(c.dialect.replayName(), "true")
 	}
-	if !c.streaming {
+	if _, encodes := c.outer["Content-Encoding"]; !encodes && !c.streaming {
 		declareLength(outer, c.body)
 	}
 	c.w.WriteHeader(c.code)
@@ -122,6 +145,7 @@ func (c *capture) send() error {
 
 // declareLength says how long a body is that is held whole. Without that, a peer that speaks
 // HTTP/1.0, such as nginx by default, takes the end of a broken connection for the end of the body.
+// It is not for a body that middleware further out encodes.
 func declareLength(header http.Header, body []byte) {
 	if len(body) > 0 {
 		header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -118,6 +118,7 @@ func fetch(t *testing.T, handler http.Handler, method string) fetched {
 	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/orders", nil)
 	require.NoError(t, err)
 	r.Header.Set(idempotency.HeaderKey, "key")
+	r.Header.Set("Accept-Encoding", "br")
 	response, err := client.Do(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -20,9 +20,18 @@
 //	http.ListenAndServe(addr, authenticate(keys.Handler(mux)))
 //
 // It is plain net/http middleware: with chi, r.Use(keys.Handler). Echo and Gin need the
-// adapters in the recipes folder. Put the middleware inside authentication, rate limits and
-// validation, so that a request that they refuse uses no key, and outside of what compresses
-// responses or rewrites paths.
+// adapters in the recipes folder.
+//
+// # Order of middleware
+//
+// Outside: recovery from panics, request IDs, logs, traces, CORS, compression, and then
+// authentication, rate limits and validation, so that a request that they refuse uses no key. They
+// also see replays and refusals, and a compressor can ask what each client accepts: the handler is
+// asked for an answer without encoding. Inside: what rewrites paths, and handlers.
+//
+// Recovery inside would make a kept success of a panic after a half-written answer. A time limit on
+// the request's context, such as chi's Timeout, has no effect outside, because the context of a
+// handler with a key goes on without the client: [Policy].Deadline is its time limit.
 //
 // # What happens to a request
 //

@@ -37,6 +37,7 @@ const (
 	CodeStoreUnavailable = "idempotency_store_unavailable"
 	CodeResponseNotKept  = "idempotency_response_not_kept"
 	CodeRequestTimeout   = "request_timeout"
+	CodeScopeMissing     = "idempotency_scope_missing"
 	CodeBodyTooLarge     = "body_too_large"
 	CodeBodyUnreadable   = "body_unreadable"
 	CodeBodyConsumed     = "body_consumed"
@@ -84,6 +85,17 @@ func KeyReused() *Error {
 	}
 }
 
+// scopeMissing answers a caller whom nobody has authenticated: it would get the answers of others.
+// Only the error writer can add WWW-Authenticate.
+func scopeMissing() *Error {
+	return &Error{
+		Status: http.StatusUnauthorized, Code: CodeScopeMissing,
+		Message: "The caller of this request must be known, so the request was not executed.",
+		Err: errors.New("the scope of the request is empty: put the idempotency middleware inside authentication, " +
+			"or use WithSharedScope if there is a single client"),
+	}
+}
+
 func storeUnavailable(cause error) *Error {
 	return &Error{
 		Status: http.StatusServiceUnavailable, Code: CodeStoreUnavailable, RetryAfter: unavailableRetryAfter, Err: cause,
@@ -107,6 +119,15 @@ func responseNotKept(first Response) *Error {
 		Status: http.StatusConflict, Code: CodeResponseNotKept,
 		Message: "The original request was completed with status " + strconv.Itoa(first.StatusCode) +
 			", but its response was too large to be kept and cannot be replayed.",
+	}
+}
+
+// notAccepted answers a retry that cannot read the encoding in which the handler wrote the answer.
+func notAccepted(first Response) *Error {
+	return &Error{
+		Status: http.StatusConflict, Code: CodeResponseNotKept,
+		Message: "The original request was completed with status " + strconv.Itoa(first.StatusCode) +
+			", but its response has an encoding that this request does not accept: " + first.Header.Get("Content-Encoding"),
 	}
 }
 

@@ -35,6 +35,7 @@ func Example() {
 
 	post := func(key, body string) {
 		r, _ := http.NewRequest(http.MethodPost, server.URL+"/orders", strings.NewReader(body))
+		r.Header.Set("X-Account", "ada")
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}

@@ -34,5 +34,14 @@ func (x *exchange) reject(result Result, e *Error) {
 		x.check.Err = e.Err
 	}
 	x.observe(x.r, x.conclude(result))
-	x.writeError(x.w, x.r, e)
+	x.write(x.w, e)
+}
+
+// write writes an error. One that says that the server is at fault is logged with its cause, except
+// that of the store, which is logged where it arises.
+func (x *exchange) write(w http.ResponseWriter, e *Error) {
+	if e.Status >= http.StatusInternalServerError && e.Code != CodeStoreUnavailable || e.Code == CodeScopeMissing {
+		x.log.WarnContext(x.r.Context(), "idempotency: request refused", "scope", x.check.Scope, "key", x.check.Key, "error", e)
+	}
+	x.writeError(w, x.r, e)
 }

@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -83,7 +84,7 @@ func TestMaxResponse_CountsHeaders(t *testing.T) {
 				requireProblem(t, again, http.StatusConflict, idempotency.CodeResponseNotKept)
 			}
 			require.Equal(t, 1, b.ran())
-			record, err := idempotency.Lookup(t.Context(), b.memory(), "", "key")
+			record, err := idempotency.Lookup(t.Context(), b.memory(), "ada", "key")
 			require.NoError(t, err)
 			data, err := record.MarshalBinary()
 			require.NoError(t, err)
@@ -103,7 +104,7 @@ func TestMaxResponse_HoldsForStoredAnswers(t *testing.T) {
 			t.Parallel()
 			b := setup(t, idempotency.Policy{}, nil)
 			record := idempotency.Record{
-				Key: "key", Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(),
+				Scope: "ada", Key: "key", Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(),
 				Fingerprint: idempotency.FingerprintOf(request(t, "key", ""), nil),
 			}
 			_, err := b.memory().Acquire(t.Context(), record, time.Minute)
@@ -153,7 +154,9 @@ func TestBody_ThatWasReadBeforeIsRefused(t *testing.T) {
 		"another type":       {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { _ = r.ParseForm() }, false},
 		"chunked, unread":    {"application/json", `{"sku":"tee"}`, true, func(r *http.Request) { _ = r.ParseForm() }, false},
 		"chunked and empty":  {"application/json", "", true, func(*http.Request) {}, false},
-		"the first byte":     {"text/plain", "body", false, func(r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) }, true},
+		"all of it":          {"text/plain", "body", false, func(r *http.Request) { _, _ = io.ReadAll(r.Body) }, true},
+		"decoded, shorter":   {"text/plain", "0123456789", false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("x")) }, false},
+		"decoded, longer":    {"text/plain", "0", false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("xyz")) }, false},
 		"replaced by none":   {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { r.Body = http.NoBody }, true},
 		"removed":            {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { r.Body = nil }, true},
 		"a form that stayed": {"application/x-www-form-urlencoded", form, false, func(*http.Request) {}, false},

@@ -7,8 +7,9 @@ type headerFilter map[string]bool
 
 // defaultHeaders describe the answer itself. [WithHeaderAllowList] lists them, too.
 var defaultHeaders = []string{
+	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
 	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location",
-	"Content-Type", "ETag", "Last-Modified", "Link", "Location", "X-Content-Type-Options",
+	"Content-Type", "ETag", "Last-Modified", "Link", "Location", "Vary", "X-Content-Type-Options",
 }
 
 // neverKept belong to one client (Set-Cookie), to one connection or transfer (RFC 9110,
@@ -32,14 +33,18 @@ func newHeaderFilter(names []string) headerFilter {
 	return f
 }
 
-// pick returns a deep copy of the allowed headers. A name without values is copied, too: it
-// prevents net/http from guessing a Content-Type.
+// pick returns a deep copy of the allowed headers, or nil if there are none. A name without values
+// is copied, too: it prevents net/http from guessing a Content-Type.
 func (f headerFilter) pick(h http.Header) http.Header {
-	picked := http.Header{}
+	var picked http.Header
 	for name, values := range h {
-		if f[http.CanonicalHeaderKey(name)] {
-			picked[name] = append([]string(nil), values...)
+		if !f[http.CanonicalHeaderKey(name)] {
+			continue
 		}
+		if picked == nil {
+			picked = http.Header{}
+		}
+		picked[name] = append([]string(nil), values...)
 	}
 	return picked
 }

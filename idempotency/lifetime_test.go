@@ -82,7 +82,7 @@ func TestClaim_KeepForLimitsTheRecord(t *testing.T) {
 				began := time.Now()
 				require.Equal(t, "from the authority", b.post(t, "key", "").Body.String())
 				if tt.want == 0 {
-					record, err := idempotency.Lookup(t.Context(), b.memory(), "", "key")
+					record, err := idempotency.Lookup(t.Context(), b.memory(), "ada", "key")
 					require.NoError(t, err)
 					require.Nil(t, record)
 					return
@@ -101,7 +101,7 @@ func (b *bundle) memory() idempotency.Store { return b.store.Store }
 // expiry returns when a record ends.
 func (b *bundle) expiry(t *testing.T, key string) time.Time {
 	t.Helper()
-	record, err := idempotency.Lookup(t.Context(), b.memory(), "", key)
+	record, err := idempotency.Lookup(t.Context(), b.memory(), "ada", key)
 	require.NoError(t, err)
 	require.NotNil(t, record)
 	return record.ExpiresAt

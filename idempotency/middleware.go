@@ -15,6 +15,7 @@ type Middleware struct {
 	*keeper
 	policyFor   func(*http.Request) *Policy
 	scope       func(*http.Request) string
+	sharedScope bool // it is "" for all
 	writeError  func(http.ResponseWriter, *http.Request, *Error)
 	observe     func(*http.Request, Check)
 	keyRule     func(*http.Request, string) *Error
@@ -27,7 +28,8 @@ type Middleware struct {
 }
 
 // New returns a middleware that keeps its records in store and asks policyFor for the policy
-// of a request's route. A request with a nil policy passes through.
+// of a request's route. A request with a nil policy passes through, and OPTIONS always: a browser
+// sends it without a key before a request to another origin.
 //
 // New panics without a store, a policyFor and one of [WithScope] and [WithSharedScope], and
 // if an option is nil or negative: such a program is wrong from its first request on.
@@ -77,8 +79,9 @@ func (m *Middleware) Waiting() int { return len(m.waitSlots) }
 // passes through.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		policy := m.policyFor(inUpperCase(r))
-		if policy == nil || ClaimFrom(r.Context()) != nil {
+		asked := inUpperCase(r)
+		policy := m.policyFor(asked)
+		if policy == nil || asked.Method == http.MethodOptions || ClaimFrom(r.Context()) != nil {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -126,6 +129,10 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 		w.Header().Set(string(name), r.Header.Get(string(name)))
 	}
 	x.check.Key, x.check.Scope = key, m.scope(r)
+	if x.check.Scope == "" && !m.sharedScope {
+		x.reject(ResultRejected, scopeMissing())
+		return
+	}
 	body, err := readBody(w, r, m.maxBody)
 	if err != nil {
 		x.reject(ResultRejected, bodyError(err))

@@ -83,7 +83,7 @@ func TestOutcome_DecidesWhatIsKept(t *testing.T) {
 				return
 			}
 			requireReplay(t, first, again)
-			existing, err := b.store.Acquire(t.Context(), idempotency.Record{Key: "key", Owner: "x"}, time.Minute)
+			existing, err := b.store.Acquire(t.Context(), idempotency.Record{Scope: "ada", Key: "key", Owner: "x"}, time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, tt.status, existing.Status)
 		})
@@ -357,7 +357,7 @@ func TestReplay_LeavesAStoredCookieOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, nil)
 	record := idempotency.Record{
-		Key: "key", Owner: idempotency.NewOwner(), Status: idempotency.StatusInProgress,
+		Scope: "ada", Key: "key", Owner: idempotency.NewOwner(), Status: idempotency.StatusInProgress,
 		Fingerprint: idempotency.FingerprintOf(request(t, "key", ""), nil),
 	}
 	_, err := b.store.Acquire(t.Context(), record, time.Minute)

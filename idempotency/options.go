@@ -12,7 +12,9 @@ type Option func(*Middleware)
 // WithSharedScope puts the keys of all clients into one scope. Use it only if there is a
 // single client: otherwise one client's key is answered with another client's response.
 func WithSharedScope() Option {
-	return WithScope(func(*http.Request) string { return "" })
+	return func(m *Middleware) {
+		m.scope, m.sharedScope = func(*http.Request) string { return "" }, true
+	}
 }
 
 // WithScope sets whose keys these are, usually the authenticated account. A key means nothing
@@ -20,7 +22,7 @@ func WithSharedScope() Option {
 // the fingerprint has no Host, because replicas may have several names. [New] requires it, or
 // [WithSharedScope].
 func WithScope(scope func(*http.Request) string) Option {
-	return func(m *Middleware) { m.scope = scope }
+	return func(m *Middleware) { m.scope, m.sharedScope = scope, false }
 }
 
 // WithErrorWriter replaces [WriteProblem], or the writer of a [WithDialect] before it. The writer
@@ -63,11 +65,13 @@ func WithTraceParent(traceParent func(context.Context) string) Option {
 	return func(m *Middleware) { m.traceParent = traceParent }
 }
 
-// WithHeaderAllowList replaces the names of the response headers that are kept and replayed.
-// The default list is Cache-Control, Content-Disposition, Content-Encoding, Content-Language,
-// Content-Location, Content-Type, ETag, Last-Modified, Link, Location and
-// X-Content-Type-Options. Set-Cookie, which belongs to one client, and headers of the
-// connection are never kept.
+// WithHeaderAllowList replaces the names of the response headers that are kept and replayed, if
+// the handler has set them. One that middleware further out had set to the same value is not kept:
+// that middleware sets it for the replay, too. The default list is
+// Access-Control-Allow-Credentials, Access-Control-Allow-Origin, Access-Control-Expose-Headers,
+// Cache-Control, Content-Disposition, Content-Encoding, Content-Language, Content-Location,
+// Content-Type, ETag, Last-Modified, Link, Location, Vary and X-Content-Type-Options. Set-Cookie,
+// which belongs to one client, and headers of the connection are never kept.
 func WithHeaderAllowList(names ...string) Option {
 	return func(m *Middleware) { m.headers = newHeaderFilter(names) }
 }

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -65,12 +66,21 @@ type Policy struct {
 	Headers []string
 }
 
-// Always returns the same policy for every request. A policy function that returns nil for GET,
-// HEAD and OPTIONS saves their round trips. PUT and DELETE are idempotent (RFC 9110, section
-// 9.2.2), but a repetition also undoes what others have changed since the first one: return nil
-// for them only if nobody else writes the same resource.
+// Always returns the same policy for every request except the safe ones, which pass through: GET,
+// HEAD, OPTIONS and TRACE (RFC 9110, section 9.2.1), unless a header replaces their method. A
+// policy function of your own may return a policy for GET. PUT and DELETE are idempotent (RFC
+// 9110, section 9.2.2), but a repetition also undoes what others have changed since the first one:
+// return nil for them only if nobody else writes the same resource.
 func Always(p Policy) func(*http.Request) *Policy {
-	return func(*http.Request) *Policy { return &p }
+	return func(r *http.Request) *Policy {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+			if !slices.ContainsFunc(overrides, func(name string) bool { return len(r.Header[name]) > 0 }) {
+				return nil
+			}
+		}
+		return &p
+	}
 }
 
 func (p Policy) withDefaults() Policy {

@@ -47,7 +47,7 @@ func (b *bundle) abandonKey(t *testing.T, key string) error {
 	t.Helper()
 	r := request(t, key, "")
 	_, err := b.store.Store.Acquire(t.Context(), idempotency.Record{
-		Key: key, Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(), Fingerprint: idempotency.FingerprintOf(r, nil),
+		Scope: "ada", Key: key, Status: idempotency.StatusInProgress, Owner: idempotency.NewOwner(), Fingerprint: idempotency.FingerprintOf(r, nil),
 	}, 30*time.Second)
 	return err
 }

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -14,10 +15,22 @@ func (x *exchange) run(next http.Handler) {
 	defer cancel(nil)
 	x.out = &capture{
 		w: x.w, dialect: x.dialect, keep: x.headers, limit: x.maxResponse, overflow: x.overflow, replayed: x.claim.replayed.Load,
+		outer: x.headers.pick(x.w.Header()),
 	}
 	defer x.giveUp()
-	x.handle(next, x.r.WithContext(ctx))
+	x.handle(next, unencoded(x.r.WithContext(ctx)))
 	x.respond(ctx)
+}
+
+// unencoded asks for an answer that every client can read: a client that repeats the request may
+// accept other encodings. Middleware further out may compress the answer and its replays. A handler
+// that encodes its answer nevertheless is replayed to the clients that accept the encoding.
+func unencoded(r *http.Request) *http.Request {
+	if len(r.Header["Accept-Encoding"]) > 0 {
+		r.Header = maps.Clone(r.Header)
+		r.Header["Accept-Encoding"] = []string{"identity"}
+	}
+	return r
 }
 
 func (x *exchange) handle(next http.Handler, r *http.Request) {
@@ -31,7 +44,7 @@ func (x *exchange) handle(next http.Handler, r *http.Request) {
 func (x *exchange) respond(ctx context.Context) {
 	if x.out.code == 0 && ctx.Err() != nil {
 		x.claim.Release()
-		x.writeError(x.out, x.r, noAnswer(context.Cause(ctx)))
+		x.write(x.out, noAnswer(context.Cause(ctx)))
 	}
 	x.out.WriteHeader(http.StatusOK) // unless the handler has
 	if !x.out.isWhole(x.r.Method) {

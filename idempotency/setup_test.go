@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -39,7 +40,7 @@ func setupOn(t *testing.T, wrap func(*faulty.Store) idempotency.Store, policy id
 	t.Helper()
 	b := &bundle{store: &faulty.Store{Store: memstore.New()}}
 	opts = append([]idempotency.Option{
-		idempotency.WithScope(func(r *http.Request) string { return r.Header.Get("X-Account") }),
+		idempotency.WithScope(func(r *http.Request) string { return cmp.Or(r.Header.Get("X-Account"), "ada") }),
 		idempotency.WithLogger(slog.New(slog.DiscardHandler)),
 		idempotency.WithObserver(func(_ *http.Request, c idempotency.Check) {
 			b.mu.Lock()
@@ -47,7 +48,7 @@ func setupOn(t *testing.T, wrap func(*faulty.Store) idempotency.Store, policy id
 			b.checks = append(b.checks, c)
 		}),
 	}, opts...)
-	b.Middleware = idempotency.New(wrap(b.store), idempotency.Always(policy), opts...)
+	b.Middleware = idempotency.New(wrap(b.store), func(*http.Request) *idempotency.Policy { return &policy }, opts...)
 	b.handler = b.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		b.runs++
