@@ -4,6 +4,8 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM service_role;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM service_role;
 REVOKE ALL ON SCHEMA public FROM service_role;
 GRANT USAGE ON SCHEMA public TO service_role;
+-- Every role may make temporary tables. Only the database's owner can change that: another role gets a warning.
+DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$;
 GRANT SELECT ON schema_migrations TO service_role;
 
 -- Who may use the API is for people to say: oncepay account and oncepay apikey, as the role that migrates.

@@ -74,6 +74,44 @@ func TestAccounts_KeysLiveAndDie(t *testing.T) {
 	require.Contains(t, run("apikey", "list"), "revoked ")
 }
 
+// TestAccounts_RotationKeepsRightsAndEnd of a key, and revives none.
+func TestAccounts_RotationKeepsRightsAndEnd(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + testenv.Postgres(t)}
+	run := func(args ...string) string {
+		out, err := oncepay(t, environ, args...)
+		require.NoError(t, err, "%q", args)
+		return strings.TrimSpace(out)
+	}
+	stateOf := func(prefix string) string {
+		for line := range strings.Lines(run("apikey", "list")) {
+			if fields := strings.Fields(line); fields[0] == prefix {
+				return strings.Join(append(fields[3:4], fields[5:]...), " ")
+			}
+		}
+		return "absent"
+	}
+	const prefix = len("sk_live_") + 8
+	account := run("account", "add", "Shop")
+
+	old := run("apikey", "issue", "--read-only", "--expires", "1h", account)[:prefix]
+	before := stateOf(old)
+	next := run("apikey", "rotate", "--grace", "1m", old)[:prefix]
+	require.Equal(t, before, stateOf(next))
+	require.NotEqual(t, before, stateOf(old), "it ends after the grace")
+	forever := run("apikey", "issue", account)[:prefix]
+	require.Equal(t, "write valid", stateOf(run("apikey", "rotate", forever)[:prefix]))
+
+	revoked, expired := run("apikey", "issue", account)[:prefix], run("apikey", "issue", "--expires", "1ns", account)[:prefix]
+	run("apikey", "revoke", revoked)
+	listed := run("apikey", "list")
+	for _, ended := range []string{revoked, expired} {
+		_, err := oncepay(t, environ, "apikey", "rotate", ended)
+		require.ErrorContains(t, err, "it is revoked or has expired")
+	}
+	require.Equal(t, listed, run("apikey", "list"))
+}
+
 func TestAccounts_UnknownOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	environ := []string{"DATABASE_URL=" + testenv.Postgres(t)}

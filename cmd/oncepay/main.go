@@ -31,7 +31,7 @@ Usage:
   oncepay apikey list               show the beginnings of all keys, and their states
   oncepay apikey revoke PREFIX      end a key, within AUTH_CACHE_TTL (2s)
   oncepay apikey rotate [--grace 24h] PREFIX
-                                    make a key with the same rights, and end the old one after the grace
+                                    make a key with the same rights and end, and end the old one after the grace
   oncepay outbox status             show how far the relay and each consumer group have come
   oncepay outbox list               show the events that a consumer group refused
   oncepay outbox retry [POSITION …] try refused events again
@@ -41,7 +41,7 @@ Usage:
   oncepay healthcheck               exit 0 when the replica at OPS_ADDR is ready
   oncepay help                      show this
 
-It is configured by the environment. The most important variables:
+It is configured by the environment, or by files: NAME_FILE names a file with the value of NAME. The most important variables:
   DATABASE_URL   postgres://user:password@host:port/name
   REDIS_URL      redis://host:port/0
   PSP_URL        http://host:port of the payment provider
@@ -115,7 +115,11 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 }
 
 func runCommand(ctx context.Context, command string, args []string, cfg app.Config, stdout io.Writer) error {
-	log := cfg.NewLogger(stdout)
+	logs := stdout
+	if command != "serve" {
+		logs = os.Stderr // standard output is the result, for scripts
+	}
+	log := cfg.NewLogger(logs)
 	app.QuietRedis(log)
 	app.QuietTracing(log)
 	switch command {

@@ -146,7 +146,7 @@ func TestServe_UntilSIGTERM(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		cmd := program(t, []string{
 			"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1",
-			"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "IDEMPOTENCY_RECORD_SECRETS=0123456789abcdef01234567",
+			"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "ENVIRONMENT=development",
 		}, "serve")
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestServe_DrainsAlsoAfterASecondSIGTERM(t *testing.T) {
 	cmd := program(t, []string{
 		"DATABASE_URL=" + testenv.Postgres(t), "REDIS_URL=" + testenv.Redis(t), "PSP_URL=http://127.0.0.1:1",
 		"HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "PSP_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz",
-		"IDEMPOTENCY_RECORD_SECRETS=0123456789abcdef01234567",
+		"ENVIRONMENT=development",
 	}, "serve")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

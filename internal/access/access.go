@@ -54,5 +54,9 @@ type Store interface {
 	APIKeys(ctx context.Context, after Hash, limit int) ([]HashedKey, error)
 }
 
-// ErrUnknown says that an API key may not be used: it is unknown, revoked or expired.
-var ErrUnknown = errors.New("access: unknown API key")
+var (
+	// ErrUnknown says that an API key may not be used: it is unknown, revoked or expired.
+	ErrUnknown = errors.New("access: unknown API key")
+	// ErrStale says that an API key is unknown, and may be new: the keys could not be read lately.
+	ErrStale = errors.New("access: unknown API key, and the keys could not be read lately")
+)

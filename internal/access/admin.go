@@ -46,7 +46,8 @@ type Admin interface {
 	SuspendAccount(ctx context.Context, id uuid.UUID, suspended bool) (found bool, err error)
 	IssueAPIKey(ctx context.Context, prefix string, hash Hash, issue Issue) (found bool, err error)
 	RevokeAPIKey(ctx context.Context, prefix string) (found bool, err error)
-	// RotateAPIKey adds a key with the rights of the old one, which ends after the grace.
+	// RotateAPIKey adds a key with the rights and the end of the old one, which ends after the
+	// grace. It finds no key that has ended.
 	RotateAPIKey(ctx context.Context, old, prefix string, hash Hash, grace time.Duration) (found bool, err error)
 	IssuedAPIKeys(ctx context.Context) ([]Issued, error)
 }

@@ -14,6 +14,9 @@ import (
 const (
 	// refreshInterval finds a new key within a second or two.
 	refreshInterval = time.Second
+	// staleAfter is the age at which a reading says nothing of unknown keys. It is longer than the
+	// longest pause between two readings.
+	staleAfter = 3 * refreshInterval
 	// refreshTimeout bounds a whole refresh. It is far above what reading all keys takes: one that
 	// does not fit is begun again without end, and meanwhile every request fails. The store bounds
 	// each query, so a database that is away is noticed earlier.
@@ -36,6 +39,7 @@ type Ring struct {
 type keys struct {
 	version uuid.UUID
 	asOf    time.Time // when the version was asked for
+	failed  bool      // the latest reading failed, so these are of an earlier one
 	byHash  map[Hash]Key
 }
 
@@ -51,7 +55,7 @@ func NewRing(store Store, schedule background.Schedule) *Ring {
 
 // Find returns what an API key opens, or [ErrUnknown]. A key that is known is answered as of maxAge
 // ago at most, for which the store may have to be asked; its error is then returned. An unknown one
-// never asks: a stranger costs nothing.
+// never asks: a stranger costs nothing. While the store is away it gets [ErrStale].
 func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, error) {
 	now, at := time.Now(), r.keys.Load()
 	key, known := at.byHash[hash]
@@ -63,7 +67,10 @@ func (r *Ring) Find(ctx context.Context, hash Hash, maxAge time.Duration) (Key, 
 		at = r.keys.Load()
 		key, known = at.byHash[hash]
 	}
-	if !known || key.isExpired(now) {
+	switch {
+	case !known && (at.failed || now.Sub(at.asOf) > max(maxAge, staleAfter)):
+		return Key{}, ErrStale
+	case !known || key.isExpired(now):
 		return Key{}, ErrUnknown
 	}
 	return key, nil
@@ -88,21 +95,28 @@ func (r *Ring) Refresh(ctx context.Context) error {
 	}
 }
 
-// refresh reads the version first: what changes while the keys are read has yet another one.
 func (r *Ring) refresh(ctx context.Context) error {
-	began, before := time.Now(), r.keys.Load()
+	now, err := r.read(ctx, *r.keys.Load())
+	r.keys.Store(&now)
+	return err
+}
+
+// read asks for the version first: what changes while the keys are read has yet another one. If it
+// fails, it returns what is known.
+func (r *Ring) read(ctx context.Context, known keys) (keys, error) {
+	began := time.Now()
+	known.failed = true
 	version, err := r.store.APIKeysVersion(ctx)
 	if err != nil {
-		return err
+		return known, err
 	}
-	now := keys{version: version, asOf: began, byHash: before.byHash}
-	if version != before.version {
-		if now.byHash, err = r.readAll(ctx); err != nil {
-			return err
+	byHash := known.byHash
+	if version != known.version {
+		if byHash, err = r.readAll(ctx); err != nil {
+			return known, err
 		}
 	}
-	r.keys.Store(&now)
-	return nil
+	return keys{version: version, asOf: began, byHash: byHash}, nil
 }
 
 func (r *Ring) readAll(ctx context.Context) (map[Hash]Key, error) {

@@ -26,6 +26,7 @@ type store struct {
 	version uuid.UUID
 	keys    []HashedKey
 	slow    time.Duration // what a page takes
+	hung    time.Duration // what the version takes, beside a moment
 	asked   int           // for the version
 	pages   int
 }
@@ -43,7 +44,10 @@ func pass(ctx context.Context, d time.Duration) error {
 }
 
 func (s *store) APIKeysVersion(ctx context.Context) (uuid.UUID, error) {
-	if err := pass(ctx, time.Millisecond); err != nil {
+	s.mu.Lock()
+	hung := s.hung
+	s.mu.Unlock()
+	if err := pass(ctx, time.Millisecond+hung); err != nil {
 		return uuid.Nil, err
 	}
 	s.mu.Lock()
@@ -83,6 +87,13 @@ func (s *store) set(keys ...HashedKey) {
 	s.keys, s.version = keys, uuid.New()
 }
 
+// setSlow sets what the version and a page take.
+func (s *store) setSlow(version, page time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hung, s.slow = version, page
+}
+
 func (s *store) leave(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,14 +121,55 @@ func TestRing_AStrangerCostsNoQuery(t *testing.T) {
 		s := &store{}
 		s.set(named("ada"))
 		r := newRing(t, s)
+		r.Start(t.Context())
+		defer r.Stop()
 		time.Sleep(time.Hour)
+		before, _ := s.queries()
 		for range 1000 {
 			_, err := r.Find(t.Context(), HashOf("stranger"), time.Second)
 			require.ErrorIs(t, err, ErrUnknown)
 		}
-		versions, pages := s.queries()
-		require.Equal(t, []int{1, 1}, []int{versions, pages}, "only at the start")
+		after, pages := s.queries()
+		require.Equal(t, []int{before, 1}, []int{after, pages})
 	})
+}
+
+// TestRing_DoesNotSayThatANewKeyIsWrong: it was issued just before the store went away, or hung.
+func TestRing_DoesNotSayThatANewKeyIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, breakDown := range map[string]func(*store){
+		"away":                   func(s *store) { s.leave(true) },
+		"hangs at the version":   func(s *store) { s.setSlow(time.Hour, 0) },
+		"hangs while it is read": func(s *store) { s.setSlow(0, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &store{}
+				s.set(named("ada"))
+				r := newRing(t, s)
+				r.Start(t.Context())
+				defer r.Stop()
+				time.Sleep(time.Hour)
+				breakDown(s)
+				s.set(named("ada"), named("bob"))
+				time.Sleep(staleAfter + time.Millisecond)
+				before, _ := s.queries()
+				_, err := r.Find(t.Context(), HashOf("bob"), 2*time.Second)
+				require.ErrorIs(t, err, ErrStale)
+				after, _ := s.queries()
+				require.Equal(t, before, after, "a stranger costs no query then either")
+
+				s.setSlow(0, 0)
+				s.leave(false)
+				time.Sleep(2 * refreshTimeout)
+				_, err = r.Find(t.Context(), HashOf("bob"), 2*time.Second)
+				require.NoError(t, err)
+				_, err = r.Find(t.Context(), HashOf("stranger"), 2*time.Second)
+				require.ErrorIs(t, err, ErrUnknown)
+			})
+		})
+	}
 }
 
 func TestRing_FindsAKeyThatWasNotUsedForAnHour(t *testing.T) {

@@ -28,10 +28,11 @@ import (
 type Config struct {
 	// Environment says whether this is development or production. Demo data, with API keys that
 	// everybody knows, is possible only in development. In production a replica does not start with
-	// demo keys that are valid, a secret that is published, short or not random, all addresses in
-	// TRUSTED_PROXIES, or connections to PostgreSQL, Redis or the provider without verified TLS
-	// that leave this machine; nor do the other commands connect to PostgreSQL without it. That to
-	// a collector is not looked at.
+	// demo keys that are valid, the simulator, a secret that is published, short or not random,
+	// clients' addresses in TRUSTED_PROXIES, a role of PostgreSQL that may change the schema, or
+	// connections to PostgreSQL, Redis or the provider without verified TLS that leave this
+	// machine; nor do the other commands connect to PostgreSQL without it. That to a collector is
+	// not looked at.
 	Environment string `env:"ENVIRONMENT" envDefault:"production"`
 	// Replica names this instance in the logs, as pod_id, and in development in the header
 	// X-Served-By. The default is the host's name.
@@ -39,9 +40,9 @@ type Config struct {
 	// LogLevel is the least level that is logged: debug, info, warn or error. At info each request
 	// is a line, which is what one needs to answer a client's question.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
-	// LogSecret is any secret, the same for all replicas. In production the log has a short hash of
-	// each idempotency key, made with it, and oncepay log-key KEY makes the same one. Without it
-	// keys are not logged.
+	// LogSecret is any secret of 24 random bytes or more, the same for all replicas. In production
+	// the log has a short hash of each idempotency key, made with it, and oncepay log-key KEY makes
+	// the same one. Without it keys are not logged.
 	LogSecret string `env:"LOG_SECRET"`
 
 	// HTTPAddr is where the API listens; port 0 takes a free one. Loopback, because a proxy belongs
@@ -80,11 +81,9 @@ type Config struct {
 	// RecordSecrets sign the records in Redis, with commas between: the first one signs, all
 	// verify. Each is any text of 24 bytes or more, the same for all replicas.
 	RecordSecrets []string `env:"IDEMPOTENCY_RECORD_SECRETS"`
-	// UnsignedRecords accepts records without a signature, too: while replicas that do not sign yet
-	// run beside this one, and until their records have ended.
-	UnsignedRecords bool `env:"IDEMPOTENCY_UNSIGNED_RECORDS" envDefault:"false"`
 
-	// Provider says who moves money: simulator, a server with the API of pspsim; or stripe.
+	// Provider says who moves money: simulator, a server with the API of pspsim, in development
+	// alone; or stripe.
 	Provider string `env:"PSP" envDefault:"simulator"`
 	// PSPURL is the base URL of the payment provider. For stripe it may be empty: Stripe's own.
 	PSPURL string `env:"PSP_URL"`
@@ -162,7 +161,7 @@ type Config struct {
 
 	// AuthCacheTTL is how long a revoked API key, or a key of a suspended account, may still work.
 	// Each replica has all valid keys in memory, and looks for changes twice in this time. While
-	// PostgreSQL is away for longer, requests get 503.
+	// PostgreSQL is away for longer, requests get 503. In production it is 1m at most.
 	AuthCacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"2s"`
 	// RateLimit is how many requests a second each account may send to each replica. It stops
 	// runaway clients and is no quota. All provider events together count as one account.
@@ -204,15 +203,22 @@ const (
 	Production  = "production"
 )
 
-// ParseConfig reads the configuration from "NAME=value" pairs such as os.Environ returns. Its error
-// names every variable that is wrong. URLs may be missing: RequireDatabase and RequireServe say
-// what a command needs.
+// ParseConfig reads the configuration from "NAME=value" pairs such as os.Environ returns. The value
+// may also be in a file, which NAME_FILE names. Its error names every variable that is wrong. URLs
+// may be missing: RequireDatabase and RequireServe say what a command needs.
 func ParseConfig(environ []string) (Config, error) {
 	set := env.ToMap(environ)
 	for name, value := range set {
 		if value == "" {
 			delete(set, name)
 		}
+	}
+	err := readFiles(set)
+	if unsigned := set["IDEMPOTENCY_UNSIGNED_RECORDS"]; unsigned != "" && unsigned != "false" {
+		err = errors.Join(err, errors.New("IDEMPOTENCY_UNSIGNED_RECORDS is no longer a setting, remove it: PostgreSQL decides where a record has no signature"))
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	cfg, err := env.ParseAsWithOptions[Config](env.Options{Environment: set})
 	if err != nil {

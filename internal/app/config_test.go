@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -72,12 +73,38 @@ func TestConfig_NamesTheVariableThatIsWrong(t *testing.T) {
 		"SHUTDOWN_NOTICE":           {"-1s"},
 		"SHUTDOWN_DEADLINE":         {"0s"},
 		"OUTBOX_RETENTION":          {"0s", "a week"},
+
+		"IDEMPOTENCY_UNSIGNED_RECORDS": {"true"}, // of an earlier release
 	} {
 		for _, value := range values {
 			_, err := ParseConfig([]string{variable + "=" + value})
 			require.ErrorContains(t, err, "configuration: "+variable, value)
 			require.NotContains(t, err.Error(), "hunter2", "passwords stay out of messages")
 		}
+	}
+}
+
+// TestConfig_ReadsEachSettingFromAFile too: secrets in the environment are seen by more programs.
+func TestConfig_ReadsEachSettingFromAFile(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o400))
+		return name + "_FILE=" + filepath.Join(folder, name)
+	}
+	cfg, err := ParseConfig([]string{file("DATABASE_URL", "postgres://a:b@c/d\n"), file("IDEMPOTENCY_RECORD_SECRETS", "new one,old one"), file("RATE_LIMIT", "7\r\n")})
+	require.NoError(t, err)
+	require.Equal(t, "postgres://a:b@c/d", cfg.DatabaseURL)
+	require.Equal(t, []string{"new one", "old one"}, cfg.RecordSecrets)
+	require.Equal(t, 7, cfg.RateLimit)
+
+	wrong := file("MAIL_URL", "ftp://a:hunter2@b")
+	_, err = ParseConfig([]string{wrong})
+	require.ErrorContains(t, err, "MAIL_URL")
+	require.NotContains(t, err.Error(), "hunter2")
+	_, err = ParseConfig([]string{file("LOG_SECRET", "a"), "LOG_SECRET=b", file("MAIL_FROM", "\n"), "REDIS_URL_FILE=" + folder + "/none"})
+	for _, want := range []string{"LOG_SECRET and LOG_SECRET_FILE are both set", "MAIL_FROM is empty", "REDIS_URL_FILE: open"} {
+		require.ErrorContains(t, err, want)
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
@@ -31,6 +34,9 @@ const (
 	minSecretBytes = 24
 
 	minDifferentBytes = 6
+
+	// maxAuthCacheTTL is the longest time for which a revoked API key may work.
+	maxAuthCacheTTL = time.Minute
 )
 
 // checkProduction refuses settings that make a replica unsafe: in production nobody looks at a
@@ -41,7 +47,8 @@ func (c Config) checkProduction() error {
 		return nil
 	}
 	return inProduction(errors.Join(checkSecret("PSP_WEBHOOK_SECRET", c.WebhookSecret), checkSecret("PSP_WEBHOOK_SECRET_PREVIOUS", c.WebhookSecretPrevious),
-		c.checkStripeSecret(), c.checkRecordSecrets(), c.checkDatabase(), c.checkRedis(), c.checkProvider(), c.checkMailServer(), c.checkProxies()))
+		c.checkStripeSecret(), c.checkRecordSecrets(), c.checkLogSecret(), c.checkDatabase(), c.checkRedis(), c.checkProvider(), c.checkMailServer(),
+		c.checkProxies(), c.checkAuthCache()))
 }
 
 func inProduction(err error) error {
@@ -51,13 +58,31 @@ func inProduction(err error) error {
 	return nil
 }
 
-// checkProxies: a network of all addresses would let clients choose theirs, and the time of their
-// requests.
+// privateNetworks are not reached from the internet (RFC 1918, 4193, 6598; loopback, link-local).
+var privateNetworks = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::1/128"),
+}
+
+// checkProxies: who is in these networks chooses an address, and the time of a request. It adds up
+// the public ones, because two halves are everybody, too. The networks of a provider of proxies are
+// far below the bounds.
 func (c Config) checkProxies() error {
-	for _, network := range c.TrustedProxies {
-		if network.Bits() == 0 {
-			return fmt.Errorf("TRUSTED_PROXIES has %s, which is everybody: name the networks of the proxies", network)
+	var ipv4, ipv6 float64 // shares of all addresses
+	counted := slices.Clone(privateNetworks)
+	for _, network := range slices.SortedFunc(slices.Values(c.TrustedProxies), func(a, b netip.Prefix) int { return a.Bits() - b.Bits() }) {
+		if slices.ContainsFunc(counted, func(n netip.Prefix) bool { return n.Bits() <= network.Bits() && n.Contains(network.Addr()) }) {
+			continue
 		}
+		counted = append(counted, network)
+		if network.Addr().Is4() {
+			ipv4 += math.Ldexp(1, -network.Bits())
+		} else {
+			ipv6 += math.Ldexp(1, -network.Bits())
+		}
+	}
+	if ipv4 > 1.0/(1<<8) || ipv6 > 1.0/(1<<16) {
+		return errors.New("TRUSTED_PROXIES has more public addresses than an IPv4 /8 or an IPv6 /16, so clients can be in it: name the networks of the proxies")
 	}
 	return nil
 }
@@ -81,6 +106,21 @@ func (c Config) checkRecordSecrets() error {
 		}
 	}
 	return nil
+}
+
+// checkLogSecret: who has a log can try all short secrets, and then the likely keys.
+func (c Config) checkLogSecret() error {
+	if c.LogSecret == "" || len(c.LogSecret) >= minSecretBytes && isRandom(c.LogSecret) {
+		return nil
+	}
+	return fmt.Errorf("LOG_SECRET needs %d random bytes or more, such as openssl rand -hex 32 prints; without it, keys are not logged", minSecretBytes)
+}
+
+func (c Config) checkAuthCache() error {
+	if c.AuthCacheTTL <= maxAuthCacheTTL {
+		return nil
+	}
+	return fmt.Errorf("AUTH_CACHE_TTL is %s, for which a revoked API key still works: set it to %s or less", c.AuthCacheTTL, maxAuthCacheTTL)
 }
 
 func checkSecret(variable, value string) error {
@@ -159,7 +199,10 @@ func (c Config) checkRedis() error {
 }
 
 func (c Config) checkProvider() error {
-	if c.Provider == ProviderStripe && c.PSPURL == "" {
+	if c.Provider == ProviderSimulator {
+		return errors.New("PSP=simulator moves no money, and asks for no credentials: set PSP=stripe")
+	}
+	if c.PSPURL == "" {
 		return nil // https://api.stripe.com
 	}
 	provider, err := url.Parse(c.PSPURL)
@@ -201,6 +244,22 @@ func isLocal(host string) bool {
 // verifies says whether a connection checks the server's certificate, also its name: PostgreSQL's
 // verify-ca does not, and whoever has any certificate of that authority would get the password.
 func verifies(config *tls.Config) bool { return config != nil && !config.InsecureSkipVerify }
+
+// refusePowers: the rights of the role that serves protect the ledger and the schema from who gets
+// into a replica.
+func (a *App) refusePowers(ctx context.Context) error {
+	if a.cfg.Environment != Production {
+		return nil
+	}
+	powers, err := postgres.Powers(ctx, a.servers.pool)
+	if err != nil {
+		return err
+	}
+	if powers != "" {
+		return fmt.Errorf("ENVIRONMENT=%s, and the role of DATABASE_URL %s: set DATABASE_SERVICE_ROLE for oncepay migrate up, and serve as that role", Production, powers)
+	}
+	return nil
+}
 
 // refuseDemoKeys: their text is in the source, and whoever has read it could act as these accounts.
 func (a *App) refuseDemoKeys(ctx context.Context) error {

@@ -6,9 +6,12 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +27,7 @@ func safe() Config {
 	return Config{Environment: Production,
 		DatabaseURL:   "postgres://a:hunter2@db.example.com/shop?sslmode=verify-full",
 		RedisURL:      "rediss://a:hunter2@redis.example.com/0",
+		Provider:      ProviderStripe,
 		PSPURL:        "https://provider.example.com",
 		WebhookSecret: whsec(random),
 		Store:         StoreRedis, RecordSecrets: []string{random},
@@ -43,8 +47,15 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 		"PSP_WEBHOOK_SECRET":          func(c *Config, v string) { c.WebhookSecret = v },
 		"PSP_WEBHOOK_SECRET_PREVIOUS": func(c *Config, v string) { c.WebhookSecretPrevious = v },
 		"STRIPE_WEBHOOK_SECRET":       func(c *Config, v string) { c.StripeWebhookSecret = v },
-		"TRUSTED_PROXIES":             func(c *Config, v string) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(v)} },
-		"MAIL_URL":                    func(c *Config, v string) { c.MailURL, c.MailFrom = v, "shop@example.com" },
+		"PSP=":                        func(c *Config, v string) { c.Provider = v },
+		"LOG_SECRET":                  func(c *Config, v string) { c.LogSecret = v },
+		"AUTH_CACHE_TTL":              func(c *Config, v string) { c.AuthCacheTTL, _ = time.ParseDuration(v) },
+		"TRUSTED_PROXIES": func(c *Config, v string) {
+			for network := range strings.SplitSeq(v, ",") {
+				c.TrustedProxies = append(c.TrustedProxies, netip.MustParsePrefix(network))
+			}
+		},
+		"MAIL_URL": func(c *Config, v string) { c.MailURL, c.MailFrom = v, "shop@example.com" },
 		"IDEMPOTENCY_RECORD_SECRETS": func(c *Config, v string) {
 			c.RecordSecrets = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
 		},
@@ -83,7 +94,19 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 			refused:  []string{whsec(published), "whsec_" + random[1:], "whsec_" + strings.Repeat("0", 40)},
 			accepted: []string{"", "whsec_" + random},
 		},
-		"TRUSTED_PROXIES":             {refused: []string{"0.0.0.0/0", "::/0"}, accepted: []string{"10.0.0.0/8"}},
+		"TRUSTED_PROXIES": {
+			refused: []string{
+				"0.0.0.0/0", "::/0", "0.0.0.0/1,128.0.0.0/1", "::/1,8000::/1", "128.0.0.0/1", "10.0.0.0/7", "1.0.0.0/8,2.0.0.0/16", "2000::/3",
+				"2001::/16,2002::/17", "0.0.0.0/2,64.0.0.0/2,128.0.0.0/2,192.0.0.0/2",
+			},
+			accepted: []string{
+				"10.0.0.0/8", "127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7",
+				"104.16.0.0/13,172.64.0.0/13,131.0.72.0/22,2400:cb00::/32,2a06:98c0::/29", "1.0.0.0/8,1.0.0.0/8,1.2.0.0/16",
+			},
+		},
+		"PSP=":                        {refused: []string{ProviderSimulator}, accepted: []string{ProviderStripe}},
+		"LOG_SECRET":                  {refused: []string{"a", random[1:], strings.Repeat("ab", 20)}, accepted: []string{"", random}},
+		"AUTH_CACHE_TTL":              {refused: []string{"24h", "1m1s"}, accepted: []string{"0s", "2s", "1m"}},
 		"PSP_WEBHOOK_SECRET_PREVIOUS": {refused: []string{whsec(published), whsec("s")}, accepted: []string{"", whsec("p" + random)}},
 	} {
 		for _, value := range values.refused {
@@ -105,7 +128,7 @@ func TestProduction_RefusesUnsafeSettings(t *testing.T) {
 
 func TestProduction_NamesAllSettingsAtOnce(t *testing.T) {
 	t.Parallel()
-	err := Config{Environment: Production, Store: StoreRedis, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider",
+	err := Config{Environment: Production, Store: StoreRedis, DatabaseURL: "postgres://db/shop", RedisURL: "redis://redis", PSPURL: "http://provider", Provider: ProviderStripe,
 		WebhookSecret: whsec(published)}.checkProduction()
 	for _, variable := range []string{"ENVIRONMENT", "DATABASE_URL", "REDIS_URL needs TLS", "REDIS_URL needs a password", "PSP_URL", "PSP_WEBHOOK_SECRET", "IDEMPOTENCY_RECORD_SECRETS"} {
 		require.ErrorContains(t, err, variable)
@@ -147,13 +170,35 @@ func TestProduction_KeepsTheSchema(t *testing.T) {
 	require.Zero(t, version)
 }
 
+// inProductionOn is a configuration on the servers of another one.
+func inProductionOn(cfg Config) Config {
+	cfg.Environment, cfg.RecordSecrets = Production, safe().RecordSecrets
+	cfg.Provider, cfg.PSPURL, cfg.StripeKey = ProviderStripe, "", "sk_live_1234567890abcdef"
+	return cfg
+}
+
+// TestProduction_RefusesARoleThatMayDoMore than serve: the one that migrates has all rights.
+func TestProduction_RefusesARoleThatMayDoMore(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	require.ErrorContains(t, serve(t, inProductionOn(cfg)).awaitEnd(), ": set DATABASE_SERVICE_ROLE for oncepay migrate up")
+
+	cfg.DatabaseServiceRole, cfg.DatabaseServicePassword = "service_"+strings.ReplaceAll(uuid.NewString(), "-", ""), "p"
+	_, err := Migrate(t.Context(), cfg, slog.New(slog.DiscardHandler), Up)
+	require.NoError(t, err)
+	served, err := url.Parse(cfg.DatabaseURL)
+	require.NoError(t, err)
+	served.User = url.UserPassword(cfg.DatabaseServiceRole, "p")
+	cfg.DatabaseURL = served.String()
+	serve(t, inProductionOn(cfg)).awaitReady()
+}
+
 // TestProduction_RefusesDemoKeys until they are revoked.
 func TestProduction_RefusesDemoKeys(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	require.NoError(t, Seed(t.Context(), cfg, slog.New(slog.DiscardHandler)))
-	cfg.Environment, cfg.RecordSecrets = Production, safe().RecordSecrets
-	replica := serve(t, cfg)
+	replica := serve(t, inProductionOn(cfg))
 	require.ErrorContains(t, replica.awaitEnd(), "2 API keys of the demo data are not revoked")
 
 	pool, err := pgxpool.New(t.Context(), cfg.DatabaseURL)

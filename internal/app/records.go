@@ -56,9 +56,6 @@ func (a *App) openRecords() error {
 	for _, secret := range a.cfg.RecordSecrets {
 		options = append(options, redisstore.WithSecrets([]byte(secret)))
 	}
-	if a.cfg.UnsignedRecords {
-		options = append(options, redisstore.WithUnsigned())
-	}
 	records := redisstore.New(a.servers.redis, options...)
 	a.servers.breaker = breaker.New(records, breaker.WithLogger(a.log))
 	a.servers.records, a.servers.closeRecords = a.servers.breaker, func() { _ = records.Close() } // a subscription that may be broken already

@@ -40,7 +40,7 @@ func (a *App) awaitServers(ctx context.Context) error {
 	if err := a.awaitSchema(ctx); err != nil {
 		return err
 	}
-	if err := a.refuseDemoKeys(ctx); err != nil {
+	if err := errors.Join(a.refusePowers(ctx), a.refuseDemoKeys(ctx)); err != nil {
 		return err
 	}
 	if err := a.workers.apiKeys.Refresh(ctx); err != nil {

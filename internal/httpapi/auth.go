@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/oncepay/oncepay/internal/access"
+	"github.com/oncepay/oncepay/internal/checkout"
 )
 
 // checkCaller checks provider events by their signature, and everything else by the API key.
@@ -48,6 +49,8 @@ func (s *Server) accountOf(r *http.Request) (uuid.UUID, error) {
 	switch {
 	case errors.Is(err, access.ErrUnknown):
 		return uuid.Nil, errInvalidToken
+	case errors.Is(err, access.ErrStale):
+		return uuid.Nil, checkout.Unavailable("look for a new API key", err)
 	case err != nil:
 		return uuid.Nil, err
 	case key.Suspended:

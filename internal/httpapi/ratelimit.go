@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/go-chi/httprate"
+
+	"github.com/oncepay/oncepay/internal/access"
 )
 
 const (
@@ -30,7 +33,8 @@ func (s *Server) limitRate() func(http.Handler) http.Handler {
 // of each second are logged, and its connections are closed: the log and the processors are for
 // others.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if problemOf(err).status == http.StatusUnauthorized && s.strangers.OnLimit(w, r, networkOf(middleware.GetClientIP(r.Context()))) {
+	unknown := problemOf(err).status == http.StatusUnauthorized || errors.Is(err, access.ErrStale)
+	if unknown && s.strangers.OnLimit(w, r, networkOf(middleware.GetClientIP(r.Context()))) {
 		exchangeOf(r.Context()).quiet = true
 		w.Header().Set("Connection", "close")
 		err = errStrangers

@@ -60,3 +60,20 @@ func setPassword(ctx context.Context, tx pgx.Tx, role, password string, exists b
 	_, err = tx.Exec(ctx, statement)
 	return err
 }
+
+// powersSQL names what a role that serves must not have. The rights over all tables come by roles
+// such as pg_write_all_data, too.
+const powersSQL = `SELECT coalesce((SELECT CASE
+	WHEN rolsuper THEN 'is a superuser'
+	WHEN rolcreaterole OR rolreplication OR rolbypassrls THEN 'may create roles, replicate or bypass row security'
+	WHEN has_schema_privilege('public', 'CREATE') THEN 'may create in the schema'
+	WHEN has_database_privilege(current_database(), 'CREATE') THEN 'may create schemas'
+	WHEN EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')) THEN 'owns tables, or belongs to a role that does'
+	WHEN has_table_privilege('ledger_entries', 'UPDATE, DELETE, TRUNCATE, TRIGGER') THEN 'may change the ledger'
+	WHEN has_table_privilege('api_keys', 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') THEN 'may change API keys'
+END FROM pg_roles WHERE rolname = current_user), '')`
+
+// Powers says what the pool's role may do that the service's must not; empty: nothing.
+func Powers(ctx context.Context, pool *pgxpool.Pool) (powers string, err error) {
+	return powers, translate("read the rights of the service's role", pool.QueryRow(ctx, powersSQL).Scan(&powers))
+}

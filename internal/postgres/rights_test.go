@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ func TestRights_OfAServiceThatCannotChangeTheSchema(t *testing.T) {
 	for statement, refusal := range map[string]string{
 		"ALTER TABLE orders ADD COLUMN more text":                                     "must be owner",
 		"CREATE TABLE more ()":                                                        "permission denied",
+		"CREATE TEMPORARY TABLE ledger_entries ()":                                    "permission denied",
 		"DROP TRIGGER append_only ON ledger_entries":                                  "must be owner",
 		"SET session_replication_role = replica":                                      "permission denied",
 		"UPDATE ledger_entries SET amount = amount + 1":                               "permission denied",
@@ -134,6 +136,36 @@ func TestRights_OfEveryTable(t *testing.T) {
 	}
 }
 
+// TestPowers_AreThoseThatARoleThatServesMustNotHave: each names one, and the service's has none.
+func TestPowers_AreThoseThatARoleThatServesMustNotHave(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	powers := func(role string) string {
+		limited, err := url.Parse(b.pool.Config().ConnString())
+		require.NoError(t, err)
+		limited.User = url.UserPassword(role, "p")
+		found, err := Powers(b.ctx, open(t, limited.String()))
+		require.NoError(t, err)
+		return found
+	}
+	require.Empty(t, powers(serviceRole(b)))
+	ourselves, database := b.pool.Config().ConnConfig.User, b.pool.Config().ConnConfig.Database
+	for statement, want := range map[string]string{
+		"ALTER ROLE %s CREATEROLE":                                     "may create roles",
+		"GRANT CREATE ON SCHEMA public TO %s":                          "may create in the schema",
+		"GRANT CREATE ON DATABASE " + database + " TO %s":              "may create schemas",
+		"ALTER ROLE %[1]s NOINHERIT; GRANT " + ourselves + " TO %[1]s": "belongs to a role that does",
+		"GRANT pg_write_all_data TO %s":                                "may change the ledger",
+		"GRANT UPDATE ON ledger_entries TO %s":                         "may change the ledger",
+		"GRANT INSERT ON api_keys TO %s":                               "may change API keys",
+	} {
+		role := serviceRole(b)
+		_, err := b.pool.Exec(b.ctx, fmt.Sprintf(statement, role))
+		require.NoError(t, err, statement)
+		require.Contains(t, powers(role), want, statement)
+	}
+}
+
 // TestLedger_IsAppendOnly for the role that owns it, too: the balance alone lets a whole
 // transaction disappear.
 func TestLedger_IsAppendOnly(t *testing.T) {
@@ -146,6 +178,30 @@ func TestLedger_IsAppendOnly(t *testing.T) {
 		require.ErrorContains(t, err, "are never changed or deleted", statement)
 	}
 	require.Equal(t, 2, b.count("ledger_entries"))
+}
+
+// TestLedger_BalancesBesideATemporaryTable of the same name. The owner may make one.
+func TestLedger_BalancesBesideATemporaryTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	err := pgx.BeginFunc(b.ctx, b.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(b.ctx, `CREATE TEMPORARY TABLE ledger_entries (LIKE public.ledger_entries) ON COMMIT DROP;
+			WITH made AS (INSERT INTO public.ledger_transactions (id, account_id, kind, subject)
+				SELECT gen_random_uuid(), id, 'gift', gen_random_uuid() FROM accounts LIMIT 1 RETURNING id)
+			INSERT INTO public.ledger_entries SELECT id, 0, 'sales', -1000000, 'USD' FROM made`)
+		return err
+	})
+	require.ErrorContains(t, err, "do not sum to zero")
+	require.Zero(t, b.count("ledger_entries"))
+}
+
+// TestFunctions_LookInTheSchemaFirst: a caller's search_path and temporary tables change none.
+func TestFunctions_LookInTheSchemaFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const others = "pg_proc WHERE pronamespace = 'public'::regnamespace AND NOT coalesce('search_path=pg_catalog, public, pg_temp' = ANY (proconfig), false)"
+	require.Zero(t, b.count(others))
+	require.NotZero(t, b.count("pg_proc WHERE pronamespace = 'public'::regnamespace"))
 }
 
 func TestGrant_RefusesARoleThatIsNotThereOrMigrates(t *testing.T) {

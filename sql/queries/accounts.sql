@@ -22,12 +22,16 @@ SELECT @hash, @prefix, id, @read_only, sqlc.narg('expires_at') FROM accounts WHE
 UPDATE api_keys SET revoked_at = now() WHERE prefix = @prefix AND revoked_at IS NULL;
 
 -- name: RotateAPIKey :execrows
--- The old key ends after a while, and the new one has its rights.
+-- The new key has the rights and the end of the old one, which ends after a while. A key that has ended stays ended.
 WITH old AS (
+    SELECT o.hash, o.account_id, o.read_only, o.expires_at FROM api_keys o
+    WHERE o.prefix = @old_prefix AND o.revoked_at IS NULL AND coalesce(o.expires_at > now(), true) FOR UPDATE
+), ended AS (
     UPDATE api_keys AS k SET expires_at = least(k.expires_at, now() + make_interval(secs => @grace_seconds::float8))
-    WHERE k.prefix = @old_prefix AND k.revoked_at IS NULL RETURNING k.account_id, k.read_only
+    FROM old WHERE k.hash = old.hash
 )
-INSERT INTO api_keys (hash, prefix, account_id, read_only) SELECT @hash, @prefix, account_id, read_only FROM old;
+INSERT INTO api_keys (hash, prefix, account_id, read_only, expires_at)
+SELECT @hash, @prefix, old.account_id, old.read_only, old.expires_at FROM old;
 
 -- name: ListAPIKeys :many
 SELECT coalesce(k.prefix, '')::text AS prefix, a.id AS account_id, a.name, k.read_only, k.created_at, k.expires_at, k.revoked_at, a.suspended_at

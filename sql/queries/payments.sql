@@ -22,7 +22,7 @@ VALUES (@id, @account_id, @order_id, @customer_id, @method, @token, @amount, @cu
 -- name: ResumePayment :batchone
 -- The payment that a key in progress began. The authority then takes the next attempt, in the same transaction.
 UPDATE payments SET updated_at = now()
-WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
+WHERE payments.account_id = @account_id AND payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = @account_id AND k.key = @key AND k.fingerprint = @fingerprint AND k.status = 'in_progress')
 RETURNING *;
 

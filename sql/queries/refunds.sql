@@ -20,7 +20,7 @@ VALUES (@id, @account_id, @payment_id, @order_id, @amount, @currency, @status, @
 -- name: ResumeRefund :batchone
 -- See ResumePayment.
 UPDATE refunds SET updated_at = now()
-WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
+WHERE refunds.account_id = @account_id AND refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = @account_id AND k.key = @key AND k.fingerprint = @fingerprint AND k.status = 'in_progress')
 RETURNING *;
 

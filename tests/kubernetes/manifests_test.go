@@ -7,6 +7,7 @@ package kubernetes_test
 import (
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -182,15 +183,10 @@ func TestPods_ReferToWhatExists(t *testing.T) {
 		for name, pod := range all.pods() {
 			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 				for _, source := range container.EnvFrom {
-					if source.ConfigMapRef != nil {
-						require.Contains(t, all, "ConfigMap "+source.ConfigMapRef.Name, name)
-					}
-					if source.SecretRef != nil && overlay == "production" {
-						require.Contains(t, secrets, source.SecretRef.Name, name)
-					} else if source.SecretRef != nil {
-						require.Contains(t, all, "Secret "+source.SecretRef.Name, name)
-					}
+					require.Nil(t, source.SecretRef, "%s: secrets are files", name)
+					require.Contains(t, all, "ConfigMap "+source.ConfigMapRef.Name, name)
 				}
+				all.settingsOf(t, overlay, pod.Spec, container)
 				for _, variable := range container.Env {
 					if variable.ValueFrom != nil {
 						require.Contains(t, get[core.Secret](t, all, variable.ValueFrom.SecretKeyRef.Name).Data, variable.ValueFrom.SecretKeyRef.Key, name)
@@ -300,13 +296,14 @@ func TestReplica_RequestsTheMemoryItWasSeenToUse(t *testing.T) {
 func TestSettings_ExistAndAreComplete(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, overlay string, all objects) {
-		set := map[string]bool{}
-		for _, name := range all.settingsOf(t, overlay, all.pods()["Deployment oncepay"].Spec.Containers[0]) {
+		set, pod := map[string]bool{}, all.pods()["Deployment oncepay"].Spec
+		for _, name := range all.settingsOf(t, overlay, pod, pod.Containers[0]) {
 			require.Contains(t, settings(t), name)
 			require.False(t, set[name], "%s is set twice", name)
 			set[name] = true
 		}
-		for _, name := range []string{"HTTP_ADDR", "OPS_ADDR", "DATABASE_URL", "REDIS_URL", "PSP_URL", "PSP_WEBHOOK_SECRET"} {
+		provider := map[string][]string{"development": {"PSP_URL", "PSP_WEBHOOK_SECRET"}, "production": {"PSP", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"}}
+		for _, name := range append(provider[overlay], "HTTP_ADDR", "OPS_ADDR", "DATABASE_URL", "REDIS_URL", "IDEMPOTENCY_RECORD_SECRETS") {
 			require.True(t, set[name], name)
 		}
 	})
@@ -323,27 +320,55 @@ func TestMigration_HasASecretOfItsOwn(t *testing.T) {
 		if overlay == "development" {
 			set = append(set, "DATABASE_SERVICE_PASSWORD", "ENVIRONMENT")
 		}
-		require.ElementsMatch(t, set, all.settingsOf(t, overlay, pod.InitContainers[0]))
-		require.NotEqual(t, pod.InitContainers[0].EnvFrom[0].SecretRef.Name, pod.Containers[0].EnvFrom[1].SecretRef.Name)
+		require.ElementsMatch(t, set, all.settingsOf(t, overlay, pod, pod.InitContainers[0]))
+		require.NotEqual(t, secretAt(t, pod, pod.InitContainers[0].VolumeMounts[0].Name), secretAt(t, pod, pod.Containers[0].VolumeMounts[0].Name))
+		require.Len(t, pod.Containers[0].VolumeMounts, 1)
 	})
 }
 
-// settingsOf are the variables that a container gets from ConfigMaps and Secrets.
-func (all objects) settingsOf(t *testing.T, overlay string, container core.Container) (names []string) {
+// settingsOf are the settings that a container gets: from ConfigMaps and its own variables, or from
+// files of a Secret that is mounted, which has each of them.
+func (all objects) settingsOf(t *testing.T, overlay string, pod core.PodSpec, container core.Container) (names []string) {
 	t.Helper()
+	variables := map[string]string{}
 	for _, source := range container.EnvFrom {
-		switch {
-		case source.ConfigMapRef != nil:
-			names = slices.AppendSeq(names, maps.Keys(get[core.ConfigMap](t, all, source.ConfigMapRef.Name).Data))
-		case overlay == "production":
-			example, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/production", secrets[source.SecretRef.Name]))
-			require.NoError(t, err)
-			for _, found := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllSubmatch(example, -1) {
-				names = append(names, string(found[1]))
-			}
-		default:
-			names = slices.AppendSeq(names, maps.Keys(get[core.Secret](t, all, source.SecretRef.Name).Data))
+		maps.Copy(variables, get[core.ConfigMap](t, all, source.ConfigMapRef.Name).Data)
+	}
+	for _, variable := range container.Env {
+		variables[variable.Name] = variable.Value
+	}
+	for name, value := range variables {
+		if setting, isFile := strings.CutSuffix(name, "_FILE"); isFile {
+			folder, file := path.Split(value)
+			mount := slices.IndexFunc(container.VolumeMounts, func(m core.VolumeMount) bool { return m.MountPath+"/" == folder })
+			require.GreaterOrEqual(t, mount, 0, value)
+			require.Contains(t, all.keysOf(t, overlay, secretAt(t, pod, container.VolumeMounts[mount].Name)), file)
+			name = setting
 		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// secretAt is the name of the Secret of a volume.
+func secretAt(t *testing.T, pod core.PodSpec, volume string) string {
+	t.Helper()
+	i := slices.IndexFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == volume && v.Secret != nil })
+	require.GreaterOrEqual(t, i, 0, volume)
+	return pod.Volumes[i].Secret.SecretName
+}
+
+// keysOf are the keys of a Secret.
+func (all objects) keysOf(t *testing.T, overlay, secret string) (names []string) {
+	t.Helper()
+	if overlay != "production" {
+		return slices.Collect(maps.Keys(get[core.Secret](t, all, secret).Data))
+	}
+	require.Contains(t, secrets, secret)
+	example, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/production", secrets[secret]))
+	require.NoError(t, err)
+	for _, found := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllSubmatch(example, -1) {
+		names = append(names, string(found[1]))
 	}
 	return names
 }

@@ -172,26 +172,30 @@ func (q *Queries) RevokeAPIKey(ctx context.Context, prefix *string) (int64, erro
 
 const rotateAPIKey = `-- name: RotateAPIKey :execrows
 WITH old AS (
-    UPDATE api_keys AS k SET expires_at = least(k.expires_at, now() + make_interval(secs => $3::float8))
-    WHERE k.prefix = $4 AND k.revoked_at IS NULL RETURNING k.account_id, k.read_only
+    SELECT o.hash, o.account_id, o.read_only, o.expires_at FROM api_keys o
+    WHERE o.prefix = $3 AND o.revoked_at IS NULL AND coalesce(o.expires_at > now(), true) FOR UPDATE
+), ended AS (
+    UPDATE api_keys AS k SET expires_at = least(k.expires_at, now() + make_interval(secs => $4::float8))
+    FROM old WHERE k.hash = old.hash
 )
-INSERT INTO api_keys (hash, prefix, account_id, read_only) SELECT $1, $2, account_id, read_only FROM old
+INSERT INTO api_keys (hash, prefix, account_id, read_only, expires_at)
+SELECT $1, $2, old.account_id, old.read_only, old.expires_at FROM old
 `
 
 type RotateAPIKeyParams struct {
 	Hash         []byte
 	Prefix       *string
-	GraceSeconds float64
 	OldPrefix    *string
+	GraceSeconds float64
 }
 
-// The old key ends after a while, and the new one has its rights.
+// The new key has the rights and the end of the old one, which ends after a while. A key that has ended stays ended.
 func (q *Queries) RotateAPIKey(ctx context.Context, arg RotateAPIKeyParams) (int64, error) {
 	result, err := q.db.Exec(ctx, rotateAPIKey,
 		arg.Hash,
 		arg.Prefix,
-		arg.GraceSeconds,
 		arg.OldPrefix,
+		arg.GraceSeconds,
 	)
 	if err != nil {
 		return 0, err

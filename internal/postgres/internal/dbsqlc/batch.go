@@ -1783,7 +1783,7 @@ func (b *ReadProductsBatchResults) Close() error {
 
 const resumePayment = `-- name: ResumePayment :batchone
 UPDATE payments SET updated_at = now()
-WHERE payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
+WHERE payments.account_id = $1 AND payments.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
 RETURNING id, account_id, order_id, customer_id, method, token, amount, currency, refunded, status, decline_code, provider_id, created_at, updated_at
 `
@@ -1855,7 +1855,7 @@ func (b *ResumePaymentBatchResults) Close() error {
 
 const resumeRefund = `-- name: ResumeRefund :batchone
 UPDATE refunds SET updated_at = now()
-WHERE refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
+WHERE refunds.account_id = $1 AND refunds.status = 'processing' AND id = (SELECT k.resource_id FROM idempotency_keys k
     WHERE k.account_id = $1 AND k.key = $2 AND k.fingerprint = $3 AND k.status = 'in_progress')
 RETURNING id, account_id, payment_id, order_id, amount, currency, status, decline_code, provider_id, charge_id, created_at, updated_at
 `
