@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 )
 
@@ -22,6 +23,10 @@ import (
 // The request is what must not differ between two calls with one key: any value that marshals
 // into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored.
 //
+// A type with fields that are not exported, and without MarshalJSON, is no result: Do returns an
+// error without running work, because the kept result would lack them. Behind an interface they are
+// not noticed.
+//
 // Do returns an [Error] instead if work did not run: [CodeInProgress] with the time after which
 // to ask again, [CodeKeyReused] for another request, [CodeStoreUnavailable], or
 // [CodeResponseNotKept] if the result is larger than 1 MiB or no JSON. The first call returns
@@ -34,6 +39,9 @@ import (
 // finds its [Claim] in its context.
 func Do[T any](ctx context.Context, keys *Keys, key string, request any, work func(context.Context) (T, error)) (T, error) {
 	var none T
+	if err := checkResult(reflect.TypeFor[T]()); err != nil {
+		return none, err
+	}
 	c, err := keys.begin(ctx, key, request)
 	if err != nil {
 		return none, err

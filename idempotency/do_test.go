@@ -29,6 +29,12 @@ func requireCode(t *testing.T, code string, err error) {
 	var refusal *idempotency.Error
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, code, refusal.Code)
+	for sentinel, of := range map[error]string{
+		idempotency.ErrInProgress: idempotency.CodeInProgress, idempotency.ErrKeyReused: idempotency.CodeKeyReused,
+		idempotency.ErrResponseNotKept: idempotency.CodeResponseNotKept,
+	} {
+		require.Equal(t, code == of, errors.Is(err, sentinel), sentinel)
+	}
 }
 
 func TestDo_ReturnsTheKeptResult(t *testing.T) {
@@ -63,6 +69,47 @@ func TestDo_KeepsStructures(t *testing.T) {
 	}
 	_, err := idempotency.Do(t.Context(), keys, "key", nil, func(context.Context) (int, error) { return 1, nil })
 	require.ErrorContains(t, err, "kept result", "another type reads it, after a release of the program")
+}
+
+// TestDo_RefusesResultsThatJSONDoesNotKeep before the work has an effect.
+func TestDo_RefusesResultsThatJSONDoesNotKeep(t *testing.T) {
+	t.Parallel()
+	s := setupWork(t, idempotency.Policy{}, nil)
+	type inner struct{ N, n int }
+	type embedded struct{ N int }
+	type list struct {
+		Next *list
+		At   time.Time
+	}
+	requireResult[struct{ n int }](t, s, false)
+	requireResult[*inner](t, s, false)
+	requireResult[map[string][]inner](t, s, false)
+	requireResult[struct{ inner }](t, s, false)
+	requireResult[struct{ Mu sync.Mutex }](t, s, false)
+	requireResult[struct {
+		embedded
+		_     int
+		Inner inner `json:"-"`
+	}](t, s, true)
+	requireResult[[]list](t, s, true)
+	requireResult[any](t, s, true)
+	requireResult[error](t, s, true)
+	requireResult[struct{}](t, s, true)
+}
+
+func requireResult[T any](t *testing.T, s *workshop, kept bool) {
+	t.Helper()
+	for range 2 {
+		ran := false
+		key := fmt.Sprintf("%T", *new(T)) + fmt.Sprint(kept)
+		_, err := idempotency.Do(t.Context(), s.Keys, key, nil, func(context.Context) (none T, _ error) { ran = true; return none, nil })
+		if kept {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "is not exported")
+		require.False(t, ran)
+	}
 }
 
 func TestDo_RefusesAnotherRequest(t *testing.T) {

@@ -27,6 +27,13 @@ var (
 	ErrCorrupt = errors.New("idempotency: not a record")
 )
 
+// Errors to compare an [Error] with by errors.Is, which looks at the code alone.
+var (
+	ErrInProgress      error = InProgress(0)
+	ErrKeyReused       error = KeyReused()
+	ErrResponseNotKept error = &Error{Code: CodeResponseNotKept, Message: "The response is not kept."}
+)
+
 // Codes of the answers that the middleware writes itself.
 const (
 	CodeKeyMissing       = "idempotency_key_missing"
@@ -63,6 +70,12 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is an [Error] with the same code.
+func (e *Error) Is(target error) bool {
+	other, ok := target.(*Error) //nolint:errorlint // errors.Is unwraps
+	return ok && other.Code == e.Code
+}
 
 // InProgress is the 409 for a key that is not decided: a request with it, this one or another, is
 // still running. A handler whose database says so answers with the same error, and calls

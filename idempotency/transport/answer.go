@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,20 +37,27 @@ type answer struct {
 	fatal      bool           // a retry would fail in the same way
 	inProgress bool           // a 409 idempotency_in_progress
 	content    io.Reader      // of the body, if some of it has been read
+	retryIf    func(*http.Response) bool
 	cancel     context.CancelCauseFunc
 }
 
 // retryReason returns whether the request may be sent again, and why in words.
 func (a *answer) retryReason(ctx context.Context) (reason string, again bool) {
-	var untrusted *tls.CertificateVerificationError
 	switch {
-	case a.err != nil && (a.fatal || ctx.Err() != nil || errors.As(a.err, &untrusted)):
+	case a.err != nil && (a.fatal || ctx.Err() != nil || isPermanent(a.err)):
 		return "", false
 	case a.err != nil:
 		return a.err.Error(), true
 	}
 	code := a.response.StatusCode
 	return fmt.Sprintf("%d %s", code, http.StatusText(code)), a.asksToRepeat()
+}
+
+func isPermanent(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	var address *net.AddrError // such as an invalid port
+	return errors.As(err, &untrusted) || errors.As(err, &noTLS) || errors.As(err, &address)
 }
 
 // asksToRepeat reports whether the answer's status allows a retry.
@@ -61,7 +69,7 @@ func (a *answer) asksToRepeat() bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return false
+	return a.retryIf != nil && a.retryIf(a.response)
 }
 
 // result is the last answer in the form that RoundTrip returns.

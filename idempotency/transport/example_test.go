@@ -28,8 +28,8 @@ func ExampleTransport() {
 
 	client := &http.Client{Transport: &transport.Transport{
 		BaseDelay: time.Millisecond,
-		OnRetry: func(attempt int, reason string, _ time.Duration) {
-			fmt.Printf("attempt %d: %s\n", attempt, reason)
+		OnRetry: func(r transport.Retry) {
+			fmt.Printf("attempt %d: %s\n", r.Attempt, r.Reason)
 		},
 	}}
 	defer client.CloseIdleConnections()

@@ -6,16 +6,12 @@ package transport
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/oncepay/oncepay/idempotency"
 )
 
 // Defaults of a transport's zero values.
@@ -25,7 +21,7 @@ const (
 	// DefaultMaxElapsed is longer than the lease of a dead holder and the deadline of the
 	// handler that takes over.
 	DefaultMaxElapsed = 2 * time.Minute
-	// DefaultAttemptTimeout is longer than [idempotency.DefaultDeadline]: a client that gives
+	// DefaultAttemptTimeout is longer than the default deadline of a handler: a client that gives
 	// up earlier finds its key in progress.
 	DefaultAttemptTimeout = 35 * time.Second
 	// DefaultBaseDelay is the longest first pause: a replica that is replaced is back soon.
@@ -58,7 +54,13 @@ const (
 //	409 idempotency_in_progress                 repeated, and asks the server to wait
 //	any other 409 with Retry-After              repeated
 //	408, 425, 429, 500, 502, 503, 504           repeated
+//	one that RetryIf names                      repeated
 //	anything else, other 409s and 422 included  returned
+//
+// What fails in the same way each time is not repeated: a certificate that is not trusted, a
+// server without TLS at an https URL, an address that is none, and a request that an
+// [http.Transport] as Base cannot send, for example because of its scheme or a character in a
+// header.
 //
 // An answer is whole, or it is none: its body is read before RoundTrip returns, up to
 // MaxResponse. These are passed on before they have ended: longer bodies, text/event-stream,
@@ -92,7 +94,7 @@ type Transport struct {
 	Base           http.RoundTripper // nil: http.DefaultTransport
 	MaxAttempts    int               // including the first; 0: [DefaultMaxAttempts]
 	MaxElapsed     time.Duration     // no attempt starts later; 0: [DefaultMaxElapsed]
-	AttemptTimeout time.Duration     // until an attempt's response header; 0: [DefaultAttemptTimeout]; negative: none
+	AttemptTimeout time.Duration     // until an answer is whole or passed on, see above; 0: [DefaultAttemptTimeout]; negative: none
 	BaseDelay      time.Duration     // 0: [DefaultBaseDelay]
 	MaxDelay       time.Duration     // 0: [DefaultMaxDelay]
 	// Wait is how long the server is asked to wait for an attempt in progress before it
@@ -109,9 +111,19 @@ type Transport struct {
 	// a client needs that reads endless answers of other types than text/event-stream. Of a
 	// 409, 16 KiB are read in any case: they say whether to repeat.
 	MaxResponse int64
-	// OnRetry is called before each pause with the number of the attempt that failed,
-	// counted from one, the reason, and the length of the pause.
-	OnRetry func(attempt int, reason string, wait time.Duration)
+	// RetryIf names answers that are repeated besides those of the table, by status and header,
+	// such as 507 or 520 to 527 of a proxy. The body must not be read. nil: none.
+	RetryIf func(*http.Response) bool
+	// OnRetry is called before each pause.
+	OnRetry func(Retry)
+}
+
+// Retry is what OnRetry gets.
+type Retry struct {
+	Request *http.Request // with the key in its header; its context is the caller's
+	Attempt int           // the one that failed, counted from one
+	Reason  string        // for people: an error, or a status
+	Wait    time.Duration // the pause that follows
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -137,7 +149,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		answer.discard()
 		if t.OnRetry != nil {
-			t.OnRetry(attempt, reason, wait)
+			t.OnRetry(Retry{Request: r, Attempt: attempt, Reason: reason, Wait: wait})
 		}
 		if err := sleep(r.Context(), wait); err != nil {
 			return nil, errorOf(r, fmt.Errorf("waiting after attempt %d (%s): %w", attempt, reason, err))
@@ -179,10 +191,17 @@ func (t *Transport) attempt(r *http.Request, body *requestBody) *answer {
 	if timeout := t.attemptTimeout(); timeout > 0 {
 		inTime = time.AfterFunc(timeout, func() { cancel(errNoAnswer) }).Stop
 	}
-	once := r.WithContext(ctx)
+	tried := false
+	note := &httptrace.ClientTrace{
+		GetConn: func(string) { tried = true },
+		GotConn: func(httptrace.GotConnInfo) { tried = true }, // a connection of HTTP/2 may be taken without GetConn
+	}
+	once := r.WithContext(httptrace.WithClientTrace(ctx, note))
 	once.Body, once.GetBody = content, nil
-	a := &answer{cancel: cancel}
+	a := &answer{cancel: cancel, retryIf: t.RetryIf}
 	a.response, a.err = t.base().RoundTrip(once) //nolint:bodyclose // discard closes it, or the caller does
+	_, checks := t.base().(*http.Transport)
+	a.fatal = checks && !tried && ctx.Err() == nil // it has refused the request
 	if a.err == nil && body.repeatable {
 		a.read(orDefault(t.MaxResponse, DefaultMaxResponse))
 	}
@@ -195,31 +214,6 @@ func (t *Transport) attempt(r *http.Request, body *requestBody) *answer {
 
 func (t *Transport) attemptTimeout() time.Duration {
 	return orDefault(t.AttemptTimeout, DefaultAttemptTimeout)
-}
-
-// withKey returns a copy of the request with a key if it needs one. The key of a redirected request
-// (307, 308) follows from that of the first one and the place: the same key would be refused at a
-// server that knows it with another path, and a new one would act again when the caller repeats
-// the first request.
-func withKey(r *http.Request) *http.Request {
-	if !changes(r.Method) {
-		return r
-	}
-	first, key := origin(r), r.Header.Get(idempotency.HeaderKey)
-	switch firstKey := first.Header.Get(idempotency.HeaderKey); {
-	case first != r && firstKey != "" && (!hasKey(r) || key == firstKey): // http.Client copies the caller's
-		sum := sha256.Sum256([]byte(firstKey + " " + r.URL.String()))
-		key = hex.EncodeToString(sum[:16])
-	case hasKey(r):
-		return r
-	default:
-		key = idempotency.NewKey()
-	}
-	return withHeader(r, idempotency.HeaderKey, key)
-}
-
-func hasKey(r *http.Request) bool {
-	return strings.TrimSpace(r.Header.Get(idempotency.HeaderKey)) != ""
 }
 
 // preferWait returns a copy of the request that asks the server to wait.
@@ -241,25 +235,6 @@ func withHeader(r *http.Request, name, value string) *http.Request {
 	}
 	r.Header.Set(name, value)
 	return r
-}
-
-// changes reports whether the method changes something. Also PUT and DELETE act twice if another
-// request was between two copies of one.
-func changes(method string) bool {
-	switch strings.ToUpper(method) {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		return true
-	}
-	return false
-}
-
-// isSafe follows RFC 9110, section 9.2.1.
-func isSafe(method string) bool {
-	switch strings.ToUpper(method) {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	}
-	return false
 }
 
 func (t *Transport) base() http.RoundTripper {

@@ -36,7 +36,7 @@ type script struct {
 func scripted(t *testing.T, answers ...func(*http.Request) (*http.Response, error)) (*transport.Transport, *script) {
 	t.Helper()
 	s := &script{t: t, answers: answers}
-	onRetry := func(_ int, _ string, wait time.Duration) { s.pauses = append(s.pauses, wait) }
+	onRetry := func(r transport.Retry) { s.pauses = append(s.pauses, r.Wait) }
 	return &transport.Transport{Base: s, OnRetry: onRetry}, s
 }
 
@@ -392,7 +392,7 @@ func TestTransport_RespectsTheContext(t *testing.T) {
 
 		ctx, cancel = context.WithCancel(t.Context())
 		rt, s = scripted(t, noAnswer)
-		rt.OnRetry = func(int, string, time.Duration) { cancel() }
+		rt.OnRetry = func(transport.Retry) { cancel() }
 		_, err = rt.RoundTrip(newRequest(t, http.MethodPost, "").WithContext(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "connection reset")
@@ -405,11 +405,15 @@ func TestTransport_ReportsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []int
 		var reasons []string
-		rt, _ := scripted(t, noAnswer, inProgress, created)
-		rt.OnRetry = func(attempt int, reason string, _ time.Duration) {
-			attempts, reasons = append(attempts, attempt), append(reasons, reason)
+		rt, s := scripted(t, noAnswer, inProgress, created)
+		type mark struct{}
+		ctx := context.WithValue(t.Context(), mark{}, "caller's")
+		rt.OnRetry = func(r transport.Retry) {
+			attempts, reasons = append(attempts, r.Attempt), append(reasons, r.Reason)
+			require.Equal(t, s.keys[0], r.Request.Header.Get("Idempotency-Key"))
+			require.Equal(t, "caller's", r.Request.Context().Value(mark{}))
 		}
-		roundTrip(t, rt, newRequest(t, http.MethodPost, ""))
+		roundTrip(t, rt, newRequest(t, http.MethodPost, "").WithContext(ctx))
 		require.Equal(t, []int{1, 2}, attempts)
 		require.Equal(t, []string{"connection reset", "409 Conflict"}, reasons)
 	})

@@ -286,7 +286,7 @@ func TestTransport_EndsWithTheContextInABody(t *testing.T) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("x"))
 	require.NoError(t, err)
 	rt := quick(t)
-	rt.OnRetry = func(_ int, reason string, _ time.Duration) { t.Error("repeated after", reason) }
+	rt.OnRetry = func(r transport.Retry) { t.Error("repeated after", r.Reason) }
 	response, err := rt.RoundTrip(r)
 	if err == nil {
 		_, err = io.Copy(io.Discard, response.Body)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -99,7 +100,7 @@ func TestTransport_TimesOutAnAttempt(t *testing.T) {
 			defer server.Close()
 			rt := quick(t)
 			rt.AttemptTimeout = time.Second
-			rt.OnRetry = func(_ int, reason string, _ time.Duration) { assert.Contains(t, reason, "no answer in time") }
+			rt.OnRetry = func(r transport.Retry) { assert.Contains(t, r.Reason, "no answer in time") }
 			code, body, err := post(t, rt, server.URL, "x")
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, code)
@@ -237,7 +238,7 @@ func TestTransport_SendsOneRequestPerAttempt(t *testing.T) {
 	server := startDropping(t)
 	rt := quick(t)
 	var retries atomic.Int64
-	rt.OnRetry = func(int, string, time.Duration) { retries.Add(1) }
+	rt.OnRetry = func(transport.Retry) { retries.Add(1) }
 	for range 2 {
 		code, body, err := post(t, rt, server.url, "body")
 		require.NoError(t, err)
@@ -298,9 +299,56 @@ func TestTransport_DoesNotRetryAnUntrustedServer(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	rt := quick(t)
-	rt.OnRetry = func(_ int, reason string, _ time.Duration) { require.Fail(t, "retried", reason) }
+	rt.OnRetry = func(r transport.Retry) { require.Fail(t, "retried", r.Reason) }
 	_, _, err := post(t, rt, server.URL, "x")
 	require.ErrorContains(t, err, "certificate")
+}
+
+// TestTransport_DoesNotRepeatWhatCannotBeSent, with a connection that is kept and without one.
+func TestTransport_DoesNotRepeatWhatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	for name, spoil := range map[string]func(*http.Request){
+		"scheme":         func(r *http.Request) { r.URL.Scheme = "ftp" },
+		"no host":        func(r *http.Request) { r.URL.Host = "" },
+		"port":           func(r *http.Request) { r.URL.Host = "127.0.0.1:99999" },
+		"method":         func(r *http.Request) { r.Method = "PO ST" },
+		"name of header": func(r *http.Request) { r.Header["a b"] = []string{"x"} },
+		"header":         func(r *http.Request) { r.Header.Set("X-Name", "a\nb") },
+		"https of http":  func(r *http.Request) { r.URL.Scheme = "https" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rt := quick(t)
+			_, _, err := post(t, rt, server.URL, "x")
+			require.NoError(t, err)
+			rt.OnRetry = func(r transport.Retry) { require.Fail(t, "retried", r.Reason) }
+			r := newRequest(t, http.MethodPost, "x")
+			r.Header.Set("Idempotency-Key", "key")
+			r.URL.Scheme, r.URL.Host = "http", strings.TrimPrefix(server.URL, "http://")
+			spoil(r)
+			response, err := rt.RoundTrip(r)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			require.Error(t, err)
+			require.ErrorContains(t, err, "attempt 1")
+		})
+	}
+}
+
+func TestTransport_RepeatsTheAnswersThatAreNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt, s := scripted(t, answerWith(507, ""), answerWith(521, ""), created)
+		code, _ := roundTrip(t, rt, newRequest(t, http.MethodPost, ""))
+		require.Equal(t, 507, code)
+		rt.RetryIf = func(r *http.Response) bool { return r.StatusCode == 507 || r.StatusCode >= 520 }
+		code, _ = roundTrip(t, rt, newRequest(t, http.MethodPost, ""))
+		require.Equal(t, 201, code)
+		require.Len(t, s.keys, 3)
+	})
 }
 
 func TestTransport_IsSafeForConcurrentUse(t *testing.T) {

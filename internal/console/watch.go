@@ -64,7 +64,7 @@ func openShop(ctx context.Context, at *stack.Topology, out io.Writer) (w *watche
 	w = &watcher{out: out, seen: map[string]int{}}
 	w.shop = shop{&http.Client{Transport: &transport.Transport{
 		Base:    &http.Transport{MaxIdleConnsPerHost: shoppers},
-		OnRetry: func(int, string, time.Duration) { w.count(1, "retries") },
+		OnRetry: func(transport.Retry) { w.count(1, "retries") },
 	}}, at}
 	w.cart, err = w.shop.open(ctx, newKey("watch"), "Watched mug", 2500, 1_000_000)
 	return w, err
