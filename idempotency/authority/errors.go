@@ -92,8 +92,8 @@ func unavailable(err error) error {
 }
 
 // IsUnavailable reports whether an error of pgx is about the database's state: it is away, too
-// slow, read-only, out of space, or ended the transaction. A retry may help then. All other
-// errors of the server are about the statement (PostgreSQL manual, appendix A).
+// slow, read-only, out of space, ended the transaction, or forgot a prepared statement. A retry may
+// help then. All other errors of the server are about the statement (PostgreSQL manual, appendix A).
 func IsUnavailable(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
@@ -101,7 +101,10 @@ func IsUnavailable(err error) bool {
 	}
 	switch server.Code {
 	case "55P03", // lock_not_available
+		"0A000",          // feature_not_supported: the result of a prepared statement has changed with its table
+		"26000", "42P05", // invalid_sql_statement_name, duplicate_prepared_statement: a pool changed the session
 		"25006",          // read_only_sql_transaction: this is a standby
+		"25P02",          // in_failed_sql_transaction: an error before this one was not returned
 		"25P03", "25P04": // idle_in_transaction_session_timeout, transaction_timeout
 		return true
 	}

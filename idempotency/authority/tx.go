@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncepay/oncepay/idempotency"
 )
 
 // Tx is the transaction of a request. Exec, Query and QueryRow make a statement at once, as those
@@ -191,7 +193,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		return fmt.Errorf("commit: %w", tx.keys.translate(err))
 	}
 	if tag.String() != "COMMIT" { // the transaction had failed before
-		return fmt.Errorf("%w: commit: the database answered %q", errMistake, tag)
+		return fmt.Errorf("%w: commit: the database answered %q", idempotency.ErrUnavailable, tag)
 	}
 	for _, f := range tx.after {
 		f()

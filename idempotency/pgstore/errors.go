@@ -33,6 +33,9 @@ func attempt(ctx context.Context, timeout time.Duration, step func(context.Conte
 var again = map[string]bool{
 	"40001": true, // serialization_failure, if the default isolation level was raised
 	"40P01": true, // deadlock_detected
+	"0A000": true, // feature_not_supported: the result of a prepared statement has changed with its table
+	"26000": true, // invalid_sql_statement_name: a pool changed the session
+	"42P05": true, // duplicate_prepared_statement, as well
 	"57P01": true, // admin_shutdown, which closes connections
 	"57P02": true, // crash_shutdown
 }

@@ -127,7 +127,7 @@ func TestTransaction_IsRolledBackWhenItsConnectionBreaks(t *testing.T) {
 	require.Zero(t, b.count("idempotency_keys"))
 }
 
-func TestCommit_ThatRollsBackIsAnError(t *testing.T) {
+func TestCommit_ThatRollsBackIsUnavailable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, err := once(b.ctx, b.Store, b.keyless(), func(ctx context.Context, tx *transaction) decision[string] {
@@ -138,6 +138,7 @@ func TestCommit_ThatRollsBackIsAnError(t *testing.T) {
 		}
 	})
 	require.ErrorContains(t, err, "ROLLBACK")
+	requireUnavailable(t, err)
 }
 
 func TestTransaction_WithACancelledContextLeavesNothing(t *testing.T) {

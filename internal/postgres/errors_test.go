@@ -27,8 +27,8 @@ func TestTranslate_MapsEachSQLSTATE(t *testing.T) {
 	t.Parallel()
 	for state, unavailable := range map[string]bool{
 		"08006": true, "40001": true, "40P01": true, "53100": true, "53300": true, "55P03": true, "57014": true, "57P01": true,
-		"57P03": true, "58030": true, "25006": true, "25P03": true, "25P04": true,
-		"22003": false, "23514": false, "25P02": false, "42P01": false, "": false,
+		"57P03": true, "58030": true, "0A000": true, "26000": true, "42P05": true, "25006": true, "25P02": true, "25P03": true, "25P04": true,
+		"22003": false, "23514": false, "42P01": false, "": false,
 	} {
 		cause := fmt.Errorf("in a batch: %w", &pgconn.PgError{Code: state})
 		err := translate("try", cause)
