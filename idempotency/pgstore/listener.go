@@ -51,9 +51,11 @@ func nameOf(scope, key string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Close closes the connection that [Store.Watch] opened, if any, and waits until it is closed.
-// Everything else continues to work. Call it before closing the pool.
+// Close sends the notifications that are left, closes the connection that [Store.Watch] opened, if
+// any, and waits until that is done. Everything else continues to work. Call it before closing the
+// pool.
 func (s *Store) Close() {
+	s.awaitNotices()
 	s.mu.Lock()
 	s.closed = true
 	halt, done := s.halt, s.done

@@ -14,7 +14,8 @@
 // before and after it.
 //
 // Waiters ([idempotency.Policy].Wait) are woken by NOTIFY, over one connection that is opened for
-// the first of them; see [Store.Close].
+// the first of them; see [Store.Close]. A notification is sent after the step that it is about, in
+// the background and together with others, and may be lost: waiters look by themselves, too.
 package pgstore
 
 import (
@@ -48,6 +49,7 @@ type Store struct {
 	timeout time.Duration
 	quiet   bool
 	sql     statements
+	notices
 	listener
 }
 
@@ -74,9 +76,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 	return func(s *Store) { s.timeout = d }
 }
 
-// WithoutNotify turns notifications off. PostgreSQL commits transactions that notify one after
-// the other, in all databases of the server, which limits the rate at thousands of requests a
-// second. Connection pools in front of the server may not support LISTEN, either. Waiters then
+// WithoutNotify turns notifications off, and with them one more statement for each request that is
+// executed; under load, for several of them. Connection pools in front of the server may not support LISTEN, either. Waiters then
 // look about once a second.
 func WithoutNotify() Option {
 	return func(s *Store) { s.quiet = true }
@@ -146,24 +147,23 @@ func (s *Store) Extend(ctx context.Context, pending idempotency.Record, lease ti
 // Complete implements [idempotency.Store].
 func (s *Store) Complete(ctx context.Context, done idempotency.Record, ttl time.Duration) error {
 	headers, body := encode(done.Response)
-	return s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
+	err := s.change(ctx, "complete", done, func(now standing) bool { return now == finishedByUs },
 		s.sql.complete, done.Scope, done.Key, string(done.Owner), atLeastMicrosecond(ttl), string(done.Status),
-		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, done.TraceParent,
-		s.payload(done))
+		done.Response.StatusCode, headers, body, done.Response.BodyOmitted, done.TraceParent)
+	if err == nil {
+		s.notify(done)
+	}
+	return err
 }
 
 // Release implements [idempotency.Store].
 func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
-	return s.change(ctx, "release", pending, func(now standing) bool { return now == absent },
-		s.sql.release, pending.Scope, pending.Key, string(pending.Owner), s.payload(pending))
-}
-
-// payload is what waiters are notified with, or "" if notifications are off.
-func (s *Store) payload(r idempotency.Record) string {
-	if s.quiet {
-		return ""
+	err := s.change(ctx, "release", pending, func(now standing) bool { return now == absent },
+		s.sql.release, pending.Scope, pending.Key, string(pending.Owner))
+	if err == nil {
+		s.notify(pending)
 	}
-	return nameOf(r.Scope, r.Key)
+	return err
 }
 
 // standing is what a record is for an owner that does not hold it.

@@ -12,7 +12,7 @@ import (
 
 // statements contain the name of the store's table. All of them use clock_timestamp(): now() is
 // when the transaction began, and a statement may have waited for a lock since then.
-type statements struct{ acquire, extend, complete, release, look, sweep string }
+type statements struct{ acquire, extend, complete, release, notify, look, sweep string }
 
 // acquireSQL reads first, because a replay or conflict must not write. If it saw no live record
 // it inserts one, or takes an expired one over. It returns no row if another record was written
@@ -41,23 +41,17 @@ const extendSQL = `
 UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval WHERE ` + held
 
 const completeSQL = `
-WITH changed AS (
-	UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
-		response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9, trace_parent = NULLIF($10, '')
-	WHERE ` + held + `
-	RETURNING $11::text AS payload
-)` + notifySQL
+UPDATE idempotency_records SET expires_at = clock_timestamp() + $4::interval, status = $5,
+	response_status = $6, response_headers = $7, response_body = $8, body_omitted = $9, trace_parent = NULLIF($10, '')
+WHERE ` + held
 
 // releaseSQL does not check the lease: an expired record may be deleted, too.
 const releaseSQL = `
-WITH changed AS (
-	DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'
-	RETURNING $4::text AS payload
-)` + notifySQL
+DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'`
 
-// notifySQL returns a row if one was changed, and notifies waiters when the change is committed.
+// notifySQL is a transaction of its own: PostgreSQL fails one that notifies while its queue is full.
 const notifySQL = `
-SELECT CASE WHEN payload <> '' THEN pg_notify('idempotency_records', payload) END FROM changed`
+SELECT pg_notify('idempotency_records', name) FROM unnest($1::text[]) AS name`
 
 // lookSQL returns whether the live record was finished by the owner $3.
 const lookSQL = `
@@ -75,7 +69,8 @@ DELETE FROM idempotency_records record USING expired WHERE record.scope = expire
 func (s *Store) statements() statements {
 	return statements{
 		acquire: s.named(acquireSQL), extend: s.named(extendSQL), complete: s.named(completeSQL),
-		release: s.named(releaseSQL), look: s.named(lookSQL), sweep: s.named(sweepSQL),
+		release: s.named(releaseSQL), notify: s.named(notifySQL),
+		look: s.named(lookSQL), sweep: s.named(sweepSQL),
 	}
 }
 

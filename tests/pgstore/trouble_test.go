@@ -171,6 +171,61 @@ func TestStep_IsRepeatedAfterADeadlock(t *testing.T) {
 	}
 }
 
+// TestStep_IsRepeatedWhenAPreparedStatementDoesNotFit has the session forget all statements, and a
+// migration change the types of results.
+func TestStep_IsRepeatedWhenAPreparedStatementDoesNotFit(t *testing.T) {
+	t.Parallel()
+	for state, disturb := range map[string]string{
+		"26000": "DEALLOCATE ALL",
+		"0A000": "ALTER TABLE idempotency_records ALTER COLUMN trace_parent TYPE varchar(90)",
+	} {
+		pool := migrated(t)
+		store := newStore(pool, pgstore.WithoutNotify()) // all on one connection
+		round := func(key string) {
+			record := held(t, store, key, time.Minute)
+			require.NoError(t, store.Extend(t.Context(), record, time.Minute), state)
+			require.NoError(t, store.Complete(t.Context(), done(record), time.Minute), state)
+			require.NoError(t, store.Release(t.Context(), held(t, store, key+" released", time.Minute)), state)
+		}
+		round("first")
+		_, err := pool.Exec(t.Context(), disturb)
+		require.NoError(t, err)
+		round("second")
+	}
+}
+
+// TestStep_DoesNotFailWithItsNotification has the commit of each transaction that notifies fail, as
+// while a listener of any application fills the server's queue of notifications. Without it, the
+// answer would be lost, and the handler would run again.
+func TestStep_DoesNotFailWithItsNotification(t *testing.T) {
+	t.Parallel()
+	server := testenv.EmptyPostgres(t)
+	direct, _ := open(t, server)
+	require.NoError(t, pgstore.Migrate(t.Context(), direct))
+	_, err := direct.Exec(t.Context(), `CREATE SCHEMA full_queue;
+		CREATE TABLE full_queue.notified ();
+		CREATE FUNCTION full_queue.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = 'program_limit_exceeded';
+		END $$;
+		CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON full_queue.notified DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION full_queue.fail();
+		CREATE FUNCTION full_queue.pg_notify(text, text) RETURNS void LANGUAGE sql AS 'INSERT INTO full_queue.notified DEFAULT VALUES'`)
+	require.NoError(t, err)
+	pool, wire := open(t, server+"&search_path=full_queue,public,pg_catalog")
+	_, err = pool.Exec(t.Context(), "SELECT pg_notify('a', 'b')")
+	require.ErrorContains(t, err, "NOTIFY queue")
+	wire.drain()
+	store := newStore(pool)
+	record := held(t, store, "key", time.Minute)
+	require.NoError(t, store.Complete(t.Context(), done(record), time.Minute))
+	require.NoError(t, store.Release(t.Context(), held(t, store, "another", time.Minute)))
+	store.Close()
+	require.Greater(t, wire.drain(), 4, "it did try to notify")
+	met, err := store.Acquire(t.Context(), pending("key"), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.StatusCompleted, met.Status)
+}
+
 func TestStep_ReportsAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -181,13 +236,13 @@ func TestStep_ReportsAnEndedContext(t *testing.T) {
 }
 
 // TestStep_TakesOneRoundTrip counts what one request costs, through the middleware: by
-// statement, and on the wire.
+// statement, and on the wire. Notifications are sent in the background, and not counted here.
 func TestStep_TakesOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	way, detour := through(t, testenv.EmptyPostgres(t))
 	pool, wire := open(t, detour+"&pool_max_conns=1")
 	require.NoError(t, pgstore.Migrate(t.Context(), pool))
-	handler := idempotency.New(newStore(pool), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope()).Handler(
+	handler := idempotency.New(newStore(pool, pgstore.WithoutNotify()), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope()).Handler(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/fail" {
 				w.WriteHeader(http.StatusInternalServerError)
